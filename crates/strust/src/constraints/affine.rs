@@ -1,0 +1,118 @@
+use super::{Constraint, Manifold};
+use crate::{Error, vector::Vector};
+use faer::{Mat, Side, linalg::solvers::Llt, prelude::Solve};
+
+/// The affine set {x : ⟨aⱼ, x⟩ = bⱼ for every row j}, that is Ax = b.
+///
+/// The rows are vectors of the type of x, so that A may act on slices, columns and matrices alike.
+///
+/// ```
+/// use strust::prelude::*;
+/// let mut plane = Affine::new(vec![vec![1.0, 1.0]], vec![2.0])?;
+/// let mut x = vec![3.0, 1.0];
+/// plane.restore(&mut x)?;
+/// assert_eq!(x, [2.0, 0.0]);
+/// # Ok::<(), strust::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Affine<V> {
+    rows: Vec<V>,
+    right: Vec<f64>,
+    gram: Llt<f64>,
+    /// Of the size of the numbers whose difference is the residual.
+    magnitude: f64,
+    product: Vec<f64>,
+}
+
+impl<V: Vector> Affine<V> {
+    /// The set Ax = b; the rows must be linearly independent.
+    pub fn new(rows: Vec<V>, right: Vec<f64>) -> Result<Self, Error> {
+        let m = rows.len();
+        if right.len() != m || m == 0 {
+            return Err(Error::Shape {
+                place: "affine constraint, right-hand side",
+                expected: vec![m.max(1)],
+                found: vec![right.len()],
+            });
+        }
+        if let Some(row) = rows.iter().find(|row| row.shape() != rows[0].shape()) {
+            return Err(Error::Shape {
+                place: "affine constraint, rows",
+                expected: rows[0].shape(),
+                found: row.shape(),
+            });
+        }
+        let gram = Mat::from_fn(m, m, |i, j| rows[i].dot(&rows[j]));
+        let dependent = || Error::Retraction {
+            set: "affine set",
+            why: "the rows of A are linearly dependent or not finite: remove the redundant ones".into(),
+        };
+        let factor = gram.llt(Side::Lower).map_err(|_| dependent())?;
+        // A Cholesky factor of a dependent system may survive by a rounding error; its pivots then tell.
+        let pivots = || (0..m).map(|i| factor.L()[(i, i)].powi(2) / gram[(i, i)]);
+        if pivots().any(|p| p.is_nan() || p < 4.0 * m as f64 * f64::EPSILON) {
+            return Err(dependent());
+        }
+        let magnitude = right.iter().fold(1.0_f64, |a, b| a.max(b.abs()));
+        Ok(Self { product: vec![0.0; m], rows, right, gram: factor, magnitude })
+    }
+
+    /// x ← x − Aᵀ(AAᵀ)⁻¹y.
+    fn subtract_least_norm(&self, y: &[f64], x: &mut V) {
+        let multipliers = self.gram.solve(Mat::from_fn(y.len(), 1, |i, _| y[i]));
+        for (i, row) in self.rows.iter().enumerate() {
+            x.add(-multipliers[(i, 0)], row);
+        }
+    }
+}
+
+impl<V: Vector> Constraint for Affine<V> {
+    type Point = V;
+    type Residual = Vec<f64>;
+    fn new_residual(&self) -> Vec<f64> {
+        vec![0.0; self.rows.len()]
+    }
+    fn residual(&mut self, x: &V, c: &mut Vec<f64>) {
+        for ((c, row), b) in c.iter_mut().zip(&self.rows).zip(&self.right) {
+            *c = row.dot(x) - b;
+        }
+    }
+    fn jvp(&mut self, _x: &V, v: &V, out: &mut Vec<f64>) {
+        for (out, row) in out.iter_mut().zip(&self.rows) {
+            *out = row.dot(v);
+        }
+    }
+    fn vjp(&mut self, _x: &V, y: &Vec<f64>, out: &mut V) {
+        out.set_zero();
+        for (y, row) in y.iter().zip(&self.rows) {
+            out.add(*y, row);
+        }
+    }
+    fn rounding(&self, norm: f64) -> f64 {
+        V::EPSILON * (norm + self.magnitude)
+    }
+    fn check_point(&self, x: &V) -> Result<(), Error> {
+        let (expected, found) = (self.rows[0].shape(), x.shape());
+        if expected != found {
+            return Err(Error::Shape { place: "affine constraint, point", expected, found });
+        }
+        Ok(())
+    }
+}
+
+impl<V: Vector> Manifold for Affine<V> {
+    fn project_tangent(&mut self, x: &V, v: &mut V) -> Result<(), Error> {
+        let mut product = std::mem::take(&mut self.product);
+        self.jvp(x, v, &mut product);
+        self.subtract_least_norm(&product, v);
+        self.product = product;
+        Ok(())
+    }
+    fn restore(&mut self, x: &mut V) -> Result<(), Error> {
+        let mut product = std::mem::take(&mut self.product);
+        self.residual(x, &mut product);
+        self.subtract_least_norm(&product, x);
+        self.product = product;
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! What a run can tell of itself: KKT residual, multipliers, histories; and checks of a user's derivatives.
+
+use crate::{
+    constraints::Constraint,
+    methods::Measurement,
+    objective::{Objective, full_value_and_gradient},
+    record::{StepRecord, Verdict},
+    run::Observer,
+    sample::Sample,
+    vector::Vector,
+};
+use std::ops::ControlFlow;
+
+/// How near x is to a KKT point with multipliers λ: ‖∇f(x) + J(x)ᵀλ‖ and ‖c(x)‖, on the full sum (the paper's
+/// Definition 4.10). The merit is f(x).
+pub fn kkt<F, C>(f: &mut F, constraint: &mut C, x: &F::Point, multipliers: &C::Residual) -> Measurement
+where
+    F: Objective + ?Sized,
+    C: Constraint<Point = F::Point> + ?Sized,
+{
+    let mut gradient = x.zeros_like();
+    let value = full_value_and_gradient(f, x, &mut gradient);
+    let mut pull = x.zeros_like();
+    constraint.vjp(x, multipliers, &mut pull);
+    gradient.add(1.0, &pull);
+    let mut c = constraint.new_residual();
+    constraint.residual(x, &mut c);
+    Measurement { value, merit: value, gradient_norm: gradient.norm(), constraint_norm: c.norm() }
+}
+
+/// An observer that keeps the histories of a trust-region run.
+///
+/// ```
+/// use strust::{diagnostics::History, prelude::*};
+/// let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
+///     if let Some(g) = g {
+///         g[0] = 4.0 * x[0].powi(3);
+///     }
+///     x[0].powi(4)
+/// });
+/// let mut history = History::default();
+/// let mut method = Str::new(StrConfig::default())?;
+/// let _ = Run::new(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?)
+///     .observe(&mut history)
+///     .start(vec![3.0], &Stop::steps(20))?;
+/// assert_eq!(history.radii.len(), 20);
+/// assert!(history.acceptance_rate() > 0.5);
+/// # Ok::<(), strust::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// The radius of each step.
+    pub radii: Vec<f64>,
+    /// The ratio of each step; NaN where the trial was not finite.
+    pub ratios: Vec<f64>,
+    /// Accepted steps.
+    pub accepted: u64,
+    /// All steps.
+    pub steps: u64,
+}
+
+impl History {
+    /// The share of accepted steps; 1 if there was none.
+    #[must_use]
+    pub fn acceptance_rate(&self) -> f64 {
+        if self.steps == 0 { 1.0 } else { self.accepted as f64 / self.steps as f64 }
+    }
+}
+
+impl<S> Observer<S> for &mut History {
+    fn step(&mut self, record: &StepRecord, _: &S) -> ControlFlow<()> {
+        self.steps += 1;
+        self.accepted += u64::from(record.verdict == Verdict::Accepted);
+        if let Some(region) = &record.region {
+            self.radii.push(region.radius);
+            self.ratios.push(region.ratio.unwrap_or(f64::NAN));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How the error of a first-order expansion falls with the step: the slope is 2 where the derivative is right
+/// and 1 where it is wrong.
+///
+/// An affine function has no error left to fall; it gives infinity.
+fn slope(mut error: impl FnMut(f64) -> f64, floor: f64) -> f64 {
+    // Steps between the rounding floor and the third-order terms; the best of the local slopes is taken
+    // because only part of the range is free of both.
+    let errors: Vec<f64> = (2..14).map(|i| error(0.5_f64.powi(2 * i))).collect();
+    if errors.iter().all(|&e| e <= floor) {
+        return f64::INFINITY;
+    }
+    let local = errors.windows(2).filter(|w| w[1] > floor).map(|w| (w[0] / w[1]).log2() / 2.0);
+    local.fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// Slope check of an objective's gradient at x along `direction`: near 2 (or infinite, for an affine function)
+/// if the gradient is right, near 1 if it is wrong.
+///
+/// ```
+/// use strust::{diagnostics::gradient_slope, prelude::*};
+/// let mut wrong = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
+///     if let Some(g) = g {
+///         g[0] = 2.0 * x[0]; // should be 3x²
+///     }
+///     x[0].powi(3)
+/// });
+/// let slope = gradient_slope(&mut wrong, &vec![2.0], &vec![1.0], &Sample::range(0..1));
+/// assert!(slope < 1.5);
+/// ```
+pub fn gradient_slope<F: Objective>(f: &mut F, x: &F::Point, direction: &F::Point, sample: &Sample) -> f64 {
+    let mut gradient = x.zeros_like();
+    let value = f.value_and_gradient(x, sample, &mut gradient);
+    let along = gradient.dot(direction);
+    let mut moved = x.zeros_like();
+    let floor = 64.0 * F::Point::EPSILON * (value.abs() + along.abs());
+    slope(
+        |t| {
+            moved.set_sum(x, t, direction);
+            (f.value(&moved, sample) - value - t * along).abs()
+        },
+        floor,
+    )
+}
+
+/// Slope check of a constraint's Jacobian-vector product, and the mismatch |⟨y, Jv⟩ − ⟨Jᵀy, v⟩| of its
+/// vector-Jacobian product, relative to the size of both.
+pub fn jacobian_slope<C: Constraint>(constraint: &mut C, x: &C::Point, v: &C::Point, y: &C::Residual) -> (f64, f64) {
+    let mut c = constraint.new_residual();
+    constraint.residual(x, &mut c);
+    let mut jv = c.zeros_like();
+    constraint.jvp(x, v, &mut jv);
+    let mut pull = x.zeros_like();
+    constraint.vjp(x, y, &mut pull);
+    let (left, right) = (y.dot(&jv), pull.dot(v));
+    let mismatch = (left - right).abs() / (left.abs() + right.abs()).max(f64::MIN_POSITIVE);
+
+    let (mut moved, mut at_moved) = (x.zeros_like(), c.zeros_like());
+    let floor = 64.0 * C::Residual::EPSILON * (c.norm() + jv.norm() + 1.0);
+    let slope = slope(
+        |t| {
+            moved.set_sum(x, t, v);
+            constraint.residual(&moved, &mut at_moved);
+            at_moved.add(-1.0, &c);
+            at_moved.add(-t, &jv);
+            at_moved.norm()
+        },
+        floor,
+    );
+    (slope, mismatch)
+}

@@ -1,0 +1,85 @@
+//! Adam (Kingma and Ba 2015): the adaptive baseline of section 5.1.
+
+use super::{Measurement, Method, evaluate, measure_unconstrained, plain_record, scratch, state};
+use crate::{
+    Error,
+    config::{Checked, Config, config},
+    objective::Objective,
+    record::StepRecord,
+    sample::Sample,
+    vector::{Vector, saved},
+};
+use serde::{Deserialize, Serialize};
+
+config! {
+    /// Configuration of [`Adam`]. The defaults are the paper's for CIFAR-10.
+    pub struct AdamConfig for "adam" {
+        /// Step size η.
+        pub learning_rate: f64 = 1e-3, Number(Range::above(0.0));
+        /// Decay β₁ of the mean of gradients.
+        pub beta1: f64 = 0.9, Number(Range::from_to(0.0, 1.0));
+        /// Decay β₂ of the mean of squared gradients.
+        pub beta2: f64 = 0.999, Number(Range::from_to(0.0, 1.0));
+        /// Added to the root, ε.
+        pub epsilon: f64 = 1e-8, Number(Range::above(0.0));
+    }
+}
+
+/// m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g∘g, x ← x − η·m̂/(√v̂ + ε) with m̂ = m/(1−β₁ᵏ), v̂ = v/(1−β₂ᵏ).
+#[derive(Debug, Clone)]
+pub struct Adam<V> {
+    config: Checked<AdamConfig>,
+    gradient: Option<V>,
+}
+
+impl<V: Vector> Adam<V> {
+    /// Checks the configuration.
+    pub fn new(config: AdamConfig) -> Result<Self, Error> {
+        Ok(Self { config: config.check()?, gradient: None })
+    }
+}
+
+/// State of [`Adam`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector")]
+pub struct AdamState<V> {
+    /// x.
+    #[serde(with = "saved")]
+    pub x: V,
+    /// m.
+    #[serde(with = "saved")]
+    pub mean: V,
+    /// v.
+    #[serde(with = "saved")]
+    pub square: V,
+    /// Steps made.
+    pub k: u64,
+}
+state!(AdamState);
+
+impl<F: Objective> Method<F> for Adam<F::Point> {
+    type State = AdamState<F::Point>;
+
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        f.check_point(&x)?;
+        Ok(AdamState { mean: x.zeros_like(), square: x.zeros_like(), x, k: 0 })
+    }
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let AdamConfig { learning_rate, beta1, beta2, epsilon } = *self.config;
+        let AdamState { x, mean, square, k } = state;
+        let g = scratch(&mut self.gradient, x);
+        let (value, squared_norm) = evaluate(f, x, sample, g, *k)?;
+        *k += 1;
+        mean.scale_add(beta1, 1.0 - beta1, g);
+        square.scale_add_squares(beta2, 1.0 - beta2, g);
+        let correction = |beta: f64| 1.0 - beta.powf(*k as f64);
+        // The gradient is spent: its space takes the step, so that the step's length can be told.
+        g.set_zero();
+        g.add_ratio(-learning_rate / correction(beta1), mean, 1.0 / correction(beta2), square, epsilon);
+        x.add(1.0, g);
+        Ok(plain_record(*k - 1, value, squared_norm.sqrt(), learning_rate, g.norm()))
+    }
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        Ok(measure_unconstrained(f, &state.x))
+    }
+}

@@ -1,0 +1,119 @@
+//! Stochastic augmented Lagrangian: a baseline of section 5.2.
+
+use super::{Measurement, Method, evaluate, plain_record, scratch, state};
+use crate::{
+    Error,
+    config::{Checked, Config, config},
+    constraints::Constraint,
+    diagnostics::kkt,
+    objective::Objective,
+    record::StepRecord,
+    sample::Sample,
+    vector::{Vector, saved},
+};
+use serde::{Deserialize, Serialize};
+
+config! {
+    /// Configuration of [`AugLag`]. The defaults are the paper's for subspace fitting.
+    pub struct AugLagConfig for "auglag" {
+        /// Step size η of the inner SGD.
+        pub learning_rate: f64 = 0.01, Number(Range::above(0.0));
+        /// First penalty μ₀.
+        pub penalty: f64 = 0.1, Number(Range::above(0.0));
+        /// Factor of μ after each round of inner epochs.
+        pub growth: f64 = 1.1, Number(Range::at_least(1.0));
+        /// Epochs of SGD between two updates of the multipliers.
+        pub inner_epochs: u64 = 10, Whole(Range::at_least(1.0));
+        /// Damping of the multiplier update λ ← λ + damping·μ·c.
+        pub damping: f64 = 0.5, Number(Range::up_to(0.0, 1.0));
+    }
+}
+
+/// SGD on f + ⟨λ, c⟩ + (μ/2)‖c‖²; after every `inner_epochs` passes λ ← λ + damping·μ·c(x) and μ ← growth·μ.
+#[derive(Debug, Clone)]
+pub struct AugLag<C: Constraint> {
+    config: Checked<AugLagConfig>,
+    constraint: C,
+    gradient: Option<C::Point>,
+    pull: Option<C::Point>,
+    residual: Option<(C::Residual, C::Residual)>,
+}
+
+impl<C: Constraint> AugLag<C> {
+    /// Checks the configuration.
+    pub fn new(config: AugLagConfig, constraint: C) -> Result<Self, Error> {
+        Ok(Self { config: config.check()?, constraint, gradient: None, pull: None, residual: None })
+    }
+}
+
+/// State of [`AugLag`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector, R: Vector")]
+pub struct AugLagState<V, R> {
+    /// x.
+    #[serde(with = "saved")]
+    pub x: V,
+    /// λ.
+    #[serde(with = "saved")]
+    pub multipliers: R,
+    /// μ.
+    pub penalty: f64,
+    /// Terms seen since the last update of λ and μ; n of them are an epoch.
+    pub terms_seen: u64,
+    /// Steps made.
+    pub k: u64,
+}
+state!(AugLagState<V, R>);
+
+impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
+    type State = AugLagState<F::Point, C::Residual>;
+
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        f.check_point(&x)?;
+        self.constraint.check_point(&x)?;
+        let multipliers = self.constraint.new_residual();
+        Ok(AugLagState { x, multipliers, penalty: self.config.penalty, terms_seen: 0, k: 0 })
+    }
+
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let AugLagState { x, multipliers, penalty, terms_seen, k } = state;
+        let g = scratch(&mut self.gradient, x);
+        let pull = scratch(&mut self.pull, x);
+        let (c, y) = self.residual.get_or_insert_with(|| (multipliers.zeros_like(), multipliers.zeros_like()));
+
+        // ∇f + Jᵀ(λ + μc)
+        let (value, _) = evaluate(f, x, sample, g, *k)?;
+        self.constraint.residual(x, c);
+        y.set_sum(multipliers, *penalty, c);
+        self.constraint.vjp(x, y, pull);
+        g.add(1.0, pull);
+        let (norm, constraint_norm) = (g.norm(), c.norm());
+        let lagrangian = value + multipliers.dot(c) + 0.5 * *penalty * constraint_norm.powi(2);
+
+        let eta = self.config.learning_rate;
+        x.add(-eta, g);
+        *k += 1;
+
+        *terms_seen += sample.len() as u64;
+        if *terms_seen >= self.config.inner_epochs * f.terms() as u64 {
+            *terms_seen = 0;
+            self.constraint.residual(x, c);
+            multipliers.add(self.config.damping * *penalty, c);
+            *penalty *= self.config.growth;
+        }
+        Ok(StepRecord {
+            constraint_norm: Some(constraint_norm),
+            ..plain_record(*k - 1, lagrangian, norm, eta, eta * norm)
+        })
+    }
+
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        let mut c = self.constraint.new_residual();
+        self.constraint.residual(&state.x, &mut c);
+        let mut y = c.zeros_like();
+        y.set_sum(&state.multipliers, state.penalty, &c);
+        let m = kkt(f, &mut self.constraint, &state.x, &y);
+        let merit = m.value + state.multipliers.dot(&c) + 0.5 * state.penalty * m.constraint_norm.powi(2);
+        Ok(Measurement { merit, ..m })
+    }
+}

@@ -1,0 +1,137 @@
+//! SLS: SGD with a stochastic Armijo line search (Vaswani et al. 2019), the second baseline of section 5.1.
+
+use super::{Measurement, Method, evaluate, measure_unconstrained, scratch, state};
+use crate::{
+    Error,
+    config::{Checked, Config, FieldValue, config},
+    objective::{Evaluations, Objective},
+    record::{StepRecord, Verdict},
+    sample::Sample,
+    vector::{Vector, saved},
+};
+use serde::{Deserialize, Serialize};
+
+/// Where the search of a step starts (the three rules of the method's paper).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reset {
+    /// At the step size found last.
+    Last,
+    /// At the maximum.
+    Max,
+    /// At the step size found last, times γ^(b/n) for a batch of b of n terms, at most the maximum.
+    #[default]
+    Grow,
+}
+
+impl FieldValue for Reset {
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
+config! {
+    /// Configuration of [`LineSearch`]. The defaults are the paper's for CIFAR-10.
+    pub struct LineSearchConfig for "sls" {
+        /// Sufficient decrease c of the Armijo condition.
+        pub decrease: f64 = 0.05, Number(Range::open(0.0, 1.0));
+        /// Factor β of each backtrack.
+        pub backtrack: f64 = 0.9, Number(Range::open(0.0, 1.0));
+        /// Largest step size, and the first one tried.
+        pub max_step: f64 = 2.0, Number(Range::above(0.0));
+        /// Where a search starts: last (the last step size), max (the maximum), grow (the last one times γ^(b/n)).
+        pub reset: Reset = Reset::Grow, OneOf(&["last", "max", "grow"]);
+        /// Growth γ over one pass of the data, for reset = grow.
+        pub growth: f64 = 2.0, Number(Range::above(1.0));
+        /// Backtracks after which a step is given up and x stays.
+        pub max_backtracks: u64 = 100, Whole(Range::at_least(1.0));
+    }
+}
+
+/// x ← x − η·g for the first η = η₀, βη₀, β²η₀ … with fᵢ(x − ηg) ≤ fᵢ(x) − cη‖g‖², on the same sample.
+#[derive(Debug, Clone)]
+pub struct LineSearch<V> {
+    config: Checked<LineSearchConfig>,
+    scratch: (Option<V>, Option<V>),
+}
+
+impl<V: Vector> LineSearch<V> {
+    /// Checks the configuration.
+    pub fn new(config: LineSearchConfig) -> Result<Self, Error> {
+        Ok(Self { config: config.check()?, scratch: (None, None) })
+    }
+}
+
+/// State of [`LineSearch`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector")]
+pub struct LineSearchState<V> {
+    /// x.
+    #[serde(with = "saved")]
+    pub x: V,
+    /// The step size found last.
+    pub step_size: f64,
+    /// Steps made.
+    pub k: u64,
+}
+state!(LineSearchState);
+
+impl<F: Objective> Method<F> for LineSearch<F::Point> {
+    type State = LineSearchState<F::Point>;
+
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        f.check_point(&x)?;
+        Ok(LineSearchState { x, step_size: self.config.max_step, k: 0 })
+    }
+
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let c = &*self.config;
+        let LineSearchState { x, step_size, k } = state;
+        let g = scratch(&mut self.scratch.0, x);
+        let trial = scratch(&mut self.scratch.1, x);
+        let (value, squared_norm) = evaluate(f, x, sample, g, *k)?;
+        // Differs: the decrease is asked for up to rounding, as in STR; at the floor of f the search would
+        // otherwise backtrack to nothing.
+        let rounding = f.rounding(value);
+
+        let share = sample.len() as f64 / f.terms() as f64;
+        let mut eta = match c.reset {
+            _ if *k == 0 => c.max_step,
+            Reset::Last => *step_size,
+            Reset::Max => c.max_step,
+            Reset::Grow => (*step_size * c.growth.powf(share)).min(c.max_step),
+        };
+        let mut values = 0;
+        let verdict = loop {
+            trial.set_sum(x, -eta, g);
+            let at_trial = f.value(trial, sample);
+            values += 1;
+            if at_trial.is_finite() && at_trial <= value - c.decrease * eta * squared_norm + rounding {
+                std::mem::swap(x, trial);
+                break Verdict::Accepted;
+            }
+            if values > c.max_backtracks {
+                // Differs: the authors' code then takes a tiny fixed step; here x stays and the record says so.
+                break Verdict::Rejected;
+            }
+            eta *= c.backtrack;
+        };
+        *step_size = eta;
+        *k += 1;
+        Ok(StepRecord {
+            k: *k - 1,
+            value,
+            gradient_norm: squared_norm.sqrt(),
+            step_size: eta,
+            step_length: eta * squared_norm.sqrt(),
+            verdict,
+            region: None,
+            constraint_norm: None,
+            evaluations: Evaluations { values, gradients: 1 },
+        })
+    }
+
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        Ok(measure_unconstrained(f, &state.x))
+    }
+}

@@ -1,0 +1,183 @@
+//! The methods, one file each: configuration, state, `init`, `step`.
+//!
+//! | method | file | problem |
+//! |---|---|---|
+//! | [`Str`] | Algorithm 1 | min f(x) |
+//! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
+//! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 | min f(x) |
+//! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
+//! | [`AugLag`] | baseline of section 5.2 | min f(x), c(x) = 0 |
+
+mod adam;
+mod augmented_lagrangian;
+mod line_search;
+mod projected_sgd;
+mod riemannian;
+mod sgd;
+mod str;
+mod str_p;
+
+pub use adam::{Adam, AdamConfig, AdamState};
+pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
+pub use line_search::{LineSearch, LineSearchConfig, LineSearchState, Reset};
+pub use projected_sgd::{ProjectedSgd, ProjectedSgdConfig};
+pub use riemannian::{Riemannian, RiemannianConfig};
+pub use sgd::{Sgd, SgdConfig, SgdState};
+pub use str::{Str, StrConfig, StrState};
+pub use str_p::{StrP, StrPConfig};
+
+use crate::{
+    Error,
+    constraints::Manifold,
+    objective::{Evaluations, Objective, full_value_and_gradient},
+    record::{StepRecord, Verdict},
+    sample::Sample,
+    vector::{Vector, saved},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// A method: it holds its checked configuration and scratch space, and works on a state the caller owns.
+pub trait Method<F: Objective + ?Sized> {
+    /// Everything the next step depends on besides the sample.
+    type State: State<Point = F::Point>;
+
+    /// The state at the start `x`. Fails if x does not fit the problem.
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
+
+    /// One step on one sample. Allocates at most on the first call.
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
+
+    /// How good the current point is, measured on the full sum.
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error>;
+}
+
+/// A method's state: plain data, no scratch. Saved and loaded, it continues bit for bit.
+pub trait State: Serialize + DeserializeOwned {
+    /// The type of x.
+    type Point;
+    /// x.
+    fn point(&self) -> &Self::Point;
+    /// x, by value.
+    fn into_point(self) -> Self::Point;
+    /// Steps made so far, which is also the number of the next sample.
+    fn steps(&self) -> u64;
+}
+
+/// A point, measured on the full sum.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// f(x).
+    pub value: f64,
+    /// What the method descends on: f(x), or φ(x) = f(x) + (μ/2)‖c(x)‖² for a penalty method.
+    pub merit: f64,
+    /// ‖∇f(x)‖; with constraints the norm of the Lagrangian's gradient ‖∇f(x) + J(x)ᵀλ‖ with the method's
+    /// multipliers; on a manifold the norm of the Riemannian gradient.
+    pub gradient_norm: f64,
+    /// ‖c(x)‖; zero for a method without constraints.
+    pub constraint_norm: f64,
+}
+
+impl Measurement {
+    /// The ε for which x is an ε-KKT point: the larger of both norms, NaN if one of them is.
+    #[must_use]
+    pub fn kkt(&self) -> f64 {
+        // `f64::max` would drop a NaN.
+        if self.gradient_norm >= self.constraint_norm {
+            self.gradient_norm
+        } else {
+            self.constraint_norm + 0.0 * self.gradient_norm
+        }
+    }
+}
+
+/// The state of a method that remembers nothing but its point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector")]
+pub struct Iterate<V> {
+    /// x.
+    #[serde(with = "saved")]
+    pub x: V,
+    /// Steps made.
+    pub k: u64,
+}
+
+/// Implements [`State`] for a struct with the fields `x` and `k`.
+macro_rules! state {
+    ($name:ident) => {
+        state!($name<V>);
+    };
+    ($name:ident<V $(, $r:ident)?>) => {
+        impl<V: crate::vector::Vector $(, $r: crate::vector::Vector)?> crate::methods::State for $name<V $(, $r)?> {
+            type Point = V;
+            fn point(&self) -> &V {
+                &self.x
+            }
+            fn into_point(self) -> V {
+                self.x
+            }
+            fn steps(&self) -> u64 {
+                self.k
+            }
+        }
+    };
+}
+use state;
+state!(Iterate);
+
+/// A slot of scratch space, made on first use.
+fn scratch<'a, V: Vector>(slot: &'a mut Option<V>, like: &V) -> &'a mut V {
+    slot.get_or_insert_with(|| like.zeros_like())
+}
+
+/// fᵢ(x), ∇fᵢ(x) and ‖∇fᵢ(x)‖², or an error if they are not finite: x was accepted, so there is no way back.
+fn evaluate<F: Objective + ?Sized>(
+    f: &mut F,
+    x: &F::Point,
+    sample: &Sample,
+    gradient: &mut F::Point,
+    step: u64,
+) -> Result<(f64, f64), Error> {
+    let value = f.value_and_gradient(x, sample, gradient);
+    if !value.is_finite() {
+        return Err(Error::NonFiniteValue { step, value });
+    }
+    let squared = gradient.norm_squared();
+    if !squared.is_finite() {
+        return Err(Error::NonFiniteGradient { step, norm: squared.sqrt() });
+    }
+    Ok((value, squared))
+}
+
+/// The record of a step that is always taken, with one gradient.
+fn plain_record(k: u64, value: f64, gradient_norm: f64, step_size: f64, step_length: f64) -> StepRecord {
+    StepRecord {
+        k,
+        value,
+        gradient_norm,
+        step_size,
+        step_length,
+        verdict: Verdict::Accepted,
+        region: None,
+        constraint_norm: None,
+        evaluations: Evaluations { values: 0, gradients: 1 },
+    }
+}
+
+fn measure_unconstrained<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> Measurement {
+    let mut g = x.zeros_like();
+    let value = full_value_and_gradient(f, x, &mut g);
+    Measurement { value, merit: value, gradient_norm: g.norm(), constraint_norm: 0.0 }
+}
+
+fn measure_on_manifold<F, M>(f: &mut F, manifold: &mut M, x: &F::Point) -> Result<Measurement, Error>
+where
+    F: Objective + ?Sized,
+    M: Manifold<Point = F::Point>,
+{
+    let mut g = x.zeros_like();
+    let value = full_value_and_gradient(f, x, &mut g);
+    manifold.project_tangent(x, &mut g)?;
+    let mut c = manifold.new_residual();
+    manifold.residual(x, &mut c);
+    Ok(Measurement { value, merit: value, gradient_norm: g.norm(), constraint_norm: c.norm() })
+}

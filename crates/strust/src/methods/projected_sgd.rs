@@ -1,0 +1,59 @@
+//! Projected SGD: a baseline of section 5.2.
+
+use super::{Iterate, Measurement, Method, evaluate, measure_on_manifold, plain_record, scratch};
+use crate::{
+    Error,
+    config::{Checked, Config, config},
+    constraints::Manifold,
+    objective::Objective,
+    record::StepRecord,
+    sample::Sample,
+    vector::Vector,
+};
+
+config! {
+    /// Configuration of [`ProjectedSgd`]. The default is the paper's for subspace fitting.
+    pub struct ProjectedSgdConfig for "sgd-proj" {
+        /// Step size η.
+        pub learning_rate: f64 = 5e-2, Number(Range::above(0.0));
+    }
+}
+
+/// x ← restore(x − η·g): a step in the surrounding space, then back onto the set (QR on the Stiefel manifold).
+#[derive(Debug, Clone)]
+pub struct ProjectedSgd<M: Manifold> {
+    config: Checked<ProjectedSgdConfig>,
+    manifold: M,
+    gradient: Option<M::Point>,
+}
+
+impl<M: Manifold> ProjectedSgd<M> {
+    /// Checks the configuration.
+    pub fn new(config: ProjectedSgdConfig, manifold: M) -> Result<Self, Error> {
+        Ok(Self { config: config.check()?, manifold, gradient: None })
+    }
+}
+
+impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for ProjectedSgd<M> {
+    type State = Iterate<F::Point>;
+
+    fn init(&mut self, f: &mut F, mut x: F::Point) -> Result<Self::State, Error> {
+        f.check_point(&x)?;
+        self.manifold.check_point(&x)?;
+        self.manifold.restore(&mut x)?;
+        Ok(Iterate { x, k: 0 })
+    }
+    fn step(&mut self, f: &mut F, Iterate { x, k }: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let eta = self.config.learning_rate;
+        let g = scratch(&mut self.gradient, x);
+        let (value, squared_norm) = evaluate(f, x, sample, g, *k)?;
+        x.add(-eta, g);
+        self.manifold.restore(x)?;
+        *k += 1;
+        let norm = squared_norm.sqrt();
+        Ok(plain_record(*k - 1, value, norm, eta, eta * norm))
+    }
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        measure_on_manifold(f, &mut self.manifold, &state.x)
+    }
+}

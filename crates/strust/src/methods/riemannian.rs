@@ -1,0 +1,65 @@
+//! Riemannian gradient descent: a baseline of section 5.2.
+
+use super::{Iterate, Measurement, Method, evaluate, measure_on_manifold, plain_record, scratch};
+use crate::{
+    Error,
+    config::{Checked, Config, config},
+    constraints::{Manifold, Retraction},
+    objective::Objective,
+    record::StepRecord,
+    sample::Sample,
+    vector::Vector,
+};
+
+config! {
+    /// Configuration of [`Riemannian`]. The defaults are the paper's for subspace fitting.
+    pub struct RiemannianConfig for "riemannian" {
+        /// Step size η.
+        pub learning_rate: f64 = 5e-2, Number(Range::above(0.0));
+        /// How the Stiefel manifold is returned to: qr or polar. Used where the manifold is built from this table.
+        pub retraction: Retraction = Retraction::Qr, OneOf(&["qr", "polar"]);
+    }
+}
+
+/// x ← R_x(−η·Pg): the gradient projected onto the tangent space, then a retraction.
+///
+/// On the Stiefel manifold Pg = g − W·sym(Wᵀg); choose its retraction by
+/// [`Stiefel::with_retraction`](crate::constraints::Stiefel::with_retraction).
+#[derive(Debug, Clone)]
+pub struct Riemannian<M: Manifold> {
+    config: Checked<RiemannianConfig>,
+    manifold: M,
+    gradient: Option<M::Point>,
+}
+
+impl<M: Manifold> Riemannian<M> {
+    /// Checks the configuration.
+    pub fn new(config: RiemannianConfig, manifold: M) -> Result<Self, Error> {
+        Ok(Self { config: config.check()?, manifold, gradient: None })
+    }
+}
+
+impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for Riemannian<M> {
+    type State = Iterate<F::Point>;
+
+    fn init(&mut self, f: &mut F, mut x: F::Point) -> Result<Self::State, Error> {
+        f.check_point(&x)?;
+        self.manifold.check_point(&x)?;
+        self.manifold.restore(&mut x)?;
+        Ok(Iterate { x, k: 0 })
+    }
+    fn step(&mut self, f: &mut F, Iterate { x, k }: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let eta = self.config.learning_rate;
+        let g = scratch(&mut self.gradient, x);
+        let (value, _) = evaluate(f, x, sample, g, *k)?;
+        self.manifold.project_tangent(x, g)?;
+        x.add(-eta, g);
+        self.manifold.restore(x)?;
+        *k += 1;
+        let norm = g.norm();
+        Ok(plain_record(*k - 1, value, norm, eta, eta * norm))
+    }
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        measure_on_manifold(f, &mut self.manifold, &state.x)
+    }
+}

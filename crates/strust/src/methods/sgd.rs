@@ -1,0 +1,76 @@
+//! SGD with a constant step: the baseline of section 5.1.
+
+use super::{Measurement, Method, evaluate, measure_unconstrained, plain_record, scratch, state};
+use crate::{
+    Error,
+    config::{Checked, Config, config},
+    objective::Objective,
+    record::StepRecord,
+    sample::Sample,
+    vector::{Vector, saved},
+};
+use serde::{Deserialize, Serialize};
+
+config! {
+    /// Configuration of [`Sgd`]. The defaults are the paper's for CIFAR-10.
+    pub struct SgdConfig for "sgd" {
+        /// Step size η.
+        pub learning_rate: f64 = 0.2, Number(Range::above(0.0));
+        /// Heavy-ball momentum β; 0 is plain SGD.
+        pub momentum: f64 = 0.0, Number(Range::from_to(0.0, 1.0));
+        /// Weight decay w: the gradient of (w/2)‖x‖² is added.
+        pub weight_decay: f64 = 0.0, Number(Range::at_least(0.0));
+    }
+}
+
+/// x ← x − η·v with v ← βv + (g + w·x).
+#[derive(Debug, Clone)]
+pub struct Sgd<V> {
+    config: Checked<SgdConfig>,
+    gradient: Option<V>,
+}
+
+impl<V: Vector> Sgd<V> {
+    /// Checks the configuration.
+    pub fn new(config: SgdConfig) -> Result<Self, Error> {
+        Ok(Self { config: config.check()?, gradient: None })
+    }
+}
+
+/// State of [`Sgd`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector")]
+pub struct SgdState<V> {
+    /// x.
+    #[serde(with = "saved")]
+    pub x: V,
+    /// v.
+    #[serde(with = "saved")]
+    pub velocity: V,
+    /// Steps made.
+    pub k: u64,
+}
+state!(SgdState);
+
+impl<F: Objective> Method<F> for Sgd<F::Point> {
+    type State = SgdState<F::Point>;
+
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        f.check_point(&x)?;
+        Ok(SgdState { velocity: x.zeros_like(), x, k: 0 })
+    }
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let SgdConfig { learning_rate, momentum, weight_decay } = *self.config;
+        let SgdState { x, velocity, k } = state;
+        let g = scratch(&mut self.gradient, x);
+        let (value, squared_norm) = evaluate(f, x, sample, g, *k)?;
+        g.add(weight_decay, x);
+        velocity.scale_add(momentum, 1.0, g);
+        x.add(-learning_rate, velocity);
+        *k += 1;
+        Ok(plain_record(*k - 1, value, squared_norm.sqrt(), learning_rate, learning_rate * velocity.norm()))
+    }
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        Ok(measure_unconstrained(f, &state.x))
+    }
+}

@@ -1,0 +1,129 @@
+//! STR-P: Algorithm 2, which is Algorithm 1 over a penalised objective.
+
+use super::{
+    Measurement, Method,
+    str::{Scratch, StrState, trust_region_step},
+};
+use crate::{
+    Error,
+    config::{Allowed, Checked, Config, Field, Range},
+    constraints::Constraint,
+    diagnostics::kkt,
+    objective::{Objective, Penalised, PenaltyScratch},
+    radius::RegionConfig,
+    record::StepRecord,
+    sample::Sample,
+    vector::Vector,
+};
+use serde::{Deserialize, Serialize};
+
+/// Configuration of [`StrP`]. The defaults are the paper's for subspace fitting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StrPConfig {
+    /// Penalty μ. A fixed μ leaves ‖c‖ = O(1/μ) unless the penalty is exact, as it is for subspace fitting.
+    pub penalty: f64,
+    /// The trust region; [`RegionConfig::constrained`] by default.
+    #[serde(flatten)]
+    pub region: RegionConfig,
+}
+
+impl Default for StrPConfig {
+    fn default() -> Self {
+        Self { penalty: 1.0, region: RegionConfig::constrained() }
+    }
+}
+
+impl Config for StrPConfig {
+    const NAME: &'static str = "str-p";
+    const FIELDS: &'static [Field] = &{
+        let penalty = Field {
+            name: "penalty",
+            allowed: Allowed::Number(Range::above(0.0)),
+            meaning: "Penalty μ; a fixed μ leaves ‖c‖ = O(1/μ) unless the penalty is exact, as it is for subspace fitting.",
+        };
+        let mut fields = [penalty; 8];
+        let mut i = 0;
+        while i < RegionConfig::FIELDS.len() {
+            fields[i + 1] = RegionConfig::FIELDS[i];
+            i += 1;
+        }
+        fields
+    };
+    fn numbers(&self) -> Vec<Option<f64>> {
+        std::iter::once(Some(self.penalty)).chain(self.region.numbers()).collect()
+    }
+    fn check_relations(&self) -> Result<(), Error> {
+        self.region.check_relations()
+    }
+}
+
+/// Stochastic trust region with a quadratic penalty, Algorithm 2.
+///
+/// STR on φᵢ(x) = fᵢ(x) + (μ/2)‖c(x)‖² with the curvature H = I + μJᵀJ in the model:
+/// gᵀHg = ‖g‖² + μ‖Jg‖², one Jacobian-vector product.
+///
+/// ```
+/// use strust::prelude::*;
+/// // The point of the unit circle nearest to (3, 4).
+/// let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
+///     let r = [x[0] - 3.0, x[1] - 4.0];
+///     if let Some(g) = g {
+///         (g[0], g[1]) = (2.0 * r[0], 2.0 * r[1]);
+///     }
+///     r[0] * r[0] + r[1] * r[1]
+/// });
+/// let config = StrPConfig { penalty: 1e3, ..Default::default() };
+/// let mut method = StrP::new(config, Sphere::new(1.0)?)?;
+/// let report = minimize(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?, vec![1.0, 0.0], &Stop::steps(5000))?;
+/// assert!((report.point()[0] - 0.6).abs() < 0.01 && (report.point()[1] - 0.8).abs() < 0.01);
+/// # Ok::<(), strust::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct StrP<C: Constraint> {
+    config: Checked<StrPConfig>,
+    constraint: C,
+    scratch: Scratch<C::Point>,
+    penalty_scratch: Option<PenaltyScratch<C::Point, C::Residual>>,
+}
+
+impl<C: Constraint> StrP<C> {
+    /// Checks the configuration.
+    pub fn new(config: StrPConfig, constraint: C) -> Result<Self, Error> {
+        Ok(Self { config: config.check()?, constraint, scratch: Scratch::default(), penalty_scratch: None })
+    }
+    /// The multipliers λ = μ·c(x) of the paper's Corollary 4.13.
+    pub fn multipliers(&mut self, x: &C::Point) -> C::Residual {
+        let mut c = self.constraint.new_residual();
+        self.constraint.residual(x, &mut c);
+        let mut multipliers = c.zeros_like();
+        multipliers.add(self.config.penalty, &c);
+        multipliers
+    }
+}
+
+impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrP<C> {
+    type State = StrState<F::Point>;
+
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        f.check_point(&x)?;
+        self.constraint.check_point(&x)?;
+        Ok(StrState { x, radius: self.config.region.initial_radius, k: 0 })
+    }
+
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let Self { config, constraint, scratch, penalty_scratch } = self;
+        let space = penalty_scratch.take().unwrap_or_else(|| PenaltyScratch::new(constraint));
+        let mut phi = Penalised::with_scratch(f, constraint, config.penalty, space);
+        let record = trust_region_step(&mut phi, &config.region, state, sample, scratch);
+        let constraint_norm = Some(phi.gradient_constraint_norm());
+        *penalty_scratch = Some(phi.into_scratch());
+        Ok(StepRecord { constraint_norm, ..record? })
+    }
+
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        let multipliers = self.multipliers(&state.x);
+        let m = kkt(f, &mut self.constraint, &state.x, &multipliers);
+        Ok(Measurement { merit: m.value + 0.5 * self.config.penalty * m.constraint_norm.powi(2), ..m })
+    }
+}

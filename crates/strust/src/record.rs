@@ -1,0 +1,57 @@
+//! What a step tells of itself.
+
+use crate::{model::Exit, objective::Evaluations, radius::Change};
+use serde::{Deserialize, Serialize};
+
+/// Whether x moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// x ← x + p.
+    Accepted,
+    /// x stayed, bit for bit.
+    Rejected,
+}
+
+/// One step of any method. Numbers that a method does not have are absent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// The step's number, from 0.
+    pub k: u64,
+    /// The function the method descends on, on the step's own sample, at the point before the step.
+    pub value: f64,
+    /// The norm of its gradient there.
+    pub gradient_norm: f64,
+    /// The factor of the direction: a for STR, the learning rate for SGD, the step found by a line search.
+    pub step_size: f64,
+    /// ‖p‖ of the step that was tried.
+    pub step_length: f64,
+    /// Whether it was taken.
+    pub verdict: Verdict,
+    /// What the trust region saw.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub region: Option<RegionRecord>,
+    /// ‖c‖ at the point before the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraint_norm: Option<f64>,
+    /// Mini-batch evaluations of f that this step made.
+    #[serde(flatten)]
+    pub evaluations: Evaluations,
+}
+
+/// The trust region's part of a [`StepRecord`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RegionRecord {
+    /// The radius the step was made with.
+    pub radius: f64,
+    /// What bounded the step.
+    pub exit: Exit,
+    /// The value at the trial point; absent if it was not finite or if there was no trial.
+    pub trial: Option<f64>,
+    /// The predicted reduction.
+    pub predicted: f64,
+    /// Actual over predicted; absent if the trial value was not finite or if there was no trial.
+    pub ratio: Option<f64>,
+    /// What happened to the radius.
+    pub change: Change,
+}

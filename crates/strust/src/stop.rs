@@ -1,0 +1,257 @@
+//! When to stop: rules that compose, and a reason that never calls an exhausted budget converged.
+
+use crate::{methods::Measurement, objective::Evaluations};
+use serde::{Deserialize, Serialize};
+use std::{fmt, time::Duration};
+
+/// A stopping rule.
+///
+/// ```
+/// use std::time::Duration;
+/// use strust::stop::Stop;
+/// let stop = Stop::kkt(1e-6).or(Stop::epochs(50)).or(Stop::wall_clock(Duration::from_secs(60)));
+/// # let _ = stop;
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Stop {
+    /// After this many steps.
+    Steps(u64),
+    /// After this many passes over the terms.
+    Epochs(u64),
+    /// After this many mini-batch evaluations, values and gradients together.
+    Evaluations(u64),
+    /// After this much time, looked at after every step.
+    WallClock(Duration),
+    /// When the full gradient's norm (of the Lagrangian, with constraints) is at most this. Measured once an epoch.
+    GradientNorm(f64),
+    /// When x is an ε-KKT point on the full sum: gradient of the Lagrangian and ‖c‖ at most this. Measured once an epoch.
+    Kkt(f64),
+    /// When the merit did not fall by more than this fraction over this many measurements, one an epoch.
+    Stagnation {
+        /// The relative fall that counts as progress.
+        tolerance: f64,
+        /// Measurements without progress.
+        patience: u64,
+    },
+    /// When one of them holds.
+    Any(Vec<Stop>),
+    /// When all of them hold at once.
+    All(Vec<Stop>),
+}
+
+impl Stop {
+    /// [`Stop::Steps`].
+    #[must_use]
+    pub fn steps(n: u64) -> Self {
+        Self::Steps(n)
+    }
+    /// [`Stop::Epochs`].
+    #[must_use]
+    pub fn epochs(n: u64) -> Self {
+        Self::Epochs(n)
+    }
+    /// [`Stop::Evaluations`].
+    #[must_use]
+    pub fn evaluations(n: u64) -> Self {
+        Self::Evaluations(n)
+    }
+    /// [`Stop::WallClock`].
+    #[must_use]
+    pub fn wall_clock(limit: Duration) -> Self {
+        Self::WallClock(limit)
+    }
+    /// [`Stop::GradientNorm`].
+    #[must_use]
+    pub fn gradient_norm(tolerance: f64) -> Self {
+        Self::GradientNorm(tolerance)
+    }
+    /// [`Stop::Kkt`].
+    #[must_use]
+    pub fn kkt(tolerance: f64) -> Self {
+        Self::Kkt(tolerance)
+    }
+    /// [`Stop::Stagnation`].
+    #[must_use]
+    pub fn stagnation(tolerance: f64, patience: u64) -> Self {
+        Self::Stagnation { tolerance, patience }
+    }
+    /// Stops when either holds.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        match self {
+            Self::Any(mut rules) => {
+                rules.push(other);
+                Self::Any(rules)
+            }
+            rule => Self::Any(vec![rule, other]),
+        }
+    }
+    /// Stops when both hold at once.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match self {
+            Self::All(mut rules) => {
+                rules.push(other);
+                Self::All(rules)
+            }
+            rule => Self::All(vec![rule, other]),
+        }
+    }
+
+    /// Whether a measurement on the full sum is needed to decide.
+    #[must_use]
+    pub fn needs_measurements(&self) -> bool {
+        match self {
+            Self::GradientNorm(_) | Self::Kkt(_) | Self::Stagnation { .. } => true,
+            Self::Any(rules) | Self::All(rules) => rules.iter().any(Self::needs_measurements),
+            _ => false,
+        }
+    }
+
+    /// The reason to stop now, if there is one.
+    #[must_use]
+    pub fn decide(&self, now: &Progress) -> Option<StopReason> {
+        match self {
+            Self::Steps(n) => (now.steps >= *n).then_some(StopReason::Steps),
+            Self::Epochs(n) => (now.steps >= n.saturating_mul(now.steps_per_epoch)).then_some(StopReason::Epochs),
+            Self::Evaluations(n) => {
+                (now.evaluations.values + now.evaluations.gradients >= *n).then_some(StopReason::Evaluations)
+            }
+            Self::WallClock(limit) => (now.elapsed >= *limit).then_some(StopReason::WallClock),
+            Self::GradientNorm(tolerance) => {
+                now.measured.is_some_and(|m| m.gradient_norm <= *tolerance).then_some(StopReason::GradientNorm)
+            }
+            Self::Kkt(tolerance) => now.measured.is_some_and(|m| m.kkt() <= *tolerance).then_some(StopReason::Kkt),
+            Self::Stagnation { tolerance, patience } => {
+                now.stagnated(*tolerance, *patience).then_some(StopReason::Stagnation)
+            }
+            Self::Any(rules) => rules.iter().find_map(|rule| rule.decide(now)),
+            Self::All(rules) => {
+                let reasons: Option<Vec<_>> = rules.iter().map(|rule| rule.decide(now)).collect();
+                let reasons = reasons?;
+                reasons.iter().find(|r| r.converged()).or(reasons.first()).copied()
+            }
+        }
+    }
+}
+
+/// What a stopping rule sees after a step.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    /// Steps made.
+    pub steps: u64,
+    /// Steps that make an epoch.
+    pub steps_per_epoch: u64,
+    /// Evaluations made by the steps.
+    pub evaluations: Evaluations,
+    /// Time since the run began.
+    pub elapsed: Duration,
+    /// The measurement at this very point, if one was made.
+    pub measured: Option<Measurement>,
+    /// Merits measured so far, oldest first.
+    pub merits: Vec<f64>,
+}
+
+impl Progress {
+    fn stagnated(&self, tolerance: f64, patience: u64) -> bool {
+        let patience = patience.max(1) as usize;
+        if self.measured.is_none() || self.merits.len() <= patience {
+            return false;
+        }
+        let (before, recent) = self.merits.split_at(self.merits.len() - patience);
+        let least = |merits: &[f64]| merits.iter().copied().fold(f64::INFINITY, f64::min);
+        let (before, recent) = (least(before), least(recent));
+        before - recent <= tolerance * before.abs()
+    }
+}
+
+/// Why a run stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The budget of steps is used up.
+    Steps,
+    /// The budget of epochs is used up.
+    Epochs,
+    /// The budget of evaluations is used up.
+    Evaluations,
+    /// The time is used up.
+    WallClock,
+    /// The gradient is small.
+    GradientNorm,
+    /// The KKT residual is small.
+    Kkt,
+    /// There was no more progress.
+    Stagnation,
+    /// An observer asked for it.
+    Observer,
+}
+
+impl StopReason {
+    /// Whether an optimality condition was met. A budget that ran out, stagnation and an observer are not one.
+    #[must_use]
+    pub fn converged(self) -> bool {
+        matches!(self, Self::GradientNorm | Self::Kkt)
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Steps => "step budget used up",
+            Self::Epochs => "epoch budget used up",
+            Self::Evaluations => "evaluation budget used up",
+            Self::WallClock => "time used up",
+            Self::GradientNorm => "converged: small gradient",
+            Self::Kkt => "converged: small KKT residual",
+            Self::Stagnation => "stagnated",
+            Self::Observer => "stopped by an observer",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(steps: u64, gradient_norm: Option<f64>) -> Progress {
+        let measured =
+            gradient_norm.map(|g| Measurement { value: 1.0, merit: 1.0, gradient_norm: g, constraint_norm: 0.0 });
+        Progress { steps, steps_per_epoch: 4, measured, ..Progress::default() }
+    }
+
+    #[test]
+    fn budgets_are_never_converged_and_tolerances_are() {
+        let stop = Stop::gradient_norm(0.1).or(Stop::epochs(2));
+        assert_eq!(stop.decide(&at(7, None)), None);
+        assert_eq!(stop.decide(&at(8, Some(0.2))), Some(StopReason::Epochs));
+        assert_eq!(stop.decide(&at(8, Some(0.1))), Some(StopReason::GradientNorm));
+        assert!(!StopReason::Epochs.converged() && StopReason::GradientNorm.converged());
+        assert!(!StopReason::Stagnation.converged() && !StopReason::Observer.converged());
+    }
+
+    #[test]
+    fn all_waits_for_every_rule_and_reports_the_converged_one() {
+        let stop = Stop::steps(10).and(Stop::gradient_norm(0.1));
+        assert_eq!(stop.decide(&at(12, Some(0.5))), None);
+        assert_eq!(stop.decide(&at(9, Some(0.0))), None);
+        assert_eq!(stop.decide(&at(10, Some(0.1))), Some(StopReason::GradientNorm));
+    }
+
+    #[test]
+    fn nan_measurements_never_converge() {
+        assert_eq!(Stop::gradient_norm(1.0).decide(&at(1, Some(f64::NAN))), None);
+        assert_eq!(Stop::kkt(1.0).decide(&at(1, Some(f64::NAN))), None);
+    }
+
+    #[test]
+    fn stagnation_compares_the_best_before_with_the_best_since() {
+        let stop = Stop::stagnation(0.01, 2);
+        let with = |merits: &[f64]| Progress { merits: merits.to_vec(), ..at(1, Some(1.0)) };
+        assert_eq!(stop.decide(&with(&[3.0, 2.0])), None);
+        assert_eq!(stop.decide(&with(&[3.0, 2.0, 1.0])), None);
+        assert_eq!(stop.decide(&with(&[3.0, 1.0, 1.0, 0.995])), Some(StopReason::Stagnation));
+    }
+}
