@@ -1,1 +1,53 @@
-fn main() {}
+//! The program `strust`: run, resume and report optimization experiments.
+//!
+//! Exit codes: 0 done, 1 failed or stopped, 2 wrong usage.
+
+mod args;
+mod bench;
+mod commands;
+mod show;
+
+use args::{Args, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// What ends the program early, with its exit code.
+enum Failure {
+    /// Something failed.
+    Failed(String),
+    /// The command line asks for what cannot be.
+    Usage(String),
+    /// The reader of the output went away: nothing is wrong.
+    Quiet,
+}
+
+impl From<strust_lab::Error> for Failure {
+    fn from(error: strust_lab::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+fn main() -> ExitCode {
+    let Args { command, shared } = Args::parse();
+    let outcome = match command {
+        Command::Reproduce { what } => commands::reproduce(what, &shared),
+        Command::Run { file } => commands::run(&file, &shared),
+        Command::Resume { folder } => commands::resume(&folder, &shared),
+        Command::Report { folders, markdown, at, into } => {
+            commands::report(&folders, markdown, &at, into.as_deref(), &shared)
+        }
+        Command::List { name } => commands::list(name.as_deref(), &shared),
+        Command::Bench { what } => bench::run(what, &shared),
+    };
+    match outcome {
+        Ok(()) | Err(Failure::Quiet) => ExitCode::SUCCESS,
+        Err(Failure::Failed(why)) => {
+            show::error(&why, &shared);
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(why)) => {
+            show::error(&why, &shared);
+            ExitCode::from(2)
+        }
+    }
+}

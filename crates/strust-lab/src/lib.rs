@@ -1,1 +1,27 @@
-//! x
+//! Experiments: a TOML file becomes a plan, jobs, records, a summary and a report.
+//!
+//! ```text
+//! experiment file → Plan → jobs → records.jsonl → Summary → report.html, figures
+//! ```
+//!
+//! Every stochastic result is a function of its seed: the same plan gives the same bytes in `records.jsonl` on every
+//! run and for every number of jobs side by side. Wall-clock times live in `timings.jsonl`.
+
+pub mod catalogue;
+mod checkpoint;
+pub mod conduct;
+mod error;
+pub mod experiment;
+pub mod figure;
+mod files;
+mod job;
+mod machine;
+pub mod plan;
+pub mod progress;
+pub mod record;
+pub mod report;
+mod summarise;
+pub mod summary;
+
+pub use error::Error;
+pub use machine::cores;

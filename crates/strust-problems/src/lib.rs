@@ -1,1 +1,64 @@
-//! x
+//! Objectives with known answers, and readers for data files, for [strust](strust).
+//!
+//! | module | what | f* |
+//! |---|---|---|
+//! | [`least_squares`] | linear least squares, interpolating or noisy, `f32` and `f64` | 0, or by a solve |
+//! | [`logistic`] | two classes, dense or sparse features | 0 where the classes are separable and λ = 0 |
+//! | [`softmax`] | many classes, dense or sparse features | not known |
+//! | [`factorisation`] | X ≈ UVᵀ, over-parameterised at will | the tail of the singular values |
+//! | [`subspace`] | the best-fitting subspace, under WᵀW = I | the tail of the eigenvalues |
+//! | [`read`] | NPY, CSV and LIBSVM files, plain or compressed | |
+//!
+//! Every problem is an [`Objective`] that carries its start and, where it is known, its optimum ([`Problem`]),
+//! so that a test, a benchmark or an experiment is written once for all of them:
+//!
+//! ```
+//! use strust::{objective::full_value, prelude::*};
+//! use strust_problems::{LeastSquares, Problem};
+//!
+//! fn gap<P: Problem>(problem: &mut P) -> Result<f64, Error> {
+//!     let mut sampler = Epochs::new(problem.terms(), 10, 0)?;
+//!     let mut method = Str::new(StrConfig::default())?;
+//!     let start = problem.start(0);
+//!     let report = minimize(problem, &mut method, &mut sampler, start, &Stop::epochs(300))?;
+//!     Ok(full_value(problem, report.point()) - problem.optimum().unwrap_or(0.0))
+//! }
+//! assert!(gap(&mut LeastSquares::<f64>::interpolating(100, 10, 0)?)? < 1e-6);
+//! # Ok::<(), Error>(())
+//! ```
+
+use strust::objective::Objective;
+
+pub mod factorisation;
+pub mod features;
+pub mod least_squares;
+pub mod logistic;
+mod numerics;
+pub mod read;
+pub mod softmax;
+pub mod subspace;
+
+pub use factorisation::Factorisation;
+pub use features::{Csr, Features, Labelled};
+pub use least_squares::LeastSquares;
+pub use logistic::Logistic;
+pub use read::{ReadError, read_labelled, read_matrix};
+pub use softmax::Softmax;
+pub use subspace::SubspaceFit;
+
+/// An objective that brings its own start and, where it is known, its optimum.
+///
+/// ```
+/// use strust_problems::{LeastSquares, Problem};
+/// let problem = LeastSquares::<f64>::interpolating(50, 5, 0)?;
+/// assert_eq!(problem.start(3), problem.start(3));
+/// assert_ne!(problem.start(3), problem.start(4));
+/// assert_eq!(problem.optimum(), Some(0.0));
+/// # Ok::<(), strust::Error>(())
+/// ```
+pub trait Problem: Objective {
+    /// A start that depends on the seed only.
+    fn start(&self, seed: u64) -> Self::Point;
+    /// f* where it is known: the minimum of the full sum.
+    fn optimum(&self) -> Option<f64>;
+}

@@ -72,6 +72,8 @@ pub enum Allowed {
     Whole(Range),
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// Any text of this kind, such as a file's path.
+    Text(&'static str),
 }
 
 impl fmt::Display for Allowed {
@@ -80,6 +82,7 @@ impl fmt::Display for Allowed {
             Self::Number(range) => write!(f, "{range}"),
             Self::Whole(range) => write!(f, "a whole number {range}"),
             Self::OneOf(words) => write!(f, "one of {}", words.join(", ")),
+            Self::Text(kind) => f.write_str(kind),
         }
     }
 }
@@ -162,7 +165,28 @@ impl FieldValue for u64 {
     }
 }
 
+impl FieldValue for String {
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
 /// Declares a configuration struct: each field's documentation, type, default and range stand once.
+///
+/// ```
+/// use strust::config::Config;
+/// strust::config! {
+///     /// Configuration of a problem of mine.
+///     pub struct MineConfig for "mine" {
+///         /// Number of terms.
+///         pub n: u64 = 100, Whole(Range::at_least(1.0));
+///     }
+/// }
+/// assert!(MineConfig { n: 0 }.check().is_err());
+/// ```
+///
+/// The crate that uses it depends on `serde` with the feature `derive`.
+#[macro_export]
 macro_rules! config {
     (
         $(#[doc = $doc:literal])*
@@ -205,7 +229,6 @@ macro_rules! config {
         }
     };
 }
-pub(crate) use config;
 
 #[cfg(test)]
 mod tests {

@@ -84,14 +84,21 @@ impl<S> Observer<S> for &mut History {
 ///
 /// An affine function has no error left to fall; it gives infinity.
 fn slope(mut error: impl FnMut(f64) -> f64, floor: f64) -> f64 {
-    // Steps between the rounding floor and the third-order terms; the best of the local slopes is taken
-    // because only part of the range is free of both.
-    let errors: Vec<f64> = (2..14).map(|i| error(0.5_f64.powi(2 * i))).collect();
-    if errors.iter().all(|&e| e <= floor) {
-        return f64::INFINITY;
+    // The limit t → 0 is what counts, so the shortest steps above the rounding floor speak. Their median, not
+    // the best of all local slopes: where a wrong first-order and the second-order term cancel, one local slope
+    // is as large as one likes.
+    let mut errors: Vec<f64> = (4..28).map(|i| error(0.5_f64.powi(i))).collect();
+    if errors.iter().any(|e| e.is_nan()) {
+        return f64::NAN;
     }
-    let local = errors.windows(2).filter(|w| w[1] > floor).map(|w| (w[0] / w[1]).log2() / 2.0);
-    local.fold(f64::NEG_INFINITY, f64::max)
+    let Some(last) = errors.iter().rposition(|&e| e > floor) else {
+        return f64::INFINITY;
+    };
+    errors.truncate(last + 1);
+    let mut local: Vec<f64> = errors.windows(2).rev().take(5).map(|w| (w[0] / w[1]).log2()).collect();
+    local.sort_by(f64::total_cmp);
+    // One error alone above the floor: the next one fell at least this far.
+    local.get(local.len() / 2).copied().unwrap_or_else(|| (errors[0] / floor).log2())
 }
 
 /// Slope check of an objective's gradient at x along `direction`: near 2 (or infinite, for an affine function)
@@ -136,7 +143,8 @@ pub fn jacobian_slope<C: Constraint>(constraint: &mut C, x: &C::Point, v: &C::Po
     let mismatch = (left - right).abs() / (left.abs() + right.abs()).max(f64::MIN_POSITIVE);
 
     let (mut moved, mut at_moved) = (x.zeros_like(), c.zeros_like());
-    let floor = 64.0 * C::Residual::EPSILON * (c.norm() + jv.norm() + 1.0);
+    let epsilon = C::Point::EPSILON.max(C::Residual::EPSILON);
+    let floor = 64.0 * epsilon * (c.norm() + jv.norm() + 1.0);
     let slope = slope(
         |t| {
             moved.set_sum(x, t, v);

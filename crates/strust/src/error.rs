@@ -71,3 +71,14 @@ pub enum Error {
     #[error("saved vector: {0}")]
     Saved(String),
 }
+
+impl Error {
+    /// Whether a run broke down on the way, by divergence as a rule, rather than being set up wrongly.
+    #[must_use]
+    pub fn is_breakdown(&self) -> bool {
+        matches!(
+            self,
+            Self::NonFiniteValue { .. } | Self::NonFiniteGradient { .. } | Self::NonFiniteCurvature { .. } | Self::Retraction { .. }
+        )
+    }
+}

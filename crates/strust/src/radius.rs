@@ -1,10 +1,7 @@
 //! The trust region: a pure state machine. Two reductions and a rounding error go in; a verdict and the next
 //! radius come out. No vectors, no clock.
 
-use crate::{
-    config::{config, out_of_range},
-    record::Verdict,
-};
+use crate::{config, config::out_of_range, record::Verdict};
 use serde::{Deserialize, Serialize};
 
 config! {

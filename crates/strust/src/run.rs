@@ -134,6 +134,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
     /// Runs on from a state; the next sample is the one the state asks for. Budgets count from the state's
     /// first step for steps and epochs, from now for evaluations and time.
     pub fn resume(mut self, mut state: M::State, stop: &Stop) -> Result<Report<M::State>, Error> {
+        self.f.check_point(state.point())?;
         let began = Instant::now();
         let mut progress =
             Progress { steps: state.steps(), steps_per_epoch: self.sampler.steps_per_epoch(), ..Progress::default() };

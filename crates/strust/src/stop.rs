@@ -34,7 +34,7 @@ pub enum Stop {
         /// Measurements without progress.
         patience: u64,
     },
-    /// When one of them holds.
+    /// When one of them holds; where a tolerance and a budget hold at once, the tolerance is the reason.
     Any(Vec<Stop>),
     /// When all of them hold at once.
     All(Vec<Stop>),
@@ -126,7 +126,10 @@ impl Stop {
             Self::Stagnation { tolerance, patience } => {
                 now.stagnated(*tolerance, *patience).then_some(StopReason::Stagnation)
             }
-            Self::Any(rules) => rules.iter().find_map(|rule| rule.decide(now)),
+            Self::Any(rules) => {
+                let reasons = || rules.iter().filter_map(|rule| rule.decide(now));
+                reasons().find(|r| r.converged()).or_else(|| reasons().next())
+            }
             Self::All(rules) => {
                 let reasons: Option<Vec<_>> = rules.iter().map(|rule| rule.decide(now)).collect();
                 let reasons = reasons?;

@@ -284,9 +284,12 @@ impl<D: Dense> Vector for D {
         }
         let size = size_of::<D::Scalar>();
         let fits = shape.iter().try_fold(size, |p, &s| p.checked_mul(s)) == Some(bytes.len());
-        let mut vector = fits.then(|| D::with_shape(shape)).flatten().ok_or_else(|| {
-            Error::Saved(format!("{} bytes of {scalar} do not fill the shape {shape:?}", bytes.len()))
-        })?;
+        if !fits {
+            let count = bytes.len();
+            return Err(Error::Saved(format!("{count} bytes of {scalar} do not fill the shape {shape:?}")));
+        }
+        let mut vector = D::with_shape(shape)
+            .ok_or_else(|| Error::Saved(format!("the shape {shape:?} does not fit the type that is wanted")))?;
         let mut values = bytes.chunks_exact(size).map(|b| D::Scalar::read(b).expect("chunks are exact"));
         for j in 0..vector.parts() {
             vector.part_mut(j).iter_mut().zip(&mut values).for_each(|(slot, v)| *slot = v);

@@ -32,7 +32,8 @@ pub trait Constraint {
     /// The size of the rounding error in c(x), given ‖c(x)‖. The default is relative, ε·‖c‖; a constraint
     /// that is a difference of larger numbers, such as WᵀW − I, should say so.
     fn rounding(&self, norm: f64) -> f64 {
-        Self::Residual::EPSILON * norm
+        // The residual may be wider than the point it is computed from.
+        Self::Point::EPSILON.max(Self::Residual::EPSILON) * norm
     }
     /// Whether x has the shape this constraint is defined on.
     fn check_point(&self, _x: &Self::Point) -> Result<(), Error> {

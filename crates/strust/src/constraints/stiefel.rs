@@ -4,7 +4,7 @@ use crate::{
     config::{FieldValue, Range, out_of_range},
     vector::{Real, Vector},
 };
-use faer::{Accum, Mat, Par, Side, linalg::matmul::matmul};
+use faer::{Accum, Mat, Par, linalg::matmul::matmul};
 use serde::{Deserialize, Serialize};
 
 /// How a matrix near the Stiefel manifold is brought onto it.
@@ -59,19 +59,23 @@ impl<T: Real> Stiefel<T> {
     }
 
     fn polar(x: &Mat<T>) -> Result<Mat<T>, Error> {
-        let gram = x.transpose() * x;
-        let eigen = gram.self_adjoint_eigen(Side::Lower).map_err(|_| deficient("did not decompose"))?;
-        let (u, s) = (eigen.U(), eigen.S());
-        let k = gram.ncols();
-        let floor = T::EPSILON * k as f64 * s[k - 1].into();
-        if s[0].into() <= floor || floor.is_nan() {
-            return Err(deficient("is rank deficient or not finite"));
+        // By the singular value decomposition UΣVᵀ: an eigendecomposition of YᵀY would square the condition
+        // of a start that is far from the manifold.
+        if !x.norm_squared().is_finite() {
+            return Err(deficient("is not finite"));
         }
-        let scaled = Mat::from_fn(k, k, |i, j| u[(i, j)] / s[j].root());
-        Ok(x * (&scaled * u.transpose()))
+        let svd = x.thin_svd().map_err(|_| deficient("did not decompose"))?;
+        let (largest, smallest): (f64, f64) = (svd.S()[0].into(), svd.S()[x.ncols() - 1].into());
+        if smallest <= rank_tolerance(x) * largest {
+            return Err(deficient("is rank deficient"));
+        }
+        Ok(svd.U() * svd.V().transpose())
     }
 
     fn qr(x: &Mat<T>) -> Result<Mat<T>, Error> {
+        if !x.norm_squared().is_finite() {
+            return Err(deficient("is not finite"));
+        }
         let qr = x.qr();
         let r = qr.thin_R();
         let k = r.ncols();
@@ -79,8 +83,8 @@ impl<T: Real> Stiefel<T> {
         let mut q = qr.compute_thin_Q();
         for j in 0..k {
             let pivot: f64 = r[(j, j)].into();
-            if pivot.abs() <= T::EPSILON * largest || pivot.is_nan() {
-                return Err(deficient("is rank deficient or not finite"));
+            if pivot.abs() <= rank_tolerance(x) * largest {
+                return Err(deficient("is rank deficient"));
             }
             if pivot < 0.0 {
                 q.col_as_slice_mut(j).iter_mut().for_each(|v| *v = -*v);
@@ -88,6 +92,11 @@ impl<T: Real> Stiefel<T> {
         }
         Ok(q)
     }
+}
+
+/// The size, relative to the largest, at which a pivot or a singular value is a rounding error.
+fn rank_tolerance<T: Real>(x: &Mat<T>) -> f64 {
+    T::EPSILON * x.nrows() as f64
 }
 
 fn deficient(why: &str) -> Error {

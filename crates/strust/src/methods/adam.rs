@@ -2,8 +2,8 @@
 
 use super::{Measurement, Method, evaluate, measure_unconstrained, plain_record, scratch, state};
 use crate::{
-    Error,
-    config::{Checked, Config, config},
+    Error, config,
+    config::{Checked, Config},
     objective::Objective,
     record::StepRecord,
     sample::Sample,
@@ -62,6 +62,7 @@ impl<F: Objective> Method<F> for Adam<F::Point> {
 
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         f.check_point(&x)?;
+        self.gradient = None;
         Ok(AdamState { mean: x.zeros_like(), square: x.zeros_like(), x, k: 0 })
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {

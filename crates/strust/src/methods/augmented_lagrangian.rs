@@ -2,8 +2,8 @@
 
 use super::{Measurement, Method, evaluate, plain_record, scratch, state};
 use crate::{
-    Error,
-    config::{Checked, Config, config},
+    Error, config,
+    config::{Checked, Config},
     constraints::Constraint,
     diagnostics::kkt,
     objective::Objective,
@@ -71,6 +71,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         f.check_point(&x)?;
         self.constraint.check_point(&x)?;
+        (self.gradient, self.pull, self.residual) = (None, None, None);
         let multipliers = self.constraint.new_residual();
         Ok(AugLagState { x, multipliers, penalty: self.config.penalty, terms_seen: 0, k: 0 })
     }
@@ -89,13 +90,20 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
         g.add(1.0, pull);
         let (norm, constraint_norm) = (g.norm(), c.norm());
         let lagrangian = value + multipliers.dot(c) + 0.5 * *penalty * constraint_norm.powi(2);
+        // f may be finite where the constraint is not.
+        if !lagrangian.is_finite() {
+            return Err(Error::NonFiniteValue { step: *k, value: lagrangian });
+        }
+        if !norm.is_finite() {
+            return Err(Error::NonFiniteGradient { step: *k, norm });
+        }
 
         let eta = self.config.learning_rate;
         x.add(-eta, g);
         *k += 1;
 
         *terms_seen += sample.len() as u64;
-        if *terms_seen >= self.config.inner_epochs * f.terms() as u64 {
+        if *terms_seen >= self.config.inner_epochs.saturating_mul(f.terms() as u64) {
             *terms_seen = 0;
             self.constraint.residual(x, c);
             multipliers.add(self.config.damping * *penalty, c);

@@ -2,8 +2,8 @@
 
 use super::{Measurement, Method, evaluate, measure_unconstrained, scratch, state};
 use crate::{
-    Error,
-    config::{Checked, Config, FieldValue, config},
+    Error, config,
+    config::{Checked, Config, FieldValue},
     objective::{Evaluations, Objective},
     record::{StepRecord, Verdict},
     sample::Sample,
@@ -81,6 +81,7 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
 
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         f.check_point(&x)?;
+        self.scratch = (None, None);
         Ok(LineSearchState { x, step_size: self.config.max_step, k: 0 })
     }
 

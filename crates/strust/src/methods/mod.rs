@@ -41,7 +41,7 @@ pub trait Method<F: Objective + ?Sized> {
     /// Everything the next step depends on besides the sample.
     type State: State<Point = F::Point>;
 
-    /// The state at the start `x`. Fails if x does not fit the problem.
+    /// The state at the start `x`, with fresh scratch space. Fails if x does not fit the problem.
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
     /// One step on one sample. Allocates at most on the first call.

@@ -2,8 +2,8 @@
 
 use super::{Iterate, Measurement, Method, evaluate, measure_on_manifold, plain_record, scratch};
 use crate::{
-    Error,
-    config::{Checked, Config, config},
+    Error, config,
+    config::{Checked, Config},
     constraints::{Manifold, Retraction},
     objective::Objective,
     record::StepRecord,
@@ -45,6 +45,7 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for Riemannian<M> {
     fn init(&mut self, f: &mut F, mut x: F::Point) -> Result<Self::State, Error> {
         f.check_point(&x)?;
         self.manifold.check_point(&x)?;
+        self.gradient = None;
         self.manifold.restore(&mut x)?;
         Ok(Iterate { x, k: 0 })
     }

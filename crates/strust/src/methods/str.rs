@@ -68,6 +68,7 @@ impl<F: Objective> Method<F> for Str<F::Point> {
 
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         f.check_point(&x)?;
+        self.scratch = Scratch::default();
         Ok(StrState { x, radius: self.region.initial_radius, k: 0 })
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
@@ -100,7 +101,6 @@ pub(super) fn trust_region_step<F: Objective>(
     let StrState { x, radius, k } = state;
     let (g, trial) = scratch.0.get_or_insert_with(|| (x.zeros_like(), x.zeros_like()));
     let (step, old_radius) = (*k, *radius);
-    *k += 1;
 
     // fᵢ(x), g = ∇fᵢ(x) and gᵀHg
     let (value, squared_norm) = evaluate(f, x, sample, g, step)?;
@@ -130,6 +130,7 @@ pub(super) fn trust_region_step<F: Objective>(
             (trial_value, ratio) = (Some(at_trial), Some(judgement.ratio));
         }
     }
+    *k += 1;
 
     Ok(StepRecord {
         k: step,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 /// Configuration of [`StrP`]. The defaults are the paper's for subspace fitting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(from = "Flat")]
 pub struct StrPConfig {
     /// Penalty μ. A fixed μ leaves ‖c‖ = O(1/μ) unless the penalty is exact, as it is for subspace fitting.
     pub penalty: f64,
@@ -31,6 +31,37 @@ pub struct StrPConfig {
 impl Default for StrPConfig {
     fn default() -> Self {
         Self { penalty: 1.0, region: RegionConfig::constrained() }
+    }
+}
+
+/// The configuration as it is read. `flatten` would fill gaps from [`RegionConfig::default`] instead of
+/// [`RegionConfig::constrained`] and let misspelt fields pass.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Flat {
+    penalty: f64,
+    initial_radius: f64,
+    max_radius: f64,
+    accept_above: f64,
+    shrink_below: f64,
+    grow_above: f64,
+    shrink: f64,
+    grow: f64,
+}
+
+impl Default for Flat {
+    fn default() -> Self {
+        let StrPConfig { penalty, region } = StrPConfig::default();
+        let RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } = region;
+        Self { penalty, initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow }
+    }
+}
+
+impl From<Flat> for StrPConfig {
+    fn from(flat: Flat) -> Self {
+        let Flat { penalty, initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } = flat;
+        let region = RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow };
+        Self { penalty, region }
     }
 }
 
@@ -108,6 +139,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrP<C> {
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         f.check_point(&x)?;
         self.constraint.check_point(&x)?;
+        (self.scratch, self.penalty_scratch) = (Scratch::default(), None);
         Ok(StrState { x, radius: self.config.region.initial_radius, k: 0 })
     }
 

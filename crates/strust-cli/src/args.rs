@@ -1,0 +1,99 @@
+//! The command line.
+
+use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Optimization from mini-batches without a learning rate, with hard constraints.
+#[derive(Parser)]
+#[command(name = "strust", version, about, max_term_width = 100, propagate_version = true)]
+#[command(after_help = "Start here:  strust reproduce subspace\nExit codes:  0 done, 1 failed or stopped, 2 wrong usage")]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub shared: Shared,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run an experiment of the paper with its own settings and write the report
+    Reproduce {
+        /// Which experiment
+        #[arg(value_enum)]
+        what: Reproducible,
+    },
+    /// Run an experiment file (or a built-in experiment by name) and write the report
+    Run {
+        /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune
+        file: PathBuf,
+    },
+    /// Go on with a run that was stopped
+    Resume {
+        /// The folder of results
+        folder: PathBuf,
+    },
+    /// Draw the report of one run again, or compare several runs in one report
+    Report {
+        /// The folders of results
+        #[arg(required = true)]
+        folders: Vec<PathBuf>,
+        /// Print the tables as Markdown instead
+        #[arg(long)]
+        markdown: bool,
+        /// Epochs to show in the Markdown tables
+        #[arg(long, value_delimiter = ',', value_name = "EPOCHS", default_value = "1,2,5,15")]
+        at: Vec<u64>,
+        /// Put the Markdown tables into this file, between `<!-- strust:NAME -->` and `<!-- /strust -->`
+        #[arg(long, value_name = "FILE")]
+        into: Option<PathBuf>,
+    },
+    /// List methods and problems with their parameters, defaults, ranges and meaning
+    List {
+        /// Only this method or problem
+        name: Option<String>,
+    },
+    /// Measure speed on this machine
+    Bench {
+        /// What to measure
+        #[arg(value_enum, default_value = "subspace")]
+        what: Benchmark,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Reproducible {
+    /// Orthogonal subspace fitting, Figures 2 and 3
+    Subspace,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Benchmark {
+    /// A step of STR-P on subspace fitting, against its matrix products and against NumPy
+    Subspace,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Options of all commands")]
+pub struct Shared {
+    /// Run the seeds 0, 1, … N−1
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: Option<u64>,
+    /// Passes over the data
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub epochs: Option<u64>,
+    /// Jobs side by side [default: all cores]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub jobs: Option<u64>,
+    /// Folder for the results [default: runs/NAME]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_enum)]
+    pub color: ColorChoice,
+}

@@ -1,0 +1,284 @@
+//! One function a command.
+
+use crate::{
+    Failure,
+    args::{Reproducible, Shared},
+    show::{self, heading, number, table},
+};
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use strust_lab::{
+    Error, catalogue,
+    conduct::{self, Options},
+    experiment::Experiment,
+    plan::Plan,
+    summary::{MethodSummary, Spread, Summary},
+};
+
+/// Prints to the standard output; a reader that went away ends the program quietly.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(Failure::Quiet),
+        Err(e) => Err(Failure::Failed(format!("cannot write to the standard output: {e}"))),
+    }
+}
+
+/// `strust reproduce`.
+pub fn reproduce(what: Reproducible, shared: &Shared) -> Result<(), Failure> {
+    let experiment = match what {
+        Reproducible::Subspace => Experiment::subspace()?,
+    };
+    start(experiment, shared)
+}
+
+/// `strust run`.
+pub fn run(file: &Path, shared: &Shared) -> Result<(), Failure> {
+    start(Experiment::open(file)?, shared)
+}
+
+fn start(mut experiment: Experiment, shared: &Shared) -> Result<(), Failure> {
+    if let Some(seeds) = shared.seeds {
+        experiment.seeds = (0..seeds).collect();
+    }
+    if let Some(epochs) = shared.epochs {
+        experiment.epochs = epochs;
+        if let Some(tune) = &mut experiment.tune {
+            tune.epochs = tune.epochs.min(epochs);
+        }
+    }
+    let folder = shared.out.clone().unwrap_or_else(|| unused(Path::new("runs"), &experiment.name));
+    let mut plan = Plan::new(experiment, command_line());
+    finish(&folder, shared, |options| conduct::start(&folder, &mut plan, options))
+}
+
+/// `strust resume`.
+pub fn resume(folder: &Path, shared: &Shared) -> Result<(), Failure> {
+    for (flag, given) in
+        [("--seeds", shared.seeds.is_some()), ("--epochs", shared.epochs.is_some()), ("--out", shared.out.is_some())]
+    {
+        if given {
+            return Err(Failure::Usage(format!("{flag} cannot be changed by `resume`: the folder's plan fixes it")));
+        }
+    }
+    finish(folder, shared, |options| conduct::resume(folder, options))
+}
+
+/// Runs to the end and shows what came out.
+fn finish(
+    folder: &Path,
+    shared: &Shared,
+    go: impl FnOnce(&Options) -> Result<Summary, Error>,
+) -> Result<(), Failure> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupt);
+    // The second Ctrl-C does not wait; files are whole at any moment.
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(1);
+        }
+    })
+    .map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;
+
+    let outcome = {
+        let progress = show::progress(shared);
+        let jobs = shared.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize);
+        go(&Options { jobs, interrupt: &interrupt, progress: progress.as_ref() })
+    };
+    let summary = outcome.map_err(|error| match error {
+        Error::Interrupted => {
+            Failure::Failed(format!("stopped. Everything is saved; go on with: strust resume {}", quoted(&folder.display().to_string())))
+        }
+        error => error.into(),
+    })?;
+    if shared.json {
+        print(&json(&summary)?)?;
+    } else if !shared.quiet {
+        print(&overview(&summary, shared))?;
+        print(&format!("Report: {}\n", folder.join("report.html").display()))?;
+    }
+    let failed: usize = summary.problems.iter().flat_map(|p| &p.methods).map(|m| m.failures.len()).sum();
+    if failed > 0 {
+        return Err(Failure::Failed(format!("{failed} runs broke down; the report says which and why")));
+    }
+    Ok(())
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| Failure::Failed(e.to_string()))
+}
+
+fn overview(summary: &Summary, shared: &Shared) -> String {
+    let mut text = format!("{}\n", heading(&summary.title, shared));
+    for problem in &summary.problems {
+        let seeds = problem.methods.iter().map(|m| m.seeds.len()).max().unwrap_or(0);
+        let _ = writeln!(text, "\n{}: medians over {seeds} seeds after {} epochs", problem.name, summary.epochs);
+        let mut header = vec!["method".to_string()];
+        header.extend(problem.metrics.iter().map(|m| m.key.clone()));
+        header.extend(["seconds", "gradients", "accepted"].map(String::from));
+        let mut rows = vec![header];
+        for method in &problem.methods {
+            let Some(last) = &method.last else {
+                rows.push(vec![method.label.clone(), "no seed finished".into()]);
+                continue;
+            };
+            let mut row = vec![method.label.clone()];
+            row.extend(problem.metrics.iter().map(|m| last.metrics.get(&m.key).map_or("–".into(), |s| number(s.median))));
+            row.push(format!("{:.3}", last.seconds.mean));
+            row.push(format!("{:.0}", last.evaluations.gradients));
+            row.push(format!("{:.1} %", 100.0 * method.acceptance_rate));
+            rows.push(row);
+        }
+        text.push_str(&table(&rows));
+    }
+    text.push('\n');
+    text
+}
+
+/// `strust report`.
+pub fn report(
+    folders: &[PathBuf],
+    markdown: bool,
+    at: &[u64],
+    into: Option<&Path>,
+    shared: &Shared,
+) -> Result<(), Failure> {
+    for (flag, given) in [("--seeds", shared.seeds.is_some()), ("--epochs", shared.epochs.is_some())] {
+        if given {
+            return Err(Failure::Usage(format!("{flag} does not go with `report`: it shows what was run")));
+        }
+    }
+    let summaries: Vec<Summary> = folders.iter().map(|folder| conduct::load_summary(folder)).collect::<Result<_, _>>()?;
+    if markdown || into.is_some() {
+        let tables: Vec<(String, String)> =
+            summaries.iter().map(|s| (s.experiment.clone(), markdown_tables(s, at))).collect();
+        return match into {
+            Some(file) => tables.iter().try_for_each(|(name, table)| put_into(file, name, table)),
+            None => tables.iter().try_for_each(|(_, table)| print(table)),
+        };
+    }
+    let folder = match (folders, &shared.out) {
+        (_, Some(out)) => out.clone(),
+        ([one], None) => one.clone(),
+        _ => unused(Path::new("runs"), "comparison"),
+    };
+    conduct::write_report(&folder, &summaries)?;
+    if shared.json {
+        print(&json(&summaries)?)
+    } else if shared.quiet {
+        Ok(())
+    } else {
+        print(&format!("Report: {}\n", folder.join("report.html").display()))
+    }
+}
+
+/// One table a problem: medians after the given epochs.
+fn markdown_tables(summary: &Summary, at: &[u64]) -> String {
+    let mut text = String::new();
+    for problem in &summary.problems {
+        let keys: Vec<&str> = problem.metrics.iter().map(|m| m.key.as_str()).collect();
+        let seeds = problem.methods.iter().map(|m| m.seeds.len()).max().unwrap_or(0);
+        let labels: Vec<&str> = problem.metrics.iter().map(|m| m.label.as_str()).collect();
+        let _ = writeln!(text, "**{}**, {}: median over {seeds} seeds of {}, after so many epochs.\n", problem.name, problem.title, labels.join(" / "));
+        let _ = writeln!(text, "| method | {} |", at.iter().map(u64::to_string).collect::<Vec<_>>().join(" | "));
+        let _ = writeln!(text, "|---|{}", "---|".repeat(at.len()));
+        for method in &problem.methods {
+            let cells = at.iter().map(|&epoch| cell(method, epoch, &keys));
+            let _ = writeln!(text, "| {} | {} |", method.label, cells.collect::<Vec<_>>().join(" | "));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn cell(method: &MethodSummary, epoch: u64, keys: &[&str]) -> String {
+    let point = method.curve.iter().find(|p| p.epoch == epoch);
+    let values = keys.iter().map(|key| {
+        let spread: Option<&Spread> = point.and_then(|p| p.metrics.get(*key));
+        spread.map_or("–".into(), |s| number(s.median))
+    });
+    values.collect::<Vec<_>>().join(" / ")
+}
+
+/// Replaces what stands between the markers of `name` in a file.
+fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
+    let failed = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
+    let (open, close) = (format!("<!-- strust:{name} -->"), "<!-- /strust -->");
+    let start = text.find(&open).ok_or_else(|| failed(format!("there is no line {open} to put the tables after")))? + open.len();
+    let end = text[start..].find(close).ok_or_else(|| failed(format!("there is no {close} after {open}")))? + start;
+    conduct::write_file(file, format!("{}\n{}{}", &text[..start], table, &text[end..]).as_bytes())?;
+    Ok(())
+}
+
+/// `strust list`.
+pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
+    let (methods, problems) = (catalogue::methods(), catalogue::problems());
+    let wanted = |entry: &&catalogue::Entry| name.is_none_or(|name| name == entry.name);
+    let methods: Vec<_> = methods.iter().filter(wanted).collect();
+    let problems: Vec<_> = problems.iter().filter(wanted).collect();
+    if let (Some(name), true, true) = (name, methods.is_empty(), problems.is_empty()) {
+        let (methods, problems) = (catalogue::methods(), catalogue::problems());
+        let all = || methods.iter().chain(&problems).map(|e| e.name);
+        let hint = catalogue::nearest(name, all()).map_or_else(
+            || format!("known: {}", all().collect::<Vec<_>>().join(", ")),
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(Failure::Usage(format!("there is no method or problem `{name}`; {hint}")));
+    }
+    if shared.json {
+        return print(&json(&serde_json::json!({ "methods": methods, "problems": problems }))?);
+    }
+    let mut text = String::new();
+    for (title, entries) in [("Methods", methods), ("Problems", problems)] {
+        if entries.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "{}", heading(title, shared));
+        for entry in entries {
+            let constrained = if entry.constrained { ", with constraint" } else { "" };
+            let _ = writeln!(text, "\n{} – {}{constrained}", heading(entry.name, shared), entry.title);
+            let width = |of: fn(&catalogue::Parameter) -> usize| entry.parameters.iter().map(of).max().unwrap_or(0);
+            let (names, defaults, ranges) = (
+                width(|p| p.name.len()),
+                width(|p| p.default.to_string().chars().count()),
+                width(|p| p.allowed.chars().count()),
+            );
+            for p in &entry.parameters {
+                let _ = writeln!(
+                    text, "  {:<names$}  {:<defaults$}  {:<ranges$}  {}",
+                    p.name, p.default.to_string(), p.allowed, p.meaning
+                );
+            }
+        }
+        text.push('\n');
+    }
+    print(&text)
+}
+
+/// The first of NAME, NAME-2, NAME-3 … that does not exist.
+fn unused(parent: &Path, name: &str) -> PathBuf {
+    let first = parent.join(name);
+    std::iter::once(first)
+        .chain((2_u32..).map(|i| parent.join(format!("{name}-{i}"))))
+        .find(|path| !path.exists())
+        .expect("the numbers do not run out")
+}
+
+/// The command as it would be typed again.
+fn command_line() -> String {
+    std::iter::once("strust".into()).chain(std::env::args().skip(1).map(|arg| quoted(&arg))).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@%+".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) { arg.into() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
+}

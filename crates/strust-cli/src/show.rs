@@ -1,0 +1,189 @@
+//! What a person sees: colours, progress, tables.
+
+use crate::args::Shared;
+use clap::ColorChoice;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::{
+    io::IsTerminal,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+use strust_lab::progress::{JobProgress, Progress};
+
+/// Prints an error; nothing silences it.
+pub fn error(why: &str, shared: &Shared) {
+    if colours(shared, std::io::stderr().is_terminal()) {
+        eprintln!("\x1b[1;31merror:\x1b[0m {why}");
+    } else {
+        eprintln!("error: {why}");
+    }
+}
+
+fn colours(shared: &Shared, terminal: bool) -> bool {
+    match shared.color {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => terminal && std::env::var_os("NO_COLOR").is_none(),
+    }
+}
+
+/// Bold, for headings on the standard output.
+pub fn heading(text: &str, shared: &Shared) -> String {
+    if colours(shared, std::io::stdout().is_terminal()) { format!("\x1b[1m{text}\x1b[0m") } else { text.into() }
+}
+
+/// Lines up columns; the first is left-aligned, the others right-aligned.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |j: usize| rows.iter().filter_map(|row| row.get(j)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).enumerate().map(|(j, (cell, &width))| {
+            let padding = " ".repeat(width - cell.chars().count());
+            if j == 0 { format!("{cell}{padding}") } else { format!("{padding}{cell}") }
+        });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A number in the one format of all tables.
+pub fn number(value: f64) -> String {
+    format!("{value:.1e}")
+}
+
+/// Bars on a terminal, plain lines elsewhere, nothing when quiet.
+pub fn progress(shared: &Shared) -> Box<dyn Progress> {
+    if shared.quiet {
+        Box::new(strust_lab::progress::Silent)
+    } else if std::io::stderr().is_terminal() {
+        Box::new(Bars::new(colours(shared, true)))
+    } else {
+        Box::new(Lines::default())
+    }
+}
+
+/// One bar for the whole and one for each running job, each with the time that is left.
+struct Bars {
+    all: MultiProgress,
+    whole: ProgressBar,
+    style: ProgressStyle,
+}
+
+/// The whole counts in thousandths of a job, so that it moves while jobs run.
+const PART: u64 = 1000;
+
+impl Bars {
+    fn new(colours: bool) -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        let bar = if colours { "{bar:24.cyan/dim}" } else { "{bar:24}" };
+        let template = |text: &str| {
+            ProgressStyle::with_template(text).expect("the template is a constant").progress_chars("━╸─")
+        };
+        let whole = all.add(ProgressBar::new(0));
+        whole.set_style(template(&format!("{{prefix:<28!}} {bar} {{msg}}  {{elapsed}}  {{eta}} left")));
+        Self { all, whole, style: template(&format!("  {{prefix:<26!}} {bar} {{percent:>3}} %  {{eta}} left")) }
+    }
+}
+
+impl Progress for Bars {
+    fn begin(&self, stage: &str, jobs: usize) {
+        self.whole.reset();
+        self.whole.set_prefix(stage.to_string());
+        self.whole.set_length(jobs as u64 * PART);
+        self.whole.set_message(format!("0/{jobs} jobs"));
+        self.whole.enable_steady_tick(Duration::from_millis(200));
+    }
+    fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
+        let bar = self.all.add(ProgressBar::new(PART));
+        bar.set_style(self.style.clone());
+        bar.set_prefix(name.to_string());
+        Box::new(Bar { bars: self, bar, name: name.into() })
+    }
+}
+
+impl Drop for Bars {
+    fn drop(&mut self) {
+        self.whole.finish_and_clear();
+    }
+}
+
+struct Bar<'a> {
+    bars: &'a Bars,
+    bar: ProgressBar,
+    name: String,
+}
+
+impl Bar<'_> {
+    fn move_to(&self, part: u64) {
+        let before = self.bar.position();
+        self.bar.set_position(part);
+        let whole = &self.bars.whole;
+        whole.inc(part.saturating_sub(before));
+        let (done, jobs) = (whole.position() / PART, whole.length().unwrap_or(0) / PART);
+        whole.set_message(format!("{done}/{jobs} jobs"));
+    }
+}
+
+impl JobProgress for Bar<'_> {
+    fn at(&mut self, step: u64, last: u64) {
+        self.move_to(step * PART / last.max(1));
+    }
+    fn end(&mut self, error: Option<&str>) {
+        if let Some(error) = error {
+            let _ = self.bars.all.println(format!("{}: {error}", self.name));
+        } else {
+            self.move_to(PART);
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A line for every job that ends, at most a few a second.
+#[derive(Default)]
+struct Lines {
+    stage: Mutex<Stage>,
+}
+
+#[derive(Default)]
+struct Stage {
+    name: String,
+    jobs: usize,
+    done: usize,
+    told: Option<Instant>,
+}
+
+impl Progress for Lines {
+    fn begin(&self, stage: &str, jobs: usize) {
+        if let Ok(mut now) = self.stage.lock() {
+            *now = Stage { name: stage.into(), jobs, done: 0, told: None };
+        }
+        eprintln!("{stage}: {jobs} jobs");
+    }
+    fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
+        Box::new(JobLine { lines: self, name: name.into() })
+    }
+}
+
+struct JobLine<'a> {
+    lines: &'a Lines,
+    name: String,
+}
+
+impl JobProgress for JobLine<'_> {
+    fn at(&mut self, _: u64, _: u64) {}
+    fn end(&mut self, error: Option<&str>) {
+        if let Some(error) = error {
+            eprintln!("{}: {error}", self.name);
+        }
+        let Ok(mut stage) = self.lines.stage.lock() else { return };
+        stage.done += 1;
+        let due = stage.told.is_none_or(|told| told.elapsed() > Duration::from_millis(500));
+        if due || stage.done == stage.jobs {
+            eprintln!("{}: {} of {} done ({})", stage.name, stage.done, stage.jobs, self.name);
+            stage.told = Some(Instant::now());
+        }
+    }
+}

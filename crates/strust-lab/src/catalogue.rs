@@ -1,0 +1,198 @@
+//! The methods and problems that experiment files may name, with every parameter.
+
+use crate::summary::Parameters;
+use serde::Serialize;
+use strust::{
+    config::{Config, Field},
+    prelude::*,
+};
+
+strust::config! {
+    /// Orthogonal subspace fitting.
+    pub struct SubspaceConfig for "subspace" {
+        /// Dimension of the space.
+        pub d: u64 = 100, Whole(Range::at_least(1.0));
+        /// Dimension of the subspace, at most d.
+        pub k: u64 = 5, Whole(Range::at_least(1.0));
+        /// Number of points.
+        pub n: u64 = 500, Whole(Range::at_least(1.0));
+        /// Standard deviation σ of the noise on every coordinate; 0 is exact interpolation.
+        pub noise: f64 = 0.0, Number(Range::at_least(0.0));
+        /// A file (.npy or .csv, also .gz and .xz) with one point a row, instead of the spiked model; d, n and noise then do not count.
+        pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+strust::config! {
+    /// Linear least squares with Gaussian rows.
+    pub struct LeastSquaresConfig for "least-squares" {
+        /// Number of equations.
+        pub n: u64 = 200, Whole(Range::at_least(1.0));
+        /// Number of unknowns; with d ≥ n every equation can be met.
+        pub d: u64 = 300, Whole(Range::at_least(1.0));
+        /// Standard deviation of the noise on the right-hand side; 0 is exact interpolation.
+        pub noise: f64 = 0.0, Number(Range::at_least(0.0));
+    }
+}
+
+strust::config! {
+    /// Logistic regression.
+    pub struct LogisticConfig for "logistic" {
+        /// Number of synthetic points, if there is no data file.
+        pub n: u64 = 500, Whole(Range::at_least(2.0));
+        /// Number of synthetic features, if there is no data file.
+        pub d: u64 = 50, Whole(Range::at_least(1.0));
+        /// Distance of the synthetic points from the separating plane.
+        pub margin: f64 = 0.1, Number(Range::above(0.0));
+        /// Weight λ of (λ/2)‖x‖².
+        pub regularisation: f64 = 0.0, Number(Range::at_least(0.0));
+        /// A file with two classes: LIBSVM text, or .csv with the label last (also .gz and .xz).
+        pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+strust::config! {
+    /// Softmax regression.
+    pub struct SoftmaxConfig for "softmax" {
+        /// Weight λ of (λ/2)‖W‖².
+        pub regularisation: f64 = 0.0, Number(Range::at_least(0.0));
+        /// A file with whole-number classes: LIBSVM text, or .csv with the label last (also .gz and .xz). Required.
+        pub data: String = String::new(), Text("a file");
+    }
+}
+
+strust::config! {
+    /// Low-rank matrix factorisation X ≈ UVᵀ.
+    pub struct FactorisationConfig for "factorisation" {
+        /// Rows of X.
+        pub m: u64 = 100, Whole(Range::at_least(1.0));
+        /// Columns of X.
+        pub n: u64 = 60, Whole(Range::at_least(1.0));
+        /// Rank of X.
+        pub rank: u64 = 3, Whole(Range::at_least(1.0));
+        /// Columns of U and V; more than the rank is over-parameterised.
+        pub width: u64 = 6, Whole(Range::at_least(1.0));
+        /// A file (.npy or .csv, also .gz and .xz) with X; m, n and rank then do not count.
+        pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+/// A method or a problem that an experiment file may name.
+#[derive(Debug, Clone, Serialize)]
+pub struct Entry {
+    /// Its name in experiment files.
+    pub name: &'static str,
+    /// One line for people.
+    pub title: &'static str,
+    /// For a method: it needs a constraint. For a problem: it has one.
+    pub constrained: bool,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+}
+
+/// One parameter of an [`Entry`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default.
+    pub default: toml::Value,
+    /// The values allowed, in words.
+    pub allowed: String,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+fn entry<C: Config>(title: &'static str, constrained: bool, name: Option<&'static str>) -> Entry {
+    let defaults = parameters(&C::default());
+    let parameters = C::FIELDS
+        .iter()
+        .map(|&Field { name, allowed, meaning }| {
+            Parameter { name, default: defaults[name].clone(), allowed: allowed.to_string(), meaning }
+        })
+        .collect();
+    Entry { name: name.unwrap_or(C::NAME), title, constrained, parameters }
+}
+
+/// A configuration as named values.
+pub fn parameters(config: &impl Serialize) -> Parameters {
+    toml::Table::try_from(config).expect("configurations are flat tables of numbers and words").into_iter().collect()
+}
+
+/// All methods.
+#[must_use]
+pub fn methods() -> Vec<Entry> {
+    vec![
+        entry::<StrConfig>("Stochastic trust region, Algorithm 1", false, Some("str")),
+        entry::<StrPConfig>("Stochastic trust region with a quadratic penalty, Algorithm 2", true, None),
+        entry::<SgdConfig>("Stochastic gradient descent", false, None),
+        entry::<AdamConfig>("Adam", false, None),
+        entry::<LineSearchConfig>("SGD with a stochastic Armijo line search", false, None),
+        entry::<ProjectedSgdConfig>("SGD, projected back by QR", true, None),
+        entry::<RiemannianConfig>("Riemannian gradient descent", true, None),
+        entry::<AugLagConfig>("Stochastic augmented Lagrangian", true, None),
+    ]
+}
+
+/// All problems.
+#[must_use]
+pub fn problems() -> Vec<Entry> {
+    vec![
+        entry::<SubspaceConfig>("Orthogonal subspace fitting: min mean ‖(I − WWᵀ)x‖², WᵀW = I", true, None),
+        entry::<LeastSquaresConfig>("Linear least squares with Gaussian rows", false, None),
+        entry::<LogisticConfig>("Logistic regression, synthetic and separable or from a file", false, None),
+        entry::<SoftmaxConfig>("Softmax regression, from a file", false, None),
+        entry::<FactorisationConfig>("Low-rank matrix factorisation X ≈ UVᵀ", false, None),
+    ]
+}
+
+/// The configuration that named values describe, checked.
+pub fn config<C: Config>(values: &Parameters) -> Result<C, String> {
+    let table: toml::Table = values.clone().into_iter().collect();
+    let config: C = table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
+    config.clone().check().map_err(|e| e.to_string())?;
+    Ok(config)
+}
+
+/// Checks named values for the method or problem `name` and completes them with the defaults.
+pub fn complete(kind: Kind, name: &str, values: &Parameters) -> Result<Parameters, String> {
+    fn with<C: Config>(values: &Parameters) -> Result<Parameters, String> {
+        Ok(parameters(&config::<C>(values)?))
+    }
+    match (kind, name) {
+        (Kind::Method, "str") => with::<StrConfig>(values),
+        (Kind::Method, "str-p") => with::<StrPConfig>(values),
+        (Kind::Method, "sgd") => with::<SgdConfig>(values),
+        (Kind::Method, "adam") => with::<AdamConfig>(values),
+        (Kind::Method, "sls") => with::<LineSearchConfig>(values),
+        (Kind::Method, "sgd-proj") => with::<ProjectedSgdConfig>(values),
+        (Kind::Method, "riemannian") => with::<RiemannianConfig>(values),
+        (Kind::Method, "auglag") => with::<AugLagConfig>(values),
+        (Kind::Problem, "subspace") => with::<SubspaceConfig>(values),
+        (Kind::Problem, "least-squares") => with::<LeastSquaresConfig>(values),
+        (Kind::Problem, "logistic") => with::<LogisticConfig>(values),
+        (Kind::Problem, "softmax") => with::<SoftmaxConfig>(values),
+        (Kind::Problem, "factorisation") => with::<FactorisationConfig>(values),
+        (kind, name) => Err(format!("there is no {kind:?} `{name}`")),
+    }
+}
+
+/// What an entry describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A method.
+    Method,
+    /// A problem.
+    Problem,
+}
+
+/// The candidate most like `word`, if any is near enough to be meant.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|c| (strsim::jaro_winkler(word, c), c))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, c)| c)
+}

@@ -1,0 +1,93 @@
+//! The state of a job in the middle, versioned, with named leaves and a checksum.
+//!
+//! Layout: the line `strust-checkpoint 1 <checksum>\n`, then a MessagePack map.
+
+use crate::{Error, files};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::path::Path;
+use strust::objective::Evaluations;
+
+const FORMAT: &str = "1";
+const MAGIC: &str = "strust-checkpoint";
+
+/// Everything a job needs to go on as if it had never stopped.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint<S> {
+    /// The version of strust that wrote it.
+    pub version: String,
+    /// The checksum of the job it belongs to.
+    pub job: u64,
+    /// Length of `records.jsonl` at this point; what follows it is of a future that is run again.
+    pub records: u64,
+    /// Length of `timings.jsonl` at this point.
+    pub timings: u64,
+    /// Totals so far.
+    pub totals: Totals,
+    /// Whether the job is done.
+    pub done: bool,
+    /// The method's state.
+    pub state: S,
+}
+
+/// Totals of a job so far.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Totals {
+    /// Evaluations.
+    pub evaluations: Evaluations,
+    /// Steps accepted.
+    pub accepted: u64,
+    /// Seconds spent in steps.
+    pub seconds: f64,
+}
+
+impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
+    /// Writes it, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let body = rmp_serde::to_vec_named(self).map_err(|e| Error::saved(path, e.to_string()))?;
+        let mut bytes = format!("{MAGIC} {FORMAT} {:016x}\n", files::checksum(&body)).into_bytes();
+        bytes.extend(body);
+        files::write(path, &bytes)
+    }
+
+    /// Reads it back, for the job with that checksum; `None` if there is no such file.
+    pub fn load(path: &Path, job: u64) -> Result<Option<Self>, Error> {
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::io("read", path)(e)),
+        };
+        let again = "remove the job's folder and resume: this job then starts again";
+        let damaged = |what: &str| Error::saved(path, format!("the checkpoint {what}; {again}"));
+
+        let end = bytes.iter().position(|&b| b == b'\n').ok_or_else(|| damaged("is truncated"))?;
+        let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("is damaged"))?;
+        let (format, sum) = match header.split(' ').collect::<Vec<_>>()[..] {
+            [MAGIC, format, sum] => (format, sum),
+            _ => return Err(damaged("is damaged: it does not begin like one")),
+        };
+        if format != FORMAT {
+            return Err(damaged(&format!("has format {format}, but this program reads format {FORMAT}")));
+        }
+        let body = &bytes[end + 1..];
+        if format!("{:016x}", files::checksum(body)) != sum {
+            return Err(damaged("is truncated or damaged: its checksum does not match"));
+        }
+        // Version and job first: the state of another job need not even parse.
+        let head: Head = rmp_serde::from_slice(body).map_err(|e| damaged(&format!("cannot be read: {e}")))?;
+        let version = env!("CARGO_PKG_VERSION");
+        if head.version != version {
+            let why = format!("is of strust {}, but this is {version}: results may differ in the last digits", head.version);
+            return Err(damaged(&why));
+        }
+        if head.job != job {
+            return Err(damaged("belongs to another experiment or other settings"));
+        }
+        rmp_serde::from_slice(body).map(Some).map_err(|e| damaged(&format!("cannot be read: {e}")))
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    version: String,
+    job: u64,
+}

@@ -1,0 +1,62 @@
+use std::path::{Path, PathBuf};
+
+/// An error of an experiment: what, where, and how to mend it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The experiment file is wrong.
+    #[error("{}{}: {why}", file.display(), line.map(|l| format!(":{l}")).unwrap_or_default())]
+    Experiment {
+        /// The file.
+        file: PathBuf,
+        /// The line, where it is known.
+        line: Option<usize>,
+        /// What is wrong and how to mend it.
+        why: String,
+    },
+    /// A file or folder could not be read or written.
+    #[error("cannot {doing} {}: {source}{}", path.display(), hint(source))]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file of an earlier run does not fit.
+    #[error("{}: {why}", path.display())]
+    Saved {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit and how to mend it.
+        why: String,
+    },
+    /// A data file could not be read.
+    #[error(transparent)]
+    Read(#[from] strust_problems::read::ReadError),
+    /// A run broke down: by divergence, as a rule.
+    #[error(transparent)]
+    Method(#[from] strust::Error),
+    /// The user asked to stop; everything is saved.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn hint(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::StorageFull => ". Free some space, then go on with `strust resume`: what was saved is whole",
+        std::io::ErrorKind::PermissionDenied => ". Choose another folder with --out",
+        _ => "",
+    }
+}
+
+impl Error {
+    /// For `map_err`: what was being done to which file.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { doing, path: path.into(), source }
+    }
+    pub(crate) fn saved(path: &Path, why: impl Into<String>) -> Self {
+        Self::Saved { path: path.into(), why: why.into() }
+    }
+}

@@ -1,0 +1,420 @@
+//! An experiment file: which problems, which methods, how long, how often.
+
+use crate::{
+    Error,
+    catalogue::{self, Entry, Kind, nearest},
+    summary::Parameters,
+};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// An experiment with every list expanded and every default filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Its name, also that of the folder of results.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// A paragraph for people.
+    pub description: String,
+    /// Passes over the data.
+    pub epochs: u64,
+    /// Terms of a mini-batch.
+    pub batch: u64,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// How mini-batches are drawn.
+    pub sampling: Sampling,
+    /// What is recorded.
+    pub records: Records,
+    /// The problems.
+    pub problems: Vec<ProblemSpec>,
+    /// The methods.
+    pub methods: Vec<MethodSpec>,
+    /// How the best setting of each method is chosen; absent if all settings are run.
+    pub tune: Option<Tune>,
+}
+
+/// How mini-batches are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sampling {
+    /// Passes over a fresh permutation.
+    #[default]
+    Epochs,
+    /// Independently, with replacement.
+    Replacement,
+}
+
+/// What `records.jsonl` holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Records {
+    /// Every step and every epoch.
+    #[default]
+    Steps,
+    /// Every epoch.
+    Epochs,
+}
+
+/// A problem of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProblemSpec {
+    /// Its name in this experiment.
+    pub name: String,
+    /// Which problem.
+    pub kind: String,
+    /// Its parameters, defaults included.
+    pub parameters: Parameters,
+}
+
+/// A method of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MethodSpec {
+    /// Which method.
+    pub name: String,
+    /// The name, with the settings that tell it from the others.
+    pub label: String,
+    /// Its hyperparameters, defaults included.
+    pub hyperparameters: Parameters,
+    /// The hyperparameters that the grid varies.
+    pub varied: Vec<String>,
+}
+
+/// A grid search: short runs of every setting, then a full run of the best.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tune {
+    /// The metric whose median over the tuning seeds, at the end, is to be small.
+    pub metric: String,
+    /// Epochs of a tuning run.
+    pub epochs: u64,
+    /// Number of tuning seeds; they are others than those of the experiment.
+    pub seeds: u64,
+}
+
+impl Tune {
+    /// The tuning seeds: far from those of the experiment, so that nothing is tuned on what is reported.
+    pub fn seed_list(&self) -> impl Iterator<Item = u64> {
+        const FIRST: u64 = 1_000_000;
+        FIRST..FIRST + self.seeds
+    }
+}
+
+/// The experiments that come with the program.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("subspace-small", include_str!("../../../experiments/subspace-small.toml")),
+    ("subspace-large", include_str!("../../../experiments/subspace-large.toml")),
+    ("subspace-noise", include_str!("../../../experiments/subspace-noise.toml")),
+    ("subspace-tune", include_str!("../../../experiments/subspace-tune.toml")),
+];
+
+impl Experiment {
+    /// Reads an experiment file, or the built-in experiment of that name.
+    pub fn open(file: &Path) -> Result<Self, Error> {
+        match std::fs::read_to_string(file) {
+            Ok(text) => Self::parse(file, &text),
+            Err(e) => match BUILT_IN.iter().find(|(name, _)| Path::new(name) == file) {
+                Some((name, text)) => Self::parse(Path::new(name), text),
+                None if e.kind() == std::io::ErrorKind::NotFound => {
+                    let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+                    let why = format!("no such file, and no built-in experiment of that name ({})", names.join(", "));
+                    Err(Error::Experiment { file: file.into(), line: None, why })
+                }
+                None => Err(Error::io("read", file)(e)),
+            },
+        }
+    }
+
+    /// Both built-in experiments of section 5.2 as one.
+    pub fn subspace() -> Result<Self, Error> {
+        let mut both = Self::open(Path::new("subspace-small"))?;
+        let large = Self::open(Path::new("subspace-large"))?;
+        both.problems.extend(large.problems);
+        both.name = "subspace".into();
+        both.title = "Orthogonal subspace fitting: Figures 2 and 3 of the paper".into();
+        Ok(both)
+    }
+
+    /// Parses the text of an experiment file; `file` is for messages and for relative paths.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
+        let source = Source { file, text };
+        let table: toml::Table = toml::from_str(text).map_err(|e| {
+            let line = e.span().map(|span| line_at(text, span.start));
+            Error::Experiment { file: file.into(), line, why: e.message().replace('\n', " ") }
+        })?;
+        let keys = ["name", "title", "description", "epochs", "batch", "seeds", "sampling", "records", "problem", "method", "tune"];
+        source.check_keys(&table, &[], &keys)?;
+
+        let name = source.text_at(&table, "name")?.ok_or_else(|| source.error(&[], "`name` is missing"))?;
+        let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || !name.chars().all(valid) || name.starts_with('.') {
+            let why = format!("`name` is {name:?}, but must be letters, digits, `-`, `_` and `.`: it becomes a folder");
+            return Err(source.error(&["name"], why));
+        }
+        let count = |key: &str, default: u64| match table.get(key) {
+            None => Ok(default),
+            Some(value) => match value.as_integer() {
+                Some(n @ 1..) => Ok(n as u64),
+                _ => Err(source.error(&[key], format!("`{key}` is {value}, but must be a whole number ≥ 1"))),
+            },
+        };
+        let tune = source.section::<Tune>(&table, "tune", &["metric", "epochs", "seeds"])?;
+        let methods = source.methods(&table)?;
+        let problems = source.problems(&table)?;
+        source.check_fit(&problems, &methods)?;
+        Ok(Self {
+            title: source.text_at(&table, "title")?.unwrap_or_else(|| name.clone()),
+            description: source.text_at(&table, "description")?.unwrap_or_default().trim().into(),
+            name,
+            epochs: count("epochs", 50)?,
+            batch: count("batch", 32)?,
+            seeds: source.seeds(&table)?,
+            sampling: source.word(&table, "sampling", &["epochs", "replacement"])?,
+            records: source.word(&table, "records", &["steps", "epochs"])?,
+            problems,
+            methods,
+            tune,
+        })
+    }
+}
+
+/// The text of an experiment file, to point into.
+struct Source<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn error(&self, path: &[&str], why: impl Into<String>) -> Error {
+        Error::Experiment { file: self.file.into(), line: line_of(self.text, path), why: why.into() }
+    }
+
+    fn check_keys(&self, table: &toml::Table, path: &[&str], known: &[&str]) -> Result<(), Error> {
+        for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
+            let hint = match nearest(key, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", known.join(", ")),
+            };
+            let path: Vec<_> = path.iter().copied().chain([key.as_str()]).collect();
+            return Err(self.error(&path, format!("unknown key `{key}`; {hint}")));
+        }
+        Ok(())
+    }
+
+    fn text_at(&self, table: &toml::Table, key: &str) -> Result<Option<String>, Error> {
+        match table.get(key) {
+            None => Ok(None),
+            Some(toml::Value::String(text)) => Ok(Some(text.clone())),
+            Some(value) => Err(self.error(&[key], format!("`{key}` is {value}, but must be a text"))),
+        }
+    }
+
+    fn word<T: Default + serde::de::DeserializeOwned>(&self, table: &toml::Table, key: &str, words: &[&str]) -> Result<T, Error> {
+        let Some(value) = table.get(key) else { return Ok(T::default()) };
+        value
+            .clone()
+            .try_into()
+            .map_err(|_| self.error(&[key], format!("`{key}` is {value}, but must be one of {}", words.join(", "))))
+    }
+
+    fn seeds(&self, table: &toml::Table) -> Result<Vec<u64>, Error> {
+        let wrong = || self.error(&["seeds"], "`seeds` must be a whole number ≥ 1 or a list of different whole numbers ≥ 0");
+        let Some(value) = table.get("seeds") else { return Ok((0..5).collect()) };
+        if let Some(n) = value.as_integer() {
+            return if n >= 1 { Ok((0..n as u64).collect()) } else { Err(wrong()) };
+        }
+        let list = value.as_array().ok_or_else(wrong)?;
+        let mut seeds = Vec::new();
+        for seed in list {
+            let seed = seed.as_integer().and_then(|s| u64::try_from(s).ok()).ok_or_else(wrong)?;
+            if seeds.contains(&seed) {
+                return Err(wrong());
+            }
+            seeds.push(seed);
+        }
+        if seeds.is_empty() { Err(wrong()) } else { Ok(seeds) }
+    }
+
+    fn section<T: serde::de::DeserializeOwned>(&self, table: &toml::Table, key: &str, known: &[&str]) -> Result<Option<T>, Error> {
+        let Some(value) = table.get(key) else { return Ok(None) };
+        let section = value.as_table().ok_or_else(|| self.error(&[key], format!("`{key}` must be a section [{key}]")))?;
+        self.check_keys(section, &[key], known)?;
+        section.clone().try_into().map(Some).map_err(|e: toml::de::Error| self.error(&[key], format!("[{key}]: {}", e.message())))
+    }
+
+    /// The tables `[[key]]`, with the name that says which entry of the catalogue each is.
+    fn entries<'t>(
+        &self,
+        table: &'t toml::Table,
+        key: &str,
+        name_key: &str,
+        catalogue: &[Entry],
+    ) -> Result<Vec<(&'t toml::Table, Entry)>, Error> {
+        let missing = || self.error(&[key], format!("there is no [[{key}]]: an experiment needs at least one"));
+        let list = table.get(key).and_then(toml::Value::as_array).filter(|list| !list.is_empty()).ok_or_else(missing)?;
+        let mut entries = Vec::new();
+        for (i, item) in list.iter().enumerate() {
+            let at = i.to_string();
+            let item = item.as_table().ok_or_else(missing)?;
+            let name = item.get(name_key).and_then(toml::Value::as_str).ok_or_else(|| {
+                self.error(&[key, &at], format!("[[{key}]] number {}: `{name_key}` is missing or not a text", i + 1))
+            })?;
+            let names = || catalogue.iter().map(|e| e.name);
+            let entry = catalogue.iter().find(|e| e.name == name).ok_or_else(|| {
+                let hint = nearest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                let known = names().collect::<Vec<_>>().join(", ");
+                self.error(&[key, &at, name_key], format!("unknown {key} `{name}`; {hint}Known: {known}"))
+            })?;
+            entries.push((item, entry.clone()));
+        }
+        Ok(entries)
+    }
+
+    fn methods(&self, table: &toml::Table) -> Result<Vec<MethodSpec>, Error> {
+        let mut methods: Vec<MethodSpec> = Vec::new();
+        for (i, (item, entry)) in self.entries(table, "method", "name", &catalogue::methods())?.into_iter().enumerate() {
+            for (setting, varied) in self.settings("method", i, item, "name", &[], &entry)? {
+                let hyperparameters = self.complete(Kind::Method, "method", i, &entry, &setting)?;
+                let label = label(entry.name, &hyperparameters, &varied);
+                methods.push(MethodSpec { name: entry.name.into(), label, hyperparameters, varied });
+            }
+        }
+        for i in 1..methods.len() {
+            if methods[..i].iter().any(|m| m.label == methods[i].label) {
+                methods[i].label = format!("{} #{}", methods[i].label, i + 1);
+            }
+        }
+        Ok(methods)
+    }
+
+    fn problems(&self, table: &toml::Table) -> Result<Vec<ProblemSpec>, Error> {
+        let mut problems: Vec<ProblemSpec> = Vec::new();
+        for (i, (item, entry)) in self.entries(table, "problem", "kind", &catalogue::problems())?.into_iter().enumerate() {
+            let given = item.get("name").and_then(toml::Value::as_str).unwrap_or(entry.name);
+            for (mut setting, varied) in self.settings("problem", i, item, "kind", &["name"], &entry)? {
+                self.resolve_data(i, &mut setting)?;
+                let parameters = self.complete(Kind::Problem, "problem", i, &entry, &setting)?;
+                let name = label(given, &parameters, &varied);
+                if problems.iter().any(|p| p.name == name) {
+                    let why = format!("two problems are called `{name}`: give each [[problem]] a `name` of its own");
+                    return Err(self.error(&["problem", &i.to_string()], why));
+                }
+                problems.push(ProblemSpec { name, kind: entry.name.into(), parameters });
+            }
+        }
+        Ok(problems)
+    }
+
+    /// A data file is looked for beside the experiment file.
+    fn resolve_data(&self, i: usize, setting: &mut Parameters) -> Result<(), Error> {
+        let Some(toml::Value::String(data)) = setting.get_mut("data") else { return Ok(()) };
+        if !data.is_empty() {
+            let path: PathBuf = self.file.parent().unwrap_or(Path::new("")).join(&*data);
+            let path = path.canonicalize().map_err(|e| {
+                self.error(&["problem", &i.to_string(), "data"], format!("cannot open the data file {}: {e}", path.display()))
+            })?;
+            *data = path.to_string_lossy().into_owned();
+        }
+        Ok(())
+    }
+
+    /// Every combination of the lists in a table, with the names of the keys that were lists.
+    fn settings(
+        &self,
+        key: &str,
+        i: usize,
+        item: &toml::Table,
+        name_key: &str,
+        others: &[&str],
+        entry: &Entry,
+    ) -> Result<Vec<(Parameters, Vec<String>)>, Error> {
+        let at = i.to_string();
+        let own: Vec<&str> = [name_key].iter().chain(others).copied().collect();
+        let known: Vec<&str> = own.iter().copied().chain(entry.parameters.iter().map(|p| p.name)).collect();
+        self.check_keys(item, &[key, &at], &known)?;
+        let mut settings = vec![Parameters::new()];
+        let mut varied = Vec::new();
+        for (name, value) in item.iter().filter(|(name, _)| !own.contains(&name.as_str())) {
+            let choices = match value {
+                toml::Value::Array(list) if list.is_empty() => {
+                    return Err(self.error(&[key, &at, name], format!("`{name}` is an empty list: give at least one value")));
+                }
+                toml::Value::Array(list) => {
+                    varied.push(name.clone());
+                    list.as_slice()
+                }
+                single => std::slice::from_ref(single),
+            };
+            settings = settings
+                .iter()
+                .flat_map(|s| choices.iter().map(move |c| s.clone().into_iter().chain([(name.clone(), c.clone())]).collect()))
+                .collect();
+        }
+        Ok(settings.into_iter().map(|s| (s, varied.clone())).collect())
+    }
+
+    fn complete(&self, kind: Kind, key: &str, i: usize, entry: &Entry, setting: &Parameters) -> Result<Parameters, Error> {
+        catalogue::complete(kind, entry.name, setting).map_err(|why| {
+            let at = i.to_string();
+            // The message names the field in backticks; its line is a better place to point at than the section's.
+            let field = setting.keys().find(|name| why.contains(&format!("`{name}`")));
+            let path: Vec<&str> = [key, &at].into_iter().chain(field.map(String::as_str)).collect();
+            self.error(&path, format!("[[{key}]] {}: {why}", entry.name))
+        })
+    }
+
+    fn check_fit(&self, problems: &[ProblemSpec], methods: &[MethodSpec]) -> Result<(), Error> {
+        let constrained = |list: &[Entry], name: &str| list.iter().any(|e| e.name == name && e.constrained);
+        let (all_methods, all_problems) = (catalogue::methods(), catalogue::problems());
+        for problem in problems.iter().filter(|p| !constrained(&all_problems, &p.kind)) {
+            if let Some(method) = methods.iter().find(|m| constrained(&all_methods, &m.name)) {
+                let free: Vec<_> = all_methods.iter().filter(|m| !m.constrained).map(|m| m.name).collect();
+                let why = format!(
+                    "method `{}` needs a problem with a constraint, and `{}` has none; use one of {}",
+                    method.name, problem.kind, free.join(", ")
+                );
+                return Err(self.error(&["method"], why));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn label(name: &str, parameters: &Parameters, varied: &[String]) -> String {
+    varied.iter().fold(name.to_string(), |label, key| {
+        let value = match &parameters[key] {
+            toml::Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        format!("{label} {key}={value}")
+    })
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text[..offset.min(text.len())].matches('\n').count() + 1
+}
+
+/// The line of the key at `path`; a number in the path is a position in a list.
+fn line_of(text: &str, path: &[&str]) -> Option<usize> {
+    let table = toml::de::DeTable::parse(text).ok()?;
+    let mut here = toml::de::DeValue::Table(table.into_inner());
+    let mut line = None;
+    for step in path {
+        let next = match &here {
+            toml::de::DeValue::Table(table) => {
+                let (key, value) = table.iter().find(|(key, _)| key.get_ref() == step)?;
+                line = Some(line_at(text, key.span().start));
+                value.get_ref().clone()
+            }
+            toml::de::DeValue::Array(list) => {
+                let value = list.get(step.parse::<usize>().ok()?)?;
+                line = Some(line_at(text, value.span().start));
+                value.get_ref().clone()
+            }
+            _ => return line,
+        };
+        here = next;
+    }
+    line
+}

@@ -1,0 +1,272 @@
+//! Where everything in a figure goes.
+
+use super::axis::{Scale, Ticks, drawn};
+use super::font::{cut, label_width, width};
+use super::scene::{Anchor, Ink, Label, Place, Sample, Scene, Shape};
+use super::{Figure, Point, Series, Theme};
+
+const WIDTH: f32 = 460.0;
+const PLOT_HEIGHT: f32 = 250.0;
+const EDGE: f32 = 10.0;
+/// Sizes of text. Small in a figure of this width, so that it still reads well when a phone shrinks it.
+const TITLE: f32 = 14.0;
+const TEXT: f32 = 12.0;
+/// Lines and markers of the curves.
+const STROKE: f32 = 1.8;
+const MARKER: f32 = 3.6;
+/// The share of the band's colour that is seen: the bands of several methods lie upon each other.
+const BAND: f32 = 0.14;
+/// Pixels between two markers of a line.
+const STRIDE: f32 = 84.0;
+/// Pixels between two rows of the legend.
+const ROW: f32 = 19.0;
+/// Width and height of the sample of a line in a legend.
+pub(super) const KEY: (f32, f32) = (30.0, 12.0);
+
+/// Dashes by palette number. Lines must be told apart without colour, in grey print.
+const DASHES: [&[f32]; 4] = [&[], &[7.0, 3.0], &[2.5, 2.5], &[9.0, 3.0, 2.5, 3.0]];
+
+/// The area inside the axes with what turns points into places in it.
+struct Plot {
+    left: f32,
+    top: f32,
+    right: f32,
+    bottom: f32,
+    x: Scale,
+    y: Scale,
+}
+
+/// A point that can be drawn, with the ends of its band.
+struct Drawn {
+    sample: Sample,
+    low: Place,
+    high: Place,
+}
+
+/// Lays out a figure.
+pub(super) fn scene(figure: &Figure, theme: Theme) -> Scene {
+    let mut shapes = vec![];
+    let mut top = EDGE;
+    if theme == Theme::File && !figure.title.is_empty() {
+        let label = Label::plain(&cut(&figure.title, TITLE, WIDTH - 2.0 * EDGE));
+        shapes.push(text((EDGE, top + TITLE), label, TITLE, Anchor::Start, Ink::Text));
+        top += TITLE + 12.0;
+    }
+    top = legend(figure, top, &mut shapes);
+    let bottom = top + PLOT_HEIGHT;
+    let height = bottom + 46.0;
+
+    let Some((x, y)) = scales(figure) else {
+        let middle = (WIDTH / 2.0, f32::midpoint(top, bottom));
+        shapes.push(text(middle, Label::plain("no data"), TITLE, Anchor::Middle, Ink::Muted));
+        return Scene { width: WIDTH, height, plot: [EDGE, top, WIDTH - EDGE, bottom], shapes };
+    };
+    let (across, up) = (x.ticks(6), y.ticks(8));
+    let widest = |ticks: &Ticks| ticks.major.iter().map(|(_, label)| label_width(label, TEXT)).fold(0.0, f32::max);
+    let left = EDGE + TEXT + 6.0 + widest(&up).min(WIDTH / 3.0) + 9.0;
+    // Half of a number may stand out to the right of the last tick.
+    let right = WIDTH - EDGE.max(widest(&across) / 2.0 + 2.0);
+    let plot = Plot { left, top, right, bottom, x, y };
+
+    axes(figure, &plot, &across, &up, &mut shapes);
+    let curves: Vec<_> = figure.series.iter().map(|series| (series, plot.runs(figure, series))).collect();
+    // All bands lie under all lines.
+    for (series, runs) in &curves {
+        shapes.extend(runs.iter().filter_map(|run| band(run, series.colour)));
+    }
+    for (order, (series, runs)) in curves.iter().enumerate() {
+        shapes.push(curve(series, runs, &plot, order, curves.len()));
+    }
+    Scene { width: WIDTH, height, plot: [left, top, right, bottom], shapes }
+}
+
+/// The ranges of both axes over the points that can be drawn; `None` if there are none.
+fn scales(figure: &Figure) -> Option<(Scale, Scale)> {
+    let points = || figure.series.iter().flat_map(|series| &series.points).filter(|point| visible(figure, point));
+    // On a logarithmic axis the low end of a band says little about the range: mean minus deviation may be anything
+    // from the mean down to below zero. The band is cut at the bottom instead.
+    let low = |point: &Point| if figure.y.log { point.y } else { point.low };
+    let values = points().flat_map(|point| [point.y, low(point), point.high]);
+    Some((Scale::fit(points().map(|point| point.x), figure.x.log, 0.0)?, Scale::fit(values, figure.y.log, 0.03)?))
+}
+
+fn visible(figure: &Figure, point: &Point) -> bool {
+    drawn(point.x, figure.x.log).is_some() && drawn(point.y, figure.y.log).is_some()
+}
+
+impl Plot {
+    fn across(&self, share: f64) -> f32 {
+        self.left + (self.right - self.left) * share as f32
+    }
+
+    fn up(&self, share: f64) -> f32 {
+        self.bottom - (self.bottom - self.top) * share.clamp(0.0, 1.0) as f32
+    }
+
+    /// The stretches of a series without a point that cannot be drawn.
+    fn runs(&self, figure: &Figure, series: &Series) -> Vec<Vec<Drawn>> {
+        series
+            .points
+            .split(|point| !visible(figure, point))
+            .map(|run| run.iter().filter_map(|point| self.drawn(point)).collect::<Vec<_>>())
+            .filter(|run| !run.is_empty())
+            .collect()
+    }
+
+    fn drawn(&self, point: &Point) -> Option<Drawn> {
+        let (across, share) = (self.across(self.x.place(point.x)?), self.y.place(point.y)?);
+        // An end without a place is beyond the top or, as zero is on a logarithmic axis, below the bottom.
+        let end = |value: f64| match self.y.place(value) {
+            Some(share) => share,
+            None if value.is_nan() => share,
+            None => f64::from(u8::from(value > 0.0)),
+        };
+        Some(Drawn {
+            sample: Sample { at: (across, self.up(share)), x: point.x, y: point.y },
+            low: (across, self.up(end(point.low))),
+            high: (across, self.up(end(point.high))),
+        })
+    }
+}
+
+fn text(at: Place, label: Label, size: f32, anchor: Anchor, ink: Ink) -> Shape {
+    Shape::Text { at, label, size, anchor, ink, upright: false }
+}
+
+fn line(from: Place, to: Place, ink: Ink) -> Shape {
+    Shape::Line { points: vec![from, to], ink, width: 1.0, dash: &[] }
+}
+
+/// The legend, in rows above the plot where it covers nothing; returns where it ends.
+fn legend(figure: &Figure, top: f32, shapes: &mut Vec<Shape>) -> f32 {
+    let (mut x, mut y) = (EDGE, top);
+    for series in &figure.series {
+        let name = cut(&series.name, TEXT, WIDTH - 2.0 * EDGE - KEY.0 - 6.0);
+        let end = x + KEY.0 + 6.0 + width(&name, TEXT);
+        if x > EDGE && end > WIDTH - EDGE {
+            (x, y) = (EDGE, y + ROW);
+        }
+        shapes.extend(shift(key(series.colour), (x, y)));
+        shapes.push(text((x + KEY.0 + 6.0, y + 10.5), Label::plain(&name), TEXT, Anchor::Start, Ink::Text));
+        x += KEY.0 + 6.0 + width(&name, TEXT) + 16.0;
+    }
+    if figure.series.is_empty() { y } else { y + ROW + 6.0 }
+}
+
+/// A sample of a series' line with its marker.
+pub(super) fn key(colour: usize) -> Vec<Shape> {
+    let (width, middle) = (KEY.0, KEY.1 / 2.0);
+    vec![stroke(vec![(0.0, middle), (width, middle)], colour), marker((width / 2.0, middle), colour)]
+}
+
+fn shift(shapes: Vec<Shape>, by: Place) -> Vec<Shape> {
+    let moved = |points: Vec<Place>| points.into_iter().map(|(x, y)| (x + by.0, y + by.1)).collect();
+    let one = |shape| match shape {
+        Shape::Line { points, ink, width, dash } => Shape::Line { points: moved(points), ink, width, dash },
+        Shape::Area { points, ink, opacity } => Shape::Area { points: moved(points), ink, opacity },
+        other => other,
+    };
+    shapes.into_iter().map(one).collect()
+}
+
+fn axes(figure: &Figure, plot: &Plot, across: &Ticks, up: &Ticks, shapes: &mut Vec<Shape>) {
+    let &Plot { left, top, right, bottom, .. } = plot;
+    for (share, label) in &up.major {
+        let y = plot.up(*share);
+        shapes.push(line((left, y), (right, y), Ink::Grid));
+        shapes.push(text((left - 8.0, y + 4.3), label.clone(), TEXT, Anchor::End, Ink::Muted));
+    }
+    for (share, label) in &across.major {
+        let x = plot.across(*share);
+        shapes.push(line((x, bottom), (x, bottom + 5.0), Ink::Axis));
+        shapes.push(text((x, bottom + 19.0), label.clone(), TEXT, Anchor::Middle, Ink::Muted));
+    }
+    shapes
+        .extend(up.major.iter().map(|(share, _)| plot.up(*share)).map(|y| line((left - 5.0, y), (left, y), Ink::Axis)));
+    shapes.extend(up.minor.iter().map(|share| plot.up(*share)).map(|y| line((left - 3.0, y), (left, y), Ink::Axis)));
+    shapes
+        .extend(across.minor.iter().map(|s| plot.across(*s)).map(|x| line((x, bottom), (x, bottom + 3.0), Ink::Axis)));
+    shapes.push(Shape::Line {
+        points: vec![(left, top), (left, bottom), (right, bottom)],
+        ink: Ink::Axis,
+        width: 1.0,
+        dash: &[],
+    });
+    let name = |label: &str, room: f32| Label::plain(&cut(label, TEXT, room));
+    let below = (f32::midpoint(left, right), bottom + 39.0);
+    shapes.push(text(below, name(&figure.x.label, right - left), TEXT, Anchor::Middle, Ink::Text));
+    shapes.push(Shape::Text {
+        at: (EDGE + TEXT - 1.0, f32::midpoint(top, bottom)),
+        label: name(&figure.y.label, bottom - top),
+        size: TEXT,
+        anchor: Anchor::Middle,
+        ink: Ink::Text,
+        upright: true,
+    });
+}
+
+/// The area between the ends of the bands, if they differ anywhere.
+fn band(run: &[Drawn], colour: usize) -> Option<Shape> {
+    let open = run.iter().any(|point| point.high.1 < point.low.1);
+    let points = || run.iter().map(|point| point.high).chain(run.iter().rev().map(|point| point.low)).collect();
+    (open && run.len() > 1).then(|| Shape::Area { points: points(), ink: Ink::Series(colour), opacity: BAND })
+}
+
+/// The lines and markers of a series.
+fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count: usize) -> Shape {
+    let mut shapes = vec![];
+    let samples: Vec<Sample> = runs.iter().flatten().map(|point| point.sample).collect();
+    shapes.extend(runs.iter().filter(|run| run.len() > 1).map(|run| {
+        let points = run.iter().map(|point| point.sample.at).collect();
+        stroke(points, series.colour)
+    }));
+    // Markers are staggered between the series, so that equal curves still show all of theirs.
+    let mut next = plot.left + STRIDE * (order as f32 + 0.5) / count as f32;
+    for run in runs {
+        for (i, point) in run.iter().enumerate() {
+            if i + 1 == run.len() || point.sample.at.0 >= next {
+                shapes.push(marker(point.sample.at, series.colour));
+                next = next.max(point.sample.at.0) + STRIDE;
+            }
+        }
+        if let [single] = run.as_slice() {
+            shapes.push(whisker(single, series.colour));
+        }
+    }
+    Shape::Group { name: series.name.clone(), samples, shapes }
+}
+
+/// The band of a point that stands alone.
+fn whisker(point: &Drawn, colour: usize) -> Shape {
+    Shape::Line { points: vec![point.low, point.high], ink: Ink::Series(colour), width: 1.0, dash: &[] }
+}
+
+fn stroke(points: Vec<Place>, colour: usize) -> Shape {
+    // Beyond eight series the colours repeat with other dashes.
+    let dash = DASHES[(colour + colour / 8) % DASHES.len()];
+    Shape::Line { points, ink: Ink::Series(colour), width: STROKE, dash }
+}
+
+/// A small polygon; eight of them, one a colour.
+fn marker((x, y): Place, colour: usize) -> Shape {
+    let ring = |corners: u8, turn: f32, size: f32| -> Vec<Place> {
+        let angle = |i: u8| (f32::from(i) / f32::from(corners) + turn) * std::f32::consts::TAU;
+        (0..corners).map(|i| (x + MARKER * size * angle(i).sin(), y - MARKER * size * angle(i).cos())).collect()
+    };
+    let star = |corners: u8, turn: f32, inner: f32| -> Vec<Place> {
+        let tips = ring(corners, turn, 1.35);
+        let dents = ring(corners, turn + 0.5 / f32::from(corners), inner);
+        tips.into_iter().zip(dents).flat_map(|(tip, dent)| [tip, dent]).collect()
+    };
+    let points = match colour % 8 {
+        0 => ring(20, 0.0, 1.0),
+        1 => ring(4, 0.125, 1.25),
+        2 => ring(3, 0.0, 1.4),
+        3 => ring(4, 0.0, 1.4),
+        4 => ring(3, 0.5, 1.4),
+        5 => star(4, 0.0, 0.5),
+        6 => star(4, 0.125, 0.5),
+        _ => star(5, 0.0, 0.6),
+    };
+    Shape::Area { points, ink: Ink::Series(colour), opacity: 1.0 }
+}

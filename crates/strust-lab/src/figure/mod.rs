@@ -1,0 +1,150 @@
+//! Figures of curves with bands, as SVG text and as PNG, from one layout.
+//!
+//! ```
+//! use strust_lab::figure::{Axis, Figure, Point, Series, Theme};
+//!
+//! let points = (0..50).map(|k| {
+//!     let y = 0.5_f64.powi(k);
+//!     Point { x: f64::from(k), y, low: 0.8 * y, high: 1.2 * y }
+//! });
+//! let figure = Figure {
+//!     title: "Halving".into(),
+//!     x: Axis { label: "epoch".into(), log: false },
+//!     y: Axis { label: "gap".into(), log: true },
+//!     series: vec![Series { name: "str".into(), colour: 0, points: points.collect() }],
+//! };
+//! assert!(figure.svg(Theme::File).starts_with("<svg"));
+//! assert!(figure.png(2.0)?.starts_with(b"\x89PNG"));
+//! # Ok::<(), strust_lab::figure::FigureError>(())
+//! ```
+
+mod axis;
+mod font;
+mod layout;
+mod png;
+mod scene;
+mod svg;
+
+use scene::Ink;
+pub(crate) use svg::escape;
+
+/// A figure: series of points over two axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// What is shown, above the figure.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The curves, in the order of the legend.
+    pub series: Vec<Series>,
+}
+
+/// An axis of a figure; its range comes from the data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Axis {
+    /// What is measured along it.
+    pub label: String,
+    /// Whether it is logarithmic. Values that are not positive are left out then.
+    pub log: bool,
+}
+
+/// A curve with a band around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its number in the palette, which also chooses dashes and markers; any number will do.
+    pub colour: usize,
+    /// Its points, in the order in which the line passes through them.
+    pub points: Vec<Point>,
+}
+
+/// A point of a curve. Points with `x` or `y` that cannot be drawn are left out and the line is broken there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Where it is.
+    pub x: f64,
+    /// The value.
+    pub y: f64,
+    /// The low end of the band; NaN for none.
+    pub low: f64,
+    /// The high end of the band; NaN for none.
+    pub high: f64,
+}
+
+/// Where an SVG figure will be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    /// In a file of its own: fixed size, fixed colours on white, with its title.
+    File,
+    /// Inside an HTML page, which says the title itself: as wide as its place, transparent, with the colours of [`stylesheet`].
+    Inline,
+}
+
+/// Why a figure could not be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureError {
+    /// The picture would have no pixels, or too many.
+    #[error("a figure cannot be {width} × {height} pixels: choose a scale between 0.1 and 20")]
+    Size {
+        /// Its width in pixels.
+        width: f32,
+        /// Its height in pixels.
+        height: f32,
+    },
+    /// The picture could not be written as PNG.
+    #[error("the figure could not be written as PNG: {0}")]
+    Encode(String),
+}
+
+impl Figure {
+    /// The figure as an `<svg>` element.
+    #[must_use]
+    pub fn svg(&self, theme: Theme) -> String {
+        svg::document(self, &layout::scene(self, theme), theme)
+    }
+
+    /// The figure as a PNG picture, `scale` pixels for a pixel of the SVG file.
+    pub fn png(&self, scale: f32) -> Result<Vec<u8>, FigureError> {
+        png::encode(&layout::scene(self, Theme::File), scale)
+    }
+}
+
+/// A small inline picture of a series' line, dashes and marker, for use beside its name in a table.
+#[must_use]
+pub fn key(colour: usize) -> String {
+    svg::fragment(&layout::key(colour), layout::KEY)
+}
+
+/// Eight colours that people with any colour vision can tell apart on white, near Okabe and Ito's; no yellow, which vanishes on paper.
+const LIGHT: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#b5478f", "#c58a00", "#3d9fd6", "#4d4d4d", "#332288"];
+/// The same hues, lighter, for a dark page.
+const DARK: [&str; 8] = ["#4ba8ea", "#ff8a4c", "#2fc79a", "#e88fca", "#e8b93a", "#9ad4f5", "#c4c4c4", "#a79bf0"];
+
+/// The colour of an ink on white and on a dark page, and its name as a CSS variable.
+fn colours(ink: Ink) -> (&'static str, &'static str, String) {
+    match ink {
+        Ink::Series(i) => (LIGHT[i % LIGHT.len()], DARK[i % DARK.len()], format!("--figure-{}", i % LIGHT.len())),
+        Ink::Text => ("#1b1f24", "#e8eaed", "--figure-text".into()),
+        Ink::Muted => ("#4a525b", "#b4bcc5", "--figure-muted".into()),
+        Ink::Axis => ("#7a838d", "#8b949e", "--figure-axis".into()),
+        Ink::Grid => ("#e3e6ea", "#30363d", "--figure-grid".into()),
+    }
+}
+
+/// The CSS variables that [`Theme::Inline`] refers to, for a light page and, on screens of people who want it, a dark one.
+#[must_use]
+pub fn stylesheet() -> String {
+    let inks = (0..LIGHT.len()).map(Ink::Series).chain([Ink::Text, Ink::Muted, Ink::Axis, Ink::Grid]);
+    let (mut light, mut dark) = (String::new(), String::new());
+    for (on_white, on_dark, name) in inks.map(colours) {
+        light += &format!("{name}:{on_white};");
+        dark += &format!("{name}:{on_dark};");
+    }
+    format!(":root{{{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Shapes with places and roles, before anything is drawn. Both backends draw the same scene, so they look the same.
+
+use std::fmt;
+
+/// A place in the figure, in pixels from the top left corner.
+pub(super) type Place = (f32, f32);
+
+/// What a shape is for; a theme turns this into a colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ink {
+    /// A series, by its colour number.
+    Series(usize),
+    /// Titles and names.
+    Text,
+    /// Axis labels and numbers.
+    Muted,
+    /// Axis lines and ticks.
+    Axis,
+    /// Grid lines.
+    Grid,
+}
+
+/// A line of text that may end in an exponent, such as 10⁻⁵. Not by superscript characters: many fonts lack half of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Label {
+    pub base: String,
+    pub exponent: String,
+}
+
+impl Label {
+    /// The exponent's size, in units of the size of the base.
+    pub const SHRINK: f32 = 0.74;
+    /// How far the exponent stands above the base line, in units of the size of the base.
+    pub const RAISE: f32 = 0.4;
+
+    pub fn plain(text: &str) -> Self {
+        Self { base: text.to_owned(), exponent: String::new() }
+    }
+
+    pub fn power(base: String, exponent: i32) -> Self {
+        Self { base, exponent: exponent.to_string().replace('-', "−") }
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.base)?;
+        if self.exponent.is_empty() { Ok(()) } else { write!(f, "^{}", self.exponent) }
+    }
+}
+
+/// Which point of a text is at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A shape of a scene.
+#[derive(Debug, Clone)]
+pub(super) enum Shape {
+    /// A stroked line through points.
+    Line { points: Vec<Place>, ink: Ink, width: f32, dash: &'static [f32] },
+    /// A filled polygon.
+    Area { points: Vec<Place>, ink: Ink, opacity: f32 },
+    /// Text on one line; `upright` turns it to read from bottom to top.
+    Text { at: Place, label: Label, size: f32, anchor: Anchor, ink: Ink, upright: bool },
+    /// The shapes of one series, with its numbers for a page that wants to read them out.
+    Group { name: String, samples: Vec<Sample>, shapes: Vec<Shape> },
+}
+
+/// A point of a series: where it is drawn and what it stands for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    pub at: Place,
+    pub x: f64,
+    pub y: f64,
+}
+
+/// A figure, laid out.
+#[derive(Debug, Clone)]
+pub(super) struct Scene {
+    pub width: f32,
+    pub height: f32,
+    /// The area inside the axes: left, top, right, bottom.
+    pub plot: [f32; 4],
+    pub shapes: Vec<Shape>,
+}

@@ -1,0 +1,159 @@
+use super::*;
+use proptest::prelude::*;
+
+fn figure(series: Vec<Series>, log: bool) -> Figure {
+    Figure {
+        title: "Gap after <every> epoch & \"more\"".into(),
+        x: Axis { label: "epoch".into(), log: false },
+        y: Axis { label: "gap f(W) − f*".into(), log },
+        series,
+    }
+}
+
+fn series(name: &str, values: &[f64]) -> Series {
+    let point = |(k, &y): (usize, &f64)| Point { x: k as f64, y, low: y - 0.5, high: y + 0.5 };
+    Series { name: name.into(), colour: 0, points: values.iter().enumerate().map(point).collect() }
+}
+
+/// Whether every element is closed in order, every attribute is quoted and nothing is left unescaped.
+fn well_formed(xml: &str) -> Result<(), String> {
+    let mut open = vec![];
+    for part in xml.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').ok_or_else(|| format!("no end of <{part}"))?;
+        if text.contains('>') || tag.matches('"').count() % 2 == 1 {
+            return Err(format!("stray sign in <{part}"));
+        }
+        for entity in part.split('&').skip(1) {
+            let known = ["amp;", "lt;", "gt;", "quot;", "#39;"];
+            if !known.iter().any(|name| entity.starts_with(name)) {
+                return Err(format!("unknown entity &{entity}"));
+            }
+        }
+        if let Some(name) = tag.strip_prefix('/') {
+            let last = open.pop();
+            if last != Some(name) {
+                return Err(format!("</{name}> closes {last:?}"));
+            }
+        } else if !tag.ends_with('/') {
+            open.push(tag.split_whitespace().next().unwrap_or_default());
+        }
+    }
+    if open.is_empty() { Ok(()) } else { Err(format!("{open:?} never closed")) }
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let name = "<script>alert('&\"')</script>\u{0}\u{1b}";
+    let figure = figure(vec![series(name, &[1.0, 0.1])], true);
+    for theme in [Theme::File, Theme::Inline] {
+        let svg = figure.svg(theme);
+        assert_eq!(well_formed(&svg), Ok(()));
+        assert!(!svg.contains("<script") && svg.contains("&lt;script&gt;alert(&#39;&amp;&quot;&#39;)"));
+        assert!(!svg.contains(|c: char| c.is_control() && c != '\n'));
+    }
+}
+
+#[test]
+fn a_picture_has_the_size_of_the_svg_times_the_scale() {
+    let figure = figure(vec![series("str", &[1.0, 0.1, 0.01])], true);
+    let svg = figure.svg(Theme::File);
+    let size = |name: &str| -> f32 {
+        let rest = svg.split_once(&format!(" {name}=\"")).expect("the attribute").1;
+        rest.split('"').next().expect("a value").parse().expect("a number")
+    };
+    let picture = tiny_skia::Pixmap::decode_png(&figure.png(2.0).expect("a picture")).expect("valid PNG");
+    assert_eq!(picture.width(), (size("width") * 2.0).round() as u32);
+    assert_eq!(picture.height(), (size("height") * 2.0).round() as u32);
+    let blue = |p: &&tiny_skia::PremultipliedColorU8| (p.red(), p.green(), p.blue()) == (0, 0x72, 0xb2);
+    assert!(picture.pixels().iter().filter(blue).count() > 100, "the curve is drawn in its colour");
+}
+
+#[test]
+fn an_impossible_scale_is_an_error() {
+    for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e6, 1e-6] {
+        assert!(matches!(figure(vec![], true).png(scale), Err(FigureError::Size { .. })), "scale {scale}");
+    }
+}
+
+#[test]
+fn nothing_to_draw_says_so() {
+    for series in [vec![], vec![series("str", &[])], vec![series("str", &[f64::NAN, 0.0, -1.0])]] {
+        assert!(figure(series, true).svg(Theme::File).contains(">no data<"));
+    }
+}
+
+#[test]
+fn a_single_point_is_a_marker() {
+    let svg = figure(vec![series("str", &[1.0])], true).svg(Theme::File);
+    // One marker in the legend and one in the plot.
+    assert_eq!(svg.matches("<polygon").count(), 2);
+}
+
+#[test]
+fn a_line_is_broken_where_a_value_cannot_be_drawn() {
+    let svg = figure(vec![series("str", &[1.0, 0.5, 0.0, 0.5, 0.2])], true).svg(Theme::File);
+    // One line in the legend and two in the plot.
+    assert_eq!(svg.matches("stroke=\"#0072b2\"").count(), 3);
+}
+
+#[test]
+fn a_band_that_reaches_zero_is_cut_at_the_bottom() {
+    let points = [1.0, 0.1].map(|y| Point { x: 1.0 / y, y, low: y - 2.0, high: y + 2.0 });
+    let series = Series { name: "str".into(), colour: 0, points: points.into() };
+    let scene = layout::scene(&figure(vec![series], true), Theme::File);
+    let bottom = scene.plot[3];
+    let band = scene.shapes.iter().find_map(|shape| match shape {
+        scene::Shape::Area { points, opacity, .. } if *opacity < 1.0 => Some(points),
+        _ => None,
+    });
+    let lowest = band.expect("a band").iter().map(|place| place.1).fold(0.0, f32::max);
+    assert!((lowest - bottom).abs() < 1e-3);
+}
+
+/// Numbers of every kind: ordinary, huge, tiny, zero, negative, not finite.
+fn any_value() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        any::<f64>(),
+        Just(0.0),
+        Just(1.0),
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        (-320.0..300.0_f64).prop_map(|e| 10_f64.powf(e))
+    ]
+}
+
+fn any_series() -> impl Strategy<Value = Series> {
+    let point =
+        [any_value(), any_value(), any_value(), any_value()].prop_map(|[x, y, low, high]| Point { x, y, low, high });
+    (any::<String>(), 0_usize..40, prop::collection::vec(point, 0..8)).prop_map(|(name, colour, points)| Series {
+        name,
+        colour,
+        points,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_data_gives_a_figure(
+        title: String, label: String, logs: (bool, bool), series in prop::collection::vec(any_series(), 0..6),
+    ) {
+        let axis = |log| Axis { label: label.clone(), log };
+        let figure = Figure { title, x: axis(logs.0), y: axis(logs.1), series };
+        for theme in [Theme::File, Theme::Inline] {
+            let svg = figure.svg(theme);
+            prop_assert_eq!(well_formed(&svg), Ok(()));
+            prop_assert!(!svg.contains("NaN,") && !svg.contains("inf,"), "a place is not a number");
+        }
+        let scene = layout::scene(&figure, Theme::File);
+        let [left, top, right, bottom] = scene.plot;
+        for shape in &scene.shapes {
+            if let scene::Shape::Group { samples, .. } = shape {
+                for scene::Sample { at: (x, y), .. } in samples {
+                    prop_assert!(*x >= left - 0.01 && *x <= right + 0.01 && *y >= top - 0.01 && *y <= bottom + 0.01);
+                }
+            }
+        }
+        prop_assert!(tiny_skia::Pixmap::decode_png(&figure.png(0.5).expect("a picture")).is_ok());
+    }
+}

@@ -1,0 +1,51 @@
+//! Files that are never half-written, and a checksum to prove it.
+
+use crate::Error;
+use serde::Serialize;
+use std::{fs, io::Write, path::Path};
+
+/// Writes the whole file or nothing: a temporary file beside it, synced, then renamed over it.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".strust-")
+        .suffix(".tmp")
+        .tempfile_in(folder)
+        .map_err(Error::io("write", path))?;
+    file.write_all(bytes).map_err(Error::io("write", path))?;
+    file.as_file().sync_all().map_err(Error::io("write", path))?;
+    let file = file.persist(path).map_err(|e| Error::Io { doing: "write", path: path.into(), source: e.error })?;
+    readable(&file).map_err(Error::io("write", path))?;
+    // The rename itself lives in the folder.
+    fs::File::open(folder).and_then(|f| f.sync_all()).map_err(Error::io("sync", folder))
+}
+
+/// Temporary files are private to their owner; results are to be shared.
+#[cfg(unix)]
+fn readable(file: &fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable(_: &fs::File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Writes a value as indented JSON.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|e| Error::saved(path, e.to_string()))?;
+    text.push(b'\n');
+    write(path, &text)
+}
+
+/// Makes a folder and its parents.
+pub fn make_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::io("make the folder", path))
+}
+
+/// FNV-1a, 64 bits: enough to tell damage and mix-ups, which is all it is for.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+}

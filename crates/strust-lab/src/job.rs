@@ -1,0 +1,368 @@
+//! One job: build the problem and the method, run, record, save, go on where it was left.
+
+use crate::{
+    Error,
+    catalogue::{self, FactorisationConfig, LeastSquaresConfig, LogisticConfig, SoftmaxConfig, SubspaceConfig},
+    checkpoint::{Checkpoint, Totals},
+    experiment::{Experiment, Records, Sampling},
+    files,
+    plan::Job,
+    progress::JobProgress,
+    record::{EpochRecord, Line, Timing},
+    summary::Metric,
+};
+use rand_core::Rng;
+use serde::Serialize;
+use std::{
+    fs::{File, OpenOptions},
+    io::{BufWriter, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+use strust::{
+    config::Config,
+    objective::full_value,
+    prelude::*,
+    sample::generator,
+};
+use strust_problems::{
+    Problem, factorisation::Factorisation, least_squares::LeastSquares, logistic::Logistic, read, softmax::Softmax,
+    subspace::SubspaceFit,
+};
+
+/// How long a job runs before it is saved again. A kill loses at most this much work, never the results.
+const SAVE_EVERY: Duration = Duration::from_millis(500);
+/// Steps between two signs of life.
+const TELL_EVERY: u64 = 32;
+
+/// A job and everything around it.
+pub(crate) struct Context<'a> {
+    pub job: &'a Job,
+    pub experiment: &'a Experiment,
+    pub folder: PathBuf,
+    pub interrupt: &'a AtomicBool,
+    pub progress: Box<dyn JobProgress + 'a>,
+}
+
+/// A problem as a job sees it. A problem without constraint has some type `C` too, and no value of it.
+struct Setup<F, C> {
+    f: F,
+    constraint: Option<Box<dyn Fn(Retraction) -> C>>,
+}
+
+/// The metrics of a problem.
+#[must_use]
+pub fn metrics(kind: &str) -> Vec<Metric> {
+    let metric = |key: &str, label: &str| Metric { key: key.into(), label: label.into(), log: true };
+    match kind {
+        "subspace" => vec![
+            metric("objective_gap", "objective gap f(W) − f*"),
+            metric("constraint_norm", "constraint violation ‖WᵀW − I‖"),
+        ],
+        "least-squares" | "factorisation" => vec![metric("objective_gap", "objective gap f(x) − f*")],
+        _ => vec![metric("objective", "objective f(x)")],
+    }
+}
+
+/// Runs the job from where it is to its end.
+pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
+    let Job { problem, seed, .. } = context.job;
+    let seed = *seed;
+    match problem.kind.as_str() {
+        "subspace" => {
+            let c: SubspaceConfig = config(context, &problem.parameters)?;
+            let k = c.k as usize;
+            let f = if c.data.is_empty() {
+                SubspaceFit::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
+            } else {
+                // One point a row in the file, one a column in the problem.
+                SubspaceFit::from_data(&read::read_matrix(Path::new(&c.data))?.transpose().to_owned(), k)?
+            };
+            let stiefel = f.constraint();
+            let constraint = move |retraction| stiefel.clone().with_retraction(retraction);
+            on(context, Setup { f, constraint: Some(Box::new(constraint)) })
+        }
+        "least-squares" => {
+            let c: LeastSquaresConfig = config(context, &problem.parameters)?;
+            let (n, d) = (c.n as usize, c.d as usize);
+            let f = match c.noise {
+                0.0 => LeastSquares::<f64>::interpolating(n, d, seed)?,
+                noise => LeastSquares::noisy(n, d, noise, seed)?,
+            };
+            on(context, unconstrained(f))
+        }
+        "logistic" => {
+            let c: LogisticConfig = config(context, &problem.parameters)?;
+            let f = if c.data.is_empty() {
+                Logistic::separable(c.n as usize, c.d as usize, c.margin, seed)?.with_regularisation(c.regularisation)?
+            } else {
+                let data = read::read_labelled(Path::new(&c.data))?;
+                Logistic::new(data, c.regularisation)?
+            };
+            on(context, unconstrained(f))
+        }
+        "softmax" => {
+            let c: SoftmaxConfig = config(context, &problem.parameters)?;
+            let data = read::read_labelled(Path::new(&c.data))?;
+            on(context, unconstrained(Softmax::new(data, c.regularisation)?))
+        }
+        "factorisation" => {
+            let c: FactorisationConfig = config(context, &problem.parameters)?;
+            let width = c.width as usize;
+            let f = if c.data.is_empty() {
+                Factorisation::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
+            } else {
+                Factorisation::new(read::read_matrix(Path::new(&c.data))?, width)?
+            };
+            on(context, unconstrained(f))
+        }
+        other => Err(broken(context, &format!("unknown problem `{other}`"))),
+    }
+}
+
+fn unconstrained<F: Problem>(f: F) -> Setup<F, Sphere<F::Point>> {
+    Setup { f, constraint: None }
+}
+
+/// A plan holds checked settings; one that does not fit was edited or is of another version.
+fn broken(context: &Context, why: &str) -> Error {
+    Error::saved(&context.folder, format!("the plan does not fit this program: {why}"))
+}
+
+fn config<C: Config>(context: &Context, values: &crate::summary::Parameters) -> Result<C, Error> {
+    catalogue::config(values).map_err(|why| broken(context, &why))
+}
+
+fn on<F, C>(context: &mut Context, setup: Setup<F, C>) -> Result<(), Error>
+where
+    F: Problem,
+    C: Manifold<Point = F::Point>,
+{
+    let values = &context.job.method.hyperparameters;
+    let constraint = |retraction| {
+        setup.constraint.as_ref().map(|make| make(retraction)).ok_or_else(|| broken(context, "no constraint here"))
+    };
+    match context.job.method.name.as_str() {
+        "str" => {
+            let method = Str::new(config(context, values)?)?;
+            drive(context, setup, method)
+        }
+        "sgd" => {
+            let method = Sgd::new(config(context, values)?)?;
+            drive(context, setup, method)
+        }
+        "adam" => {
+            let method = Adam::new(config(context, values)?)?;
+            drive(context, setup, method)
+        }
+        "sls" => {
+            let method = LineSearch::new(config(context, values)?)?;
+            drive(context, setup, method)
+        }
+        "str-p" => {
+            let method = StrP::new(config(context, values)?, constraint(Retraction::Qr)?)?;
+            drive(context, setup, method)
+        }
+        "sgd-proj" => {
+            let method = ProjectedSgd::new(config(context, values)?, constraint(Retraction::Qr)?)?;
+            drive(context, setup, method)
+        }
+        "riemannian" => {
+            let config: RiemannianConfig = config(context, values)?;
+            let manifold = constraint(config.retraction)?;
+            drive(context, setup, Riemannian::new(config, manifold)?)
+        }
+        "auglag" => {
+            let method = AugLag::new(config(context, values)?, constraint(Retraction::Qr)?)?;
+            drive(context, setup, method)
+        }
+        other => Err(broken(context, &format!("unknown method `{other}`"))),
+    }
+}
+
+/// The loop: step, record, measure at the end of an epoch, save now and then.
+fn drive<F, C, M>(context: &mut Context, setup: Setup<F, C>, mut method: M) -> Result<(), Error>
+where
+    F: Problem,
+    C: Manifold<Point = F::Point>,
+    M: Method<F>,
+{
+    let Setup { mut f, constraint } = setup;
+    let mut measure = Measure::new(&f, &context.job.problem.kind, constraint.map(|make| make(Retraction::Qr)));
+    let Context { job, experiment, folder, interrupt, progress } = context;
+    let mut sampler = sampler(experiment, f.terms(), job.seed)?;
+    let epoch_steps = sampler.steps_per_epoch();
+    let last_step = job.epochs * epoch_steps;
+
+    files::make_folder(folder)?;
+    let id = job.checksum(experiment);
+    let checkpoint_path = folder.join("checkpoint.bin");
+    let (mut state, mut totals, mut logs, fresh);
+    match Checkpoint::<M::State>::load(&checkpoint_path, id)? {
+        Some(saved) => {
+            (state, totals, fresh) = (saved.state, saved.totals, false);
+            logs = Logs::open(folder, saved.records, saved.timings)?;
+            if saved.done {
+                progress.at(last_step, last_step);
+                return Ok(());
+            }
+        }
+        None => {
+            state = method.init(&mut f, f.start(job.seed))?;
+            (totals, fresh) = (Totals::default(), true);
+            logs = Logs::open(folder, 0, 0)?;
+        }
+    }
+    let mut write_epoch = |logs: &mut Logs, f: &mut F, state: &M::State, totals: &Totals, radius: Option<f64>| {
+        let epoch = state.steps() / epoch_steps;
+        let metrics = measure.at(f, state.point());
+        if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
+            return Err(Error::Method(strust::Error::NonFiniteValue { step: state.steps(), value: *bad }));
+        }
+        logs.record(&Line::Epoch(EpochRecord {
+            epoch, steps: state.steps(), accepted: totals.accepted, evaluations: totals.evaluations, radius, metrics,
+        }))?;
+        logs.timing(&Timing { epoch, seconds: totals.seconds })
+    };
+    if fresh {
+        write_epoch(&mut logs, &mut f, &state, &totals, None)?;
+    }
+    let mut sample = Sample::default();
+    let mut saved_at = Instant::now();
+    loop {
+        let done = state.steps() >= last_step;
+        let stop = interrupt.load(Ordering::Relaxed);
+        if done || stop || saved_at.elapsed() > SAVE_EVERY {
+            let (records, timings) = logs.sync()?;
+            let version = env!("CARGO_PKG_VERSION").into();
+            let checkpoint = Checkpoint { version, job: id, records, timings, totals, done, state };
+            checkpoint.save(&checkpoint_path)?;
+            state = checkpoint.state;
+            saved_at = Instant::now();
+        }
+        if state.steps() % TELL_EVERY == 0 || done {
+            progress.at(state.steps(), last_step);
+        }
+        if done {
+            return Ok(());
+        }
+        if stop {
+            return Err(Error::Interrupted);
+        }
+
+        sampler.draw(state.steps(), &mut sample);
+        let began = Instant::now();
+        let record = method.step(&mut f, &mut state, &sample)?;
+        totals.seconds += began.elapsed().as_secs_f64();
+        totals.evaluations += record.evaluations;
+        totals.accepted += u64::from(record.verdict == Verdict::Accepted);
+        let radius = record.region.as_ref().map(|region| region.radius);
+        if experiment.records == Records::Steps {
+            logs.record(&Line::Step(record))?;
+        }
+        if state.steps().is_multiple_of(epoch_steps) {
+            write_epoch(&mut logs, &mut f, &state, &totals, radius)?;
+        }
+    }
+}
+
+fn sampler(experiment: &Experiment, terms: usize, seed: u64) -> Result<Box<dyn Sampler>, Error> {
+    // A stream of its own: the problem uses the first ones of this seed for its data.
+    let seed = generator(seed, 1 << 62).next_u64();
+    let batch = experiment.batch as usize;
+    Ok(match experiment.sampling {
+        Sampling::Epochs => Box::new(Epochs::new(terms, batch, seed)?),
+        Sampling::Replacement => Box::new(WithReplacement::new(terms, batch, seed)?),
+    })
+}
+
+/// Measures a point on the full sum, outside of every budget and clock.
+struct Measure<C: Constraint> {
+    kind: String,
+    optimum: Option<f64>,
+    constraint: Option<(C, C::Residual)>,
+}
+
+impl<C: Constraint> Measure<C> {
+    fn new<F: Problem<Point = C::Point>>(f: &F, kind: &str, constraint: Option<C>) -> Self {
+        let constraint = constraint.map(|c| {
+            let residual = c.new_residual();
+            (c, residual)
+        });
+        Self { kind: kind.into(), optimum: f.optimum(), constraint }
+    }
+
+    fn at<F: Problem<Point = C::Point>>(&mut self, f: &mut F, x: &F::Point) -> std::collections::BTreeMap<String, f64> {
+        let value = full_value(f, x);
+        let one = |metric: Metric| {
+            let number = match metric.key.as_str() {
+                "objective_gap" => value - self.optimum.unwrap_or(f64::NAN),
+                "constraint_norm" => self.constraint.as_mut().map_or(f64::NAN, |(c, residual)| {
+                    c.residual(x, residual);
+                    residual.norm()
+                }),
+                _ => value,
+            };
+            (metric.key, number)
+        };
+        metrics(&self.kind).into_iter().map(one).collect()
+    }
+}
+
+/// `records.jsonl`, which depends on the seed alone, and `timings.jsonl`, which does not.
+struct Logs {
+    records: Log,
+    timings: Log,
+}
+
+impl Logs {
+    fn open(folder: &Path, records: u64, timings: u64) -> Result<Self, Error> {
+        Ok(Self {
+            records: Log::open(folder.join("records.jsonl"), records)?,
+            timings: Log::open(folder.join("timings.jsonl"), timings)?,
+        })
+    }
+    fn record(&mut self, line: &Line) -> Result<(), Error> {
+        self.records.line(line)
+    }
+    fn timing(&mut self, timing: &Timing) -> Result<(), Error> {
+        self.timings.line(timing)
+    }
+    /// Both on the disk, and their lengths: only then may a checkpoint speak of them.
+    fn sync(&mut self) -> Result<(u64, u64), Error> {
+        Ok((self.records.sync()?, self.timings.sync()?))
+    }
+}
+
+struct Log {
+    path: PathBuf,
+    file: BufWriter<File>,
+    length: u64,
+}
+
+impl Log {
+    /// Opens the log cut back to `length`: what a killed run wrote after its last checkpoint is written again.
+    fn open(path: PathBuf, length: u64) -> Result<Self, Error> {
+        let mut file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(Error::io("write", &path))?;
+        let found = file.metadata().map_err(Error::io("read", &path))?.len();
+        if found < length {
+            let why = format!("{found} bytes, but the checkpoint speaks of {length}: remove the job's folder and resume");
+            return Err(Error::saved(&path, why));
+        }
+        file.set_len(length).map_err(Error::io("write", &path))?;
+        file.seek(SeekFrom::End(0)).map_err(Error::io("write", &path))?;
+        Ok(Self { path, file: BufWriter::with_capacity(1 << 16, file), length })
+    }
+    fn line(&mut self, value: &impl Serialize) -> Result<(), Error> {
+        let mut line = serde_json::to_vec(value).map_err(|e| Error::saved(&self.path, e.to_string()))?;
+        line.push(b'\n');
+        self.length += line.len() as u64;
+        self.file.write_all(&line).map_err(Error::io("write", &self.path))
+    }
+    fn sync(&mut self) -> Result<u64, Error> {
+        self.file.flush().and_then(|()| self.file.get_ref().sync_data()).map_err(Error::io("write", &self.path))?;
+        Ok(self.length)
+    }
+}

@@ -1,0 +1,108 @@
+//! The plan: every method × setting × seed is a job with a stable name.
+
+use crate::{
+    Error,
+    experiment::{Experiment, MethodSpec, ProblemSpec},
+    files,
+};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The whole of `plan.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The version of strust that made it.
+    pub version: String,
+    /// The command that made it.
+    pub command: String,
+    /// The experiment, lists expanded and defaults filled in.
+    pub experiment: Experiment,
+    /// The jobs. Those that a grid search leads to are added when it is done.
+    pub jobs: Vec<Job>,
+}
+
+/// One run of one method on one problem from one seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its name, also that of its folder.
+    pub name: String,
+    /// Whether it belongs to the grid search.
+    pub tuning: bool,
+    /// The problem.
+    pub problem: ProblemSpec,
+    /// The method.
+    pub method: MethodSpec,
+    /// The seed of data, start and mini-batches.
+    pub seed: u64,
+    /// Passes over the data.
+    pub epochs: u64,
+}
+
+impl Plan {
+    /// The plan of an experiment.
+    #[must_use]
+    pub fn new(experiment: Experiment, command: String) -> Self {
+        let mut plan =
+            Self { version: env!("CARGO_PKG_VERSION").into(), command, experiment, jobs: Vec::new() };
+        let Experiment { problems, methods, seeds, tune, epochs, .. } = &plan.experiment;
+        let (tuning, seeds, epochs) = match tune {
+            Some(tune) => (true, tune.seed_list().collect(), tune.epochs),
+            None => (false, seeds.clone(), *epochs),
+        };
+        // Seeds outermost: if a run is stopped in the middle, all methods are about equally far.
+        for &seed in &seeds {
+            for problem in problems {
+                for method in methods {
+                    plan.jobs.push(Job::new(tuning, problem, method, seed, epochs));
+                }
+            }
+        }
+        plan
+    }
+
+    /// Adds the full runs of the settings that a grid search chose.
+    pub fn add_chosen(&mut self, chosen: &[(ProblemSpec, MethodSpec)]) {
+        let (seeds, epochs) = (self.experiment.seeds.clone(), self.experiment.epochs);
+        for seed in seeds {
+            for (problem, method) in chosen {
+                let job = Job::new(false, problem, method, seed, epochs);
+                if self.jobs.iter().all(|j| j.name != job.name) {
+                    self.jobs.push(job);
+                }
+            }
+        }
+    }
+
+    /// Writes `plan.json`.
+    pub fn save(&self, folder: &Path) -> Result<(), Error> {
+        files::write_json(&folder.join("plan.json"), self)
+    }
+
+    /// Reads `plan.json`.
+    pub fn load(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join("plan.json");
+        let text = std::fs::read(&path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::saved(folder, "this is no folder of results: there is no plan.json in it")
+            }
+            _ => Error::io("read", &path)(e),
+        })?;
+        serde_json::from_slice(&text).map_err(|e| Error::saved(&path, format!("this is no plan of strust: {e}")))
+    }
+}
+
+impl Job {
+    fn new(tuning: bool, problem: &ProblemSpec, method: &MethodSpec, seed: u64, epochs: u64) -> Self {
+        let prefix = if tuning { "tune." } else { "" };
+        let name = format!("{prefix}{}.{}.s{seed}", problem.name, method.label);
+        let name = name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect();
+        Self { name, tuning, problem: problem.clone(), method: method.clone(), seed, epochs }
+    }
+
+    /// Tells this job from every other one, with all its settings.
+    #[must_use]
+    pub fn checksum(&self, experiment: &Experiment) -> u64 {
+        let identity = serde_json::to_vec(&(self, experiment.batch, experiment.sampling, experiment.records));
+        files::checksum(&identity.expect("a job is plain data"))
+    }
+}

@@ -1,0 +1,43 @@
+//! The lines of `records.jsonl` and `timings.jsonl`.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use strust::{objective::Evaluations, record::StepRecord};
+
+/// A line of `records.jsonl`. Every byte is a function of the experiment and the seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Line {
+    /// A step.
+    Step(StepRecord),
+    /// The end of an epoch.
+    Epoch(EpochRecord),
+}
+
+/// Where a run stands at the end of an epoch; counts are since the start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EpochRecord {
+    /// The epoch; 0 is the start.
+    pub epoch: u64,
+    /// Steps made.
+    pub steps: u64,
+    /// Steps accepted.
+    pub accepted: u64,
+    /// Evaluations made.
+    #[serde(flatten)]
+    pub evaluations: Evaluations,
+    /// The radius of the last step, for a trust-region method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub radius: Option<f64>,
+    /// The metrics, measured on the full sum.
+    pub metrics: BTreeMap<String, f64>,
+}
+
+/// A line of `timings.jsonl`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// The epoch.
+    pub epoch: u64,
+    /// Seconds spent in steps since the start.
+    pub seconds: f64,
+}

@@ -1,0 +1,285 @@
+//! The rows of a data set, dense or sparse, with or without labels.
+
+use crate::numerics::{at_least_one, axpy, dot, finite, out_of_range, shape};
+use faer::Mat;
+use strust::Error;
+
+/// Features of n data points and their labels, as the readers give them and the classifiers take them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Labelled {
+    /// One row a data point.
+    pub features: Features,
+    /// One label a row.
+    pub labels: Vec<f64>,
+}
+
+/// An n×d matrix of features, one row a data point.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Features {
+    /// All entries.
+    Dense(Mat<f64>),
+    /// The entries that are not 0.
+    Sparse(Csr),
+}
+
+impl Features {
+    /// n, the number of data points.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Dense(matrix) => matrix.nrows(),
+            Self::Sparse(matrix) => matrix.rows(),
+        }
+    }
+    /// d, the number of features.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        match self {
+            Self::Dense(matrix) => matrix.ncols(),
+            Self::Sparse(matrix) => matrix.columns(),
+        }
+    }
+    /// Entries that are stored: n·d for a dense matrix.
+    #[must_use]
+    pub fn stored(&self) -> usize {
+        match self {
+            Self::Dense(matrix) => matrix.nrows() * matrix.ncols(),
+            Self::Sparse(matrix) => matrix.values.len(),
+        }
+    }
+}
+
+/// A sparse matrix, row by row: row i holds `values[row_starts[i]..row_starts[i + 1]]` in the columns `indices[…]`.
+///
+/// ```
+/// use strust_problems::Csr;
+/// // [0 5 0]
+/// // [7 0 9]
+/// let matrix = Csr::new(3, vec![0, 1, 3], vec![1, 0, 2], vec![5.0, 7.0, 9.0])?;
+/// assert_eq!((matrix.rows(), matrix.columns()), (2, 3));
+/// assert_eq!(matrix.row(1), (&[0, 2][..], &[7.0, 9.0][..]));
+///
+/// let error = Csr::new(3, vec![0, 2], vec![2, 2], vec![1.0, 1.0]).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "sparse matrix: `indices` is 2 after 2 in row 0, but must be strictly increasing in each row"
+/// );
+/// # Ok::<(), strust::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Csr {
+    columns: usize,
+    row_starts: Vec<usize>,
+    indices: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Csr {
+    /// Checks that the rows tile the entries, that the columns of each row increase strictly and exist, and that
+    /// every value is finite.
+    pub fn new(columns: usize, row_starts: Vec<usize>, indices: Vec<u32>, values: Vec<f64>) -> Result<Self, Error> {
+        let refuse = |field, value: String, allowed: &str| Err(out_of_range("sparse matrix", field, value, allowed));
+        shape("values of a sparse matrix", vec![indices.len()], vec![values.len()])?;
+        if row_starts.first() != Some(&0) || row_starts.last() != Some(&indices.len()) {
+            let (first, last) = (row_starts.first(), row_starts.last());
+            return refuse(
+                "row_starts",
+                format!("from {first:?} to {last:?}"),
+                &format!("from 0 to {}, the number of entries", indices.len()),
+            );
+        }
+        if let Some(i) = row_starts.windows(2).position(|w| w[0] > w[1]) {
+            return refuse("row_starts", format!("decreasing after row {i}"), "non-decreasing");
+        }
+        for (row, bounds) in row_starts.windows(2).enumerate() {
+            let entries = &indices[bounds[0]..bounds[1]];
+            if let Some(w) = entries.windows(2).find(|w| w[0] >= w[1]) {
+                let found = format!("{} after {} in row {row}", w[1], w[0]);
+                return refuse("indices", found, "strictly increasing in each row");
+            }
+            // The last one is the largest.
+            if let Some(&largest) = entries.last()
+                && largest as usize >= columns
+            {
+                return refuse("indices", format!("{largest} in row {row}"), &format!("below {columns} (columns)"));
+            }
+        }
+        if let Some(k) = values.iter().position(|v| !v.is_finite()) {
+            return refuse("values", format!("{} at entry {k}", values[k]), "finite everywhere");
+        }
+        Ok(Self { columns, row_starts, indices, values })
+    }
+    /// The number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.row_starts.len() - 1
+    }
+    /// The number of columns.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+    /// The columns and the values of the entries stored in row `i`.
+    #[must_use]
+    #[inline]
+    pub fn row(&self, i: usize) -> (&[u32], &[f64]) {
+        let range = self.row_starts[i]..self.row_starts[i + 1];
+        (&self.indices[range.clone()], &self.values[range])
+    }
+    /// The same matrix with more columns, all 0: a test set may lack the last features of its training set.
+    pub fn widened(self, columns: usize) -> Result<Self, Error> {
+        if columns < self.columns {
+            let allowed = format!("≥ {}, the columns there are", self.columns);
+            return Err(out_of_range("sparse matrix", "columns", columns, allowed));
+        }
+        Ok(Self { columns, ..self })
+    }
+}
+
+/// Features as the objectives read them: every row contiguous. A faer matrix is column-major, so a dense one is
+/// kept transposed, one column a data point.
+#[derive(Debug, Clone)]
+pub(crate) enum Rows {
+    Dense(Mat<f64>),
+    Sparse(Csr),
+}
+
+impl Rows {
+    /// Refuses an empty matrix, one that is not finite, and labels that do not match it.
+    pub(crate) fn new(owner: &'static str, features: Features, labels: usize) -> Result<Self, Error> {
+        at_least_one(owner, "rows", features.rows())?;
+        at_least_one(owner, "columns", features.columns())?;
+        shape("labels of a data set", vec![features.rows()], vec![labels])?;
+        Ok(match features {
+            Features::Dense(matrix) => {
+                finite(owner, "features", &matrix)?;
+                Self::Dense(matrix.transpose().to_owned())
+            }
+            Features::Sparse(matrix) => Self::Sparse(matrix),
+        })
+    }
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Self::Dense(matrix) => matrix.ncols(),
+            Self::Sparse(matrix) => matrix.rows(),
+        }
+    }
+    pub(crate) fn columns(&self) -> usize {
+        match self {
+            Self::Dense(matrix) => matrix.nrows(),
+            Self::Sparse(matrix) => matrix.columns(),
+        }
+    }
+    /// aᵢᵀx.
+    #[inline(always)]
+    pub(crate) fn dot(&self, i: usize, x: &[f64]) -> f64 {
+        match self {
+            Self::Dense(matrix) => dot(matrix.col_as_slice(i), x),
+            Self::Sparse(matrix) => {
+                let (indices, values) = matrix.row(i);
+                indices.iter().zip(values).map(|(&j, &v)| v * x[j as usize]).sum()
+            }
+        }
+    }
+    /// y ← y + c·aᵢ.
+    #[inline(always)]
+    pub(crate) fn add_to(&self, i: usize, c: f64, y: &mut [f64]) {
+        match self {
+            Self::Dense(matrix) => axpy(c, matrix.col_as_slice(i), y),
+            Self::Sparse(matrix) => {
+                let (indices, values) = matrix.row(i);
+                for (&j, &v) in indices.iter().zip(values) {
+                    y[j as usize] += c * v;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Features {
+    /// The sparse form of a dense matrix, and the other way round.
+    pub(crate) fn converted(&self) -> Self {
+        match self {
+            Self::Dense(matrix) => {
+                let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+                for i in 0..matrix.nrows() {
+                    for j in (0..matrix.ncols()).filter(|&j| matrix[(i, j)] != 0.0) {
+                        indices.push(u32::try_from(j).unwrap());
+                        values.push(matrix[(i, j)]);
+                    }
+                    starts.push(indices.len());
+                }
+                Self::Sparse(Csr::new(matrix.ncols(), starts, indices, values).unwrap())
+            }
+            Self::Sparse(matrix) => {
+                let mut dense = Mat::zeros(matrix.rows(), matrix.columns());
+                for i in 0..matrix.rows() {
+                    let (indices, values) = matrix.row(i);
+                    indices.iter().zip(values).for_each(|(&j, &v)| dense[(i, j as usize)] = v);
+                }
+                Self::Dense(dense)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_sparse_matrix_that_does_not_hold_together_is_refused() {
+        let message = |columns, starts: &[usize], indices: &[u32], values: &[f64]| {
+            Csr::new(columns, starts.to_vec(), indices.to_vec(), values.to_vec()).unwrap_err().to_string()
+        };
+        assert_eq!(message(1, &[0, 1], &[0], &[]), "values of a sparse matrix: expected shape [1], found [0]");
+        assert!(message(1, &[], &[], &[]).contains("`row_starts` is from None to None"));
+        assert!(message(1, &[0, 2], &[0], &[1.0]).contains("from 0 to 1, the number of entries"));
+        assert!(message(1, &[0, 1, 0, 1], &[0], &[1.0]).contains("decreasing after row 1"));
+        assert!(message(1, &[0, 1], &[1], &[1.0]).contains("`indices` is 1 in row 0, but must be below 1"));
+        assert!(message(1, &[0, 1], &[0], &[f64::NAN]).contains("`values` is NaN at entry 0"));
+    }
+
+    #[test]
+    fn widening_adds_empty_columns_and_never_drops_any() {
+        let matrix = Csr::new(2, vec![0, 1], vec![1], vec![3.0]).unwrap();
+        assert_eq!(matrix.clone().widened(5).unwrap().columns(), 5);
+        assert!(matrix.widened(1).unwrap_err().to_string().contains("must be ≥ 2"));
+    }
+
+    proptest! {
+        #[test]
+        fn checking_arbitrary_parts_never_panics(
+            columns in 0..5_usize,
+            starts in prop::collection::vec(0..6_usize, 0..5),
+            indices in prop::collection::vec(0..6_u32, 0..6),
+            values in prop::collection::vec(any::<f64>(), 0..6),
+        ) {
+            if let Ok(matrix) = Csr::new(columns, starts, indices, values) {
+                for i in 0..matrix.rows() {
+                    prop_assert!(matrix.row(i).0.iter().all(|&j| (j as usize) < columns));
+                }
+            }
+        }
+
+        #[test]
+        fn dense_and_sparse_rows_do_the_same(
+            entries in prop::collection::vec(prop_oneof![Just(0.0), -2.0..2.0], 12),
+            x in prop::collection::vec(-2.0..2.0, 4),
+        ) {
+            let dense = Features::Dense(Mat::from_fn(3, 4, |i, j| entries[4 * i + j]));
+            let sparse = dense.converted();
+            prop_assert_eq!(&sparse.converted(), &dense);
+            let (dense, sparse) = (Rows::new("test", dense, 3).unwrap(), Rows::new("test", sparse, 3).unwrap());
+            for i in 0..3 {
+                prop_assert!((dense.dot(i, &x) - sparse.dot(i, &x)).abs() < 1e-14);
+                let (mut a, mut b) = (x.clone(), x.clone());
+                dense.add_to(i, 0.5, &mut a);
+                sparse.add_to(i, 0.5, &mut b);
+                prop_assert_eq!(a, b);
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What the problems share: loops over slices, normal numbers, and checks of sizes.
+
+use faer::Mat;
+use rand_distr::{Distribution, StandardNormal};
+use strust::{Error, sample::generator, vector::Real};
+
+/// Streams of data and of starts lie in the middle of the range: samplers use both of its ends, and a
+/// permutation must not be correlated with the data it permutes because both have the same seed.
+pub(crate) const DATA: u64 = 1 << 62;
+pub(crate) const START: u64 = DATA + 1;
+
+/// Independent standard normal numbers.
+pub(crate) fn normals(seed: u64, stream: u64) -> impl FnMut() -> f64 {
+    let mut rng = generator(seed, stream);
+    move || StandardNormal.sample(&mut rng)
+}
+
+/// A matrix filled column by column.
+pub(crate) fn fill<T: Real>(rows: usize, columns: usize, mut next: impl FnMut() -> f64) -> Mat<T> {
+    let mut matrix = Mat::zeros(rows, columns);
+    for j in 0..columns {
+        matrix.col_as_slice_mut(j).fill_with(|| T::from_f64(next()));
+    }
+    matrix
+}
+
+/// Runs `f` compiled for the widest instructions this machine has. What it calls must be inlined to profit.
+#[inline(always)]
+pub(crate) fn widest<R>(f: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(f)
+}
+
+/// ⟨a, b⟩ in eight running sums: the order is fixed, so the result is the same on every machine.
+#[inline(always)]
+pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
+    const LANES: usize = 8;
+    debug_assert_eq!(a.len(), b.len());
+    let mut sums = [0.0_f64; LANES];
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane].into() * b[lane].into();
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(&a, &b)| a.into() * b.into()).sum();
+    sums.iter().sum::<f64>() + rest
+}
+
+/// y ← y + a·x.
+#[inline(always)]
+pub(crate) fn axpy<T: Real>(a: T, x: &[T], y: &mut [T]) {
+    debug_assert_eq!(x.len(), y.len());
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y += a * x;
+    }
+}
+
+/// √(mean of squares); 0 of nothing.
+pub(crate) fn rms(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len().max(1) as f64;
+    (values.map(|v| v * v).sum::<f64>() / n).sqrt()
+}
+
+pub(crate) fn out_of_range(
+    owner: &'static str,
+    field: &'static str,
+    value: impl std::fmt::Display,
+    allowed: impl std::fmt::Display,
+) -> Error {
+    Error::OutOfRange { owner, field, value: value.to_string(), allowed: allowed.to_string() }
+}
+
+pub(crate) fn at_least_one(owner: &'static str, field: &'static str, value: usize) -> Result<(), Error> {
+    if value == 0 { Err(out_of_range(owner, field, value, "≥ 1")) } else { Ok(()) }
+}
+
+pub(crate) fn shape(place: &'static str, expected: Vec<usize>, found: Vec<usize>) -> Result<(), Error> {
+    if expected == found { Ok(()) } else { Err(Error::Shape { place, expected, found }) }
+}
+
+/// A number that says how strong or large something is: finite and not negative.
+pub(crate) fn not_negative(owner: &'static str, field: &'static str, value: f64) -> Result<(), Error> {
+    if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(out_of_range(owner, field, value, "finite and ≥ 0")) }
+}
+
+/// Finds the first entry of a matrix that is NaN or infinite.
+pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: &Mat<T>) -> Result<(), Error> {
+    for j in 0..matrix.ncols() {
+        if let Some(i) = matrix.col_as_slice(j).iter().position(|&v| !v.into().is_finite()) {
+            let value: f64 = matrix[(i, j)].into();
+            return Err(out_of_range(owner, field, format!("{value} at row {i}, column {j}"), "finite everywhere"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks every problem in this crate has to pass; used by the tests of each.
+#[cfg(test)]
+pub(crate) mod contract {
+    use super::{START, normals};
+    use crate::Problem;
+    use strust::{
+        diagnostics::gradient_slope,
+        objective::full_value_and_gradient,
+        sample::Sample,
+        vector::{Dense, Vector},
+    };
+
+    fn direction<P: Dense>(like: &P, seed: u64) -> P {
+        let mut next = normals(seed, START + 1);
+        let mut v = like.zeros_like();
+        for j in 0..v.parts() {
+            v.part_mut(j).fill_with(|| strust::vector::Real::from_f64(next()));
+        }
+        v
+    }
+
+    /// Slope 2 of the gradient; equal bits on equal arguments; the mean of a full sample is the weighted mean of
+    /// its pieces; a start from the seed only.
+    pub(crate) fn holds<P: Problem>(problem: &mut P, slope: std::ops::Range<f64>, tolerance: f64)
+    where
+        P::Point: Dense + PartialEq + std::fmt::Debug,
+    {
+        let n = problem.terms();
+        let x = problem.start(5);
+        assert_eq!(x, problem.start(5));
+        assert_ne!(x, problem.start(6));
+        problem.check_point(&x).unwrap();
+
+        let all = Sample::range(0..n);
+        // A term may be drawn twice, and the order is any.
+        let some = Sample::new(vec![n - 1, 0, n / 2, 0], 0);
+        for sample in [&all, &some] {
+            for seed in 0..3 {
+                let found = gradient_slope(problem, &x, &direction(&x, seed), sample);
+                assert!(slope.contains(&found), "slope {found}");
+            }
+            let (mut first, mut second) = (direction(&x, 1), direction(&x, 2));
+            let value = problem.value_and_gradient(&x, sample, &mut first);
+            let trial = direction(&x, 3);
+            problem.value(&trial, &some);
+            let again = problem.value_and_gradient(&x, sample, &mut second);
+            assert_eq!(value.to_bits(), again.to_bits(), "an evaluation elsewhere left a trace");
+            assert_eq!(first, second, "the gradient must be overwritten, bit for bit the same");
+            assert_eq!(value.to_bits(), problem.value(&x, sample).to_bits(), "value alone and value with gradient");
+        }
+
+        let (mut gradient, mut piece) = (x.zeros_like(), x.zeros_like());
+        let value = problem.value_and_gradient(&x, &all, &mut gradient);
+        let mut mean = 0.0;
+        let cut = n / 3;
+        for (sample, weight) in [(0..cut, cut), (cut..n, n - cut)].map(|(r, w)| (Sample::range(r), w as f64 / n as f64)) {
+            mean += weight * problem.value_and_gradient(&x, &sample, &mut piece);
+            gradient.add(-weight, &piece);
+        }
+        assert!((mean - value).abs() <= tolerance * (1.0 + value.abs()), "{mean} against {value}");
+        assert!(gradient.norm() <= tolerance * (1.0 + piece.norm()), "gradients differ by {}", gradient.norm());
+    }
+
+    /// At a known solution the gradient is 0 and the value is the optimum.
+    pub(crate) fn solves<P: Problem>(problem: &mut P, solution: &P::Point, tolerance: f64) {
+        let mut gradient = solution.zeros_like();
+        let value = full_value_and_gradient(problem, solution, &mut gradient);
+        let optimum = problem.optimum().expect("a problem with a known solution has a known optimum");
+        assert!((value - optimum).abs() <= tolerance, "{value} against {optimum}");
+        assert!(gradient.norm() <= tolerance, "gradient {}", gradient.norm());
+    }
+}

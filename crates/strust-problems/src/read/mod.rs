@@ -1,0 +1,378 @@
+//! Readers for data files: NPY, CSV and LIBSVM text, each plain, gzipped (`.gz`) or compressed with xz (`.xz`).
+//!
+//! The format is told by the ending of the file name, upper or lower case:
+//!
+//! | ending | format | [`read_matrix`] | [`read_labelled`] |
+//! |---|---|---|---|
+//! | `.npy` | NumPy array | yes | |
+//! | `.csv` | numbers with commas between | yes | yes, the last column is the label |
+//! | `.libsvm` `.svm` `.txt` `.tr` `.t`, or none | LIBSVM text | | yes |
+//!
+//! Files are streamed: what is in memory is the numbers, never the text. A file that is malformed, truncated or
+//! holds NaN or infinity is a [`ReadError`] that says where.
+//!
+//! ```
+//! use strust_problems::{Features, read_labelled};
+//!
+//! let folder = std::env::temp_dir();
+//! let path = folder.join(format!("strust-doc-{}.csv", std::process::id()));
+//! std::fs::write(&path, "width,height,kind\n1.0,2.0,0\n3.0,4.0,1\n")?;
+//! let data = read_labelled(&path)?;
+//! assert_eq!((data.features.rows(), data.features.columns()), (2, 2));
+//! assert_eq!(data.labels, [0.0, 1.0]);
+//!
+//! std::fs::write(&path, "1.0,2.0,0\n3.0,four,1\n")?;
+//! let message = read_labelled(&path).unwrap_err().to_string();
+//! assert!(message.ends_with(":2:5: \"four\" is not a number"));
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::features::Labelled;
+use faer::Mat;
+use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+mod csv;
+mod libsvm;
+mod lines;
+mod npy;
+
+/// Why a file could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file cannot be opened or read, or its compressed data is truncated or damaged.
+    #[error("{path}: {cause}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system or the decompressor says.
+        #[source]
+        cause: io::Error,
+    },
+    /// A line of a text file is not what it should be.
+    #[error("{path}:{line}:{column}: {why}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The character in the line, from 1.
+        column: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// An NPY file is not what it should be.
+    #[error("{path}: at byte {offset}: {why}")]
+    Npy {
+        /// The file.
+        path: PathBuf,
+        /// The byte, from 0, after decompression.
+        offset: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// The ending of the name belongs to no format this reader understands.
+    #[error("{path}: cannot tell the format from the ending; understood are {understood}, each also with .gz or .xz")]
+    Ending {
+        /// The file.
+        path: PathBuf,
+        /// The endings.
+        understood: &'static str,
+    },
+}
+
+/// An XZ dictionary of more than this is refused: `xz -9` needs 64 MiB, a damaged header may ask for 4 GiB.
+const XZ_MEMORY_KIB: u32 = 1 << 20;
+
+/// Opens a file, decompressed by its ending `.gz` or `.xz`; any other ending is read as it is.
+///
+/// ```
+/// use std::io::Read;
+/// use strust_problems::read::open;
+/// # let path = std::env::temp_dir().join(format!("strust-open-{}.txt", std::process::id()));
+/// std::fs::write(&path, "plain text")?;
+/// let mut text = String::new();
+/// open(&path)?.read_to_string(&mut text)?;
+/// assert_eq!(text, "plain text");
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn BufRead>, ReadError> {
+    let path = path.as_ref();
+    let file = File::open(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+    Ok(decompress(BufReader::new(file), Compression::of(path)))
+}
+
+/// Reads a matrix from an NPY or CSV file, rows as in the file.
+///
+/// An array of one dimension becomes one column; whole numbers become `f64`, rounded to the nearest where they
+/// exceed 2⁵³.
+///
+/// ```
+/// use strust_problems::read_matrix;
+/// # let path = std::env::temp_dir().join(format!("strust-matrix-{}.csv", std::process::id()));
+/// std::fs::write(&path, "# x, y\n1, 2\n3, 4\n5, 6\n")?;
+/// let matrix = read_matrix(&path)?;
+/// assert_eq!((matrix.nrows(), matrix.ncols(), matrix[(2, 0)]), (3, 2, 5.0));
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_matrix(path: impl AsRef<Path>) -> Result<Mat<f64>, ReadError> {
+    let path = path.as_ref();
+    match format(path) {
+        Some(Format::Npy) => npy::read(open(path)?, path),
+        Some(Format::Csv) => csv::read_matrix(open(path)?, path),
+        _ => Err(ReadError::Ending { path: path.into(), understood: ".npy and .csv" }),
+    }
+}
+
+/// Reads features and labels: a CSV file whose last column is the label, or LIBSVM text `label index:value …` with
+/// indices from 1.
+///
+/// ```
+/// use strust_problems::{Features, read_labelled};
+/// # let path = std::env::temp_dir().join(format!("strust-labelled-{}.svm", std::process::id()));
+/// std::fs::write(&path, "+1 1:0.5 3:2\n-1 2:1 # a comment\n")?;
+/// let data = read_labelled(&path)?;
+/// let Features::Sparse(matrix) = &data.features else { panic!("LIBSVM text is sparse") };
+/// assert_eq!(matrix.row(0), (&[0, 2][..], &[0.5, 2.0][..]));
+/// assert_eq!(data.labels, [1.0, -1.0]);
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_labelled(path: impl AsRef<Path>) -> Result<Labelled, ReadError> {
+    let path = path.as_ref();
+    match format(path) {
+        Some(Format::Csv) => csv::read_labelled(open(path)?, path),
+        Some(Format::Libsvm) => libsvm::read(open(path)?, path),
+        _ => {
+            let understood = ".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no ending";
+            Err(ReadError::Ending { path: path.into(), understood })
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compression {
+    None,
+    Gzip,
+    Xz,
+}
+
+impl Compression {
+    fn of(path: &Path) -> Self {
+        match ending(path).as_deref() {
+            Some("gz") => Self::Gzip,
+            Some("xz") => Self::Xz,
+            _ => Self::None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Npy,
+    Csv,
+    Libsvm,
+}
+
+fn ending(path: &Path) -> Option<String> {
+    path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
+}
+
+fn format(path: &Path) -> Option<Format> {
+    let stem = path.with_extension("");
+    let inner = if Compression::of(path) == Compression::None { path } else { &stem };
+    match ending(inner).as_deref() {
+        Some("npy") => Some(Format::Npy),
+        Some("csv") => Some(Format::Csv),
+        Some("libsvm" | "svm" | "txt" | "tr" | "t") | None => Some(Format::Libsvm),
+        Some(_) => None,
+    }
+}
+
+fn decompress(source: impl BufRead + 'static, compression: Compression) -> Box<dyn BufRead> {
+    match compression {
+        Compression::None => Box::new(source),
+        Compression::Gzip => buffered(MultiGzDecoder::new(source), "gzip"),
+        Compression::Xz => buffered(XzReader::new_mem_limit(source, true, XZ_MEMORY_KIB), "xz"),
+    }
+}
+
+fn buffered(inner: impl Read + 'static, format: &'static str) -> Box<dyn BufRead> {
+    Box::new(BufReader::new(Decompressed { inner, format }))
+}
+
+/// Says in words what a decompressor's error means: "corrupt deflate stream" helps nobody.
+struct Decompressed<R> {
+    inner: R,
+    format: &'static str,
+}
+
+impl<R: Read> Read for Decompressed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer).map_err(|cause| match cause.kind() {
+            // The file below failed, not its contents.
+            _ if cause.raw_os_error().is_some() => cause,
+            io::ErrorKind::Interrupted => cause,
+            io::ErrorKind::OutOfMemory => {
+                let limit = XZ_MEMORY_KIB >> 10;
+                let why = format!("the {} data needs more than {limit} MiB to decompress, or is damaged", self.format);
+                io::Error::new(io::ErrorKind::OutOfMemory, why)
+            }
+            kind => {
+                let why = format!("the {} data is truncated or damaged ({cause}); copy the file again", self.format);
+                io::Error::new(kind, why)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::{Cursor, Write};
+
+    const TEXT: &str = "+1 1:0.5 3:2.25\n-1 2:1e-3\n# the end\n+1 1:-7 2:3 3:4\n";
+
+    pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        writer.write_all(bytes).unwrap();
+        writer.finish().unwrap()
+    }
+
+    pub(super) fn xz(bytes: &[u8]) -> Vec<u8> {
+        let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
+        writer.write_all(bytes).unwrap();
+        writer.finish().unwrap()
+    }
+
+    fn unpacked(bytes: Vec<u8>, compression: Compression) -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        decompress(Cursor::new(bytes), compression).read_to_end(&mut out).map(|_| out)
+    }
+
+    fn packings() -> [(Compression, fn(&[u8]) -> Vec<u8>); 2] {
+        [(Compression::Gzip, gzip), (Compression::Xz, xz)]
+    }
+
+    #[test]
+    fn the_format_is_told_by_the_ending() {
+        for (name, expected) in [
+            ("a.npy", Some(Format::Npy)),
+            ("a.NPY.GZ", Some(Format::Npy)),
+            ("dir.csv/a.b.csv.xz", Some(Format::Csv)),
+            ("a9a", Some(Format::Libsvm)),
+            ("a9a.xz", Some(Format::Libsvm)),
+            ("ijcnn1.tr.xz", Some(Format::Libsvm)),
+            ("a.t", Some(Format::Libsvm)),
+            ("a.tar.gz", None),
+            ("a.parquet", None),
+        ] {
+            assert_eq!(format(Path::new(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_ending_is_answered_with_those_understood() {
+        assert_eq!(
+            read_matrix("a.parquet").unwrap_err().to_string(),
+            "a.parquet: cannot tell the format from the ending; understood are .npy and .csv, each also with .gz or .xz"
+        );
+        let message = read_labelled("a.npy.gz").unwrap_err().to_string();
+        assert!(message.contains(".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no ending"), "{message}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named_with_the_cause() {
+        let error = read_matrix("/nowhere/a.csv").unwrap_err();
+        assert!(error.to_string().starts_with("/nowhere/a.csv: No such file"), "{error}");
+        assert!(std::error::Error::source(&error).is_some());
+    }
+
+    #[test]
+    fn a_folder_is_an_error_that_names_it() {
+        let folder = tempfile::Builder::new().suffix(".csv").tempdir().unwrap();
+        let message = read_matrix(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("directory"), "{message}");
+    }
+
+    #[test]
+    fn compressed_files_read_as_the_plain_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        let plain = read_labelled(write("a", TEXT.as_bytes())).unwrap();
+        assert_eq!(read_labelled(write("a.gz", &gzip(TEXT.as_bytes()))).unwrap(), plain);
+        assert_eq!(read_labelled(write("a.txt.xz", &xz(TEXT.as_bytes()))).unwrap(), plain);
+        let csv = b"1,2\n3,4\n";
+        let matrix = read_matrix(write("a.csv", csv)).unwrap();
+        assert_eq!(read_matrix(write("a.csv.gz", &gzip(csv))).unwrap(), matrix);
+        assert_eq!(read_matrix(write("a.csv.xz", &xz(csv))).unwrap(), matrix);
+    }
+
+    #[test]
+    fn concatenated_streams_are_read_one_after_the_other() {
+        for (compression, pack) in packings() {
+            let mut bytes = pack(b"first ");
+            bytes.extend(pack(b"second"));
+            assert_eq!(unpacked(bytes, compression).unwrap(), b"first second");
+        }
+    }
+
+    #[test]
+    fn every_truncation_of_a_compressed_file_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        for (compression, pack) in packings() {
+            let bytes = pack(TEXT.as_bytes());
+            for end in 0..bytes.len() {
+                let message = unpacked(bytes[..end].to_vec(), compression).unwrap_err().to_string();
+                assert!(message.contains("truncated or damaged"), "{compression:?} cut at {end}: {message}");
+            }
+            let path = folder.path().join(if compression == Compression::Gzip { "a.gz" } else { "a.xz" });
+            std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+            let message = read_labelled(&path).unwrap_err().to_string();
+            assert!(message.starts_with(path.to_str().unwrap()) && message.contains("truncated"), "{message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decompressing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            for (compression, _) in packings() {
+                let _ = unpacked(bytes.clone(), compression);
+            }
+        }
+
+        #[test]
+        fn a_damaged_compressed_file_is_an_error_or_unchanged(at in any::<prop::sample::Index>(), bits in 1..=255_u8) {
+            for (compression, pack) in packings() {
+                let mut bytes = pack(TEXT.as_bytes());
+                let at = at.index(bytes.len());
+                bytes[at] ^= bits;
+                // A few bytes of a gzip header (time, operating system) mean nothing.
+                if let Ok(out) = unpacked(bytes, compression) {
+                    prop_assert_eq!(out, TEXT.as_bytes());
+                }
+            }
+        }
+
+        #[test]
+        fn compressed_bytes_come_back(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+            for (compression, pack) in packings() {
+                prop_assert_eq!(unpacked(pack(&bytes), compression).unwrap(), bytes.clone());
+            }
+        }
+    }
+}

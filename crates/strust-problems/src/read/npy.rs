@@ -1,0 +1,483 @@
+//! NPY: NumPy's array format, versions 1.0, 2.0 and 3.0
+//! (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
+//!
+//! The magic bytes, a version, the length of the header, and the header: a Python dictionary with the type, the
+//! order and the shape. Then the numbers. Nothing the header says is believed: memory grows as data arrives.
+
+use super::{ReadError, lines::quoted};
+use faer::Mat;
+use std::{
+    io::{BufRead, Read},
+    path::Path,
+};
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+/// NumPy itself refuses headers of more than 10,000 bytes.
+const LONGEST_HEADER: usize = 1 << 20;
+/// Bytes decoded at once; a multiple of every item size.
+const PIECE: usize = 1 << 16;
+
+pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Mat<f64>, ReadError> {
+    let mut input = Input { reader, path, offset: 0 };
+    let header = read_header(&mut input)?;
+    let (rows, columns) = header.shape;
+    let values = read_values(&mut input, &header)?;
+    Ok(if header.fortran_order {
+        Mat::from_fn(rows, columns, |i, j| values[j * rows + i])
+    } else {
+        Mat::from_fn(rows, columns, |i, j| values[i * columns + j])
+    })
+}
+
+/// A reader that knows where it is.
+struct Input<'a, R> {
+    reader: R,
+    path: &'a Path,
+    offset: u64,
+}
+
+impl<R: Read> Input<'_, R> {
+    /// As many bytes as there are, up to the length of `buffer`.
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.reader.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(ReadError::Io { path: self.path.into(), cause }),
+            }
+        }
+        self.offset += filled as u64;
+        Ok(filled)
+    }
+    fn exact(&mut self, buffer: &mut [u8]) -> Result<(), ReadError> {
+        if self.fill(buffer)? == buffer.len() {
+            Ok(())
+        } else {
+            Err(self.error(self.offset, "the file ends within the header"))
+        }
+    }
+    fn error(&self, offset: u64, why: impl Into<String>) -> ReadError {
+        ReadError::Npy { path: self.path.into(), offset, why: why.into() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Float,
+    Signed,
+    Unsigned,
+}
+
+/// How a number is stored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Type {
+    kind: Kind,
+    size: usize,
+    big_endian: bool,
+}
+
+impl Type {
+    fn parse(descr: &str) -> Option<Self> {
+        let mut chars = descr.chars();
+        let order = chars.next()?;
+        let kind = match chars.next()? {
+            'f' => Kind::Float,
+            'i' => Kind::Signed,
+            'u' => Kind::Unsigned,
+            _ => return None,
+        };
+        let size = match chars.as_str() {
+            "1" if kind != Kind::Float => 1,
+            "2" if kind != Kind::Float => 2,
+            "4" => 4,
+            "8" => 8,
+            _ => return None,
+        };
+        match order {
+            '<' | '>' => Some(Self { kind, size, big_endian: order == '>' }),
+            '|' if size == 1 => Some(Self { kind, size, big_endian: false }),
+            _ => None,
+        }
+    }
+
+    /// The number in `bytes`, which has the length `size`.
+    fn decode(self, bytes: &[u8]) -> f64 {
+        let mut word = [0; 8];
+        word[..self.size].copy_from_slice(bytes);
+        if self.big_endian {
+            word[..self.size].reverse();
+        }
+        let bits = u64::from_le_bytes(word);
+        match (self.kind, self.size) {
+            (Kind::Float, 4) => f64::from(f32::from_bits(bits as u32)),
+            (Kind::Float, _) => f64::from_bits(bits),
+            (Kind::Unsigned, _) => bits as f64,
+            (Kind::Signed, size) => {
+                // To the top and back, which repeats the sign.
+                let shift = 64 - 8 * size as u32;
+                ((bits << shift).cast_signed() >> shift) as f64
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Header {
+    kind: Type,
+    fortran_order: bool,
+    shape: (usize, usize),
+}
+
+fn read_header<R: Read>(input: &mut Input<'_, R>) -> Result<Header, ReadError> {
+    let mut start = [0; 8];
+    input.exact(&mut start)?;
+    if !start.starts_with(MAGIC) {
+        return Err(input.error(0, "this is no NPY file: it does not start with \\x93NUMPY"));
+    }
+    let mut length = [0; 4];
+    match start[6..] {
+        [1, 0] => input.exact(&mut length[..2])?,
+        [2 | 3, 0] => input.exact(&mut length)?,
+        [major, minor, ..] => {
+            let why = format!("NPY version {major}.{minor} is not understood; 1.0, 2.0 and 3.0 are");
+            return Err(input.error(6, why));
+        }
+        _ => unreachable!("two bytes of the version follow the magic"),
+    }
+    let length = u32::from_le_bytes(length) as usize;
+    if length > LONGEST_HEADER {
+        return Err(input.error(8, format!("a header of {length} bytes; more than {LONGEST_HEADER} are refused")));
+    }
+    let begin = input.offset;
+    let mut bytes = vec![0; length];
+    input.exact(&mut bytes)?;
+    // Latin-1 up to version 2.0, UTF-8 in 3.0; the header of a plain array is ASCII in all of them.
+    if let Some(at) = bytes.iter().position(|b| !b.is_ascii()) {
+        return Err(input.error(begin + at as u64, "the header of an array of numbers is plain ASCII; this one is not"));
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let mut dictionary = Dictionary { text: &text, at: 0 };
+    dictionary.parse().map_err(|(at, why)| input.error(begin + at as u64, why))
+}
+
+/// What is wrong in the header, and at which byte of it.
+type Wrong = (usize, String);
+
+/// The Python literal `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`.
+struct Dictionary<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Dictionary<'a> {
+    fn parse(&mut self) -> Result<Header, Wrong> {
+        let (mut kind, mut fortran_order, mut shape) = (None, None, None);
+        self.expect("{")?;
+        while !self.skip("}") {
+            let at = self.begin();
+            let key = self.string()?;
+            self.expect(":")?;
+            let repeated = match key {
+                "descr" => kind.replace(self.kind()?).is_some(),
+                "fortran_order" => fortran_order.replace(self.boolean()?).is_some(),
+                "shape" => shape.replace(self.shape()?).is_some(),
+                _ => return Err((at, format!("unknown key {} in the header", quoted(key)))),
+            };
+            if repeated {
+                return Err((at, format!("the key {key:?} is repeated in the header")));
+            }
+            if !self.skip(",") {
+                self.expect("}")?;
+                break;
+            }
+        }
+        if self.begin() < self.text.len() {
+            return Err((self.at, "the header goes on after its end".into()));
+        }
+        let missing = |key: &str| (0, format!("the key {key:?} is missing in the header"));
+        let kind: Type = kind.ok_or_else(|| missing("descr"))?;
+        let fortran_order = fortran_order.ok_or_else(|| missing("fortran_order"))?;
+        let (at, rows, columns) = shape.ok_or_else(|| missing("shape"))?;
+        let bytes = rows.checked_mul(columns).and_then(|count| count.checked_mul(kind.size));
+        match bytes {
+            None => Err((at, format!("the shape ({rows}, {columns}) is larger than any memory"))),
+            Some(0) => Err((at, format!("the shape ({rows}, {columns}) has no entries"))),
+            Some(_) => Ok(Header { kind, fortran_order, shape: (rows, columns) }),
+        }
+    }
+
+    /// Skips blanks; where the next token begins.
+    fn begin(&mut self) -> usize {
+        self.at = self.text.len() - self.text[self.at..].trim_ascii_start().len();
+        self.at
+    }
+    fn skip(&mut self, token: &str) -> bool {
+        self.begin();
+        let found = self.text[self.at..].starts_with(token);
+        self.at += if found { token.len() } else { 0 };
+        found
+    }
+    fn expect(&mut self, token: &str) -> Result<(), Wrong> {
+        if self.skip(token) { Ok(()) } else { Err(self.wrong(&format!("expected {token:?}"))) }
+    }
+    fn wrong(&self, expected: &str) -> Wrong {
+        (self.at, format!("{expected} in the header, found {}", quoted(&self.text[self.at..])))
+    }
+    fn string(&mut self) -> Result<&'a str, Wrong> {
+        self.begin();
+        let rest = &self.text[self.at..];
+        let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'));
+        let end = quote.and_then(|quote| rest[1..].find(quote)).ok_or_else(|| self.wrong("expected a string"))?;
+        self.at += end + 2;
+        Ok(&rest[1..=end])
+    }
+    fn boolean(&mut self) -> Result<bool, Wrong> {
+        if self.skip("True") {
+            Ok(true)
+        } else if self.skip("False") {
+            Ok(false)
+        } else {
+            Err(self.wrong("expected True or False"))
+        }
+    }
+    fn kind(&mut self) -> Result<Type, Wrong> {
+        let at = self.begin();
+        if self.text[at..].starts_with('[') {
+            return Err((at, "a table with named fields; save a plain array of float64".into()));
+        }
+        let descr = self.string()?;
+        Type::parse(descr).ok_or_else(|| {
+            let understood = "f4, f8, i1 to i8 and u1 to u8, with < or >";
+            (at, format!("type {} is not understood ({understood} are); save it as float64", quoted(descr)))
+        })
+    }
+    fn shape(&mut self) -> Result<(usize, usize, usize), Wrong> {
+        let at = self.begin();
+        self.expect("(")?;
+        let mut sizes = Vec::new();
+        while !self.skip(")") {
+            sizes.push(self.size()?);
+            if !self.skip(",") {
+                self.expect(")")?;
+                break;
+            }
+        }
+        match sizes[..] {
+            [rows] => Ok((at, rows, 1)),
+            [rows, columns] => Ok((at, rows, columns)),
+            _ => Err((at, format!("an array of {} dimensions; 1 and 2 are understood: reshape it", sizes.len()))),
+        }
+    }
+    fn size(&mut self) -> Result<usize, Wrong> {
+        let at = self.begin();
+        let rest = &self.text[at..];
+        let digits = &rest[..rest.bytes().take_while(u8::is_ascii_digit).count()];
+        if digits.is_empty() {
+            return Err(self.wrong("expected a whole number"));
+        }
+        self.at += digits.len();
+        // Python 2 wrote long integers like this.
+        if self.text[self.at..].starts_with('L') {
+            self.at += 1;
+        }
+        digits.parse().map_err(|_| (at, format!("the size {} is larger than any memory", quoted(digits))))
+    }
+}
+
+fn read_values<R: Read>(input: &mut Input<'_, R>, header: &Header) -> Result<Vec<f64>, ReadError> {
+    let Header { kind, shape: (rows, columns), .. } = *header;
+    let (count, size) = (rows * columns, kind.size);
+    let mut values = Vec::new();
+    let mut piece = vec![0; PIECE.min(count * size)];
+    while values.len() < count {
+        let wanted = piece.len().min((count - values.len()) * size);
+        let begin = input.offset;
+        let filled = input.fill(&mut piece[..wanted])?;
+        for (k, bytes) in piece[..filled].chunks_exact(size).enumerate() {
+            let value = kind.decode(bytes);
+            if !value.is_finite() {
+                let n = values.len();
+                let (i, j) = if header.fortran_order { (n % rows, n / rows) } else { (n / columns, n % columns) };
+                let why = format!("{value} at row {i}, column {j} (from 0) is not a finite number");
+                return Err(input.error(begin + (k * size) as u64, why));
+            }
+            values.push(value);
+        }
+        if filled < wanted {
+            let why = format!("the file ends after {} of the {rows}×{columns} numbers its header promises", values.len());
+            return Err(input.error(input.offset, why));
+        }
+    }
+    let end = input.offset;
+    if input.fill(&mut [0])? > 0 {
+        return Err(input.error(end, format!("the file goes on after the {rows}×{columns} numbers its header promises")));
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parsed(bytes: &[u8]) -> Result<Mat<f64>, String> {
+        read(bytes, Path::new("f.npy")).map_err(|e| e.to_string())
+    }
+
+    fn file(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([version, 0]);
+        match version {
+            1 => bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes()),
+            _ => bytes.extend(u32::try_from(header.len()).unwrap().to_le_bytes()),
+        }
+        bytes.extend(header.as_bytes());
+        bytes.extend(data);
+        bytes
+    }
+
+    fn header(descr: &str, fortran: bool, shape: &str) -> String {
+        let fortran = if fortran { "True" } else { "False" };
+        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}   \n")
+    }
+
+    fn array(rows: usize, columns: usize, values: &[f64]) -> Mat<f64> {
+        Mat::from_fn(rows, columns, |i, j| values[i * columns + j])
+    }
+
+    fn f8(values: &[f64]) -> Vec<u8> {
+        values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn every_type_order_and_version_is_read() {
+        let expected = array(2, 2, &[1.0, 2.0, -3.0, 100.0]);
+        let values = [1_i8, 2, -3, 100];
+        macro_rules! check {
+            ($($descr:literal $type:ty: $bytes:ident),*) => {$(
+                let data: Vec<u8> = values.iter().flat_map(|&v| (v as $type).$bytes()).collect();
+                assert_eq!(parsed(&file(1, &header($descr, false, "(2, 2)"), &data)).unwrap(), expected, $descr);
+            )*};
+        }
+        check!("<f8" f64: to_le_bytes, ">f8" f64: to_be_bytes, "<f4" f32: to_le_bytes, ">f4" f32: to_be_bytes,
+            "<i8" i64: to_le_bytes, ">i8" i64: to_be_bytes, "<i4" i32: to_le_bytes, ">i4" i32: to_be_bytes,
+            "<i2" i16: to_le_bytes, ">i2" i16: to_be_bytes, "|i1" i8: to_le_bytes, "<i1" i8: to_le_bytes);
+        let unsigned = array(1, 2, &[1.0, 200.0]);
+        for (descr, data) in [
+            ("|u1", vec![1, 200]),
+            ("<u2", vec![1, 0, 200, 0]),
+            (">u4", vec![0, 0, 0, 1, 0, 0, 0, 200]),
+            ("<u8", [1_u64, 200].iter().flat_map(|v| v.to_le_bytes()).collect()),
+        ] {
+            assert_eq!(parsed(&file(1, &header(descr, false, "(1, 2)"), &data)).unwrap(), unsigned, "{descr}");
+        }
+        let data = f8(&[1.0, -3.0, 2.0, 100.0]);
+        for version in [1, 2, 3] {
+            assert_eq!(parsed(&file(version, &header("<f8", true, "(2L, 2L)"), &data)).unwrap(), expected);
+        }
+        let column = parsed(&file(1, &header("<f8", false, "(4,)"), &data)).unwrap();
+        assert_eq!((column.nrows(), column.ncols(), column[(3, 0)]), (4, 1, 100.0));
+    }
+
+    #[test]
+    fn a_file_written_by_numpy_is_read() {
+        // numpy.save of numpy.array([[1.5, -2.0]]): the header is padded to a multiple of 64 bytes.
+        let mut text = String::from("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2), }");
+        text.extend(std::iter::repeat_n(' ', 127 - 10 - text.len()));
+        text.push('\n');
+        assert_eq!(parsed(&file(1, &text, &f8(&[1.5, -2.0]))).unwrap(), array(1, 2, &[1.5, -2.0]));
+    }
+
+    #[test]
+    fn a_header_that_lies_is_an_error_and_never_a_giant_allocation() {
+        let message = |shape: &str, data: &[u8]| parsed(&file(1, &header("<f8", false, shape), data)).unwrap_err();
+        assert_eq!(
+            message("(1000000000, 100)", &[0; 20]),
+            "f.npy: at byte 100: the file ends after 2 of the 1000000000×100 numbers its header promises"
+        );
+        assert!(message("(4611686018427387904, 8)", &[]).contains("at byte 61: the shape"));
+        assert!(message("(1, 1152921504606846976)", &[0; 8]).contains("the file ends after 1 of"));
+        assert!(message("(99999999999999999999, 1)", &[]).contains("larger than any memory"));
+        assert!(message("(0, 3)", &[]).contains("has no entries"));
+        assert!(message("(1, 1)", &[0; 9]).contains("goes on after the 1×1 numbers"));
+        let mut long = file(2, "", &[]);
+        long[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(parsed(&long).unwrap_err().contains("at byte 8: a header of 4294967295 bytes"));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named_with_its_byte() {
+        let with = |text: &str| parsed(&file(1, text, &[])).unwrap_err();
+        assert_eq!(parsed(b"").unwrap_err(), "f.npy: at byte 0: the file ends within the header");
+        assert!(parsed(b"PK\x03\x04....").unwrap_err().contains("at byte 0: this is no NPY file"));
+        assert!(parsed(b"\x93NUMPY\x04\x00..").unwrap_err().contains("at byte 6: NPY version 4.0 is not understood"));
+        assert!(with(&header("<c16", false, "(1,)")).contains("at byte 20: type \"<c16\" is not understood"));
+        assert!(with(&header("<f2", false, "(1,)")).contains("save it as float64"));
+        assert!(with(&header("|b1", false, "(1,)")).contains("type \"|b1\""));
+        assert!(with(&header("<f8", false, "()")).contains("an array of 0 dimensions"));
+        assert!(with(&header("<f8", false, "(1, 2, 3)")).contains("an array of 3 dimensions"));
+        assert!(with(&header("<f8", false, "(-1, 2)")).contains("expected a whole number in the header"));
+        assert!(with("{'descr': [('a', '<f8')]}").contains("a table with named fields"));
+        assert!(with("{'descr': '<f8', 'descr': '<f8'}").contains("\"descr\" is repeated"));
+        assert!(with("{'descr': '<f8'}").contains("\"fortran_order\" is missing"));
+        assert!(with("{'other': 1}").contains("unknown key \"other\""));
+        assert!(with("{'descr': '<f8").contains("expected a string"));
+        assert!(with("{} x").contains("the header goes on after its end"));
+        assert!(with("{'é': 1}").contains("at byte 12: the header of an array of numbers is plain ASCII"));
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_are_named_with_byte_row_and_column() {
+        let data = f8(&[1.0, 2.0, f64::NAN, 4.0]);
+        let c = parsed(&file(1, &header("<f8", false, "(2, 2)"), &data)).unwrap_err();
+        assert!(c.contains("NaN at row 1, column 0"), "{c}");
+        let f = parsed(&file(1, &header("<f8", true, "(2, 2)"), &data)).unwrap_err();
+        assert!(f.contains("NaN at row 0, column 1"), "{f}");
+        let f4 = f32::INFINITY.to_le_bytes();
+        assert!(parsed(&file(1, &header("<f4", false, "(1,)"), &f4)).unwrap_err().contains("inf at row 0"));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            text in "[-{}()',:0-9LTF a-z<>|]{0,80}",
+            version in 1..4_u8,
+        ) {
+            let _ = parsed(&bytes);
+            let _ = parsed(&file(version, &text, &bytes));
+            let with_magic: Vec<u8> = MAGIC.iter().copied().chain([version, 0]).chain(bytes).collect();
+            let _ = parsed(&with_magic);
+        }
+
+        #[test]
+        fn a_mutated_file_never_panics(at in any::<prop::sample::Index>(), byte in any::<u8>(), keep in any::<prop::sample::Index>()) {
+            let mut bytes = file(1, &header("<f8", false, "(3, 2)"), &f8(&[1.0; 6]));
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            let _ = parsed(&bytes);
+            let _ = parsed(&bytes[..keep.index(bytes.len())]);
+        }
+
+        #[test]
+        fn any_shape_never_panics(rows in any::<u64>(), columns in any::<u64>(), descr in "[<>|][fiu][1248]") {
+            let _ = parsed(&file(1, &header(&descr, false, &format!("({rows}, {columns})")), &[0; 64]));
+        }
+
+        #[test]
+        fn what_is_written_is_read_bit_for_bit(
+            rows in 1..40_usize,
+            columns in 1..300_usize,
+            fortran in any::<bool>(),
+            seed in any::<u64>(),
+        ) {
+            let mut next = crate::numerics::normals(seed, 0);
+            let matrix = Mat::from_fn(rows, columns, |_, _| next());
+            let stored = if fortran { matrix.clone() } else { matrix.transpose().to_owned() };
+            let data: Vec<u8> = (0..stored.ncols()).flat_map(|j| f8(stored.col_as_slice(j))).collect();
+            prop_assert_eq!(parsed(&file(1, &header("<f8", fortran, &format!("({rows}, {columns})")), &data)).unwrap(), matrix);
+        }
+    }
+}

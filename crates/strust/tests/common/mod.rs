@@ -1,0 +1,214 @@
+//! Problems and decorators that the test files share. No file uses all of them.
+#![allow(dead_code)]
+
+use rand_core::Rng;
+use std::{cell::RefCell, rc::Rc};
+use strust::{
+    objective::residual_rounding,
+    prelude::*,
+    sample::generator,
+    vector::{Dense, Real},
+};
+
+/// Standard normal numbers from a seed, the same on every machine.
+pub fn normals(seed: u64, count: usize) -> Vec<f64> {
+    let mut rng = generator(seed, 77);
+    let mut uniform = || (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    (0..count)
+        .map(|_| {
+            let (u, v) = (1.0 - uniform(), uniform());
+            (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+        })
+        .collect()
+}
+
+/// A vector of any type and shape filled with normal numbers.
+pub fn normal<V: Dense>(seed: u64, shape: &[usize]) -> V {
+    let mut values = normals(seed, shape.iter().product()).into_iter();
+    let mut vector = V::with_shape(shape).expect("the shape fits the type");
+    for j in 0..vector.parts() {
+        vector.part_mut(j).iter_mut().zip(&mut values).for_each(|(slot, v)| *slot = V::Scalar::from_f64(v));
+    }
+    vector
+}
+
+/// ‖a − b‖.
+pub fn distance<V: Vector>(a: &V, b: &V) -> f64 {
+    let mut difference = a.clone();
+    difference.add(-1.0, b);
+    difference.norm()
+}
+
+/// The exact bytes.
+pub fn bits<V: Vector>(x: &V) -> Vec<u8> {
+    let mut out = Vec::new();
+    x.write(&mut out);
+    out
+}
+
+/// f(x) = mean of ½(⟨aᵢ, x⟩ − bᵢ)², computed in the component type. It allocates nothing.
+#[derive(Clone)]
+pub struct LeastSquares<T> {
+    pub rows: Vec<Vec<T>>,
+    pub right: Vec<T>,
+    pub magnitude: f64,
+}
+
+impl<T: Real> LeastSquares<T> {
+    /// Rows of norm about 1 and a right-hand side that `answer` meets exactly, but for rounding.
+    pub fn interpolating(seed: u64, n: usize, answer: &[f64]) -> Self {
+        let d = answer.len();
+        let rows: Vec<Vec<T>> = (0..n as u64)
+            .map(|i| {
+                normals(seed * 1000 + i, d).iter().map(|v| T::from_f64(v / (d as f64).sqrt())).collect::<Vec<T>>()
+            })
+            .collect();
+        let right: Vec<T> = rows
+            .iter()
+            .map(|row| T::from_f64(row.iter().zip(answer).map(|(&a, x)| a.into() * x).sum()))
+            .collect();
+        let magnitude = answer.iter().map(|x| x * x).sum::<f64>().sqrt();
+        Self { rows, right, magnitude }
+    }
+    fn residual(&self, i: usize, x: &[T]) -> T {
+        let mut r = T::default();
+        for (&a, &x) in self.rows[i].iter().zip(x) {
+            r += a * x;
+        }
+        r - self.right[i]
+    }
+}
+
+impl<T: Real> Objective for LeastSquares<T> {
+    type Point = Vec<T>;
+    fn terms(&self) -> usize {
+        self.rows.len()
+    }
+    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> f64 {
+        let squares = sample.indices().iter().map(|&i| self.residual(i, x).into().powi(2));
+        0.5 * squares.sum::<f64>() / sample.len() as f64
+    }
+    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> f64 {
+        gradient.set_zero();
+        for &i in sample.indices() {
+            let r: f64 = self.residual(i, x).into();
+            gradient.add(r / sample.len() as f64, &self.rows[i]);
+        }
+        self.value(x, sample)
+    }
+    fn rounding(&self, value: f64) -> f64 {
+        residual_rounding(T::EPSILON, self.magnitude, value)
+    }
+    fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
+        let (expected, found) = (vec![self.rows[0].len()], vec![x.len()]);
+        if expected != found {
+            return Err(Error::Shape { place: "least squares", expected, found });
+        }
+        Ok(())
+    }
+}
+
+/// f(x) = mean of (s/2)‖x − tᵢ‖² over a vector of any type. It allocates nothing after the first evaluation.
+#[derive(Clone)]
+pub struct Targets<V> {
+    pub targets: Vec<V>,
+    pub scale: f64,
+    space: V,
+}
+
+impl<V: Dense> Targets<V> {
+    pub fn new(targets: Vec<V>, scale: f64) -> Self {
+        Self { space: targets[0].zeros_like(), targets, scale }
+    }
+    /// n targets around a first random one, apart by `spread`.
+    pub fn random(seed: u64, n: usize, shape: &[usize], spread: f64, scale: f64) -> Self {
+        let centre: V = normal(seed, shape);
+        let near = |i: u64| {
+            let mut t = centre.clone();
+            t.add(spread, &normal(seed * 1000 + i + 1, shape));
+            t
+        };
+        Self::new((0..n as u64).map(near).collect(), scale)
+    }
+}
+
+impl<V: Vector> Objective for Targets<V> {
+    type Point = V;
+    fn terms(&self) -> usize {
+        self.targets.len()
+    }
+    fn value(&mut self, x: &V, sample: &Sample) -> f64 {
+        let mut sum = 0.0;
+        for &i in sample.indices() {
+            self.space.set_sum(x, -1.0, &self.targets[i]);
+            sum += self.space.norm_squared();
+        }
+        0.5 * self.scale * sum / sample.len() as f64
+    }
+    fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> f64 {
+        gradient.set_zero();
+        for &i in sample.indices() {
+            self.space.set_sum(x, -1.0, &self.targets[i]);
+            gradient.add(self.scale / sample.len() as f64, &self.space);
+        }
+        self.value(x, sample)
+    }
+    fn check_point(&self, x: &V) -> Result<(), Error> {
+        let (expected, found) = (self.space.shape(), x.shape());
+        if expected != found {
+            return Err(Error::Shape { place: "targets", expected, found });
+        }
+        Ok(())
+    }
+}
+
+/// What a [`Probe`] saw, and what it is told to answer instead of the truth.
+#[derive(Default)]
+pub struct Log {
+    pub samples: Vec<Sample>,
+    /// Answered by every evaluation of a value alone, which is a trial.
+    pub trial: Option<f64>,
+    /// Answered as the value that comes with a gradient.
+    pub value: Option<f64>,
+    /// Multiplied into the gradient.
+    pub gradient: Option<f64>,
+}
+
+/// Spies on an objective, and lies where its log says so.
+pub struct Probe<F> {
+    pub inner: F,
+    pub log: Rc<RefCell<Log>>,
+}
+
+impl<F> Probe<F> {
+    pub fn new(inner: F) -> Self {
+        Self { inner, log: Rc::default() }
+    }
+}
+
+impl<F: Objective> Objective for Probe<F> {
+    type Point = F::Point;
+    fn terms(&self) -> usize {
+        self.inner.terms()
+    }
+    fn value(&mut self, x: &F::Point, sample: &Sample) -> f64 {
+        self.log.borrow_mut().samples.push(sample.clone());
+        let value = self.inner.value(x, sample);
+        self.log.borrow().trial.unwrap_or(value)
+    }
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
+        self.log.borrow_mut().samples.push(sample.clone());
+        let value = self.inner.value_and_gradient(x, sample, gradient);
+        if let Some(factor) = self.log.borrow().gradient {
+            let copy = gradient.clone();
+            gradient.scale_add(0.0, factor, &copy);
+        }
+        self.log.borrow().value.unwrap_or(value)
+    }
+    fn rounding(&self, value: f64) -> f64 {
+        self.inner.rounding(value)
+    }
+    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
+        self.inner.check_point(x)
+    }
+}

@@ -1,0 +1,306 @@
+//! Slope checks of every Jacobian, and the properties that make a constraint set a manifold.
+
+mod common;
+
+use common::{LeastSquares, Targets, distance, normal, normals};
+use faer::Mat;
+use strust::{
+    diagnostics::{gradient_slope, jacobian_slope},
+    prelude::*,
+    vector::{Dense, Real},
+};
+
+/// Slope 2, or infinite for what has no second derivative.
+fn assert_second_order(what: &str, slope: f64) {
+    assert!((1.9..2.1).contains(&slope) || slope == f64::INFINITY, "{what}: slope {slope}");
+}
+
+fn jacobians_are_right<T: Real>() {
+    let mismatch_bound = 1e3 * T::EPSILON;
+    for seed in 0..20 {
+        let vector = |i: u64| -> Vec<T> { normal(100 * seed + i, &[9]) };
+        let (x, v) = (vector(0), vector(1));
+        let (slope, mismatch) = jacobian_slope(&mut Sphere::new(1.5).unwrap(), &x, &v, &vec![0.7]);
+        assert_second_order("sphere", slope);
+        assert!(slope.is_finite() && mismatch < mismatch_bound, "sphere: {mismatch}");
+
+        let mut affine = Affine::new(vec![vector(2), vector(3), vector(4)], vec![1.0, 2.0, 3.0]).unwrap();
+        let (slope, mismatch) = jacobian_slope(&mut affine, &x, &v, &vec![0.7, -1.0, 0.2]);
+        assert!(slope == f64::INFINITY && mismatch < mismatch_bound, "affine: {slope}, {mismatch}");
+
+        let matrix = |i: u64| -> Mat<T> { normal(100 * seed + i, &[9, 4]) };
+        let y: Mat<T> = normal(100 * seed + 7, &[4, 4]); // not symmetric
+        let (slope, mismatch) = jacobian_slope(&mut Stiefel::new(9, 4).unwrap(), &matrix(5), &matrix(6), &y);
+        assert_second_order("Stiefel", slope);
+        assert!(slope.is_finite() && mismatch < mismatch_bound, "Stiefel: {mismatch}");
+    }
+}
+
+#[test]
+fn the_jacobians_of_all_constraints_pass_the_slope_check_in_f64() {
+    jacobians_are_right::<f64>();
+}
+
+#[test]
+fn the_jacobians_of_all_constraints_pass_the_slope_check_in_f32() {
+    jacobians_are_right::<f32>();
+}
+
+#[test]
+fn penalised_gradients_pass_the_slope_check() {
+    for seed in 0..20 {
+        let f = Targets::<Mat<f64>>::random(seed, 3, &[6, 2], 0.5, 1.0);
+        let mut phi = Penalised::new(f, Stiefel::new(6, 2).unwrap(), 7.0);
+        let (x, v) = (normal(seed + 50, &[6, 2]), normal(seed + 80, &[6, 2]));
+        assert_second_order("penalised", gradient_slope(&mut phi, &x, &v, &Sample::range(0..3)));
+        let mut f = LeastSquares::<f64>::interpolating(seed, 5, &normals(seed, 6));
+        let (x, v) = (normal(seed + 50, &[6]), normal(seed + 80, &[6]));
+        assert_second_order("least squares", gradient_slope(&mut f, &x, &v, &Sample::range(0..5)));
+    }
+}
+
+/// A gradient that is off by a little cancels the second-order term at one step length; no single local slope
+/// may then vouch for it.
+#[test]
+fn the_slope_check_sees_gradients_that_are_off_by_one_part_in_ten_thousand() {
+    for off in [1e-4, -1e-4, 1e-3, -1e-3, 1e-2, -1e-2, 0.5, -0.5, 1.0] {
+        for x in [0.3, 1.0, 2.0] {
+            let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
+                if let Some(g) = g {
+                    g[0] = (1.0 + off) * 3.0 * x[0] * x[0];
+                }
+                x[0].powi(3)
+            });
+            for direction in [1.0, -1.0] {
+                let slope = gradient_slope(&mut f, &vec![x], &vec![direction], &Sample::range(0..1));
+                assert!(slope < 1.5, "off by {off} at {x}: slope {slope}");
+            }
+        }
+    }
+    let mut nan = from_fn(1, |_: &Vec<f64>, _: &Sample, _: Option<&mut Vec<f64>>| f64::NAN);
+    assert!(gradient_slope(&mut nan, &vec![1.0], &vec![1.0], &Sample::range(0..1)).is_nan());
+}
+
+/// Restoration lands on the set, is exact there, moves along tangents to first order, and the projection onto the
+/// tangent space is the orthogonal one.
+fn is_a_manifold<M>(what: &str, mut set: M, seed: u64, shape: &[usize])
+where
+    M: Manifold,
+    M::Point: Dense,
+{
+    let epsilon = <M::Point as Vector>::EPSILON;
+    let bound = 100.0 * epsilon;
+    let mut x: M::Point = normal(seed, shape);
+    let mut c = set.new_residual();
+    set.restore(&mut x).unwrap();
+    set.residual(&x, &mut c);
+    assert!(c.norm() <= bound * (1.0 + x.norm()), "{what}: restored to ‖c‖ = {}", c.norm());
+
+    let mut again = x.clone();
+    set.restore(&mut again).unwrap();
+    assert!(distance(&again, &x) <= bound * x.norm(), "{what}: restoring twice moves x");
+
+    let v: M::Point = normal(seed + 1, shape);
+    let mut p = v.clone();
+    set.project_tangent(&x, &mut p).unwrap();
+    set.jvp(&x, &p, &mut c);
+    assert!(c.norm() <= bound * v.norm() * x.norm(), "{what}: JPv is {}", c.norm());
+    let mut twice = p.clone();
+    set.project_tangent(&x, &mut twice).unwrap();
+    assert!(distance(&twice, &p) <= bound * v.norm(), "{what}: P² ≠ P");
+    // Orthogonal: what the projection removes is orthogonal to every tangent vector.
+    let mut other: M::Point = normal(seed + 2, shape);
+    set.project_tangent(&x, &mut other).unwrap();
+    let mut removed = v.clone();
+    removed.add(-1.0, &p);
+    assert!(removed.dot(&other).abs() <= bound * v.norm() * other.norm(), "{what}: P is not orthogonal");
+    assert!(p.norm() > 0.1 * v.norm(), "{what}: the tangent space of these sizes is not small");
+
+    // ‖restore(x + tp) − (x + tp)‖ = O(t²), above the rounding floor.
+    let error = |set: &mut M, t: f64| {
+        let mut moved = x.clone();
+        moved.add(t, &p);
+        let mut y = moved.clone();
+        set.restore(&mut y).unwrap();
+        distance(&y, &moved)
+    };
+    let t0 = 0.05 / p.norm();
+    let (far, near) = (error(&mut set, t0), error(&mut set, t0 / 4.0));
+    assert!(near <= far / 12.0 + bound * x.norm(), "{what}: {far} falls to {near}, not to a sixteenth");
+}
+
+fn manifolds<T: Real>() {
+    for seed in 0..20 {
+        let seed = 10 * seed;
+        let row = |i: u64| -> Vec<T> { normal(5000 + seed + i, &[9]) };
+        is_a_manifold("sphere", Sphere::<Vec<T>>::new(2.0).unwrap(), seed, &[9]);
+        is_a_manifold("affine", Affine::new(vec![row(0), row(1)], vec![1.0, -2.0]).unwrap(), seed, &[9]);
+        for (d, k) in [(9, 4), (5, 1), (40, 7)] {
+            for retraction in [Retraction::Qr, Retraction::Polar] {
+                let set = Stiefel::<T>::new(d, k).unwrap().with_retraction(retraction);
+                is_a_manifold(&format!("Stiefel {d}×{k}, {retraction:?}"), set, seed, &[d, k]);
+            }
+        }
+    }
+}
+
+#[test]
+fn projections_are_orthogonal_and_restorations_are_retractions_in_f64() {
+    manifolds::<f64>();
+}
+
+#[test]
+fn projections_are_orthogonal_and_restorations_are_retractions_in_f32() {
+    manifolds::<f32>();
+}
+
+#[test]
+fn restoring_a_badly_conditioned_start_still_lands_on_the_manifold() {
+    for retraction in [Retraction::Qr, Retraction::Polar] {
+        let mut set = Stiefel::<f64>::new(20, 3).unwrap().with_retraction(retraction);
+        let mut x: Mat<f64> = normal(3, &[20, 3]);
+        for (j, scale) in [1.0, 1e-6, 1e-11].into_iter().enumerate() {
+            x.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= scale);
+        }
+        set.restore(&mut x).unwrap();
+        let mut c = set.new_residual();
+        set.residual(&x, &mut c);
+        assert!(c.norm() < 1e-14, "{retraction:?}: {}", c.norm());
+    }
+}
+
+#[test]
+fn the_polar_retraction_is_the_nearest_point_and_qr_keeps_the_span() {
+    let x: Mat<f64> = normal(3, &[12, 3]);
+    let restored = |retraction| {
+        let mut y = x.clone();
+        Stiefel::new(12, 3).unwrap().with_retraction(retraction).restore(&mut y).unwrap();
+        y
+    };
+    let (qr, polar) = (restored(Retraction::Qr), restored(Retraction::Polar));
+    assert!(distance(&polar, &x) < distance(&qr, &x));
+    let svd = x.thin_svd().unwrap();
+    assert!(distance(&polar, &(svd.U() * svd.V().transpose())) < 1e-13);
+    // QᵀX is R: upper triangular with a positive diagonal.
+    let r = qr.transpose() * &x;
+    for j in 0..3 {
+        assert!(r[(j, j)] > 0.0);
+        (j + 1..3).for_each(|i| assert!(r[(i, j)].abs() < 1e-13));
+    }
+}
+
+#[test]
+fn what_is_rank_deficient_or_not_finite_cannot_be_retracted() {
+    fn check<T: Real>() {
+        for retraction in [Retraction::Qr, Retraction::Polar] {
+            for seed in 0..20 {
+                let mut set = Stiefel::<T>::new(30, 3).unwrap().with_retraction(retraction);
+                let why = |x: &Mat<T>, set: &mut Stiefel<T>| {
+                    let before = x.clone();
+                    let mut x = x.clone();
+                    let text = set.restore(&mut x).expect_err("refused").to_string();
+                    if before.norm().is_finite() {
+                        assert_eq!(distance(&x, &before), 0.0, "x stays where it was");
+                    }
+                    text
+                };
+                // The last column is a combination of the others.
+                let mut x: Mat<T> = normal(seed, &[30, 3]);
+                for i in 0..30 {
+                    x[(i, 2)] = x[(i, 0)] * T::from_f64(0.3) + x[(i, 1)] * T::from_f64(0.7);
+                }
+                let deficient = "Stiefel manifold: the matrix to retract is rank deficient: the step was too long, use a smaller one";
+                assert_eq!(why(&x, &mut set), deficient);
+                assert_eq!(why(&Mat::zeros(30, 3), &mut set), deficient);
+                for bad in [f64::NAN, f64::INFINITY] {
+                    let mut x: Mat<T> = normal(seed, &[30, 3]);
+                    x[(seed as usize, 1)] = T::from_f64(bad);
+                    let not_finite = deficient.replace("rank deficient", "not finite");
+                    assert_eq!(why(&x, &mut set), not_finite);
+                }
+            }
+        }
+    }
+    check::<f64>();
+    check::<f32>();
+
+    let mut sphere = Sphere::<Vec<f64>>::new(1.0).unwrap();
+    assert_eq!(
+        sphere.restore(&mut vec![0.0, 0.0]).unwrap_err().to_string(),
+        "sphere: a point of norm 0 has no nearest point on it: use a smaller step"
+    );
+    assert!(sphere.restore(&mut vec![f64::NAN]).is_err() && sphere.restore(&mut vec![f64::INFINITY]).is_err());
+}
+
+#[test]
+fn an_affine_set_with_dependent_rows_is_refused() {
+    fn check<T: Real>() {
+        for seed in 0..20 {
+            let (a, b): (Vec<T>, Vec<T>) = (normal(seed, &[9]), normal(seed + 50, &[9]));
+            let mut sum = a.zeros_like();
+            sum.add(0.3, &a);
+            sum.add(0.7, &b);
+            let error = Affine::new(vec![a.clone(), b.clone(), sum], vec![0.0; 3]).map(drop).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "affine set: the rows of A are linearly dependent or not finite: remove the redundant ones"
+            );
+            assert!(Affine::new(vec![a.zeros_like()], vec![1.0]).is_err(), "a zero row");
+            let mut nan = b.clone();
+            nan[3] = T::from_f64(f64::NAN);
+            assert!(Affine::new(vec![a.clone(), nan], vec![0.0; 2]).is_err());
+            // Independent but far from orthogonal is fine.
+            let mut near = a.clone();
+            near.add(1e-3, &b);
+            assert!(Affine::new(vec![a, near], vec![0.0; 2]).is_ok());
+        }
+    }
+    check::<f64>();
+    check::<f32>();
+}
+
+#[test]
+fn wrong_shapes_and_sizes_are_refused_in_words() {
+    let text = |r: Result<(), Error>| r.unwrap_err().to_string();
+    let affine = |rows: Vec<Vec<f64>>, right| Affine::new(rows, right);
+    assert_eq!(
+        text(affine(vec![vec![1.0]], vec![1.0, 2.0]).map(drop)),
+        "affine constraint, right-hand side: expected shape [1], found [2]"
+    );
+    assert_eq!(
+        text(affine(vec![vec![1.0], vec![1.0, 0.0]], vec![1.0, 2.0]).map(drop)),
+        "affine constraint, rows: expected shape [1], found [2]"
+    );
+    assert_eq!(
+        text(affine(vec![vec![1.0]], vec![1.0]).unwrap().check_point(&vec![1.0, 2.0])),
+        "affine constraint, point: expected shape [1], found [2]"
+    );
+    assert!(affine(vec![], vec![]).is_err());
+    assert_eq!(text(Stiefel::<f64>::new(2, 3).map(drop)), "Stiefel manifold: `k` is 3, but must be in [1, 2]");
+    assert_eq!(text(Stiefel::<f64>::new(2, 0).map(drop)), "Stiefel manifold: `k` is 0, but must be in [1, 2]");
+    assert_eq!(
+        text(Stiefel::<f64>::new(3, 2).unwrap().check_point(&Mat::zeros(2, 3))),
+        "Stiefel manifold: expected shape [3, 2], found [2, 3]"
+    );
+    assert_eq!(text(Sphere::<Vec<f64>>::new(0.0).map(drop)), "sphere: `radius` is 0, but must be > 0");
+}
+
+#[test]
+fn a_constraints_rounding_scales_with_its_terms() {
+    // The same set in other units has the same relative error: no absolute floor.
+    let rounding = |scale: f64| {
+        let mut set = Affine::new(vec![vec![1.0, 2.0]], vec![3.0 * scale]).unwrap();
+        let mut c = set.new_residual();
+        set.residual(&vec![scale, scale], &mut c);
+        set.rounding(0.0) / scale
+    };
+    assert!(rounding(1.0) > 0.0);
+    for power in [-40, -3, 40] {
+        assert!((rounding(2.0_f64.powi(power)) / rounding(1.0) - 1.0).abs() < 1e-15);
+    }
+    // A homogeneous set has terms that cancel although b = 0.
+    let mut set = Affine::new(vec![vec![1.0, -1.0]], vec![0.0]).unwrap();
+    let mut c = set.new_residual();
+    set.residual(&vec![1e6, 1e6], &mut c);
+    assert!(set.rounding(c.norm()) > 1e6 * f64::EPSILON);
+}

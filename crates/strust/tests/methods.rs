@@ -1,0 +1,525 @@
+//! One contract suite over every method.
+
+mod common;
+
+use common::{LeastSquares, Log, Probe, Targets, bits, normal, normals};
+use faer::Mat;
+use serde_json::Value;
+use std::{cell::RefCell, fmt::Debug, rc::Rc};
+use strust::{
+    config::{Allowed, Field},
+    methods::StrState,
+    model::Exit,
+    objective::Evaluations,
+    prelude::*,
+    radius::Change,
+};
+
+type Wrapped<F> = Counted<Probe<F>>;
+
+fn wrap<F: Objective>(f: F) -> (Wrapped<F>, Rc<RefCell<Log>>) {
+    let probe = Probe::new(f);
+    let log = Rc::clone(&probe.log);
+    (Counted::new(probe), log)
+}
+
+const TERMS: usize = 13;
+const STEPS: u64 = 60;
+
+fn sampler() -> Epochs {
+    Epochs::new(TERMS, 5, 11).unwrap()
+}
+
+/// Runs the steps `range` and returns the records.
+fn go<F, M>(f: &mut F, method: &mut M, state: &mut M::State, range: std::ops::Range<u64>) -> Vec<StepRecord>
+where
+    F: Objective,
+    M: Method<F>,
+{
+    let (mut sampler, mut sample) = (sampler(), Sample::default());
+    range
+        .map(|k| {
+            sampler.draw(k, &mut sample);
+            method.step(f, state, &sample).expect("the step works")
+        })
+        .collect()
+}
+
+fn records_count_the_evaluations<F: Objective, M: Method<Wrapped<F>>>(f: F, mut method: M, x: F::Point) {
+    let (mut f, _) = wrap(f);
+    let mut state = method.init(&mut f, x).unwrap();
+    assert_eq!(f.evaluations(), Evaluations::default(), "init evaluates nothing");
+    let mut total = Evaluations::default();
+    for k in 0..STEPS {
+        let record = go(&mut f, &mut method, &mut state, k..k + 1).remove(0);
+        total += record.evaluations;
+        assert_eq!(f.evaluations(), total, "step {k}");
+        assert_eq!((record.k, state.steps()), (k, k + 1));
+        assert_eq!(record.evaluations.gradients, 1);
+        let again: StepRecord = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+        assert_eq!(again, record, "records survive JSON");
+    }
+}
+
+fn a_step_uses_one_sample<F: Objective, M: Method<Wrapped<F>>>(f: F, mut method: M, x: F::Point) {
+    let (mut f, log) = wrap(f);
+    let mut state = method.init(&mut f, x).unwrap();
+    let mut expected = Sample::default();
+    for k in 0..STEPS {
+        log.borrow_mut().samples.clear();
+        let record = go(&mut f, &mut method, &mut state, k..k + 1).remove(0);
+        sampler().draw(k, &mut expected);
+        let seen = &log.borrow().samples;
+        assert_eq!(seen.len() as u64, record.evaluations.values + record.evaluations.gradients);
+        assert!(seen.iter().all(|s| *s == expected), "step {k}: {seen:?} against {expected:?}");
+    }
+}
+
+fn resuming_is_exact<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: F::Point)
+where
+    F: Objective,
+    M: Method<Wrapped<F>>,
+    M::State: Clone + PartialEq + Debug,
+{
+    let (mut whole_f, mut whole_method) = (wrap(f()).0, method());
+    let mut whole = whole_method.init(&mut whole_f, x.clone()).unwrap();
+    let whole_records = go(&mut whole_f, &mut whole_method, &mut whole, 0..STEPS);
+
+    let (mut first_f, mut first_method) = (wrap(f()).0, method());
+    let mut first = first_method.init(&mut first_f, x).unwrap();
+    let mut records = go(&mut first_f, &mut first_method, &mut first, 0..STEPS / 2);
+    let text = serde_json::to_string(&first).unwrap();
+    drop((first_f, first_method, first));
+
+    let mut second: M::State = serde_json::from_str(&text).unwrap();
+    records.extend(go(&mut wrap(f()).0, &mut method(), &mut second, STEPS / 2..STEPS));
+    assert_eq!(records, whole_records);
+    assert_eq!(bits(second.point()), bits(whole.point()));
+    // The whole state, not x alone.
+    assert_eq!(serde_json::to_string(&second).unwrap(), serde_json::to_string(&whole).unwrap());
+}
+
+fn the_same_seed_gives_the_same_records<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point)
+where
+    F: Objective,
+    M: Method<Wrapped<F>>,
+{
+    let run = |sampler: &mut Epochs| {
+        let (mut f, mut method, mut records) = (wrap(f()).0, method(), Vec::new());
+        let report = Run::new(&mut f, &mut method, sampler)
+            .observe(|record: &StepRecord, _: &M::State| {
+                records.push(record.clone());
+                std::ops::ControlFlow::Continue(())
+            })
+            .start(x.clone(), &Stop::steps(STEPS))
+            .unwrap();
+        let point = bits(report.point());
+        (records, point)
+    };
+    assert_eq!(run(&mut sampler()), run(&mut sampler()));
+    assert_ne!(run(&mut sampler()), run(&mut Epochs::new(TERMS, 5, 12).unwrap()), "another seed is another run");
+}
+
+fn broken_input_is_an_error<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point, wrong: F::Point)
+where
+    F: Objective,
+    M: Method<Wrapped<F>>,
+    M::State: Debug,
+{
+    let error = method().init(&mut wrap(f()).0, wrong).unwrap_err();
+    assert!(matches!(error, Error::Shape { .. }), "{error}");
+
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let (mut f, log) = wrap(f());
+        log.borrow_mut().value = Some(bad);
+        let mut method = method();
+        let mut state = method.init(&mut f, x.clone()).unwrap();
+        let before = bits(state.point());
+        let error = method.step(&mut f, &mut state, &Sample::range(0..3)).unwrap_err();
+        assert!(matches!(error, Error::NonFiniteValue { step: 0, value } if !value.is_finite()), "{error}");
+        assert_eq!((bits(state.point()), state.steps()), (before, 0), "a failed step changes nothing");
+        let report = minimize(&mut f, &mut method, &mut sampler(), x.clone(), &Stop::steps(1));
+        let error = report.map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::NonFiniteValue { step: 0, .. }), "{error}");
+    }
+    for bad in [f64::NAN, f64::INFINITY] {
+        let (mut f, log) = wrap(f());
+        log.borrow_mut().gradient = Some(bad);
+        let mut method = method();
+        let mut state = method.init(&mut f, x.clone()).unwrap();
+        let error = method.step(&mut f, &mut state, &Sample::range(0..3)).unwrap_err();
+        assert!(matches!(error, Error::NonFiniteGradient { step: 0, norm } if !norm.is_finite()), "{error}");
+        assert_eq!(state.steps(), 0);
+    }
+}
+
+macro_rules! contract {
+    ($($name:ident: $f:expr, $method:expr, $start:expr, $wrong:expr;)*) => {$(
+        mod $name {
+            use super::*;
+            #[test]
+            fn the_records_count_every_evaluation() {
+                records_count_the_evaluations($f, $method, $start);
+            }
+            #[test]
+            fn every_evaluation_of_a_step_uses_the_very_same_sample() {
+                a_step_uses_one_sample($f, $method, $start);
+            }
+            #[test]
+            fn saved_loaded_and_continued_is_an_uninterrupted_run() {
+                resuming_is_exact(|| $f, || $method, $start);
+            }
+            #[test]
+            fn the_same_seed_twice_is_the_same_run_twice() {
+                the_same_seed_gives_the_same_records(|| $f, || $method, &$start);
+            }
+            #[test]
+            fn a_wrong_shape_or_a_number_that_is_not_finite_is_an_error() {
+                broken_input_is_an_error(|| $f, || $method, &$start, $wrong);
+            }
+        }
+    )*};
+}
+
+fn vectors() -> Targets<Vec<f64>> {
+    Targets::random(1, TERMS, &[7], 0.3, 3.0)
+}
+fn singles() -> Targets<Vec<f32>> {
+    Targets::random(1, TERMS, &[7], 0.3, 3.0)
+}
+fn matrices() -> Targets<Mat<f64>> {
+    Targets::random(2, TERMS, &[6, 2], 0.3, 3.0)
+}
+fn squares() -> LeastSquares<f64> {
+    LeastSquares::interpolating(3, TERMS, &normals(3, 7))
+}
+fn at() -> Vec<f64> {
+    normal(9, &[7])
+}
+fn frame() -> Mat<f64> {
+    normal(9, &[6, 2])
+}
+fn sls(reset: Reset) -> LineSearchConfig {
+    LineSearchConfig { reset, ..Default::default() }
+}
+fn affine() -> Affine<Vec<f64>> {
+    Affine::new(vec![normal(20, &[7]), normal(21, &[7])], vec![0.5, -1.0]).unwrap()
+}
+/// Multipliers and penalty move several times within the test.
+fn auglag() -> AugLagConfig {
+    AugLagConfig { inner_epochs: 2, ..Default::default() }
+}
+fn stiefel(retraction: Retraction) -> Stiefel {
+    Stiefel::new(6, 2).unwrap().with_retraction(retraction)
+}
+
+contract! {
+    str_on_targets: vectors(), Str::new(StrConfig::default()).unwrap(), at(), vec![0.0; 8];
+    str_on_least_squares: squares(), Str::new(StrConfig::default()).unwrap(), at(), vec![0.0; 8];
+    str_in_f32: singles(), Str::new(StrConfig::default()).unwrap(), normal(9, &[7]), vec![0.0; 8];
+    str_over_matrices: matrices(), Str::new(StrConfig::default()).unwrap(), frame(), normal(9, &[2, 6]);
+    str_p_on_the_stiefel_manifold: matrices(), StrP::new(StrPConfig::default(), stiefel(Retraction::Qr)).unwrap(), frame(), normal(9, &[2, 6]);
+    str_p_on_the_sphere: vectors(), StrP::new(StrPConfig { penalty: 10.0, ..Default::default() }, Sphere::new(2.0).unwrap()).unwrap(), at(), vec![0.0; 8];
+    str_p_on_an_affine_set: vectors(), StrP::new(StrPConfig::default(), affine()).unwrap(), at(), vec![0.0; 8];
+    sgd: vectors(), Sgd::new(SgdConfig::default()).unwrap(), at(), vec![0.0; 8];
+    sgd_with_momentum_and_decay: vectors(), Sgd::new(SgdConfig { momentum: 0.9, weight_decay: 0.01, learning_rate: 0.05 }).unwrap(), at(), vec![0.0; 8];
+    adam: vectors(), Adam::new(AdamConfig::default()).unwrap(), at(), vec![0.0; 8];
+    adam_in_f32: singles(), Adam::new(AdamConfig::default()).unwrap(), normal(9, &[7]), vec![0.0; 8];
+    sls_last: vectors(), LineSearch::new(sls(Reset::Last)).unwrap(), at(), vec![0.0; 8];
+    sls_max: vectors(), LineSearch::new(sls(Reset::Max)).unwrap(), at(), vec![0.0; 8];
+    sls_grow: vectors(), LineSearch::new(sls(Reset::Grow)).unwrap(), at(), vec![0.0; 8];
+    projected_sgd: matrices(), ProjectedSgd::new(ProjectedSgdConfig::default(), stiefel(Retraction::Qr)).unwrap(), frame(), normal(9, &[2, 6]);
+    projected_sgd_on_an_affine_set: vectors(), ProjectedSgd::new(ProjectedSgdConfig::default(), affine()).unwrap(), at(), vec![0.0; 8];
+    riemannian_qr: matrices(), Riemannian::new(RiemannianConfig::default(), stiefel(Retraction::Qr)).unwrap(), frame(), normal(9, &[2, 6]);
+    riemannian_polar: matrices(), Riemannian::new(RiemannianConfig::default(), stiefel(Retraction::Polar)).unwrap(), frame(), normal(9, &[2, 6]);
+    riemannian_on_the_sphere: vectors(), Riemannian::new(RiemannianConfig::default(), Sphere::new(1.0).unwrap()).unwrap(), at(), vec![0.0; 8];
+    augmented_lagrangian: matrices(), AugLag::new(auglag(), stiefel(Retraction::Qr)).unwrap(), frame(), normal(9, &[2, 6]);
+    augmented_lagrangian_on_the_sphere: vectors(), AugLag::new(auglag(), Sphere::new(1.0).unwrap()).unwrap(), at(), vec![0.0; 8];
+}
+
+/// Forces three rejections by every bad answer a trial can give, then lets the run go on.
+fn a_bad_trial_is_rejected<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point)
+where
+    F: Objective,
+    M: Method<Wrapped<F>>,
+{
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300] {
+        let (mut f, log) = wrap(f());
+        let mut method = method();
+        let mut state = method.init(&mut f, x.clone()).unwrap();
+        // Some honest steps first, so that x is not the start and the scratch space is used.
+        go(&mut f, &mut method, &mut state, 0..7);
+        let before = bits(state.point());
+        log.borrow_mut().trial = Some(bad);
+        for record in go(&mut f, &mut method, &mut state, 7..10) {
+            assert_eq!(record.verdict, Verdict::Rejected, "a trial of {bad}");
+            if let Some(region) = &record.region {
+                assert_eq!(region.change, Change::Shrink);
+                assert_eq!((region.trial.is_some(), region.ratio.is_some()), (bad.is_finite(), bad.is_finite()));
+            }
+        }
+        assert_eq!(bits(state.point()), before, "x is restored bit for bit");
+        log.borrow_mut().trial = None;
+        let after = go(&mut f, &mut method, &mut state, 10..40);
+        assert!(after.iter().any(|r| r.verdict == Verdict::Accepted), "the run goes on after {bad}");
+        assert_ne!(bits(state.point()), before);
+    }
+}
+
+#[test]
+fn a_trial_that_is_nan_or_infinite_or_worse_is_rejected_and_x_restored_bit_for_bit() {
+    a_bad_trial_is_rejected(vectors, || Str::new(StrConfig::default()).unwrap(), &at());
+    a_bad_trial_is_rejected(singles, || Str::new(StrConfig::default()).unwrap(), &normal(9, &[7]));
+    a_bad_trial_is_rejected(
+        matrices,
+        || StrP::new(StrPConfig::default(), stiefel(Retraction::Qr)).unwrap(),
+        &frame(),
+    );
+    for reset in [Reset::Last, Reset::Max, Reset::Grow] {
+        let config = LineSearchConfig { max_backtracks: 5, backtrack: 0.5, ..sls(reset) };
+        a_bad_trial_is_rejected(vectors, || LineSearch::new(config.clone()).unwrap(), &at());
+    }
+}
+
+#[test]
+fn each_rejection_divides_the_radius_by_the_shrink_factor() {
+    let (mut f, log) = wrap(vectors());
+    log.borrow_mut().trial = Some(f64::NAN);
+    let mut method = Str::new(StrConfig::default()).unwrap();
+    let mut state = method.init(&mut f, at()).unwrap();
+    let records = go(&mut f, &mut method, &mut state, 0..1100);
+    for (i, record) in records.iter().enumerate() {
+        let expected = (8.0 * 0.5_f64.powi(i as i32)).max(f64::MIN_POSITIVE);
+        assert_eq!(record.region.as_ref().unwrap().radius.to_bits(), expected.to_bits(), "step {i}");
+    }
+    // After a thousand rejections the radius is positive, and the region grows back.
+    assert_eq!(state.radius.to_bits(), f64::MIN_POSITIVE.to_bits());
+    log.borrow_mut().trial = None;
+    go(&mut f, &mut method, &mut state, 1100..1700);
+    assert!(state.radius > 1e-3, "radius {}", state.radius);
+}
+
+#[test]
+fn a_zero_gradient_makes_no_trial_and_keeps_the_radius() {
+    let (mut f, _) = wrap(Targets::new(vec![vec![1.0, 2.0]], 1.0));
+    let mut method = Str::new(StrConfig::default()).unwrap();
+    let mut state: StrState<Vec<f64>> = method.init(&mut f, vec![1.0, 2.0]).unwrap();
+    let record = method.step(&mut f, &mut state, &Sample::range(0..1)).unwrap();
+    let region = record.region.unwrap();
+    assert_eq!((region.exit, region.trial, region.ratio, region.change), (Exit::Stationary, None, None, Change::Keep));
+    assert_eq!((record.evaluations.values, f.evaluations().values), (0, 0));
+    assert_eq!((state.radius, state.k, state.x.as_slice()), (8.0, 1, [1.0, 2.0].as_slice()));
+}
+
+#[test]
+fn a_method_can_be_started_again_on_a_problem_of_another_size() {
+    let mut method = Str::new(StrConfig::default()).unwrap();
+    let mut small = Targets::<Vec<f64>>::random(1, TERMS, &[3], 0.3, 1.0);
+    let mut large = Targets::<Vec<f64>>::random(1, TERMS, &[5], 0.3, 1.0);
+    let first = minimize(&mut small, &mut method, &mut sampler(), vec![0.0; 3], &Stop::steps(10)).unwrap();
+    let second = minimize(&mut large, &mut method, &mut sampler(), vec![0.0; 5], &Stop::steps(10)).unwrap();
+    assert_eq!((first.point().len(), second.point().len()), (3, 5));
+}
+
+#[test]
+fn a_constraint_that_is_not_finite_is_an_error_of_the_step() {
+    let nan = || {
+        constraint_from_fn(
+            1,
+            |_: &Vec<f64>, c: &mut Vec<f64>| c[0] = f64::NAN,
+            |_, _, out| out[0] = 1.0,
+            |_, _, out| out.set_zero(),
+        )
+    };
+    let wild = || {
+        constraint_from_fn(
+            1,
+            |_: &Vec<f64>, c: &mut Vec<f64>| c[0] = 1.0,
+            |_, _, out| out[0] = 1.0,
+            |_, _, out| out[0] = f64::INFINITY,
+        )
+    };
+    let curved = || {
+        constraint_from_fn(
+            1,
+            |_: &Vec<f64>, c: &mut Vec<f64>| c[0] = 1.0,
+            |_, _, out| out[0] = f64::NAN,
+            |_, _, out| out.set_zero(),
+        )
+    };
+    fn first_error<M: Method<Targets<Vec<f64>>>>(mut method: M) -> Error {
+        let mut f = vectors();
+        let mut state = method.init(&mut f, at()).unwrap();
+        method.step(&mut f, &mut state, &Sample::range(0..3)).unwrap_err()
+    }
+    let error = first_error(AugLag::new(AugLagConfig::default(), nan()).unwrap());
+    assert!(matches!(error, Error::NonFiniteValue { step: 0, .. }), "{error}");
+    let error = first_error(StrP::new(StrPConfig::default(), nan()).unwrap());
+    assert!(matches!(error, Error::NonFiniteValue { step: 0, .. }), "{error}");
+    let error = first_error(AugLag::new(AugLagConfig::default(), wild()).unwrap());
+    assert!(matches!(error, Error::NonFiniteGradient { step: 0, .. }), "{error}");
+    let error = first_error(StrP::new(StrPConfig::default(), wild()).unwrap());
+    assert!(matches!(error, Error::NonFiniteGradient { step: 0, .. }), "{error}");
+    let error = first_error(StrP::new(StrPConfig::default(), curved()).unwrap());
+    assert!(matches!(error, Error::NonFiniteCurvature { step: 0, .. }), "{error}");
+}
+
+#[test]
+fn the_augmented_lagrangian_moves_multipliers_and_penalty_once_every_inner_epochs() {
+    let mut f = matrices();
+    let mut method = AugLag::new(AugLagConfig { inner_epochs: 2, ..Default::default() }, stiefel(Retraction::Qr)).unwrap();
+    let mut state = method.init(&mut f, frame()).unwrap();
+    // 13 terms in batches of 5 are 3 steps an epoch, the last batch short.
+    for k in 0..30 {
+        let (old, penalty) = (state.multipliers.clone(), state.penalty);
+        go(&mut f, &mut method, &mut state, k..k + 1);
+        if (k + 1) % 6 == 0 {
+            let mut expected = old;
+            let mut c: Mat<f64> = Mat::zeros(2, 2);
+            stiefel(Retraction::Qr).residual(&state.x, &mut c);
+            expected.add(0.5 * penalty, &c);
+            assert_eq!(bits(&state.multipliers), bits(&expected), "step {k}");
+            assert_eq!(state.penalty.to_bits(), (1.1 * penalty).to_bits());
+        } else {
+            assert_eq!((bits(&state.multipliers), state.penalty), (bits(&old), penalty), "step {k}");
+        }
+    }
+}
+
+#[test]
+fn each_reset_rule_of_the_line_search_starts_where_its_paper_says() {
+    // fᵢ = ½‖x‖² and 5 of 10 terms a step: Armijo holds for η ≤ 2(1 − c), so from 2 it takes one backtrack.
+    let run = |reset| {
+        let mut f = Targets::new(vec![vec![0.0]; 10], 1.0);
+        let mut method = LineSearch::new(LineSearchConfig { backtrack: 0.5, ..sls(reset) }).unwrap();
+        let mut state = method.init(&mut f, vec![1.0]).unwrap();
+        let mut steps = Vec::new();
+        for _ in 0..3 {
+            // Keep x away from 0.
+            state.x = vec![1.0];
+            let record = method.step(&mut f, &mut state, &Sample::range(0..5)).unwrap();
+            steps.push((record.step_size, record.evaluations.values));
+        }
+        steps
+    };
+    assert_eq!(run(Reset::Last), [(1.0, 2), (1.0, 1), (1.0, 1)]);
+    assert_eq!(run(Reset::Max), [(1.0, 2), (1.0, 2), (1.0, 2)]);
+    // γ^(b/n) = √2: the second search starts at √2 and passes; the third at 2, the maximum, and halves.
+    let grow = run(Reset::Grow);
+    assert_eq!(grow[0], (1.0, 2));
+    assert!((grow[1].0 - 2.0_f64.sqrt()).abs() < 1e-15 && grow[1].1 == 1, "{grow:?}");
+    assert!((grow[2].0 - 1.0).abs() < 1e-15 && grow[2].1 == 2, "{grow:?}");
+}
+
+#[test]
+fn adam_agrees_with_its_formula_from_the_first_step_to_a_million() {
+    let AdamConfig { learning_rate: eta, beta1, beta2, epsilon } = AdamConfig::default();
+    let mut method = Adam::new(AdamConfig::default()).unwrap();
+    let mut f = Targets::new(vec![vec![0.5]], 2.0);
+    let mut state = method.init(&mut f, vec![2.0]).unwrap();
+    let (mut x, mut m, mut v) = (2.0_f64, 0.0_f64, 0.0_f64);
+    for k in 1..=200 {
+        method.step(&mut f, &mut state, &Sample::range(0..1)).unwrap();
+        let g = 2.0 * (x - 0.5);
+        m = beta1 * m + (1.0 - beta1) * g;
+        v = beta2 * v + (1.0 - beta2) * g * g;
+        x -= eta * (m / (1.0 - beta1.powi(k))) / ((v / (1.0 - beta2.powi(k))).sqrt() + epsilon);
+        assert!((state.x[0] - x).abs() <= 1e-13 * x.abs(), "step {k}: {} against {x}", state.x[0]);
+    }
+    // Far along, both corrections are 1 and nothing overflows.
+    state.k = 1_000_000;
+    let (before, g) = (state.x[0], 2.0 * (state.x[0] - 0.5));
+    let (m, v) = (beta1 * state.mean[0] + (1.0 - beta1) * g, beta2 * state.square[0] + (1.0 - beta2) * g * g);
+    method.step(&mut f, &mut state, &Sample::range(0..1)).unwrap();
+    assert!((state.x[0] - (before - eta * m / (v.sqrt() + epsilon))).abs() < 1e-15);
+    assert_eq!(state.k, 1_000_001);
+}
+
+/// Every field of a table, with numbers outside its range, through the same path as an experiment file.
+fn every_field_is_checked<C: Config>() {
+    let table = |field: &Field, value: Value| -> Result<C, serde_json::Error> {
+        let mut json = serde_json::to_value(C::default()).unwrap();
+        let map = json.as_object_mut().unwrap();
+        assert_eq!(map.len(), C::FIELDS.len(), "{}: the table lists every field", C::NAME);
+        *map.get_mut(field.name).unwrap_or_else(|| panic!("{}: no field `{}`", C::NAME, field.name)) = value;
+        serde_json::from_value(json)
+    };
+    C::default().check().expect("the default is valid");
+    for field in C::FIELDS {
+        assert!(!field.meaning.is_empty());
+        let (range, candidates): (_, Vec<Value>) = match field.allowed {
+            Allowed::Number(range) => (range, [-1.0, 0.0, 1.0, 1.5, 1e300].map(Value::from).to_vec()),
+            Allowed::Whole(range) => (range, [0_u64, 1, 2].map(Value::from).to_vec()),
+            Allowed::OneOf(words) => {
+                words.iter().for_each(|w| drop(table(field, (*w).into()).unwrap().check().unwrap()));
+                let error = table(field, "sideways".into()).unwrap_err().to_string();
+                assert!(error.contains("sideways") && words.iter().all(|w| error.contains(w)), "{error}");
+                continue;
+            }
+            Allowed::Text(_) => continue,
+        };
+        let refused: Vec<f64> = candidates
+            .into_iter()
+            .filter(|v| !range.contains(v.as_f64().unwrap()))
+            .map(|v| {
+                let error = table(field, v.clone()).unwrap().check().unwrap_err().to_string();
+                let number = v.as_f64().unwrap();
+                let expected = format!("{}: `{}` is {number}, but must be {}", C::NAME, field.name, field.allowed);
+                assert_eq!(error, expected);
+                number
+            })
+            .collect();
+        assert!(!refused.is_empty(), "{}: `{}` refuses nothing", C::NAME, field.name);
+    }
+    let mut json = serde_json::to_value(C::default()).unwrap();
+    json.as_object_mut().unwrap().insert("learning_rat".into(), 1.0.into());
+    let error = serde_json::from_value::<C>(json).unwrap_err().to_string();
+    assert!(error.contains("unknown field `learning_rat`"), "{}: {error}", C::NAME);
+    let empty = serde_json::from_str::<C>("{}").unwrap();
+    assert_eq!(format!("{empty:?}"), format!("{:?}", C::default()), "{}: gaps are filled from the default", C::NAME);
+}
+
+#[test]
+fn each_field_out_of_range_is_refused_by_field_value_and_range() {
+    every_field_is_checked::<StrConfig>();
+    every_field_is_checked::<StrPConfig>();
+    every_field_is_checked::<SgdConfig>();
+    every_field_is_checked::<AdamConfig>();
+    every_field_is_checked::<LineSearchConfig>();
+    every_field_is_checked::<ProjectedSgdConfig>();
+    every_field_is_checked::<RiemannianConfig>();
+    every_field_is_checked::<AugLagConfig>();
+}
+
+#[test]
+fn errors_of_the_configuration_read_like_sentences() {
+    let text = |r: Result<(), Error>| r.unwrap_err().to_string();
+    let str_p = |c: StrPConfig| text(StrP::new(c, Sphere::<Vec<f64>>::new(1.0).unwrap()).map(drop));
+    assert_eq!(
+        text(Sgd::<Vec<f64>>::new(SgdConfig { momentum: 1.0, ..Default::default() }).map(drop)),
+        "sgd: `momentum` is 1, but must be in [0, 1)"
+    );
+    assert_eq!(
+        text(Adam::<Vec<f64>>::new(AdamConfig { epsilon: f64::NAN, ..Default::default() }).map(drop)),
+        "adam: `epsilon` is NaN, but must be > 0"
+    );
+    assert_eq!(
+        text(LineSearch::<Vec<f64>>::new(LineSearchConfig { max_backtracks: 0, ..Default::default() }).map(drop)),
+        "sls: `max_backtracks` is 0, but must be a whole number ≥ 1"
+    );
+    assert_eq!(
+        str_p(StrPConfig { penalty: f64::INFINITY, ..Default::default() }),
+        "str-p: `penalty` is inf, but must be > 0"
+    );
+    let region = StrConfig { shrink: 0.5, ..StrConfig::constrained() };
+    assert_eq!(str_p(StrPConfig { region, ..Default::default() }), "str-p: `shrink` is 0.5, but must be > 1");
+    let region = StrConfig { shrink_below: 0.95, ..StrConfig::constrained() };
+    assert_eq!(
+        str_p(StrPConfig { region, ..Default::default() }),
+        "trust region: `shrink_below` is 0.95, but must be at most `grow_above` = 0.9"
+    );
+    assert_eq!(
+        text(AugLag::new(AugLagConfig { damping: 0.0, ..Default::default() }, stiefel(Retraction::Qr)).map(drop)),
+        "auglag: `damping` is 0, but must be in (0, 1]"
+    );
+}

@@ -1,0 +1,147 @@
+//! After the first step, STR and STR-P allocate nothing, the sampler's draw included.
+//!
+//! A counting allocator needs `unsafe`, which the workspace forbids and no target can allow again; so it comes
+//! from the crate `allocation-counter`, which counts each thread alone and thus leaves the tests parallel.
+
+mod common;
+
+use allocation_counter::measure;
+use common::{LeastSquares, Targets, normal, normals};
+use faer::Mat;
+use strust::{prelude::*, vector::Real};
+
+/// Every fifth trial is NaN, so that rejections are seen whatever the problem.
+struct Moody<F>(F, u64);
+
+impl<F: Objective> Objective for Moody<F> {
+    type Point = F::Point;
+    fn terms(&self) -> usize {
+        self.0.terms()
+    }
+    fn value(&mut self, x: &F::Point, sample: &Sample) -> f64 {
+        self.1 += 1;
+        if self.1.is_multiple_of(5) { f64::NAN } else { self.0.value(x, sample) }
+    }
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
+        self.0.value_and_gradient(x, sample, gradient)
+    }
+}
+
+/// Allocations of `steps` steps after the first, over both samplers.
+fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, mut method: M, x: &F::Point, steps: u64) -> u64 {
+    let mut f = Moody(f, 0);
+    let n = f.terms();
+    let samplers: [Box<dyn Sampler>; 2] =
+        [Box::new(Epochs::new(n, 3, 1).unwrap()), Box::new(WithReplacement::new(n, 3, 1).unwrap())];
+    let mut total = 0;
+    for mut sampler in samplers {
+        let mut sample = Sample::default();
+        let mut state = method.init(&mut f, x.clone()).unwrap();
+        sampler.draw(0, &mut sample);
+        method.step(&mut f, &mut state, &sample).unwrap();
+        let mut verdicts = [0; 2];
+        let info = measure(|| {
+            for k in 1..=steps {
+                sampler.draw(k, &mut sample);
+                let record = method.step(&mut f, &mut state, &sample).unwrap();
+                verdicts[usize::from(record.verdict == Verdict::Accepted)] += 1;
+            }
+        });
+        assert!(verdicts[0] > 0 && verdicts[1] > 0, "both paths of a step were seen: {verdicts:?}");
+        total += info.count_total;
+    }
+    total
+}
+
+fn least_squares<T: Real>() -> LeastSquares<T> {
+    LeastSquares::interpolating(1, 10, &normals(1, 33))
+}
+
+fn str_and_str_p_over_vectors<T: Real>() {
+    let x: Vec<T> = normal(2, &[33]);
+    let config = || StrPConfig { penalty: 10.0, ..Default::default() };
+    let affine = || Affine::new(vec![normal::<Vec<T>>(3, &[33]), normal(4, &[33])], vec![1.0, -2.0]).unwrap();
+    assert_eq!(allocations(least_squares::<T>(), Str::new(StrConfig::default()).unwrap(), &x, 200), 0, "STR");
+    let method = StrP::new(config(), Sphere::new(1.0).unwrap()).unwrap();
+    assert_eq!(allocations(least_squares::<T>(), method, &x, 200), 0, "STR-P, sphere");
+    let method = StrP::new(config(), affine()).unwrap();
+    assert_eq!(allocations(least_squares::<T>(), method, &x, 200), 0, "STR-P, affine");
+}
+
+fn str_and_str_p_over_matrices<T: Real>() {
+    // From one column to the shapes of the paper's experiments, d = 100, k = 5 and d = 500, k = 10, and beyond.
+    for (d, k) in [(7, 1), (9, 3), (33, 33), (100, 5), (500, 10), (300, 64)] {
+        let f = || Targets::<Mat<T>>::random(1, 10, &[d, k], 0.1, 3.0);
+        let x: Mat<T> = normal(2, &[d, k]);
+        assert_eq!(allocations(f(), Str::new(StrConfig::default()).unwrap(), &x, 20), 0, "STR, {d}×{k}");
+        let method = StrP::new(StrPConfig::default(), Stiefel::new(d, k).unwrap()).unwrap();
+        assert_eq!(allocations(f(), method, &x, 40), 0, "STR-P on the Stiefel manifold, {d}×{k}");
+    }
+}
+
+#[test]
+fn steps_over_vectors_of_f64_allocate_nothing() {
+    str_and_str_p_over_vectors::<f64>();
+}
+
+#[test]
+fn steps_over_vectors_of_f32_allocate_nothing() {
+    str_and_str_p_over_vectors::<f32>();
+}
+
+#[test]
+fn steps_over_matrices_of_f64_allocate_nothing() {
+    str_and_str_p_over_matrices::<f64>();
+}
+
+#[test]
+fn steps_over_matrices_of_f32_allocate_nothing() {
+    str_and_str_p_over_matrices::<f32>();
+}
+
+#[test]
+fn the_baselines_without_a_retraction_allocate_nothing() {
+    let run = |allocated: u64, what: &str| assert_eq!(allocated, 0, "{what}");
+    let steps = |method: &mut dyn FnMut(&Sample)| {
+        let (mut sampler, mut sample) = (Epochs::new(10, 3, 1).unwrap(), Sample::default());
+        sampler.draw(0, &mut sample);
+        method(&sample);
+        measure(|| {
+            for k in 1..100 {
+                sampler.draw(k, &mut sample);
+                method(&sample);
+            }
+        })
+        .count_total
+    };
+    let mut f = least_squares::<f64>();
+    let x: Vec<f64> = normal(2, &[33]);
+    let mut sgd = Sgd::new(SgdConfig { momentum: 0.5, learning_rate: 0.01, ..Default::default() }).unwrap();
+    let mut state = sgd.init(&mut f, x.clone()).unwrap();
+    run(steps(&mut |s| drop(sgd.step(&mut f, &mut state, s).unwrap())), "SGD");
+    let mut adam = Adam::new(AdamConfig::default()).unwrap();
+    let mut state = adam.init(&mut f, x.clone()).unwrap();
+    run(steps(&mut |s| drop(adam.step(&mut f, &mut state, s).unwrap())), "Adam");
+    let mut sls = LineSearch::new(LineSearchConfig::default()).unwrap();
+    let mut state = sls.init(&mut f, x.clone()).unwrap();
+    run(steps(&mut |s| drop(sls.step(&mut f, &mut state, s).unwrap())), "SLS");
+    let mut auglag = AugLag::new(AugLagConfig::default(), Sphere::new(1.0).unwrap()).unwrap();
+    let mut state = auglag.init(&mut f, x).unwrap();
+    run(steps(&mut |s| drop(auglag.step(&mut f, &mut state, s).unwrap())), "AugLag");
+}
+
+#[test]
+fn the_counter_counts() {
+    let count = |f: &mut dyn FnMut()| measure(f).count_total;
+    assert_eq!(count(&mut || drop(std::hint::black_box(vec![1.0_f64]))), 1);
+    let mut growing = vec![1.0];
+    assert!(count(&mut || growing.extend([2.0; 100])) >= 1, "growing in place counts too");
+    // The first step makes its scratch space, and the counter sees it.
+    let mut f = least_squares::<f64>();
+    let mut method = Str::new(StrConfig::default()).unwrap();
+    let mut state = method.init(&mut f, normal(2, &[33])).unwrap();
+    let sample = Sample::range(0..3);
+    // Gradient and trial, and the shape each is made from.
+    assert_eq!(count(&mut || drop(method.step(&mut f, &mut state, &sample).unwrap())), 4);
+    assert_eq!(count(&mut || drop(method.step(&mut f, &mut state, &sample).unwrap())), 0);
+}
