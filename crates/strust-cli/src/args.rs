@@ -6,7 +6,9 @@ use std::path::PathBuf;
 /// Optimization from mini-batches without a learning rate, with hard constraints.
 #[derive(Parser)]
 #[command(name = "strust", version, about, max_term_width = 100, propagate_version = true)]
-#[command(after_help = "Start here:  strust reproduce subspace\nExit codes:  0 done, 1 failed or stopped, 2 wrong usage")]
+#[command(
+    after_help = "Start here:  strust reproduce subspace\nExit codes:  0 done, 1 failed or stopped, 2 wrong usage"
+)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,

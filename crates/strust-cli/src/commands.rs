@@ -73,11 +73,7 @@ pub fn resume(folder: &Path, shared: &Shared) -> Result<(), Failure> {
 }
 
 /// Runs to the end and shows what came out.
-fn finish(
-    folder: &Path,
-    shared: &Shared,
-    go: impl FnOnce(&Options) -> Result<Summary, Error>,
-) -> Result<(), Failure> {
+fn finish(folder: &Path, shared: &Shared, go: impl FnOnce(&Options) -> Result<Summary, Error>) -> Result<(), Failure> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupt);
     // The second Ctrl-C does not wait; files are whole at any moment.
@@ -94,9 +90,10 @@ fn finish(
         go(&Options { jobs, interrupt: &interrupt, progress: progress.as_ref() })
     };
     let summary = outcome.map_err(|error| match error {
-        Error::Interrupted => {
-            Failure::Failed(format!("stopped. Everything is saved; go on with: strust resume {}", quoted(&folder.display().to_string())))
-        }
+        Error::Interrupted => Failure::Failed(format!(
+            "stopped. Everything is saved; go on with: strust resume {}",
+            quoted(&folder.display().to_string())
+        )),
         error => error.into(),
     })?;
     if shared.json {
@@ -131,7 +128,9 @@ fn overview(summary: &Summary, shared: &Shared) -> String {
                 continue;
             };
             let mut row = vec![method.label.clone()];
-            row.extend(problem.metrics.iter().map(|m| last.metrics.get(&m.key).map_or("–".into(), |s| number(s.median))));
+            row.extend(
+                problem.metrics.iter().map(|m| last.metrics.get(&m.key).map_or("–".into(), |s| number(s.median))),
+            );
             row.push(format!("{:.3}", last.seconds.mean));
             row.push(format!("{:.0}", last.evaluations.gradients));
             row.push(format!("{:.1} %", 100.0 * method.acceptance_rate));
@@ -156,7 +155,8 @@ pub fn report(
             return Err(Failure::Usage(format!("{flag} does not go with `report`: it shows what was run")));
         }
     }
-    let summaries: Vec<Summary> = folders.iter().map(|folder| conduct::load_summary(folder)).collect::<Result<_, _>>()?;
+    let summaries: Vec<Summary> =
+        folders.iter().map(|folder| conduct::load_summary(folder)).collect::<Result<_, _>>()?;
     if markdown || into.is_some() {
         let tables: Vec<(String, String)> =
             summaries.iter().map(|s| (s.experiment.clone(), markdown_tables(s, at))).collect();
@@ -187,7 +187,13 @@ fn markdown_tables(summary: &Summary, at: &[u64]) -> String {
         let keys: Vec<&str> = problem.metrics.iter().map(|m| m.key.as_str()).collect();
         let seeds = problem.methods.iter().map(|m| m.seeds.len()).max().unwrap_or(0);
         let labels: Vec<&str> = problem.metrics.iter().map(|m| m.label.as_str()).collect();
-        let _ = writeln!(text, "**{}**, {}: median over {seeds} seeds of {}, after so many epochs.\n", problem.name, problem.title, labels.join(" / "));
+        let _ = writeln!(
+            text,
+            "**{}**, {}: median over {seeds} seeds of {}, after so many epochs.\n",
+            problem.name,
+            problem.title,
+            labels.join(" / ")
+        );
         let _ = writeln!(text, "| method | {} |", at.iter().map(u64::to_string).collect::<Vec<_>>().join(" | "));
         let _ = writeln!(text, "|---|{}", "---|".repeat(at.len()));
         for method in &problem.methods {
@@ -213,7 +219,8 @@ fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
     let failed = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
     let (open, close) = (format!("<!-- strust:{name} -->"), "<!-- /strust -->");
-    let start = text.find(&open).ok_or_else(|| failed(format!("there is no line {open} to put the tables after")))? + open.len();
+    let start = text.find(&open).ok_or_else(|| failed(format!("there is no line {open} to put the tables after")))?
+        + open.len();
     let end = text[start..].find(close).ok_or_else(|| failed(format!("there is no {close} after {open}")))? + start;
     conduct::write_file(file, format!("{}\n{}{}", &text[..start], table, &text[end..]).as_bytes())?;
     Ok(())
@@ -254,8 +261,12 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
             );
             for p in &entry.parameters {
                 let _ = writeln!(
-                    text, "  {:<names$}  {:<defaults$}  {:<ranges$}  {}",
-                    p.name, p.default.to_string(), p.allowed, p.meaning
+                    text,
+                    "  {:<names$}  {:<defaults$}  {:<ranges$}  {}",
+                    p.name,
+                    p.default.to_string(),
+                    p.allowed,
+                    p.meaning
                 );
             }
         }
@@ -275,7 +286,10 @@ fn unused(parent: &Path, name: &str) -> PathBuf {
 
 /// The command as it would be typed again.
 fn command_line() -> String {
-    std::iter::once("strust".into()).chain(std::env::args().skip(1).map(|arg| quoted(&arg))).collect::<Vec<_>>().join(" ")
+    std::iter::once("strust".into())
+        .chain(std::env::args().skip(1).map(|arg| quoted(&arg)))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn quoted(arg: &str) -> String {

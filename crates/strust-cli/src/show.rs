@@ -79,9 +79,8 @@ impl Bars {
     fn new(colours: bool) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let bar = if colours { "{bar:24.cyan/dim}" } else { "{bar:24}" };
-        let template = |text: &str| {
-            ProgressStyle::with_template(text).expect("the template is a constant").progress_chars("━╸─")
-        };
+        let template =
+            |text: &str| ProgressStyle::with_template(text).expect("the template is a constant").progress_chars("━╸─");
         let whole = all.add(ProgressBar::new(0));
         whole.set_style(template(&format!("{{prefix:<28!}} {bar} {{msg}}  {{elapsed}}  {{eta}} left")));
         Self { all, whole, style: template(&format!("  {{prefix:<26!}} {bar} {{percent:>3}} %  {{eta}} left")) }

@@ -107,8 +107,11 @@ fn entry<C: Config>(title: &'static str, constrained: bool, name: Option<&'stati
     let defaults = parameters(&C::default());
     let parameters = C::FIELDS
         .iter()
-        .map(|&Field { name, allowed, meaning }| {
-            Parameter { name, default: defaults[name].clone(), allowed: allowed.to_string(), meaning }
+        .map(|&Field { name, allowed, meaning }| Parameter {
+            name,
+            default: defaults[name].clone(),
+            allowed: allowed.to_string(),
+            meaning,
         })
         .collect();
     Entry { name: name.unwrap_or(C::NAME), title, constrained, parameters }

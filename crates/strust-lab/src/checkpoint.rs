@@ -76,7 +76,8 @@ impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
         let head: Head = rmp_serde::from_slice(body).map_err(|e| damaged(&format!("cannot be read: {e}")))?;
         let version = env!("CARGO_PKG_VERSION");
         if head.version != version {
-            let why = format!("is of strust {}, but this is {version}: results may differ in the last digits", head.version);
+            let why =
+                format!("is of strust {}, but this is {version}: results may differ in the last digits", head.version);
             return Err(damaged(&why));
         }
         if head.job != job {

@@ -36,7 +36,8 @@ pub fn job_folder(folder: &Path, job: &Job) -> PathBuf {
 /// Starts a plan in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
     if folder.join("plan.json").exists() {
-        let why = "the folder already holds a run: go on with it by `strust resume`, or choose another folder with --out";
+        let why =
+            "the folder already holds a run: go on with it by `strust resume`, or choose another folder with --out";
         return Err(Error::saved(folder, why));
     }
     files::make_folder(folder)?;

@@ -45,7 +45,9 @@ pub enum Error {
 
 fn hint(source: &std::io::Error) -> &'static str {
     match source.kind() {
-        std::io::ErrorKind::StorageFull => ". Free some space, then go on with `strust resume`: what was saved is whole",
+        std::io::ErrorKind::StorageFull => {
+            ". Free some space, then go on with `strust resume`: what was saved is whole"
+        }
         std::io::ErrorKind::PermissionDenied => ". Choose another folder with --out",
         _ => "",
     }

@@ -143,7 +143,19 @@ impl Experiment {
             let line = e.span().map(|span| line_at(text, span.start));
             Error::Experiment { file: file.into(), line, why: e.message().replace('\n', " ") }
         })?;
-        let keys = ["name", "title", "description", "epochs", "batch", "seeds", "sampling", "records", "problem", "method", "tune"];
+        let keys = [
+            "name",
+            "title",
+            "description",
+            "epochs",
+            "batch",
+            "seeds",
+            "sampling",
+            "records",
+            "problem",
+            "method",
+            "tune",
+        ];
         source.check_keys(&table, &[], &keys)?;
 
         let name = source.text_at(&table, "name")?.ok_or_else(|| source.error(&[], "`name` is missing"))?;
@@ -210,7 +222,12 @@ impl Source<'_> {
         }
     }
 
-    fn word<T: Default + serde::de::DeserializeOwned>(&self, table: &toml::Table, key: &str, words: &[&str]) -> Result<T, Error> {
+    fn word<T: Default + serde::de::DeserializeOwned>(
+        &self,
+        table: &toml::Table,
+        key: &str,
+        words: &[&str],
+    ) -> Result<T, Error> {
         let Some(value) = table.get(key) else { return Ok(T::default()) };
         value
             .clone()
@@ -219,7 +236,8 @@ impl Source<'_> {
     }
 
     fn seeds(&self, table: &toml::Table) -> Result<Vec<u64>, Error> {
-        let wrong = || self.error(&["seeds"], "`seeds` must be a whole number ≥ 1 or a list of different whole numbers ≥ 0");
+        let wrong =
+            || self.error(&["seeds"], "`seeds` must be a whole number ≥ 1 or a list of different whole numbers ≥ 0");
         let Some(value) = table.get("seeds") else { return Ok((0..5).collect()) };
         if let Some(n) = value.as_integer() {
             return if n >= 1 { Ok((0..n as u64).collect()) } else { Err(wrong()) };
@@ -236,11 +254,21 @@ impl Source<'_> {
         if seeds.is_empty() { Err(wrong()) } else { Ok(seeds) }
     }
 
-    fn section<T: serde::de::DeserializeOwned>(&self, table: &toml::Table, key: &str, known: &[&str]) -> Result<Option<T>, Error> {
+    fn section<T: serde::de::DeserializeOwned>(
+        &self,
+        table: &toml::Table,
+        key: &str,
+        known: &[&str],
+    ) -> Result<Option<T>, Error> {
         let Some(value) = table.get(key) else { return Ok(None) };
-        let section = value.as_table().ok_or_else(|| self.error(&[key], format!("`{key}` must be a section [{key}]")))?;
+        let section =
+            value.as_table().ok_or_else(|| self.error(&[key], format!("`{key}` must be a section [{key}]")))?;
         self.check_keys(section, &[key], known)?;
-        section.clone().try_into().map(Some).map_err(|e: toml::de::Error| self.error(&[key], format!("[{key}]: {}", e.message())))
+        section
+            .clone()
+            .try_into()
+            .map(Some)
+            .map_err(|e: toml::de::Error| self.error(&[key], format!("[{key}]: {}", e.message())))
     }
 
     /// The tables `[[key]]`, with the name that says which entry of the catalogue each is.
@@ -252,7 +280,8 @@ impl Source<'_> {
         catalogue: &[Entry],
     ) -> Result<Vec<(&'t toml::Table, Entry)>, Error> {
         let missing = || self.error(&[key], format!("there is no [[{key}]]: an experiment needs at least one"));
-        let list = table.get(key).and_then(toml::Value::as_array).filter(|list| !list.is_empty()).ok_or_else(missing)?;
+        let list =
+            table.get(key).and_then(toml::Value::as_array).filter(|list| !list.is_empty()).ok_or_else(missing)?;
         let mut entries = Vec::new();
         for (i, item) in list.iter().enumerate() {
             let at = i.to_string();
@@ -273,7 +302,8 @@ impl Source<'_> {
 
     fn methods(&self, table: &toml::Table) -> Result<Vec<MethodSpec>, Error> {
         let mut methods: Vec<MethodSpec> = Vec::new();
-        for (i, (item, entry)) in self.entries(table, "method", "name", &catalogue::methods())?.into_iter().enumerate() {
+        for (i, (item, entry)) in self.entries(table, "method", "name", &catalogue::methods())?.into_iter().enumerate()
+        {
             for (setting, varied) in self.settings("method", i, item, "name", &[], &entry)? {
                 let hyperparameters = self.complete(Kind::Method, "method", i, &entry, &setting)?;
                 let label = label(entry.name, &hyperparameters, &varied);
@@ -290,7 +320,9 @@ impl Source<'_> {
 
     fn problems(&self, table: &toml::Table) -> Result<Vec<ProblemSpec>, Error> {
         let mut problems: Vec<ProblemSpec> = Vec::new();
-        for (i, (item, entry)) in self.entries(table, "problem", "kind", &catalogue::problems())?.into_iter().enumerate() {
+        for (i, (item, entry)) in
+            self.entries(table, "problem", "kind", &catalogue::problems())?.into_iter().enumerate()
+        {
             let given = item.get("name").and_then(toml::Value::as_str).unwrap_or(entry.name);
             for (mut setting, varied) in self.settings("problem", i, item, "kind", &["name"], &entry)? {
                 self.resolve_data(i, &mut setting)?;
@@ -312,7 +344,10 @@ impl Source<'_> {
         if !data.is_empty() {
             let path: PathBuf = self.file.parent().unwrap_or(Path::new("")).join(&*data);
             let path = path.canonicalize().map_err(|e| {
-                self.error(&["problem", &i.to_string(), "data"], format!("cannot open the data file {}: {e}", path.display()))
+                self.error(
+                    &["problem", &i.to_string(), "data"],
+                    format!("cannot open the data file {}: {e}", path.display()),
+                )
             })?;
             *data = path.to_string_lossy().into_owned();
         }
@@ -338,7 +373,9 @@ impl Source<'_> {
         for (name, value) in item.iter().filter(|(name, _)| !own.contains(&name.as_str())) {
             let choices = match value {
                 toml::Value::Array(list) if list.is_empty() => {
-                    return Err(self.error(&[key, &at, name], format!("`{name}` is an empty list: give at least one value")));
+                    return Err(
+                        self.error(&[key, &at, name], format!("`{name}` is an empty list: give at least one value"))
+                    );
                 }
                 toml::Value::Array(list) => {
                     varied.push(name.clone());
@@ -348,13 +385,22 @@ impl Source<'_> {
             };
             settings = settings
                 .iter()
-                .flat_map(|s| choices.iter().map(move |c| s.clone().into_iter().chain([(name.clone(), c.clone())]).collect()))
+                .flat_map(|s| {
+                    choices.iter().map(move |c| s.clone().into_iter().chain([(name.clone(), c.clone())]).collect())
+                })
                 .collect();
         }
         Ok(settings.into_iter().map(|s| (s, varied.clone())).collect())
     }
 
-    fn complete(&self, kind: Kind, key: &str, i: usize, entry: &Entry, setting: &Parameters) -> Result<Parameters, Error> {
+    fn complete(
+        &self,
+        kind: Kind,
+        key: &str,
+        i: usize,
+        entry: &Entry,
+        setting: &Parameters,
+    ) -> Result<Parameters, Error> {
         catalogue::complete(kind, entry.name, setting).map_err(|why| {
             let at = i.to_string();
             // The message names the field in backticks; its line is a better place to point at than the section's.
@@ -372,7 +418,9 @@ impl Source<'_> {
                 let free: Vec<_> = all_methods.iter().filter(|m| !m.constrained).map(|m| m.name).collect();
                 let why = format!(
                     "method `{}` needs a problem with a constraint, and `{}` has none; use one of {}",
-                    method.name, problem.kind, free.join(", ")
+                    method.name,
+                    problem.kind,
+                    free.join(", ")
                 );
                 return Err(self.error(&["method"], why));
             }

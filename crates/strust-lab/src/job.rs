@@ -20,12 +20,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-use strust::{
-    config::Config,
-    objective::full_value,
-    prelude::*,
-    sample::generator,
-};
+use strust::{config::Config, objective::full_value, prelude::*, sample::generator};
 use strust_problems::{
     Problem, factorisation::Factorisation, least_squares::LeastSquares, logistic::Logistic, read, softmax::Softmax,
     subspace::SubspaceFit,
@@ -74,7 +69,7 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
             let c: SubspaceConfig = config(context, &problem.parameters)?;
             let k = c.k as usize;
             let f = if c.data.is_empty() {
-                SubspaceFit::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
+                SubspaceFit::<f64>::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
             } else {
                 // One point a row in the file, one a column in the problem.
                 SubspaceFit::from_data(&read::read_matrix(Path::new(&c.data))?.transpose().to_owned(), k)?
@@ -95,7 +90,8 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
         "logistic" => {
             let c: LogisticConfig = config(context, &problem.parameters)?;
             let f = if c.data.is_empty() {
-                Logistic::separable(c.n as usize, c.d as usize, c.margin, seed)?.with_regularisation(c.regularisation)?
+                Logistic::separable(c.n as usize, c.d as usize, c.margin, seed)?
+                    .with_regularisation(c.regularisation)?
             } else {
                 let data = read::read_labelled(Path::new(&c.data))?;
                 Logistic::new(data, c.regularisation)?
@@ -113,7 +109,7 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
             let f = if c.data.is_empty() {
                 Factorisation::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
             } else {
-                Factorisation::new(read::read_matrix(Path::new(&c.data))?, width)?
+                Factorisation::new(&read::read_matrix(Path::new(&c.data))?, width)?
             };
             on(context, unconstrained(f))
         }
@@ -209,7 +205,8 @@ where
             }
         }
         None => {
-            state = method.init(&mut f, f.start(job.seed))?;
+            let start = f.start(job.seed);
+            state = method.init(&mut f, start)?;
             (totals, fresh) = (Totals::default(), true);
             logs = Logs::open(folder, 0, 0)?;
         }
@@ -221,7 +218,12 @@ where
             return Err(Error::Method(strust::Error::NonFiniteValue { step: state.steps(), value: *bad }));
         }
         logs.record(&Line::Epoch(EpochRecord {
-            epoch, steps: state.steps(), accepted: totals.accepted, evaluations: totals.evaluations, radius, metrics,
+            epoch,
+            steps: state.steps(),
+            accepted: totals.accepted,
+            evaluations: totals.evaluations,
+            radius,
+            metrics,
         }))?;
         logs.timing(&Timing { epoch, seconds: totals.seconds })
     };
@@ -344,11 +346,16 @@ struct Log {
 impl Log {
     /// Opens the log cut back to `length`: what a killed run wrote after its last checkpoint is written again.
     fn open(path: PathBuf, length: u64) -> Result<Self, Error> {
-        let mut file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(Error::io("write", &path))?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(Error::io("write", &path))?;
         let found = file.metadata().map_err(Error::io("read", &path))?.len();
         if found < length {
-            let why = format!("{found} bytes, but the checkpoint speaks of {length}: remove the job's folder and resume");
+            let why =
+                format!("{found} bytes, but the checkpoint speaks of {length}: remove the job's folder and resume");
             return Err(Error::saved(&path, why));
         }
         file.set_len(length).map_err(Error::io("write", &path))?;

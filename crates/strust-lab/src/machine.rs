@@ -6,7 +6,8 @@ use crate::summary::Machine;
 #[must_use]
 pub fn describe(jobs: usize) -> Machine {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim()));
+    let name =
+        info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim()));
     Machine {
         platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         processor: name.unwrap_or("unknown processor").into(),

@@ -42,8 +42,7 @@ impl Plan {
     /// The plan of an experiment.
     #[must_use]
     pub fn new(experiment: Experiment, command: String) -> Self {
-        let mut plan =
-            Self { version: env!("CARGO_PKG_VERSION").into(), command, experiment, jobs: Vec::new() };
+        let mut plan = Self { version: env!("CARGO_PKG_VERSION").into(), command, experiment, jobs: Vec::new() };
         let Experiment { problems, methods, seeds, tune, epochs, .. } = &plan.experiment;
         let (tuning, seeds, epochs) = match tune {
             Some(tune) => (true, tune.seed_list().collect(), tune.epochs),
@@ -95,7 +94,8 @@ impl Job {
     fn new(tuning: bool, problem: &ProblemSpec, method: &MethodSpec, seed: u64, epochs: u64) -> Self {
         let prefix = if tuning { "tune." } else { "" };
         let name = format!("{prefix}{}.{}.s{seed}", problem.name, method.label);
-        let name = name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect();
+        let name =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect();
         Self { name, tuning, problem: problem.clone(), method: method.clone(), seed, epochs }
     }
 

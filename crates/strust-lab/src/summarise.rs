@@ -62,7 +62,8 @@ fn outcome(folder: &Path, job: &Job) -> Result<Outcome, Error> {
     let seconds: Vec<f64> =
         lines::<Timing>(&folder.join("timings.jsonl"), |_| true)?.iter().map(|t| t.seconds).collect();
     if epochs.len() as u64 != job.epochs + 1 || seconds.len() != epochs.len() {
-        let why = format!("holds {} of {} epochs: go on with `strust resume`", epochs.len().saturating_sub(1), job.epochs);
+        let why =
+            format!("holds {} of {} epochs: go on with `strust resume`", epochs.len().saturating_sub(1), job.epochs);
         return Err(Error::saved(&folder, why));
     }
     Ok(Outcome::Finished(Finished { seed: job.seed, epochs, seconds }))
@@ -235,7 +236,8 @@ pub(crate) fn choose(folder: &Path, plan: &Plan, tune: &Tune) -> Result<Vec<(Pro
     let e = &plan.experiment;
     let mut chosen = Vec::new();
     for tuning in search(folder, plan, tune)? {
-        let problem = e.problems.iter().find(|p| p.name == tuning.problem).expect("the search runs over these problems");
+        let problem =
+            e.problems.iter().find(|p| p.name == tuning.problem).expect("the search runs over these problems");
         let fits = |m: &&MethodSpec| {
             let best = &tuning.tried[0].setting;
             m.name == tuning.method && best.iter().all(|(key, value)| m.hyperparameters.get(key) == Some(value))
@@ -267,8 +269,13 @@ pub fn csv(summary: &Summary) -> String {
                 let _ = write!(
                     text,
                     "{},{},{epoch},{},{},{},{},{}",
-                    quoted(&problem.name), quoted(&method.label), method.seeds.len(), seconds.mean, seconds.std,
-                    evaluations.values, evaluations.gradients
+                    quoted(&problem.name),
+                    quoted(&method.label),
+                    method.seeds.len(),
+                    seconds.mean,
+                    seconds.std,
+                    evaluations.values,
+                    evaluations.gradients
                 );
                 for key in &keys {
                     let _ = match metrics.get(*key) {

@@ -93,8 +93,8 @@ impl Csr {
         }
         for (row, bounds) in row_starts.windows(2).enumerate() {
             let entries = &indices[bounds[0]..bounds[1]];
-            if let Some(w) = entries.windows(2).find(|w| w[0] >= w[1]) {
-                let found = format!("{} after {} in row {row}", w[1], w[0]);
+            if let Some([left, right, ..]) = entries.windows(2).find(|w| w[0] >= w[1]) {
+                let found = format!("{right} after {left} in row {row}");
                 return refuse("indices", found, "strictly increasing in each row");
             }
             // The last one is the largest.

@@ -27,6 +27,9 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+// An evaluation is compiled as one piece for the widest instructions the machine has, so all it calls must be inlined.
+#![allow(clippy::inline_always)]
+
 use strust::objective::Objective;
 
 pub mod factorisation;

@@ -2,7 +2,11 @@
 
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
-use strust::{Error, sample::generator, vector::Real};
+use strust::{
+    Error,
+    sample::{Sample, generator},
+    vector::{Real, Vector},
+};
 
 /// Streams of data and of starts lie in the middle of the range: samplers use both of its ends, and a
 /// permutation must not be correlated with the data it permutes because both have the same seed.
@@ -24,10 +28,33 @@ pub(crate) fn fill<T: Real>(rows: usize, columns: usize, mut next: impl FnMut() 
     matrix
 }
 
-/// Runs `f` compiled for the widest instructions this machine has. What it calls must be inlined to profit.
-#[inline(always)]
-pub(crate) fn widest<R>(f: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(f)
+/// The mean of the sampled terms, and its gradient added to `gradient`, which arrives as zero.
+///
+/// Implementations are `#[inline(always)]`, and so is all they call: [`evaluate`] compiles them as one piece for
+/// the widest instructions the machine has, and a call that is not inlined falls back to the narrowest.
+pub(crate) trait Evaluate {
+    type Point: Vector;
+    fn evaluate(&mut self, x: &Self::Point, sample: &Sample, gradient: Option<&mut Self::Point>) -> f64;
+}
+
+/// Runs [`Evaluate::evaluate`] with the widest instructions.
+pub(crate) fn evaluate<E: Evaluate>(f: &mut E, x: &E::Point, sample: &Sample, gradient: Option<&mut E::Point>) -> f64 {
+    /// A closure would do, if it could be told to inline.
+    struct Call<'a, E: Evaluate>(&'a mut E, &'a E::Point, &'a Sample, Option<&'a mut E::Point>);
+
+    impl<E: Evaluate> pulp::NullaryFnOnce for Call<'_, E> {
+        type Output = f64;
+        #[inline(always)]
+        fn call(self) -> f64 {
+            self.0.evaluate(self.1, self.2, self.3)
+        }
+    }
+
+    let gradient = gradient.map(|gradient| {
+        gradient.set_zero();
+        gradient
+    });
+    pulp::Arch::new().dispatch(Call(f, x, sample, gradient))
 }
 
 /// ⟨a, b⟩ in eight running sums: the order is fixed, so the result is the same on every machine.
@@ -98,14 +125,23 @@ pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: 
 /// Checks every problem in this crate has to pass; used by the tests of each.
 #[cfg(test)]
 pub(crate) mod contract {
-    use super::{START, normals};
-    use crate::Problem;
+    use super::{DATA, START, normals};
+    use crate::{Features, Labelled, Problem};
+    use faer::Mat;
     use strust::{
         diagnostics::gradient_slope,
         objective::full_value_and_gradient,
         sample::Sample,
         vector::{Dense, Vector},
     };
+
+    /// A data set of random features, about a third of them 0, and labels that cycle through `classes`.
+    pub(crate) fn random_data(n: usize, d: usize, classes: &[f64], seed: u64) -> Labelled {
+        let mut next = normals(seed, DATA);
+        let mut entry = || Some(next()).filter(|v| v.abs() > 0.5).unwrap_or(0.0);
+        let features = Features::Dense(Mat::from_fn(n, d, |_, _| entry()));
+        Labelled { features, labels: (0..n).map(|i| classes[i % classes.len()]).collect() }
+    }
 
     fn direction<P: Dense>(like: &P, seed: u64) -> P {
         let mut next = normals(seed, START + 1);
@@ -150,7 +186,8 @@ pub(crate) mod contract {
         let value = problem.value_and_gradient(&x, &all, &mut gradient);
         let mut mean = 0.0;
         let cut = n / 3;
-        for (sample, weight) in [(0..cut, cut), (cut..n, n - cut)].map(|(r, w)| (Sample::range(r), w as f64 / n as f64)) {
+        for (sample, weight) in [(0..cut, cut), (cut..n, n - cut)].map(|(r, w)| (Sample::range(r), w as f64 / n as f64))
+        {
             mean += weight * problem.value_and_gradient(&x, &sample, &mut piece);
             gradient.add(-weight, &piece);
         }

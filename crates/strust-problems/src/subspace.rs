@@ -259,8 +259,10 @@ mod tests {
 
     #[test]
     fn single_precision_agrees_with_double() {
-        let (mut single, mut double) =
-            (SubspaceFit::<f32>::spiked(20, 2, 10, 0.1, 1).unwrap(), SubspaceFit::<f64>::spiked(20, 2, 10, 0.1, 1).unwrap());
+        let (mut single, mut double) = (
+            SubspaceFit::<f32>::spiked(20, 2, 10, 0.1, 1).unwrap(),
+            SubspaceFit::<f64>::spiked(20, 2, 10, 0.1, 1).unwrap(),
+        );
         let sample = Sample::range(0..10);
         let (a, b) = (single.start(4), double.start(4));
         assert!((single.value(&a, &sample) / double.value(&b, &sample) - 1.0).abs() < 1e-5);

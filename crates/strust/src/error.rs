@@ -78,7 +78,10 @@ impl Error {
     pub fn is_breakdown(&self) -> bool {
         matches!(
             self,
-            Self::NonFiniteValue { .. } | Self::NonFiniteGradient { .. } | Self::NonFiniteCurvature { .. } | Self::Retraction { .. }
+            Self::NonFiniteValue { .. }
+                | Self::NonFiniteGradient { .. }
+                | Self::NonFiniteCurvature { .. }
+                | Self::Retraction { .. }
         )
     }
 }

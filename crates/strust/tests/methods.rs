@@ -270,11 +270,7 @@ where
 fn a_trial_that_is_nan_or_infinite_or_worse_is_rejected_and_x_restored_bit_for_bit() {
     a_bad_trial_is_rejected(vectors, || Str::new(StrConfig::default()).unwrap(), &at());
     a_bad_trial_is_rejected(singles, || Str::new(StrConfig::default()).unwrap(), &normal(9, &[7]));
-    a_bad_trial_is_rejected(
-        matrices,
-        || StrP::new(StrPConfig::default(), stiefel(Retraction::Qr)).unwrap(),
-        &frame(),
-    );
+    a_bad_trial_is_rejected(matrices, || StrP::new(StrPConfig::default(), stiefel(Retraction::Qr)).unwrap(), &frame());
     for reset in [Reset::Last, Reset::Max, Reset::Grow] {
         let config = LineSearchConfig { max_backtracks: 5, backtrack: 0.5, ..sls(reset) };
         a_bad_trial_is_rejected(vectors, || LineSearch::new(config.clone()).unwrap(), &at());
@@ -367,7 +363,8 @@ fn a_constraint_that_is_not_finite_is_an_error_of_the_step() {
 #[test]
 fn the_augmented_lagrangian_moves_multipliers_and_penalty_once_every_inner_epochs() {
     let mut f = matrices();
-    let mut method = AugLag::new(AugLagConfig { inner_epochs: 2, ..Default::default() }, stiefel(Retraction::Qr)).unwrap();
+    let mut method =
+        AugLag::new(AugLagConfig { inner_epochs: 2, ..Default::default() }, stiefel(Retraction::Qr)).unwrap();
     let mut state = method.init(&mut f, frame()).unwrap();
     // 13 terms in batches of 5 are 3 steps an epoch, the last batch short.
     for k in 0..30 {

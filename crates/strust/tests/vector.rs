@@ -123,7 +123,10 @@ fn what_does_not_fit_is_refused<V: Dense>(shape: &[usize], other: &'static str) 
         Err(e) => panic!("another error: {e}"),
         Ok(_) => panic!("not refused"),
     };
-    assert_eq!(text(V::read(other, shape, &bytes)), format!("saved vector: components are {other}, but {name} is wanted"));
+    assert_eq!(
+        text(V::read(other, shape, &bytes)),
+        format!("saved vector: components are {other}, but {name} is wanted")
+    );
     let mut longer = bytes.clone();
     longer.push(0);
     assert_eq!(

@@ -5,17 +5,19 @@ use super::font::{cut, label_width, width};
 use super::scene::{Anchor, Ink, Label, Place, Sample, Scene, Shape};
 use super::{Figure, Point, Series, Theme};
 
-const WIDTH: f32 = 460.0;
+const WIDTH: f32 = 440.0;
 const PLOT_HEIGHT: f32 = 250.0;
 const EDGE: f32 = 10.0;
 /// Sizes of text. Small in a figure of this width, so that it still reads well when a phone shrinks it.
 const TITLE: f32 = 14.0;
-const TEXT: f32 = 12.0;
+const TEXT: f32 = 12.5;
 /// Lines and markers of the curves.
 const STROKE: f32 = 1.8;
 const MARKER: f32 = 3.6;
 /// The share of the band's colour that is seen: the bands of several methods lie upon each other.
-const BAND: f32 = 0.14;
+const BAND: f32 = 0.15;
+/// The same for its tail, which see.
+const TAIL: f32 = 0.045;
 /// Pixels between two markers of a line.
 const STRIDE: f32 = 84.0;
 /// Pixels between two rows of the legend.
@@ -40,6 +42,8 @@ struct Plot {
 struct Drawn {
     sample: Sample,
     low: Place,
+    /// Where the tail starts.
+    core: Place,
     high: Place,
 }
 
@@ -72,7 +76,7 @@ pub(super) fn scene(figure: &Figure, theme: Theme) -> Scene {
     let curves: Vec<_> = figure.series.iter().map(|series| (series, plot.runs(figure, series))).collect();
     // All bands lie under all lines.
     for (series, runs) in &curves {
-        shapes.extend(runs.iter().filter_map(|run| band(run, series.colour)));
+        shapes.extend(runs.iter().flat_map(|run| bands(run, series.colour)).flatten());
     }
     for (order, (series, runs)) in curves.iter().enumerate() {
         shapes.push(curve(series, runs, &plot, order, curves.len()));
@@ -121,11 +125,13 @@ impl Plot {
             None if value.is_nan() => share,
             None => f64::from(u8::from(value > 0.0)),
         };
-        Some(Drawn {
-            sample: Sample { at: (across, self.up(share)), x: point.x, y: point.y },
-            low: (across, self.up(end(point.low))),
-            high: (across, self.up(end(point.high))),
-        })
+        let (low, high) = (end(point.low), end(point.high));
+        // The lower half of a band around a mean is the longer one on a logarithmic axis, endless as a rule. Its tail, what
+        // is longer than the upper half, is drawn faintly: otherwise the tails are all one sees.
+        let core = if self.y.is_log() { low.max(2.0 * share - high) } else { low };
+        let place = |share: f64| (across, self.up(share));
+        let sample = Sample { at: place(share), x: point.x, y: point.y };
+        Some(Drawn { sample, low: place(low), core: place(core), high: place(high) })
     }
 }
 
@@ -205,11 +211,14 @@ fn axes(figure: &Figure, plot: &Plot, across: &Ticks, up: &Ticks, shapes: &mut V
     });
 }
 
-/// The area between the ends of the bands, if they differ anywhere.
-fn band(run: &[Drawn], colour: usize) -> Option<Shape> {
-    let open = run.iter().any(|point| point.high.1 < point.low.1);
-    let points = || run.iter().map(|point| point.high).chain(run.iter().rev().map(|point| point.low)).collect();
-    (open && run.len() > 1).then(|| Shape::Area { points: points(), ink: Ink::Series(colour), opacity: BAND })
+/// The band along a run and its tail, each if it is open anywhere.
+fn bands(run: &[Drawn], colour: usize) -> [Option<Shape>; 2] {
+    let area = |top: fn(&Drawn) -> Place, bottom: fn(&Drawn) -> Place, opacity| {
+        let open = run.len() > 1 && run.iter().any(|point| top(point).1 < bottom(point).1);
+        let points = || run.iter().map(top).chain(run.iter().rev().map(bottom)).collect();
+        open.then(|| Shape::Area { points: points(), ink: Ink::Series(colour), opacity })
+    };
+    [area(|point| point.high, |point| point.core, BAND), area(|point| point.core, |point| point.low, TAIL)]
 }
 
 /// The lines and markers of a series.
@@ -223,10 +232,13 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
     // Markers are staggered between the series, so that equal curves still show all of theirs.
     let mut next = plot.left + STRIDE * (order as f32 + 0.5) / count as f32;
     for run in runs {
-        for (i, point) in run.iter().enumerate() {
-            if i + 1 == run.len() || point.sample.at.0 >= next {
-                shapes.push(marker(point.sample.at, series.colour));
-                next = next.max(point.sample.at.0) + STRIDE;
+        let end = run.last().map_or(plot.left, |point| point.sample.at.0);
+        for (i, Drawn { sample, .. }) in run.iter().enumerate() {
+            // The end of a line always has one, and no other close by.
+            let due = sample.at.0 >= next && end - sample.at.0 > STRIDE / 4.0;
+            if i + 1 == run.len() || due {
+                shapes.push(marker(sample.at, series.colour));
+                next = next.max(sample.at.0) + STRIDE;
             }
         }
         if let [single] = run.as_slice() {

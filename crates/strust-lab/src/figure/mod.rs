@@ -18,6 +18,12 @@
 //! # Ok::<(), strust_lab::figure::FigureError>(())
 //! ```
 
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "text is built once a report; markup reads best as a format string"
+)]
+
 mod axis;
 mod font;
 mod layout;

@@ -124,7 +124,7 @@ mod tests {
             ("1,2\n3,\n", "f.csv:2:3: there is no number here"),
             ("1,2\n\né,4\n", "f.csv:3:1: \"é\" is not a number"),
             ("1,2\né,x\n", "f.csv:2:1: \"é\" is not a number"),
-            ("1,2\n 3 , 4x\n", "f.csv:2:7: \"4x\" is not a number"),
+            ("1,2\n 3 , 4x\n", "f.csv:2:6: \"4x\" is not a number"),
             ("1,2\n3,NaN\n", "f.csv:2:3: \"NaN\" is not a finite number; remove or replace such rows"),
             ("1,2\n-inf,3\n", "f.csv:2:1: \"-inf\" is not a finite number; remove or replace such rows"),
             ("1,2\n3,1e999\n", "f.csv:2:3: \"1e999\" is too large for f64"),

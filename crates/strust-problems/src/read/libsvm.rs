@@ -109,7 +109,9 @@ mod tests {
         let mut text = String::new();
         for (label, entries) in rows {
             write!(text, "{label:e}").unwrap();
-            entries.iter().for_each(|(i, v)| write!(text, " {}:{v:e}", i + 1).unwrap());
+            for (i, v) in entries {
+                write!(text, " {}:{v:e}", i + 1).unwrap();
+            }
             text.push('\n');
         }
         text

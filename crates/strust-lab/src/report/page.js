@@ -1,0 +1,77 @@
+// Reads the curves out under the pointer or by the arrow keys. Without this script the page loses nothing else.
+"use strict";
+for (const svg of document.querySelectorAll("svg.figure")) {
+  const curves = [...svg.querySelectorAll("g[data-points]")].map((group) => ({
+    name: group.dataset.name,
+    key: group.querySelector("polyline, polygon")?.style,
+    points: group.dataset.points.split(" ").filter(Boolean).map((point) => point.split(",").map(Number)),
+  })).filter((curve) => curve.points.length);
+  if (!curves.length) continue;
+
+  // The title would pop up over the read-out.
+  const title = svg.querySelector("title");
+  svg.setAttribute("aria-label", title.textContent);
+  title.remove();
+  svg.setAttribute("tabindex", "0");
+
+  const [left, top, right, bottom] = svg.dataset.plot.split(" ").map(Number);
+  const cursor = document.createElementNS(svg.namespaceURI, "line");
+  cursor.setAttribute("class", "cursor");
+  cursor.setAttribute("y1", top);
+  cursor.setAttribute("y2", bottom);
+  const box = document.createElement("div");
+  box.className = "readout";
+  box.setAttribute("role", "status");
+  const nearest = (points, x) => points.reduce((a, b) => (Math.abs(b[0] - x) < Math.abs(a[0] - x) ? b : a));
+  const steps = [...new Set(curves.flatMap((curve) => curve.points.map((point) => point[0])))].sort((a, b) => a - b);
+  const short = (value) => String(Number(value.toPrecision(4)));
+  let at = 0;
+
+  function show(x) {
+    at = nearest(steps.map((step) => [step]), x)[0];
+    const table = document.createElement("table");
+    for (const curve of curves) {
+      const [px, , value, y] = nearest(curve.points, at);
+      // A curve that ended long before has nothing to say here.
+      if (Math.abs(px - at) > 12) continue;
+      const row = table.insertRow();
+      const name = row.appendChild(document.createElement("th"));
+      name.textContent = "● " + curve.name;
+      name.style.color = curve.key?.stroke || curve.key?.fill;
+      row.insertCell().textContent = short(value);
+      row.insertCell().textContent = y.toExponential(2);
+    }
+    const head = document.createElement("div");
+    head.textContent = svg.dataset.x;
+    box.replaceChildren(head, table);
+    cursor.setAttribute("x1", at);
+    cursor.setAttribute("x2", at);
+    svg.append(cursor);
+    svg.parentNode.append(box);
+    const scale = svg.clientWidth / svg.viewBox.baseVal.width;
+    const room = svg.clientWidth - box.offsetWidth;
+    const beside = at * scale + 12 <= room ? at * scale + 12 : at * scale - box.offsetWidth - 12;
+    box.style.left = `${Math.max(0, Math.min(room, beside))}px`;
+    box.style.top = `${svg.getBoundingClientRect().top - svg.parentNode.getBoundingClientRect().top + top * scale + 4}px`;
+  }
+  function hide() {
+    cursor.remove();
+    box.remove();
+  }
+  svg.addEventListener("pointermove", (event) => {
+    const frame = svg.getBoundingClientRect();
+    const x = ((event.clientX - frame.left) / frame.width) * svg.viewBox.baseVal.width;
+    if (x < left - 8 || x > right + 8) hide();
+    else show(x);
+  });
+  svg.addEventListener("pointerleave", hide);
+  svg.addEventListener("blur", hide);
+  svg.addEventListener("keydown", (event) => {
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (event.key === "Escape") hide();
+    if (!move) return;
+    event.preventDefault();
+    const next = Math.min(steps.length - 1, Math.max(0, cursor.isConnected ? steps.indexOf(at) + move : 0));
+    show(steps[next]);
+  });
+}

@@ -1,0 +1,236 @@
+//! The report page and its figures, on small made-up summaries.
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use strust_lab::report::{figures, html};
+use strust_lab::summary::{
+    CurvePoint, Failure, Machine, MeanEvaluations, MeanStd, MethodSummary, Metric, ProblemSummary, Spread, Summary,
+    Trial, Tuning, TuningCost,
+};
+
+const HOSTILE: &str = "<script>&\"'</script>";
+
+/// A method with two metrics, `gap` and `norm`, that take the given values epoch after epoch.
+fn method(name: &str, values: &[f64]) -> MethodSummary {
+    let spread = |mean: f64| Spread { mean, std: mean * 1.5, median: mean };
+    let at = |(k, &value): (usize, &f64)| CurvePoint {
+        epoch: k as u64,
+        seconds: MeanStd { mean: 0.1 * k as f64, std: 0.01 },
+        evaluations: MeanEvaluations { values: 0.0, gradients: 100.0 * k as f64 },
+        metrics: BTreeMap::from([("gap".to_owned(), spread(value)), ("norm".to_owned(), spread(value * value))]),
+    };
+    let curve: Vec<CurvePoint> = values.iter().enumerate().map(at).collect();
+    MethodSummary {
+        name: name.into(),
+        label: name.into(),
+        hyperparameters: BTreeMap::from([("learning_rate".to_owned(), toml::Value::Float(1e-3))]),
+        seeds: vec![0, 1, 2],
+        last: curve.last().cloned(),
+        curve,
+        acceptance_rate: 0.75,
+        radius: if name == "str" { values.iter().skip(1).copied().map(spread).collect() } else { vec![] },
+        failures: vec![],
+    }
+}
+
+fn summary(experiment: &str, methods: Vec<MethodSummary>) -> Summary {
+    let metric = |key: &str, label: &str| Metric { key: key.into(), label: label.into(), log: true };
+    Summary {
+        experiment: experiment.into(),
+        title: format!("The title of {experiment}"),
+        description: "What it is about.".into(),
+        version: "0.1.0".into(),
+        command: "strust run a.toml".into(),
+        machine: Machine { platform: "linux x86_64".into(), processor: "a processor".into(), cores: 8, jobs: 4 },
+        epochs: 2,
+        batch: 10,
+        problems: vec![ProblemSummary {
+            name: "subspace".into(),
+            title: "Principal subspace".into(),
+            parameters: BTreeMap::from([("rank".to_owned(), toml::Value::Integer(5))]),
+            metrics: vec![metric("gap", "gap f(W) − f*"), metric("norm", "‖WᵀW − I‖")],
+            methods,
+        }],
+        tuning: vec![],
+    }
+}
+
+fn two_methods() -> Vec<MethodSummary> {
+    vec![method("str", &[1.0, 0.1, 1e-9]), method("sgd", &[1.0, 0.5, 0.25])]
+}
+
+fn tuning(method: &str, tried: usize) -> Tuning {
+    let trial = |i: usize| Trial {
+        setting: BTreeMap::from([("learning_rate".to_owned(), toml::Value::Float(0.1 * (i + 1) as f64))]),
+        score: (i + 1 < tried).then_some(1e-3 * (i + 1) as f64),
+    };
+    Tuning {
+        problem: "subspace".into(),
+        method: method.into(),
+        metric: "gap after 2 epochs".into(),
+        tried: (0..tried).map(trial).collect(),
+        cost: TuningCost { runs: 3 * tried as u64, gradients: 12_345, values: 0, seconds: 1.5 },
+    }
+}
+
+#[test]
+fn the_page_loads_nothing() {
+    let page = html(&[summary("a", two_methods()), summary("b", two_methods())]);
+    let without = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for forbidden in ["http://", "https://", "<link", " src=", "@import", "url("] {
+        assert!(!without.contains(forbidden), "the page contains {forbidden}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn every_metric_is_drawn_against_every_axis_and_the_radius_once() {
+    let summary = summary("a", two_methods());
+    let names: Vec<String> = figures(&summary).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        names,
+        [
+            "subspace-gap-epoch",
+            "subspace-gap-seconds",
+            "subspace-gap-gradients",
+            "subspace-norm-epoch",
+            "subspace-norm-seconds",
+            "subspace-norm-gradients",
+            "subspace-radius-epoch",
+        ]
+    );
+    assert_eq!(html(&[summary]).matches("class=\"figure\"").count(), names.len());
+}
+
+#[test]
+fn the_last_radius_belongs_to_the_last_epoch() {
+    let (_, radius) = figures(&summary("a", two_methods())).pop().expect("figures");
+    let epochs: Vec<f64> = radius.series[0].points.iter().map(|point| point.x).collect();
+    assert_eq!(epochs, [1.0, 2.0]);
+}
+
+#[test]
+fn file_names_are_safe_and_distinct() {
+    let mut one = summary("a", two_methods());
+    one.problems[0].name = "../a b".into();
+    let mut other = one.problems[0].clone();
+    other.name = ".._a b".replace('_', "/");
+    one.problems.push(other);
+    let names: Vec<String> = figures(&one).into_iter().map(|(name, _)| name).collect();
+    assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))), "{names:?}");
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let mut bad = method(HOSTILE, &[1.0, 0.1]);
+    bad.hyperparameters = BTreeMap::from([(HOSTILE.to_owned(), toml::Value::String(HOSTILE.into()))]);
+    bad.failures = vec![Failure { seed: 1, error: HOSTILE.into() }];
+    let mut all = summary(HOSTILE, vec![bad]);
+    for text in [&mut all.title, &mut all.description, &mut all.version, &mut all.command] {
+        *text = HOSTILE.into();
+    }
+    (all.machine.platform, all.machine.processor) = (HOSTILE.into(), HOSTILE.into());
+    let problem = &mut all.problems[0];
+    (problem.name, problem.title) = (HOSTILE.into(), HOSTILE.into());
+    problem.metrics[0].label = HOSTILE.into();
+    all.tuning = vec![Tuning { problem: HOSTILE.into(), metric: HOSTILE.into(), ..tuning(HOSTILE, 2) }];
+    for page in [html(&[all.clone()]), html(&[all.clone(), all])] {
+        assert_eq!(page.matches("<script").count(), 1, "only the page's own script");
+        assert!(!page.contains("<script>&"));
+    }
+}
+
+#[test]
+fn headings_come_in_order() {
+    let mut one = summary("a", two_methods());
+    one.tuning = vec![tuning("str", 2)];
+    one.problems[0].methods[1].failures = vec![Failure { seed: 3, error: "diverged".into() }];
+    for page in [html(&[one.clone()]), html(&[one.clone(), one])] {
+        let levels: Vec<u32> = page.split("<h").filter_map(|rest| rest.chars().next()?.to_digit(10)).collect();
+        assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1);
+        assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{levels:?}");
+    }
+}
+
+#[test]
+fn the_table_marks_the_best_and_lists_failures() {
+    let mut methods = two_methods();
+    methods[1].failures = vec![Failure { seed: 7, error: "the objective is not finite".into() }];
+    let page = html(&[summary("a", methods)]);
+    assert!(page.contains("★</span> 1.00e-09 ± 1.50e-09</td>"));
+    assert!(page.contains("<td class=\"group\">2.50e-01 ± 3.75e-01</td>"));
+    assert!(page.contains("<strong>sgd</strong>, seed 7: the objective is not finite"));
+    assert!(page.contains("3 / 1"));
+    assert!(!html(&[summary("a", two_methods())]).contains("Failures"));
+}
+
+#[test]
+fn high_accuracy_is_good() {
+    let mut one = summary("a", two_methods());
+    one.problems[0].metrics = vec![Metric { key: "test_accuracy".into(), label: "accuracy".into(), log: false }];
+    for (method, accuracy) in one.problems[0].methods.iter_mut().zip([0.9123, 0.85]) {
+        let spread = Spread { mean: accuracy, std: 0.01, median: accuracy };
+        method.last.as_mut().expect("a last point").metrics.insert("test_accuracy".into(), spread);
+    }
+    assert!(html(&[one]).contains("★</span> 0.9123 ± 0.0100</td>"));
+}
+
+#[test]
+fn the_page_says_whether_tuning_was_fair() {
+    let mut one = summary("a", two_methods());
+    one.tuning = vec![tuning("str", 4), tuning("sgd", 4)];
+    assert!(html(&[one.clone()]).contains("Budgets are equal: every method tried 4 settings with 3 seeds each."));
+    one.tuning[1] = tuning("sgd", 8);
+    assert!(
+        html(&[one.clone()])
+            .contains("not</strong> equal: str tried 4 settings in 12 runs; sgd tried 8 settings in 24 runs.")
+    );
+    one.tuning.pop();
+    assert!(html(&[one]).contains("Not tuned: sgd."));
+}
+
+#[test]
+fn runs_of_the_same_problem_are_drawn_together() {
+    let page = html(&[summary("small", two_methods()), summary("tuned", two_methods())]);
+    assert!(page.contains("All runs together") && page.contains("str (small)") && page.contains("sgd (tuned)"));
+    let twice = html(&[summary("same", two_methods()), summary("same", two_methods())]);
+    assert!(twice.contains("str (same, run 1)") && twice.contains("str (same, run 2)"));
+
+    let mut other = summary("other", two_methods());
+    other.problems[0].metrics.pop();
+    assert!(!html(&[summary("small", two_methods()), other]).contains("All runs together"));
+}
+
+#[test]
+fn nothing_at_all_is_still_a_page() {
+    let mut bare = summary("a", vec![]);
+    assert!(html(&[bare.clone()]).contains("no data"));
+    bare.problems.clear();
+    for page in [html(&[]), html(&[bare]), html(&[summary("a", vec![method("sgd", &[])])])] {
+        assert!(page.ends_with("</html>\n"));
+    }
+}
+
+fn any_value() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        any::<f64>(),
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        Just(0.0),
+        (-40.0..4.0_f64).prop_map(|e| 10_f64.powf(e))
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn any_numbers_give_a_page(
+        first in prop::collection::vec(any_value(), 0..6), second in prop::collection::vec(any_value(), 0..6), score in any_value(),
+    ) {
+        let mut one = summary("a", vec![method("str", &first), method("sgd", &second)]);
+        one.tuning = vec![tuning("sgd", 2)];
+        one.tuning[0].tried[0].score = Some(score);
+        prop_assert!(html(&[one]).ends_with("</html>\n"));
+    }
+}

@@ -1,0 +1,251 @@
+//! Low-rank matrix factorisation, over-parameterised at will.
+
+use crate::{
+    Problem,
+    numerics::{
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, normals, out_of_range, rms, shape,
+    },
+};
+use faer::Mat;
+use strust::{
+    Error,
+    objective::{Objective, residual_rounding},
+    sample::Sample,
+};
+
+const OWNER: &str = "matrix factorisation";
+
+/// f(U, V) = (1/m) Σ ½‖xᵢ − uᵢVᵀ‖², one term a row xᵢ of the m×n matrix X; U is m×r and V is n×r.
+///
+/// The point is the (m+n)×r matrix with U above V. Equivalently f = ‖X − UVᵀ‖²/(2m): not convex, but without local
+/// minima that are not global. The minimum is (σ²_{r+1} + σ²_{r+2} + …)/(2m), the tail of the singular values of X,
+/// and 0 where r is at least the rank of X; then every term is 0 at a solution. A sampled term moves its own row of
+/// U and all of V.
+///
+/// ```
+/// use strust::{objective::full_value, prelude::*};
+/// use strust_problems::{Factorisation, Problem};
+///
+/// // A 30×20 matrix of rank 2, with factors of rank 4.
+/// let mut problem = Factorisation::exact(30, 20, 2, 4, 0)?;
+/// assert_eq!(problem.optimum(), Some(0.0));
+/// let solution = problem.solution().clone();
+/// assert!(full_value(&mut problem, &solution) < 1e-25);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Factorisation {
+    /// Xᵀ, so that a row of X is contiguous.
+    rows: Mat<f64>,
+    solution: Mat<f64>,
+    optimum: f64,
+    /// Standard deviation of the entries of a start.
+    start_scale: f64,
+    /// Root mean square of ‖xᵢ‖.
+    row_norm: f64,
+    residual: Vec<f64>,
+}
+
+impl Factorisation {
+    /// The problem for any finite matrix X and factors of r ≥ 1 columns. Solution and optimum come from the singular
+    /// value decomposition of X, which costs O(mn·min(m, n)).
+    pub fn new(x: &Mat<f64>, r: usize) -> Result<Self, Error> {
+        let (m, n) = (x.nrows(), x.ncols());
+        at_least_one(OWNER, "rows", m)?;
+        at_least_one(OWNER, "columns", n)?;
+        at_least_one(OWNER, "r", r)?;
+        finite(OWNER, "x", x)?;
+        let svd = x.thin_svd().map_err(|_| {
+            out_of_range(OWNER, "x", "a matrix whose singular values did not converge", "better scaled")
+        })?;
+        let (u, sigma, v) = (svd.U(), svd.S().column_vector(), svd.V());
+        let kept = r.min(sigma.nrows());
+        // U√Σ above V√Σ: balanced, so that neither factor is steeper than the other.
+        let solution = Mat::from_fn(m + n, r, |i, k| match (k < kept, i < m) {
+            (false, _) => 0.0,
+            (_, true) => u[(i, k)] * sigma[k].sqrt(),
+            (_, false) => v[(i - m, k)] * sigma[k].sqrt(),
+        });
+        // Folded because the `sum` of nothing is −0.
+        let tail = (kept..sigma.nrows()).fold(0.0, |sum, k| sum + sigma[k] * sigma[k]);
+        Ok(Self::with_answer(x.transpose().to_owned(), solution, tail / (2.0 * m as f64)))
+    }
+
+    /// X = U*V*ᵀ of the given rank, with factors of r ≥ rank columns: f* = 0.
+    ///
+    /// The entries of U* and V* are independent N(0, 1/√rank), so that those of X have mean 0 and variance 1.
+    /// Each term is ½‖xᵢ‖² ≈ n/2 at the origin, whatever the rank.
+    pub fn exact(m: usize, n: usize, rank: usize, r: usize, seed: u64) -> Result<Self, Error> {
+        at_least_one(OWNER, "m", m)?;
+        at_least_one(OWNER, "n", n)?;
+        if rank == 0 || rank > m.min(n) {
+            return Err(out_of_range(OWNER, "rank", rank, format!("in [1, {}]", m.min(n))));
+        }
+        if r < rank {
+            return Err(out_of_range(OWNER, "r", r, format!("≥ {rank}, the rank")));
+        }
+        let mut next = normals(seed, DATA);
+        let scale = (rank as f64).powf(-0.25);
+        let factors: Mat<f64> = fill(m + n, rank, || scale * next());
+        let rows = factors.as_ref().subrows(m, n) * factors.as_ref().subrows(0, m).transpose();
+        let solution = Mat::from_fn(m + n, r, |i, k| if k < rank { factors[(i, k)] } else { 0.0 });
+        Ok(Self::with_answer(rows, solution, 0.0))
+    }
+
+    fn with_answer(rows: Mat<f64>, solution: Mat<f64>, optimum: f64) -> Self {
+        let (n, m) = (rows.nrows(), rows.ncols());
+        let row_norm = rms((0..m).map(|i| dot(rows.col_as_slice(i), rows.col_as_slice(i)).sqrt()));
+        // An entry of UVᵀ has variance r·s⁴ for factors of standard deviation s: as large as an entry of X.
+        let entry = row_norm / (n as f64).sqrt();
+        let start_scale = if entry > 0.0 { entry.sqrt() } else { 1.0 } * (solution.ncols() as f64).powf(-0.25);
+        Self { rows, solution, optimum, start_scale, row_norm, residual: vec![0.0; n] }
+    }
+
+    /// A minimiser, U above V. There are many: UQ and VQ⁻ᵀ for any invertible Q.
+    #[must_use]
+    pub fn solution(&self) -> &Mat<f64> {
+        &self.solution
+    }
+}
+
+impl Evaluate for Factorisation {
+    type Point = Mat<f64>;
+
+    #[inline(always)]
+    fn evaluate(&mut self, x: &Mat<f64>, sample: &Sample, mut gradient: Option<&mut Mat<f64>>) -> f64 {
+        let (m, r) = (self.rows.ncols(), x.ncols());
+        let scale = 1.0 / sample.len() as f64;
+        let residual = &mut self.residual[..];
+        let mut sum = 0.0;
+        for &i in sample.indices() {
+            // uᵢVᵀ − xᵢ
+            residual.iter_mut().zip(self.rows.col_as_slice(i)).for_each(|(e, x)| *e = -x);
+            for k in 0..r {
+                let (u, v) = x.col_as_slice(k).split_at(m);
+                axpy(u[i], v, residual);
+            }
+            sum += dot(residual, residual);
+            if let Some(gradient) = gradient.as_deref_mut() {
+                for k in 0..r {
+                    let (u, v) = x.col_as_slice(k).split_at(m);
+                    let (gu, gv) = gradient.col_as_slice_mut(k).split_at_mut(m);
+                    gu[i] += scale * dot(residual, v);
+                    axpy(scale * u[i], residual, gv);
+                }
+            }
+        }
+        0.5 * scale * sum
+    }
+}
+
+impl Objective for Factorisation {
+    type Point = Mat<f64>;
+
+    fn terms(&self) -> usize {
+        self.rows.ncols()
+    }
+    fn value(&mut self, x: &Mat<f64>, sample: &Sample) -> f64 {
+        evaluate(self, x, sample, None)
+    }
+    fn value_and_gradient(&mut self, x: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> f64 {
+        evaluate(self, x, sample, Some(gradient))
+    }
+    /// Near a good fit uᵢVᵀ ≈ xᵢ: the residual of a row carries an error of about ε‖xᵢ‖ from the products, and one
+    /// more because the point itself was rounded.
+    fn rounding(&self, value: f64) -> f64 {
+        residual_rounding(f64::EPSILON, 2.0 * self.row_norm, value)
+    }
+    fn check_point(&self, x: &Mat<f64>) -> Result<(), Error> {
+        let expected = vec![self.solution.nrows(), self.solution.ncols()];
+        shape("point of matrix factorisation (U above V)", expected, vec![x.nrows(), x.ncols()])
+    }
+}
+
+impl Problem for Factorisation {
+    /// Independent normal entries of mean 0, as large as makes the entries of UVᵀ as large as those of X.
+    fn start(&self, seed: u64) -> Mat<f64> {
+        let mut next = normals(seed, START);
+        fill(self.solution.nrows(), self.solution.ncols(), || self.start_scale * next())
+    }
+    fn optimum(&self) -> Option<f64> {
+        Some(self.optimum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::contract;
+    use strust::{objective::full_value, prelude::*};
+
+    fn random(m: usize, n: usize, seed: u64) -> Mat<f64> {
+        fill(m, n, normals(seed, 0))
+    }
+
+    #[test]
+    fn the_contract_of_a_problem_holds() {
+        contract::holds(&mut Factorisation::exact(12, 9, 2, 4, 0).unwrap(), 1.95..2.05, 1e-13);
+        contract::holds(&mut Factorisation::new(&random(12, 9, 1), 3).unwrap(), 1.95..2.05, 1e-13);
+    }
+
+    #[test]
+    fn the_known_solution_solves_it() {
+        for (m, n, r) in [(12, 9, 3), (9, 12, 3), (6, 5, 5), (5, 6, 8)] {
+            let mut problem = Factorisation::new(&random(m, n, 2), r).unwrap();
+            let solution = problem.solution().clone();
+            contract::solves(&mut problem, &solution, 1e-13);
+            assert_eq!(problem.optimum().unwrap() > 0.0, r < m.min(n));
+        }
+        let mut exact = Factorisation::exact(12, 9, 2, 4, 0).unwrap();
+        let solution = exact.solution().clone();
+        contract::solves(&mut exact, &solution, 1e-14);
+    }
+
+    #[test]
+    fn the_optimum_is_the_tail_of_the_singular_values() {
+        let x = Mat::from_fn(4, 3, |i, j| if i == j { [5.0, 3.0, 1.0][i] } else { 0.0 });
+        let optimum = |r| Factorisation::new(&x, r).unwrap().optimum().unwrap();
+        assert!((optimum(1) - 10.0 / 8.0).abs() < 1e-14);
+        assert!((optimum(2) - 1.0 / 8.0).abs() < 1e-14);
+        assert_eq!(optimum(3).to_bits(), 0);
+    }
+
+    #[test]
+    fn data_and_start_have_the_scale_they_promise() {
+        let (m, n) = (200, 150);
+        for (rank, r) in [(1, 1), (3, 10)] {
+            let mut problem = Factorisation::exact(m, n, rank, r, 5).unwrap();
+            // ½‖xᵢ‖² ≈ n/2 at the origin, twice that at a start, which is independent of X.
+            let origin = full_value(&mut problem, &Mat::zeros(m + n, r)) / n as f64;
+            let start = problem.start(0);
+            let ratio = full_value(&mut problem, &start) / n as f64 / origin;
+            assert!((0.3..0.8).contains(&origin) && (1.4..2.8).contains(&ratio), "{origin} {ratio}");
+        }
+    }
+
+    #[test]
+    fn str_converges_on_an_over_parameterised_factorisation() {
+        let mut problem = Factorisation::exact(40, 20, 2, 6, 1).unwrap();
+        let start = problem.start(1);
+        let stop = Stop::gradient_norm(1e-6).or(Stop::epochs(2000));
+        let mut method = Str::new(StrConfig::default()).unwrap();
+        let report = minimize(&mut problem, &mut method, &mut Epochs::new(40, 8, 1).unwrap(), start, &stop).unwrap();
+        assert_eq!(report.reason, StopReason::GradientNorm);
+        assert!(report.last.value < 1e-10, "value {}", report.last.value);
+        let evaluations = report.evaluations.values + report.evaluations.gradients;
+        assert!(evaluations < 20_000, "{evaluations} evaluations");
+    }
+
+    #[test]
+    fn wrong_sizes_are_refused() {
+        let message = |m, n, rank, r| Factorisation::exact(m, n, rank, r, 0).unwrap_err().to_string();
+        assert_eq!(message(0, 3, 1, 1), "matrix factorisation: `m` is 0, but must be ≥ 1");
+        assert_eq!(message(4, 3, 4, 4), "matrix factorisation: `rank` is 4, but must be in [1, 3]");
+        assert_eq!(message(4, 3, 2, 1), "matrix factorisation: `r` is 1, but must be ≥ 2, the rank");
+        assert!(Factorisation::new(&Mat::zeros(2, 0), 1).unwrap_err().to_string().contains("`columns` is 0"));
+        assert!(Factorisation::new(&Mat::zeros(2, 2), 0).unwrap_err().to_string().contains("`r` is 0"));
+        assert!(Factorisation::new(&Mat::full(2, 2, f64::NAN), 1).unwrap_err().to_string().contains("NaN at row 0"));
+        let problem = Factorisation::exact(4, 3, 1, 2, 0).unwrap();
+        assert!(problem.check_point(&Mat::zeros(2, 7)).is_err());
+    }
+}

@@ -1,0 +1,294 @@
+//! Linear least squares, with a known solution.
+
+use crate::{
+    Problem,
+    numerics::{
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, normals, not_negative, out_of_range,
+        rms, shape,
+    },
+};
+use faer::Mat;
+use strust::{
+    Error,
+    objective::{Objective, residual_rounding},
+    sample::Sample,
+    vector::Real,
+};
+
+const OWNER: &str = "least squares";
+
+/// f(x) = (1/n) Σ ½(aᵢᵀx − bᵢ)², one term a row of A.
+///
+/// Where b = Ax* for some x* the problem interpolates: every term is 0 at x*, the setting in which STR converges
+/// with a constant radius. With noise no point makes every term 0, and methods end in a neighbourhood of x*.
+///
+/// ```
+/// use strust::prelude::*;
+/// use strust_problems::{LeastSquares, Problem};
+///
+/// let mut problem = LeastSquares::<f64>::interpolating(60, 6, 1)?;
+/// let start = problem.start(1);
+/// let report = minimize(&mut problem, &mut Str::new(StrConfig::default())?, &mut Epochs::new(60, 6, 1)?, start,
+///     &Stop::gradient_norm(1e-10).or(Stop::epochs(1000)))?;
+/// assert!(report.reason.converged());
+/// let solution = problem.solution().unwrap();
+/// assert!(report.point().iter().zip(solution).all(|(x, y)| (x - y).abs() < 1e-8));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LeastSquares<T: Real = f64> {
+    /// Aᵀ, so that a row of A is contiguous.
+    rows: Mat<T>,
+    targets: Vec<T>,
+    known: Option<Known<T>>,
+    magnitude: f64,
+}
+
+#[derive(Debug, Clone)]
+struct Known<T> {
+    solution: Vec<T>,
+    optimum: f64,
+}
+
+impl<T: Real> LeastSquares<T> {
+    /// The problem for an n×d matrix A and n targets b. The solution is not known until [`Self::solved`].
+    ///
+    /// ```
+    /// use faer::Mat;
+    /// use strust_problems::{LeastSquares, Problem};
+    /// // The line through (0, 1), (1, 3), (2, 5).
+    /// let a = Mat::from_fn(3, 2, |i, j| if j == 0 { 1.0 } else { i as f64 });
+    /// let problem = LeastSquares::new(&a, vec![1.0, 3.0, 5.0])?.solved()?;
+    /// let x = problem.solution().unwrap();
+    /// assert!((x[0] - 1.0).abs() < 1e-12 && (x[1] - 2.0).abs() < 1e-12);
+    /// assert!(problem.optimum().unwrap() < 1e-24);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn new(a: &Mat<T>, b: Vec<T>) -> Result<Self, Error> {
+        finite(OWNER, "a", a)?;
+        Self::from_rows(a.transpose().to_owned(), b)
+    }
+
+    /// A with independent entries N(0, 1/d), x* with N(0, 1), and b = Ax*: f* = 0, up to the rounding of b.
+    ///
+    /// For n ≥ d the solution is unique; for n < d, x* is one of many.
+    pub fn interpolating(n: usize, d: usize, seed: u64) -> Result<Self, Error> {
+        let (mut problem, solution) = Self::gaussian(n, d, 0.0, seed)?;
+        problem.known = Some(Known { solution, optimum: 0.0 });
+        Ok(problem)
+    }
+
+    /// As [`Self::interpolating`], with independent noise N(0, noise²) on every target. The solution is the least
+    /// squares solution of smallest norm, not the x* before the noise.
+    ///
+    /// ```
+    /// use strust_problems::{LeastSquares, Problem};
+    /// let problem = LeastSquares::<f64>::noisy(1000, 10, 0.1, 0)?;
+    /// // f* is near noise²/2.
+    /// assert!((problem.optimum().unwrap() - 0.005).abs() < 0.001);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn noisy(n: usize, d: usize, noise: f64, seed: u64) -> Result<Self, Error> {
+        not_negative(OWNER, "noise", noise)?;
+        Self::gaussian(n, d, noise, seed)?.0.solved()
+    }
+
+    fn gaussian(n: usize, d: usize, noise: f64, seed: u64) -> Result<(Self, Vec<T>), Error> {
+        at_least_one(OWNER, "n", n)?;
+        at_least_one(OWNER, "d", d)?;
+        let mut next = normals(seed, DATA);
+        let scale = 1.0 / (d as f64).sqrt();
+        let rows = fill(d, n, || scale * next());
+        let solution: Vec<T> = (0..d).map(|_| T::from_f64(next())).collect();
+        let targets = (0..n).map(|i| T::from_f64(dot(rows.col_as_slice(i), &solution) + noise * next())).collect();
+        Ok((Self::from_rows(rows, targets)?, solution))
+    }
+
+    fn from_rows(rows: Mat<T>, targets: Vec<T>) -> Result<Self, Error> {
+        at_least_one(OWNER, "rows", rows.ncols())?;
+        at_least_one(OWNER, "columns", rows.nrows())?;
+        shape("targets of least squares", vec![rows.ncols()], vec![targets.len()])?;
+        if let Some(i) = targets.iter().position(|&b| !b.into().is_finite()) {
+            let value: f64 = targets[i].into();
+            return Err(out_of_range(OWNER, "b", format!("{value} at row {i}"), "finite everywhere"));
+        }
+        // Near a good fit aᵢᵀx ≈ bᵢ, so every residual is a difference of two numbers of the size of b. It carries
+        // an error of about ε|bᵢ| from the products, and one more because x + p was rounded to components of T.
+        let magnitude = 2.0 * rms(targets.iter().map(|&b| b.into()));
+        Ok(Self { rows, targets, known: None, magnitude })
+    }
+
+    /// Computes the solution of smallest norm, x* = A⁺b, from the singular values in `f64`: O(nd·min(n, d)).
+    pub fn solved(mut self) -> Result<Self, Error> {
+        let (d, n) = (self.rows.nrows(), self.rows.ncols());
+        let a = Mat::from_fn(n, d, |i, j| self.rows[(j, i)].into());
+        let b = Mat::from_fn(n, 1, |i, _| self.targets[i].into());
+        let svd = a.thin_svd().map_err(|_| {
+            out_of_range(OWNER, "a", "a matrix whose singular values did not converge", "better scaled")
+        })?;
+        let (sigma, mut coefficients) = (svd.S().column_vector(), svd.U().transpose() * &b);
+        // Below this a singular value is rounding, and its direction is free: the smallest norm leaves it out.
+        let floor = T::EPSILON * n.max(d) as f64 * sigma[0];
+        for k in 0..coefficients.nrows() {
+            coefficients[(k, 0)] = if sigma[k] > floor { coefficients[(k, 0)] / sigma[k] } else { 0.0 };
+        }
+        let x = svd.V() * coefficients;
+        let optimum = 0.5 * (&a * &x - &b).squared_norm_l2() / n as f64;
+        let solution = x.col_as_slice(0).iter().map(|&v| T::from_f64(v)).collect();
+        self.known = Some(Known { solution, optimum });
+        Ok(self)
+    }
+
+    /// x* where it is known.
+    #[must_use]
+    pub fn solution(&self) -> Option<&[T]> {
+        self.known.as_ref().map(|known| &known.solution[..])
+    }
+}
+
+impl<T: Real> Evaluate for LeastSquares<T> {
+    type Point = Vec<T>;
+
+    #[inline(always)]
+    fn evaluate(&mut self, x: &Vec<T>, sample: &Sample, mut gradient: Option<&mut Vec<T>>) -> f64 {
+        let scale = 1.0 / sample.len() as f64;
+        let mut sum = 0.0;
+        for &i in sample.indices() {
+            let row = self.rows.col_as_slice(i);
+            let residual = dot(row, x) - self.targets[i].into();
+            sum += residual * residual;
+            if let Some(gradient) = gradient.as_deref_mut() {
+                axpy(T::from_f64(scale * residual), row, gradient);
+            }
+        }
+        0.5 * scale * sum
+    }
+}
+
+impl<T: Real> Objective for LeastSquares<T> {
+    type Point = Vec<T>;
+
+    fn terms(&self) -> usize {
+        self.rows.ncols()
+    }
+    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> f64 {
+        evaluate(self, x, sample, None)
+    }
+    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> f64 {
+        evaluate(self, x, sample, Some(gradient))
+    }
+    fn rounding(&self, value: f64) -> f64 {
+        residual_rounding(T::EPSILON, self.magnitude, value)
+    }
+    fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
+        shape("point of least squares", vec![self.rows.nrows()], vec![x.len()])
+    }
+}
+
+impl<T: Real> Problem for LeastSquares<T> {
+    /// Independent components N(0, 1).
+    fn start(&self, seed: u64) -> Vec<T> {
+        let mut next = normals(seed, START);
+        (0..self.rows.nrows()).map(|_| T::from_f64(next())).collect()
+    }
+    fn optimum(&self) -> Option<f64> {
+        self.known.as_ref().map(|known| known.optimum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::contract;
+    use strust::prelude::*;
+
+    #[test]
+    fn the_contract_of_a_problem_holds_in_both_precisions() {
+        contract::holds(&mut LeastSquares::<f64>::interpolating(30, 7, 0).unwrap(), 1.95..2.05, 1e-14);
+        contract::holds(&mut LeastSquares::<f64>::noisy(5, 20, 0.3, 1).unwrap(), 1.95..2.05, 1e-14);
+        contract::holds(&mut LeastSquares::<f32>::interpolating(30, 7, 0).unwrap(), 1.8..2.2, 1e-6);
+    }
+
+    #[test]
+    fn the_known_solution_solves_it() {
+        let solves = |mut problem: LeastSquares<f64>, tolerance| {
+            let x = problem.solution().unwrap().to_vec();
+            contract::solves(&mut problem, &x, tolerance);
+        };
+        solves(LeastSquares::interpolating(40, 10, 3).unwrap(), 1e-15);
+        solves(LeastSquares::interpolating(10, 40, 3).unwrap(), 1e-15);
+        solves(LeastSquares::noisy(40, 10, 0.5, 3).unwrap(), 1e-14);
+        solves(LeastSquares::noisy(10, 40, 0.5, 3).unwrap(), 1e-14);
+        let mut single = LeastSquares::<f32>::noisy(40, 10, 0.5, 3).unwrap();
+        let x = single.solution().unwrap().to_vec();
+        contract::solves(&mut single, &x, 1e-6);
+    }
+
+    #[test]
+    fn a_rank_deficient_matrix_has_a_solution_of_smallest_norm() {
+        // Two equal columns: the weight is shared between them.
+        let a = Mat::from_fn(4, 2, |i, _| i as f64 + 1.0);
+        let problem = LeastSquares::new(&a, vec![2.0, 4.0, 6.0, 8.0]).unwrap().solved().unwrap();
+        let x = problem.solution().unwrap();
+        assert!(x.iter().all(|v| (v - 1.0).abs() < 1e-12), "{x:?}");
+        let zero = LeastSquares::new(&Mat::zeros(3, 2), vec![1.0; 3]).unwrap().solved().unwrap();
+        assert_eq!((zero.solution(), zero.optimum()), (Some(&[0.0, 0.0][..]), Some(0.5)));
+    }
+
+    #[test]
+    fn str_converges_to_the_solution_of_an_interpolating_problem() {
+        let (n, batch) = (200, 20);
+        for seed in 0..5 {
+            let mut problem = LeastSquares::<f64>::interpolating(n, 20, seed).unwrap();
+            let start = problem.start(seed);
+            let stop = Stop::gradient_norm(1e-10).or(Stop::epochs(1000));
+            let mut method = Str::new(StrConfig::default()).unwrap();
+            let mut sampler = Epochs::new(n, batch, seed).unwrap();
+            let report = minimize(&mut problem, &mut method, &mut sampler, start, &stop).unwrap();
+            assert_eq!(report.reason, StopReason::GradientNorm);
+            let mut error = report.point().clone();
+            error.add(-1.0, &problem.solution().unwrap().to_vec());
+            assert!(error.norm() < 1e-7, "distance {}", error.norm());
+            let evaluations = report.evaluations.values + report.evaluations.gradients;
+            assert!(evaluations < 12_000, "{evaluations} evaluations");
+        }
+    }
+
+    #[test]
+    fn str_at_the_rounding_floor_neither_rejects_for_ever_nor_loses_the_radius() {
+        fn floor<T: Real>() -> (f64, f64, f64) {
+            let mut problem = LeastSquares::<T>::interpolating(50, 5, 2).unwrap();
+            let start = problem.start(2);
+            let mut method = Str::new(StrConfig::default()).unwrap();
+            let mut sampler = Epochs::new(50, 10, 2).unwrap();
+            let report = minimize(&mut problem, &mut method, &mut sampler, start, &Stop::epochs(1000)).unwrap();
+            (report.last.value, report.state.radius, report.acceptance_rate())
+        }
+        for ((value, radius, rate), epsilon) in [(floor::<f64>(), f64::EPSILON), (floor::<f32>(), f32::EPSILON.into())]
+        {
+            assert!(value < 10.0 * epsilon * epsilon, "value {value}");
+            assert!(radius > 1e-3, "radius {radius}");
+            assert!(rate > 0.9, "acceptance {rate}");
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_and_numbers_are_refused() {
+        let message = |result: Result<LeastSquares<f64>, Error>| result.unwrap_err().to_string();
+        assert_eq!(message(LeastSquares::interpolating(0, 3, 0)), "least squares: `n` is 0, but must be ≥ 1");
+        assert_eq!(
+            message(LeastSquares::new(&Mat::zeros(3, 0), vec![0.0; 3])),
+            "least squares: `columns` is 0, but must be ≥ 1"
+        );
+        assert_eq!(
+            message(LeastSquares::new(&Mat::zeros(3, 2), vec![0.0; 2])),
+            "targets of least squares: expected shape [3], found [2]"
+        );
+        assert!(message(LeastSquares::new(&Mat::zeros(1, 2), vec![f64::NAN])).contains("`b` is NaN at row 0"));
+        let a = Mat::from_fn(2, 2, |i, j| if (i, j) == (1, 0) { f64::INFINITY } else { 0.0 });
+        assert!(message(LeastSquares::new(&a, vec![0.0; 2])).contains("`a` is inf at row 1, column 0"));
+        assert!(message(LeastSquares::noisy(3, 2, -1.0, 0)).contains("`noise` is -1"));
+        let problem = LeastSquares::<f64>::interpolating(3, 2, 0).unwrap();
+        assert!(problem.check_point(&vec![0.0; 3]).is_err());
+    }
+}

@@ -1,0 +1,232 @@
+//! Softmax regression with many classes.
+
+use crate::{
+    Problem,
+    features::{Labelled, Rows},
+    numerics::{Evaluate, START, evaluate, fill, normals, not_negative, out_of_range, shape},
+};
+use faer::Mat;
+use strust::{Error, objective::Objective, sample::Sample, vector::Vector};
+
+const OWNER: &str = "softmax regression";
+
+/// f(W) = (1/n) Σ (log Σ_c exp(aᵢᵀw_c) − aᵢᵀw_{yᵢ}) + (λ/2)‖W‖², the mean cross-entropy; W is d×classes, with a
+/// column w_c a class.
+///
+/// Labels may be any whole numbers; in increasing order they become the classes 0, 1, ….
+///
+/// ```
+/// use faer::Mat;
+/// use strust::prelude::*;
+/// use strust_problems::{Features, Labelled, Softmax};
+///
+/// let features = Features::Dense(Mat::from_fn(3, 2, |i, j| (i + j) as f64));
+/// let mut f = Softmax::new(Labelled { features, labels: vec![7.0, -1.0, 3.0] }, 0.0)?;
+/// assert_eq!(f.classes(), [-1, 3, 7]);
+/// // At 0 every class is as likely as the others.
+/// assert!((f.value(&Mat::zeros(2, 3), &Sample::range(0..3)) - 3.0_f64.ln()).abs() < 1e-15);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Softmax {
+    rows: Rows,
+    targets: Vec<usize>,
+    classes: Vec<i64>,
+    regularisation: f64,
+    /// Scores of one data point, then exp(score − largest).
+    scratch: Vec<f64>,
+}
+
+impl Softmax {
+    /// The problem for a data set with at least two distinct whole numbers as labels, and λ = `regularisation` ≥ 0.
+    pub fn new(data: Labelled, regularisation: f64) -> Result<Self, Error> {
+        let Labelled { features, labels } = data;
+        let rows = Rows::new(OWNER, features, labels.len())?;
+        not_negative(OWNER, "regularisation", regularisation)?;
+        let labels = labels.iter().map(|&label| whole(label)).collect::<Result<Vec<_>, _>>()?;
+        let mut classes = labels.clone();
+        classes.sort_unstable();
+        classes.dedup();
+        if classes.len() < 2 {
+            let found = format!("{} everywhere", classes[0]);
+            return Err(out_of_range(OWNER, "labels", found, "at least two distinct values"));
+        }
+        let targets = labels.iter().map(|label| classes.partition_point(|class| class < label)).collect();
+        let scratch = vec![0.0; classes.len()];
+        Ok(Self { rows, targets, classes, regularisation, scratch })
+    }
+
+    /// The label of each class.
+    #[must_use]
+    pub fn classes(&self) -> &[i64] {
+        &self.classes
+    }
+}
+
+fn whole(label: f64) -> Result<i64, Error> {
+    // Beyond 2⁵³ neighbouring whole numbers are the same f64.
+    if label.fract() == 0.0 && label.abs() <= 9_007_199_254_740_992.0 {
+        Ok(label as i64)
+    } else {
+        Err(out_of_range(OWNER, "labels", label, "whole numbers"))
+    }
+}
+
+impl Evaluate for Softmax {
+    type Point = Mat<f64>;
+
+    #[inline(always)]
+    fn evaluate(&mut self, w: &Mat<f64>, sample: &Sample, mut gradient: Option<&mut Mat<f64>>) -> f64 {
+        let scale = 1.0 / sample.len() as f64;
+        let mut sum = 0.0;
+        for &i in sample.indices() {
+            let target = self.targets[i];
+            for (c, score) in self.scratch.iter_mut().enumerate() {
+                *score = self.rows.dot(i, w.col_as_slice(c));
+            }
+            let (largest, peak) = self
+                .scratch
+                .iter()
+                .enumerate()
+                .fold((0, f64::NEG_INFINITY), |best, (c, &score)| if score > best.1 { (c, score) } else { best });
+            // log Σ exp(z) − z_y = (z_max − z_y) + log(1 + Σ_{others} exp(z − z_max)): both parts ≥ 0, so that a
+            // small loss keeps its digits and nothing overflows.
+            sum += peak - self.scratch[target];
+            let mut others = 0.0;
+            for (c, score) in self.scratch.iter_mut().enumerate() {
+                *score = (*score - peak).exp();
+                others += if c == largest { 0.0 } else { *score };
+            }
+            sum += others.ln_1p();
+            if let Some(gradient) = gradient.as_deref_mut() {
+                let scale = scale / (1.0 + others);
+                // p_y − 1 as minus the sum of the others, which does not cancel where p_y ≈ 1.
+                let mut rest = 0.0;
+                for (c, &weight) in self.scratch.iter().enumerate().filter(|&(c, _)| c != target) {
+                    rest += weight;
+                    self.rows.add_to(i, scale * weight, gradient.col_as_slice_mut(c));
+                }
+                self.rows.add_to(i, -scale * rest, gradient.col_as_slice_mut(target));
+            }
+        }
+        if let Some(gradient) = gradient {
+            gradient.add(self.regularisation, w);
+        }
+        scale * sum + 0.5 * self.regularisation * w.norm_squared()
+    }
+}
+
+impl Objective for Softmax {
+    type Point = Mat<f64>;
+
+    fn terms(&self) -> usize {
+        self.rows.rows()
+    }
+    fn value(&mut self, w: &Mat<f64>, sample: &Sample) -> f64 {
+        evaluate(self, w, sample, None)
+    }
+    fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> f64 {
+        evaluate(self, w, sample, Some(gradient))
+    }
+    fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
+        shape("point of softmax regression", vec![self.rows.columns(), self.classes.len()], vec![w.nrows(), w.ncols()])
+    }
+}
+
+impl Problem for Softmax {
+    /// Independent entries N(0, 1/d).
+    fn start(&self, seed: u64) -> Mat<f64> {
+        let mut next = normals(seed, START);
+        let d = self.rows.columns();
+        let scale = 1.0 / (d as f64).sqrt();
+        fill(d, self.classes.len(), || scale * next())
+    }
+    /// Not known.
+    fn optimum(&self) -> Option<f64> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        features::Features,
+        logistic::Logistic,
+        numerics::contract::{self, random_data},
+    };
+    use strust::{objective::full_value, prelude::*};
+
+    #[test]
+    fn the_contract_of_a_problem_holds_dense_and_sparse() {
+        for regularisation in [0.0, 0.3] {
+            let data = random_data(30, 6, &[3.0, -2.0, 0.0, 9.0], 0);
+            let sparse = Labelled { features: data.features.converted(), labels: data.labels.clone() };
+            let mut dense = Softmax::new(data, regularisation).unwrap();
+            let mut sparse = Softmax::new(sparse, regularisation).unwrap();
+            assert_eq!(dense.classes(), [-2, 0, 3, 9]);
+            let w = dense.start(1);
+            assert!((full_value(&mut dense, &w) - full_value(&mut sparse, &w)).abs() < 1e-14);
+            contract::holds(&mut dense, 1.95..2.05, 1e-14);
+            contract::holds(&mut sparse, 1.95..2.05, 1e-14);
+        }
+    }
+
+    #[test]
+    fn two_classes_are_logistic_regression_in_the_difference() {
+        let data = random_data(25, 4, &[0.0, 1.0], 2);
+        let mut softmax = Softmax::new(data.clone(), 0.0).unwrap();
+        let mut logistic = Logistic::new(data, 0.0).unwrap();
+        let w = softmax.start(0);
+        let x: Vec<f64> = (0..4).map(|i| w[(i, 1)] - w[(i, 0)]).collect();
+        assert!((full_value(&mut softmax, &w) - full_value(&mut logistic, &x)).abs() < 1e-15);
+    }
+
+    #[test]
+    fn large_scores_neither_overflow_nor_lose_small_losses() {
+        let features = Features::Dense(Mat::from_fn(3, 1, |_, _| 1.0));
+        let mut f = Softmax::new(Labelled { features, labels: vec![0.0, 1.0, 2.0] }, 0.0).unwrap();
+        let mut g = Mat::zeros(1, 3);
+        let first = Sample::range(0..1);
+        let scores = |z: [f64; 3]| Mat::from_fn(1, 3, move |_, c| z[c]);
+        assert!(f.value_and_gradient(&scores([1e5, 0.0, -1e5]), &first, &mut g).abs() < 1e-300);
+        assert!((f.value_and_gradient(&scores([-1e5, 0.0, 1e5]), &first, &mut g) - 2e5).abs() < 1e-9);
+        assert_eq!(g, scores([-1.0, 0.0, 1.0]));
+        let value = f.value_and_gradient(&scores([1050.0, 1000.0, 0.0]), &first, &mut g);
+        let expected = (-50.0_f64).exp();
+        assert!((value / expected - 1.0).abs() < 1e-15);
+        assert!((g[(0, 0)] / -expected - 1.0).abs() < 1e-15 && (g[(0, 1)] / expected - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn str_converges_on_a_regularised_problem() {
+        let mut f = Softmax::new(random_data(60, 5, &[0.0, 1.0, 2.0], 7), 0.1).unwrap();
+        let start = f.start(0);
+        let stop = Stop::gradient_norm(1e-8).or(Stop::epochs(2000));
+        let mut method = Str::new(StrConfig::default()).unwrap();
+        let report = minimize(&mut f, &mut method, &mut Epochs::new(60, 60, 0).unwrap(), start, &stop).unwrap();
+        assert_eq!(report.reason, StopReason::GradientNorm);
+        // A convex function has one value at all its stationary points.
+        let other = f.start(1);
+        let again = minimize(&mut f, &mut method, &mut Epochs::new(60, 60, 0).unwrap(), other, &stop).unwrap();
+        assert!((report.last.value - again.last.value).abs() < 1e-12);
+    }
+
+    #[test]
+    fn labels_that_are_no_classes_are_refused() {
+        let message = |labels: &[f64]| {
+            let features = Features::Dense(Mat::zeros(labels.len(), 1));
+            Softmax::new(Labelled { features, labels: labels.to_vec() }, 0.0).unwrap_err().to_string()
+        };
+        assert_eq!(message(&[1.0, 2.5]), "softmax regression: `labels` is 2.5, but must be whole numbers");
+        assert!(message(&[1.0, f64::NAN]).contains("`labels` is NaN"));
+        assert!(message(&[1.0, f64::INFINITY]).contains("`labels` is inf"));
+        assert!(message(&[4.0, 4.0]).contains("`labels` is 4 everywhere, but must be at least two distinct values"));
+        assert!(message(&[]).contains("`rows` is 0"));
+        let f = Softmax::new(random_data(6, 4, &[0.0, 1.0], 0), 0.0).unwrap();
+        assert_eq!(
+            f.check_point(&Mat::zeros(2, 4)).unwrap_err().to_string(),
+            "point of softmax regression: expected shape [4, 2], found [2, 4]"
+        );
+    }
+}
