@@ -95,6 +95,9 @@ pub struct Shared {
     /// Print the result as JSON
     #[arg(long, global = true)]
     pub json: bool,
+    /// Seconds between two savings of a running job
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 0.5, hide = true)]
+    pub save_every: f64,
     /// Use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_enum)]
     pub color: ColorChoice,

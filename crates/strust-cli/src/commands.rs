@@ -13,6 +13,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 use strust_lab::{
     Error, catalogue,
@@ -87,7 +88,9 @@ fn finish(folder: &Path, shared: &Shared, go: impl FnOnce(&Options) -> Result<Su
     let outcome = {
         let progress = show::progress(shared);
         let jobs = shared.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize);
-        go(&Options { jobs, interrupt: &interrupt, progress: progress.as_ref() })
+        let save_every = Duration::try_from_secs_f64(shared.save_every)
+            .map_err(|_| Failure::Usage(format!("--save-every is {}, but must be ≥ 0", shared.save_every)))?;
+        go(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })
     };
     let summary = outcome.map_err(|error| match error {
         Error::Interrupted => Failure::Failed(format!(

@@ -15,12 +15,15 @@ use std::{
         Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 /// How to run a plan.
 pub struct Options<'a> {
     /// Jobs side by side.
     pub jobs: usize,
+    /// How long a job runs before it is saved again. A kill loses at most this much work, never the results.
+    pub save_every: Duration,
     /// Set to stop cleanly.
     pub interrupt: &'a AtomicBool,
     /// Who shows the progress.
@@ -148,6 +151,7 @@ fn run_one(folder: &Path, plan: &Plan, job: &Job, options: &Options) -> Result<(
         experiment: &plan.experiment,
         folder: folder.clone(),
         interrupt: options.interrupt,
+        save_every: options.save_every,
         progress: options.progress.job(&job.name),
     };
     if let Some(failure) = failure(&folder)? {

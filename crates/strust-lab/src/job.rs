@@ -26,8 +26,6 @@ use strust_problems::{
     subspace::SubspaceFit,
 };
 
-/// How long a job runs before it is saved again. A kill loses at most this much work, never the results.
-const SAVE_EVERY: Duration = Duration::from_millis(500);
 /// Steps between two signs of life.
 const TELL_EVERY: u64 = 32;
 
@@ -37,6 +35,7 @@ pub(crate) struct Context<'a> {
     pub experiment: &'a Experiment,
     pub folder: PathBuf,
     pub interrupt: &'a AtomicBool,
+    pub save_every: Duration,
     pub progress: Box<dyn JobProgress + 'a>,
 }
 
@@ -186,7 +185,7 @@ where
 {
     let Setup { mut f, constraint } = setup;
     let mut measure = Measure::new(&f, &context.job.problem.kind, constraint.map(|make| make(Retraction::Qr)));
-    let Context { job, experiment, folder, interrupt, progress } = context;
+    let Context { job, experiment, folder, interrupt, save_every, progress } = context;
     let mut sampler = sampler(experiment, f.terms(), job.seed)?;
     let epoch_steps = sampler.steps_per_epoch();
     let last_step = job.epochs * epoch_steps;
@@ -235,7 +234,7 @@ where
     loop {
         let done = state.steps() >= last_step;
         let stop = interrupt.load(Ordering::Relaxed);
-        if done || stop || saved_at.elapsed() > SAVE_EVERY {
+        if done || stop || saved_at.elapsed() > *save_every {
             let (records, timings) = logs.sync()?;
             let version = env!("CARGO_PKG_VERSION").into();
             let checkpoint = Checkpoint { version, job: id, records, timings, totals, done, state };

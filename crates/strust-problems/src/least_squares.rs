@@ -248,9 +248,9 @@ mod tests {
             assert_eq!(report.reason, StopReason::GradientNorm);
             let mut error = report.point().clone();
             error.add(-1.0, &problem.solution().unwrap().to_vec());
-            assert!(error.norm() < 1e-7, "distance {}", error.norm());
+            assert!(error.norm() < 1e-8, "distance {}", error.norm());
             let evaluations = report.evaluations.values + report.evaluations.gradients;
-            assert!(evaluations < 12_000, "{evaluations} evaluations");
+            assert!(evaluations < 3_000, "{evaluations} evaluations");
         }
     }
 

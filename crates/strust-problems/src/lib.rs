@@ -1,4 +1,4 @@
-//! Objectives with known answers, and readers for data files, for [strust](strust).
+//! Objectives with known answers, and readers for data files, for [strust].
 //!
 //! | module | what | f* |
 //! |---|---|---|

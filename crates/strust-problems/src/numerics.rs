@@ -50,10 +50,10 @@ pub(crate) fn evaluate<E: Evaluate>(f: &mut E, x: &E::Point, sample: &Sample, gr
         }
     }
 
-    let gradient = gradient.map(|gradient| {
+    let mut gradient = gradient;
+    if let Some(gradient) = gradient.as_deref_mut() {
         gradient.set_zero();
-        gradient
-    });
+    }
     pulp::Arch::new().dispatch(Call(f, x, sample, gradient))
 }
 

@@ -15,7 +15,7 @@ use std::{ops::ControlFlow, time::Instant};
 pub trait Observer<S> {
     /// Called after each step.
     fn step(&mut self, record: &StepRecord, state: &S) -> ControlFlow<()>;
-    /// Called after each measurement on the full sum.
+    /// Called after each measurement on the full sum that follows a step; the report holds the one at the end.
     fn measured(&mut self, _measurement: &Measurement, _state: &S) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }

@@ -284,8 +284,8 @@ fn each_rejection_divides_the_radius_by_the_shrink_factor() {
     let mut method = Str::new(StrConfig::default()).unwrap();
     let mut state = method.init(&mut f, at()).unwrap();
     let records = go(&mut f, &mut method, &mut state, 0..1100);
-    for (i, record) in records.iter().enumerate() {
-        let expected = (8.0 * 0.5_f64.powi(i as i32)).max(f64::MIN_POSITIVE);
+    for (i, record) in (0..).zip(&records) {
+        let expected = (8.0 * 0.5_f64.powi(i)).max(f64::MIN_POSITIVE);
         assert_eq!(record.region.as_ref().unwrap().radius.to_bits(), expected.to_bits(), "step {i}");
     }
     // After a thousand rejections the radius is positive, and the region grows back.
@@ -317,6 +317,12 @@ fn a_method_can_be_started_again_on_a_problem_of_another_size() {
     assert_eq!((first.point().len(), second.point().len()), (3, 5));
 }
 
+fn first_error<M: Method<Targets<Vec<f64>>>>(mut method: M) -> Error {
+    let mut f = vectors();
+    let mut state = method.init(&mut f, at()).unwrap();
+    method.step(&mut f, &mut state, &Sample::range(0..3)).unwrap_err()
+}
+
 #[test]
 fn a_constraint_that_is_not_finite_is_an_error_of_the_step() {
     let nan = || {
@@ -343,11 +349,6 @@ fn a_constraint_that_is_not_finite_is_an_error_of_the_step() {
             |_, _, out| out.set_zero(),
         )
     };
-    fn first_error<M: Method<Targets<Vec<f64>>>>(mut method: M) -> Error {
-        let mut f = vectors();
-        let mut state = method.init(&mut f, at()).unwrap();
-        method.step(&mut f, &mut state, &Sample::range(0..3)).unwrap_err()
-    }
     let error = first_error(AugLag::new(AugLagConfig::default(), nan()).unwrap());
     assert!(matches!(error, Error::NonFiniteValue { step: 0, .. }), "{error}");
     let error = first_error(StrP::new(StrPConfig::default(), nan()).unwrap());
@@ -448,7 +449,9 @@ fn every_field_is_checked<C: Config>() {
             Allowed::Number(range) => (range, [-1.0, 0.0, 1.0, 1.5, 1e300].map(Value::from).to_vec()),
             Allowed::Whole(range) => (range, [0_u64, 1, 2].map(Value::from).to_vec()),
             Allowed::OneOf(words) => {
-                words.iter().for_each(|w| drop(table(field, (*w).into()).unwrap().check().unwrap()));
+                for word in words {
+                    table(field, (*word).into()).unwrap().check().unwrap();
+                }
                 let error = table(field, "sideways".into()).unwrap_err().to_string();
                 assert!(error.contains("sideways") && words.iter().all(|w| error.contains(w)), "{error}");
                 continue;

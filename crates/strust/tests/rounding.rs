@@ -12,22 +12,6 @@ use strust::{
 /// The same objective with another word on its rounding error; `None` is the default of the trait.
 struct Says<F>(F, fn(f64) -> Option<f64>);
 
-/// An objective that says nothing.
-struct Silent<V>(std::marker::PhantomData<V>);
-
-impl<V: Vector> Objective for Silent<V> {
-    type Point = V;
-    fn terms(&self) -> usize {
-        0
-    }
-    fn value(&mut self, _: &V, _: &Sample) -> f64 {
-        0.0
-    }
-    fn value_and_gradient(&mut self, _: &V, _: &Sample, _: &mut V) -> f64 {
-        0.0
-    }
-}
-
 impl<F: Objective> Objective for Says<F> {
     type Point = F::Point;
     fn terms(&self) -> usize {
@@ -40,7 +24,8 @@ impl<F: Objective> Objective for Says<F> {
         self.0.value_and_gradient(x, sample, gradient)
     }
     fn rounding(&self, value: f64) -> f64 {
-        (self.1)(value).unwrap_or_else(|| Silent::<F::Point>(std::marker::PhantomData).rounding(value))
+        let silent = from_fn(0, |_: &F::Point, _: &Sample, _: Option<&mut F::Point>| 0.0);
+        (self.1)(value).unwrap_or_else(|| silent.rounding(value))
     }
 }
 
@@ -55,9 +40,10 @@ struct Outcome {
 }
 
 fn run<F: Objective>(mut f: F, start: F::Point, batch: usize, scale: f64) -> Outcome {
-    let steps = 4000;
+    let steps = 2500;
     let mut sampler = Epochs::new(f.terms(), batch, 5).unwrap();
-    let mut method = Str::new(StrConfig { initial_radius: 8.0 * scale, max_radius: 80.0 * scale, ..Default::default() }).unwrap();
+    let mut method =
+        Str::new(StrConfig { initial_radius: 8.0 * scale, max_radius: 80.0 * scale, ..Default::default() }).unwrap();
     let mut state = method.init(&mut f, start).unwrap();
     let (mut sample, mut radius) = (Sample::default(), f64::INFINITY);
     for k in 0..steps {
@@ -76,14 +62,17 @@ fn problem<T: Real>(seed: u64, scale: f64, noise: f64) -> LeastSquares<T> {
     let answer: Vec<f64> = normals(seed + 500, 10).iter().map(|v| v * scale).collect();
     let mut f = LeastSquares::<T>::interpolating(seed, 40, &answer);
     f.rows.iter_mut().for_each(|row| row.iter_mut().for_each(|v| *v *= T::from_f64(2.0)));
-    f.right.iter_mut().zip(normals(seed + 900, 40)).for_each(|(b, e)| *b = T::from_f64(2.0 * (*b).into() + scale * noise * e));
+    f.right
+        .iter_mut()
+        .zip(normals(seed + 900, 40))
+        .for_each(|(b, e)| *b = T::from_f64(2.0 * (*b).into() + scale * noise * e));
     f.magnitude *= 2.0;
     f
 }
 
 /// Full batches of a problem whose minimum is not 0: near it f changes by less than its rounding error.
 fn at_a_positive_minimum<T: Real>() {
-    for scale in [1.0, 2.0_f64.powi(-20), 2.0_f64.powi(20)] {
+    for scale in [1.0, 2.0_f64.powi(-20)] {
         let mut collapsed = 0;
         for seed in 0..20 {
             let f = || problem::<T>(seed, scale, 0.5);
@@ -113,7 +102,7 @@ fn at_a_positive_minimum_the_radius_collapses_without_the_safeguard_and_stays_wi
 
 /// Mini-batches of a problem that interpolates: f itself falls to the square of a rounding error.
 fn where_the_model_interpolates<T: Real>(floor: f64) {
-    for scale in [1.0, 2.0_f64.powi(-20), 2.0_f64.powi(20)] {
+    for scale in [1.0, 2.0_f64.powi(-20)] {
         for seed in 0..20 {
             let with = run(problem::<T>(seed, scale, 0.0), vec![T::default(); 10], 8, scale);
             assert!(with.radius > scale, "seed {seed}: {with:?}");
@@ -157,9 +146,11 @@ fn far_from_the_floor_the_slack_changes_no_decision() {
     let region = StrConfig::default();
     for pair in normals(2, 2000).chunks_exact(2) {
         let (actual, predicted) = (pair[0], pair[1].abs());
-        let (with, without) =
-            (region.judge(0.5, actual, predicted, 1e-16), region.judge(0.5, actual, predicted, 0.0));
-        assert_eq!((with.verdict, with.change, with.next_radius), (without.verdict, without.change, without.next_radius));
+        let (with, without) = (region.judge(0.5, actual, predicted, 1e-16), region.judge(0.5, actual, predicted, 0.0));
+        assert_eq!(
+            (with.verdict, with.change, with.next_radius),
+            (without.verdict, without.change, without.next_radius)
+        );
         assert!((with.ratio - without.ratio).abs() <= 1e-12 * (1.0 + without.ratio.abs()) / predicted);
     }
 }

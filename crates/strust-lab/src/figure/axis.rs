@@ -105,7 +105,7 @@ impl Scale {
         let between: Vec<_> = (first - 1..=last)
             .flat_map(|n| [1_u8, 2, 5].map(|d| (f64::from(n) + f64::from(d).log10(), d, n)))
             .filter(|(unit, ..)| (self.low..=self.high).contains(unit))
-            .map(|(unit, d, n)| (unit, Label::power(format!("{d}×10"), n)))
+            .map(|(unit, d, n)| (unit, digit(d, n, (-3..=4).contains(&last))))
             .collect();
         if (3..=most).contains(&between.len()) {
             return (between, digits().collect());
@@ -133,6 +133,15 @@ fn linear_ticks(low: f64, high: f64, whole: bool, most: usize) -> Vec<(f64, Labe
     let count = (last - first + 1.0).max(0.0) as usize;
     let size = low.abs().max(high.abs());
     (0..count).map(|i| first + i as f64).map(|i| ((i * step).clamp(low, high), label(i * step, step, size))).collect()
+}
+
+/// A digit times a power of ten, as a plain number where those are short.
+fn digit(digit: u8, exponent: i32, plain: bool) -> Label {
+    if plain {
+        let decimals = (-exponent).max(0) as usize;
+        return Label::plain(&grouped(f64::from(digit) * 10_f64.powi(exponent), decimals));
+    }
+    Label::power(format!("{digit}×10"), exponent)
 }
 
 /// One format for all ticks of an axis: plain numbers, or a common power of ten if they would be long.
@@ -207,7 +216,8 @@ mod tests {
             ["−30", "−25", "−20", "−15", "−10", "−5", "0"].map(|n| format!("10^{n}"))
         );
         assert_eq!(labels(&[0.01, 1.0], true, 8), ["10^−2", "10^−1", "10^0"]);
-        assert_eq!(labels(&[1.0, 9.0], true, 8), ["1×10^0", "2×10^0", "5×10^0"]);
+        assert_eq!(labels(&[0.4, 9.0], true, 8), ["0.5", "1", "2", "5"]);
+        assert_eq!(labels(&[1e-9, 9e-9], true, 8), ["1×10^−9", "2×10^−9", "5×10^−9"]);
         assert_eq!(labels(&[3.1, 3.9], true, 5), ["3.2", "3.4", "3.6", "3.8"]);
     }
 

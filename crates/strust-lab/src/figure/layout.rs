@@ -87,9 +87,9 @@ pub(super) fn scene(figure: &Figure, theme: Theme) -> Scene {
 /// The ranges of both axes over the points that can be drawn; `None` if there are none.
 fn scales(figure: &Figure) -> Option<(Scale, Scale)> {
     let points = || figure.series.iter().flat_map(|series| &series.points).filter(|point| visible(figure, point));
-    // On a logarithmic axis the low end of a band says little about the range: mean minus deviation may be anything
-    // from the mean down to below zero. The band is cut at the bottom instead.
-    let low = |point: &Point| if figure.y.log { point.y } else { point.low };
+    // On a logarithmic axis the tail of a band says nothing about the range: it is cut at the bottom instead.
+    let mirrored = |point: &Point| point.low.max(point.y * (point.y / point.high));
+    let low = |point: &Point| if figure.y.log { mirrored(point) } else { point.low };
     let values = points().flat_map(|point| [point.y, low(point), point.high]);
     Some((Scale::fit(points().map(|point| point.x), figure.x.log, 0.0)?, Scale::fit(values, figure.y.log, 0.03)?))
 }

@@ -25,34 +25,35 @@ for (const svg of document.querySelectorAll("svg.figure")) {
   const nearest = (points, x) => points.reduce((a, b) => (Math.abs(b[0] - x) < Math.abs(a[0] - x) ? b : a));
   const steps = [...new Set(curves.flatMap((curve) => curve.points.map((point) => point[0])))].sort((a, b) => a - b);
   const short = (value) => String(Number(value.toPrecision(4)));
+  const long = (value) => value.toExponential(2).replace(/e(.)(\d)$/, "e$10$2");
   let at = 0;
 
   function show(x) {
     at = nearest(steps.map((step) => [step]), x)[0];
+    // A curve that ended long before has nothing to say here.
+    const rows = curves.map((curve) => [curve, nearest(curve.points, at)]).filter(([, point]) => Math.abs(point[0] - at) <= 12);
+    const same = rows.every(([, point]) => point[2] === rows[0][1][2]);
     const table = document.createElement("table");
-    for (const curve of curves) {
-      const [px, , value, y] = nearest(curve.points, at);
-      // A curve that ended long before has nothing to say here.
-      if (Math.abs(px - at) > 12) continue;
+    table.createCaption().textContent = same ? `${svg.dataset.x} ${short(rows[0][1][2])}` : svg.dataset.x;
+    for (const [curve, [, , value, y]] of rows) {
       const row = table.insertRow();
       const name = row.appendChild(document.createElement("th"));
       name.textContent = "● " + curve.name;
       name.style.color = curve.key?.stroke || curve.key?.fill;
-      row.insertCell().textContent = short(value);
-      row.insertCell().textContent = y.toExponential(2);
+      if (!same) row.insertCell().textContent = short(value);
+      row.insertCell().textContent = long(y);
     }
-    const head = document.createElement("div");
-    head.textContent = svg.dataset.x;
-    box.replaceChildren(head, table);
+    box.replaceChildren(table);
     cursor.setAttribute("x1", at);
     cursor.setAttribute("x2", at);
     svg.append(cursor);
     svg.parentNode.append(box);
+    // Below the figure or, if the window ends there, above the plot: over data it would be in the way.
     const scale = svg.clientWidth / svg.viewBox.baseVal.width;
     const room = svg.clientWidth - box.offsetWidth;
-    const beside = at * scale + 12 <= room ? at * scale + 12 : at * scale - box.offsetWidth - 12;
-    box.style.left = `${Math.max(0, Math.min(room, beside))}px`;
-    box.style.top = `${svg.getBoundingClientRect().top - svg.parentNode.getBoundingClientRect().top + top * scale + 4}px`;
+    const below = svg.getBoundingClientRect().bottom + box.offsetHeight < innerHeight;
+    box.style.left = `${Math.max(0, Math.min(room, at * scale - box.offsetWidth / 2))}px`;
+    box.style.top = `${svg.parentNode.offsetHeight - (below ? 0 : svg.clientHeight - top * scale + box.offsetHeight + 2)}px`;
   }
   function hide() {
     cursor.remove();

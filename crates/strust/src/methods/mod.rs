@@ -44,7 +44,8 @@ pub trait Method<F: Objective + ?Sized> {
     /// The state at the start `x`, with fresh scratch space. Fails if x does not fit the problem.
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
-    /// One step on one sample. Allocates at most on the first call.
+    /// One step on one sample. Allocates on the first call only, but for retractions onto a manifold. An error leaves
+    /// the state's step count as it was.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
 
     /// How good the current point is, measured on the full sum.

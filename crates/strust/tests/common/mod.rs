@@ -107,14 +107,14 @@ impl<T: Real> Objective for LeastSquares<T> {
 /// f(x) = mean of (s/2)‖x − tᵢ‖² over a vector of any type. It allocates nothing after the first evaluation.
 #[derive(Clone)]
 pub struct Targets<V> {
-    pub targets: Vec<V>,
+    pub centres: Vec<V>,
     pub scale: f64,
     space: V,
 }
 
 impl<V: Dense> Targets<V> {
-    pub fn new(targets: Vec<V>, scale: f64) -> Self {
-        Self { space: targets[0].zeros_like(), targets, scale }
+    pub fn new(centres: Vec<V>, scale: f64) -> Self {
+        Self { space: centres[0].zeros_like(), centres, scale }
     }
     /// n targets around a first random one, apart by `spread`.
     pub fn random(seed: u64, n: usize, shape: &[usize], spread: f64, scale: f64) -> Self {
@@ -131,12 +131,12 @@ impl<V: Dense> Targets<V> {
 impl<V: Vector> Objective for Targets<V> {
     type Point = V;
     fn terms(&self) -> usize {
-        self.targets.len()
+        self.centres.len()
     }
     fn value(&mut self, x: &V, sample: &Sample) -> f64 {
         let mut sum = 0.0;
         for &i in sample.indices() {
-            self.space.set_sum(x, -1.0, &self.targets[i]);
+            self.space.set_sum(x, -1.0, &self.centres[i]);
             sum += self.space.norm_squared();
         }
         0.5 * self.scale * sum / sample.len() as f64
@@ -144,7 +144,7 @@ impl<V: Vector> Objective for Targets<V> {
     fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> f64 {
         gradient.set_zero();
         for &i in sample.indices() {
-            self.space.set_sum(x, -1.0, &self.targets[i]);
+            self.space.set_sum(x, -1.0, &self.centres[i]);
             gradient.add(self.scale / sample.len() as f64, &self.space);
         }
         self.value(x, sample)

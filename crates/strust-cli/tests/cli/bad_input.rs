@@ -1,0 +1,270 @@
+//! Bad input gets a clear error that names what, where and how to mend it, and a non-zero exit.
+
+use crate::support::{Folder, SMALL, Said, experiment, run, said, strust};
+
+fn run_experiment(folder: &Folder, text: &str) -> Said {
+    let file = folder.write("experiment.toml", text);
+    run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap(), "--quiet"])
+}
+
+/// Fails with code 1, says all of `parts`, and leaves no result behind.
+#[track_caller]
+fn refused(text: &str, parts: &[&str]) {
+    refused_in(&Folder::new(), text, parts);
+}
+
+#[track_caller]
+fn refused_in(folder: &Folder, text: &str, parts: &[&str]) {
+    let said = run_experiment(folder, text);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    for part in parts {
+        assert!(said.err.contains(part), "{part:?} is not in: {}", said.err);
+    }
+    assert!(!said.err.contains("panicked"), "{}", said.err);
+    assert!(!folder.path("out/report.html").exists());
+}
+
+const STR_P: &str = "[[method]]\nname = \"str-p\"\n";
+
+#[test]
+fn an_unknown_key_is_pointed_at_with_a_suggestion() {
+    refused(
+        &experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalti = 1.0"),
+        &["experiment.toml:14:", "unknown key `penalti`; did you mean `penalty`?"],
+    );
+    refused(&format!("epoch = 3\n{}", experiment(SMALL, STR_P)), &["experiment.toml:1:", "did you mean `epochs`?"]);
+    refused(&experiment(SMALL, "[[method]]\nname = \"str_p\""), &["unknown method `str_p`", "did you mean `str-p`?"]);
+    refused(&experiment("kind = \"subspaces\"", STR_P), &["unknown problem `subspaces`", "did you mean `subspace`?"]);
+}
+
+#[test]
+fn a_hyperparameter_out_of_range_names_field_value_and_range() {
+    refused(
+        &experiment(SMALL, "[[method]]\nname = \"sgd-proj\"\nlearning_rate = -1.0"),
+        &["experiment.toml:14:", "`learning_rate` is -1, but must be > 0"],
+    );
+    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\ngrow = 0.5"), &["`grow` is 0.5, but must be > 1"]);
+    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = nan"), &["`penalty` is NaN"]);
+    refused(&experiment(SMALL, "[[method]]\nname = \"riemannian\"\nretraction = \"qz\""), &["qz", "polar"]);
+    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = \"big\""), &["big", "experiment.toml:"]);
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused() {
+    refused(
+        &experiment("kind = \"subspace\"\nd = 3\nk = 4\nn = 40", STR_P),
+        &["`k` is 4, but must be in [1, d] = [1, 3]"],
+    );
+    refused(&experiment("kind = \"subspace\"\nd = 20\nk = 2\nn = 5", STR_P), &["`batch` is 8, but must be in [1, 5]"]);
+    refused(&experiment("kind = \"subspace\"\nn = 0", STR_P), &["`n` is 0, but must be a whole number ≥ 1"]);
+    refused(&experiment("kind = \"subspace\"\nd = -4", STR_P), &["experiment.toml:"]);
+    refused(&experiment(SMALL, STR_P).replace("epochs = 3", "epochs = 0"), &["`epochs` is 0"]);
+    refused(&experiment(SMALL, STR_P).replace("seeds = 2", "seeds = [1, 1]"), &["`seeds` must be"]);
+}
+
+#[test]
+fn a_broken_file_names_the_line() {
+    refused("name = \"x\"\nepochs = = 3\n", &["experiment.toml:2"]);
+    refused("", &["`name` is missing"]);
+    refused("name = \"x\"\n", &["[[method]]"]);
+    refused(&experiment(SMALL, STR_P).replace("\"test\"", "\"../escape\""), &["`name`", "folder"]);
+    let said = run(&["run", "no-such-file.toml"]);
+    assert_eq!(said.code, Some(1));
+    assert!(
+        said.err.contains("no-such-file.toml: no such file") && said.err.contains("subspace-small"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn a_method_that_needs_a_constraint_is_not_run_without_one() {
+    refused(
+        &experiment("kind = \"least-squares\"\nn = 40\nd = 50", STR_P),
+        &["`str-p` needs a problem with a constraint", "sgd"],
+    );
+}
+
+#[test]
+fn damaged_data_files_are_refused_with_file_line_and_column() {
+    let subspace = "kind = \"subspace\"\nk = 1\ndata = \"data.csv\"";
+    let cases = [
+        ("", "data.csv"),
+        ("1,2\n3,4,5\n", "data.csv:2:"),
+        ("1,2\n3\n", "data.csv:2:"),
+        ("1,2\nNaN,4\n", "data.csv:2:1:"),
+        ("1,2\n3,inf\n", "data.csv:2:3:"),
+        ("1,2\n3,4x\n", "data.csv:2:3:"),
+    ];
+    for (text, place) in cases {
+        let folder = Folder::new();
+        folder.write("data.csv", text);
+        refused_in(&folder, &experiment(subspace, STR_P), &[place]);
+    }
+    refused(&experiment(subspace, STR_P), &["cannot open the data file", "data.csv"]);
+}
+
+#[test]
+fn a_bad_line_of_libsvm_is_refused_with_file_line_and_column() {
+    let logistic = "kind = \"logistic\"\ndata = \"data.libsvm\"";
+    for (line, place) in [
+        ("1 0:1", "data.libsvm:2:3:"),
+        ("1 2:1 1:1", "data.libsvm:2:7:"),
+        ("1 a:1", "data.libsvm:2:3:"),
+        ("x 1:1", "data.libsvm:2:1:"),
+    ] {
+        let folder = Folder::new();
+        folder.write("data.libsvm", &format!("-1 1:0.5\n{line}\n"));
+        refused_in(&folder, &experiment(logistic, "[[method]]\nname = \"str\""), &[place]);
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_two() {
+    for arguments in [
+        &["run"][..],
+        &["frobnicate"],
+        &["run", "subspace-small", "--seeds", "0"],
+        &["run", "subspace-small", "--jobs", "many"],
+        &["reproduce", "nothing"],
+        &["resume", "somewhere", "--seeds", "3"],
+        &["list", "str-q"],
+        &["--no-such-flag"],
+    ] {
+        assert_eq!(run(arguments).code, Some(2), "{arguments:?}");
+    }
+    assert!(run(&["list", "str-q"]).err.contains("did you mean `str-p`?"));
+}
+
+#[test]
+fn a_folder_that_is_not_ours_is_left_alone() {
+    let folder = Folder::new();
+    let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
+    std::fs::create_dir(folder.path("out")).unwrap();
+    folder.write("out/precious.txt", "mine");
+    let said = run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("the folder is not empty"), "{}", said.err);
+    assert_eq!(std::fs::read_to_string(folder.path("out/precious.txt")).unwrap(), "mine");
+    assert_eq!(std::fs::read_dir(folder.path("out")).unwrap().count(), 1);
+
+    let said = run(&["resume", folder.path("out").to_str().unwrap()]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("there is no plan.json"), "{}", said.err);
+}
+
+#[test]
+fn a_second_run_into_the_same_folder_is_told_to_resume() {
+    let folder = Folder::new();
+    let first = run_experiment(&folder, &experiment(SMALL, STR_P));
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    let second = run_experiment(&folder, &experiment(SMALL, STR_P));
+    assert_eq!(second.code, Some(1));
+    assert!(second.err.contains("strust resume"), "{}", second.err);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_folder_that_cannot_be_written_is_named() {
+    // /proc refuses folders to everybody, also to root, whom no permission stops.
+    let folder = Folder::new();
+    let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
+    let said = run(&["run", file.to_str().unwrap(), "--out", "/proc/strust-test"]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("cannot make the folder /proc/strust-test"), "{}", said.err);
+}
+
+/// A real full disk: a 512 KiB file system of its own, in a namespace of its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_named_and_the_run_resumes_when_there_is_space() {
+    let folder = Folder::new();
+    let file = folder.write("experiment.toml", &experiment(SMALL, STR_P).replace("epochs = 3", "epochs = 400"));
+    let disk = folder.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=512k tmpfs {disk} || exit 77\n\
+         {strust} run {file} --out {disk}/out --quiet; first=$?\n\
+         mount -o remount,size=64m {disk} || exit 77\n\
+         {strust} resume {disk}/out --quiet; second=$?\n\
+         cp -r {disk}/out {out}\n\
+         echo codes $first $second",
+        disk = disk.display(),
+        strust = env!("CARGO_BIN_EXE_strust"),
+        file = file.display(),
+        out = folder.path("out").display(),
+    );
+    let output = std::process::Command::new("unshare").args(["-rm", "sh", "-c", &script]).output();
+    let Some(said) = output.ok().map(|o| said(&o)).filter(|s| s.code != Some(77) && s.out.contains("codes")) else {
+        eprintln!("skipped: this system gives no mount namespace to make a small disk in");
+        return;
+    };
+    assert_eq!(said.out.trim(), "codes 1 0", "{}", said.err);
+    assert!(said.err.contains("No space left on device") && said.err.contains("strust resume"), "{}", said.err);
+
+    let undisturbed = folder.path("undisturbed");
+    let said = run(&["run", file.to_str().unwrap(), "--out", undisturbed.to_str().unwrap(), "--quiet"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(crate::support::records(&folder.path("out")), crate::support::records(&undisturbed));
+}
+
+#[test]
+fn checkpoints_that_do_not_fit_are_refused_with_what_to_do() {
+    let folder = Folder::new();
+    assert_eq!(run_experiment(&folder, &experiment(SMALL, STR_P)).code, Some(0));
+    let out = folder.path("out");
+    let checkpoint = |seed: u32| out.join(format!("runs/subspace.str-p.s{seed}/checkpoint.bin"));
+    let whole = std::fs::read(checkpoint(0)).unwrap();
+    let resumed = || {
+        let said = said(&strust().args(["resume", out.to_str().unwrap(), "--quiet"]).output().unwrap());
+        assert!(!said.err.contains("panicked"), "{}", said.err);
+        (said.code, said.err)
+    };
+
+    for length in [0, 5, 30, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(checkpoint(0), &whole[..length]).unwrap();
+        let (code, error) = resumed();
+        assert_eq!(code, Some(1));
+        assert!(error.contains("truncated") && error.contains("remove the job's folder"), "{error}");
+    }
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    std::fs::write(checkpoint(0), &flipped).unwrap();
+    assert!(resumed().1.contains("checksum does not match"));
+
+    std::fs::copy(checkpoint(1), checkpoint(0)).unwrap();
+    assert!(resumed().1.contains("belongs to another experiment or other settings"));
+
+    let other_format = [b"strust-checkpoint 9", &whole[19..]].concat();
+    std::fs::write(checkpoint(0), other_format).unwrap();
+    assert!(resumed().1.contains("has format 9, but this program reads format 1"));
+
+    std::fs::write(checkpoint(0), &whole).unwrap();
+    assert_eq!(resumed().0, Some(0));
+
+    let plan = std::fs::read_to_string(out.join("plan.json")).unwrap();
+    let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    std::fs::write(out.join("plan.json"), plan.replace(&version, "\"version\": \"0.0.1\"")).unwrap();
+    let (code, error) = resumed();
+    assert_eq!(code, Some(1));
+    assert!(error.contains("planned by strust 0.0.1"), "{error}");
+}
+
+#[test]
+fn a_run_that_diverges_is_reported_and_exits_with_one() {
+    let folder = Folder::new();
+    let text = experiment(
+        "kind = \"least-squares\"\nn = 40\nd = 50",
+        "[[method]]\nname = \"sgd\"\nlearning_rate = 1e9\n\n[[method]]\nname = \"str\"",
+    )
+    .replace("epochs = 3", "epochs = 200");
+    let said = run_experiment(&folder, &text);
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("2 runs broke down"), "{}", said.err);
+    let summary: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.path("out/summary.json")).unwrap()).unwrap();
+    let methods = &summary["problems"][0]["methods"];
+    assert_eq!(methods[0]["failures"].as_array().unwrap().len(), 2);
+    assert!(methods[0]["failures"][0]["error"].as_str().unwrap().contains("at the current point"));
+    assert_eq!(methods[1]["seeds"], serde_json::json!([0, 1]));
+}

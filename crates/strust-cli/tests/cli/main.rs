@@ -1,0 +1,7 @@
+//! The program, run as a user runs it. One binary for all, because linking is slow.
+
+mod bad_input;
+mod browser;
+mod runs;
+mod snapshots;
+mod support;

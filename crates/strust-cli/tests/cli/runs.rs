@@ -1,0 +1,229 @@
+//! What a run leaves behind, and that it is a function of the seed alone.
+
+use crate::support::{Folder, SMALL, experiment, records, run, strust};
+use rand_core::Rng;
+use std::{process::Stdio, time::Duration};
+use strust::sample::generator;
+
+const FOUR: &str = "[[method]]\nname = \"str-p\"\n\n[[method]]\nname = \"sgd-proj\"\n\n[[method]]\nname = \"riemannian\"\n\n[[method]]\nname = \"auglag\"\ninner_epochs = 1\n";
+
+#[test]
+fn a_run_leaves_plan_records_summary_figures_and_report() {
+    let folder = Folder::new();
+    let file = folder.write("experiment.toml", &experiment(SMALL, FOUR));
+    let out = folder.path("out");
+    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    for name in [
+        "plan.json",
+        "summary.json",
+        "summary.csv",
+        "report.html",
+        "figures/subspace-objective_gap-epoch.svg",
+        "figures/subspace-objective_gap-epoch.png",
+        "figures/subspace-constraint_norm-seconds.svg",
+        "runs/subspace.auglag.s1/records.jsonl",
+        "runs/subspace.auglag.s1/checkpoint.bin",
+    ] {
+        assert!(out.join(name).is_file(), "{name} is missing");
+    }
+
+    let printed: serde_json::Value = serde_json::from_str(&said.out).expect("--json prints one JSON object");
+    let written: serde_json::Value = serde_json::from_slice(&std::fs::read(out.join("summary.json")).unwrap()).unwrap();
+    assert_eq!(printed, written);
+    assert_eq!(written["experiment"], "test");
+    assert_eq!(written["version"], env!("CARGO_PKG_VERSION"));
+    let methods = written["problems"][0]["methods"].as_array().unwrap();
+    assert_eq!(
+        methods.iter().map(|m| m["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["str-p", "sgd-proj", "riemannian", "auglag"]
+    );
+    for method in methods {
+        assert_eq!(method["seeds"], serde_json::json!([0, 1]));
+        let curve = method["curve"].as_array().unwrap();
+        assert_eq!(curve.len(), 4, "the start and three epochs");
+        assert_eq!(&method["final"], curve.last().unwrap());
+        assert!(method["acceptance_rate"].as_f64().unwrap() > 0.0);
+        for point in curve {
+            for metric in ["objective_gap", "constraint_norm"] {
+                for statistic in ["mean", "std", "median"] {
+                    assert!(point[metric][statistic].is_f64(), "{metric}.{statistic} of {point}");
+                }
+            }
+            assert!(point["seconds"]["mean"].is_f64() && point["seconds"]["std"].is_f64());
+            assert!(point["evaluations"]["values"].is_f64() && point["evaluations"]["gradients"].is_f64());
+        }
+        assert_eq!(curve[3]["evaluations"]["gradients"], 15.0, "three epochs of five batches");
+    }
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("strust run") && page.contains(env!("CARGO_PKG_VERSION")));
+    let csv = std::fs::read_to_string(out.join("summary.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 4 * 4);
+}
+
+#[test]
+fn records_are_the_same_bytes_on_every_run_and_for_every_number_of_jobs() {
+    let folder = Folder::new();
+    let file = folder.write("experiment.toml", &experiment(SMALL, FOUR));
+    let run_with = |jobs: &str, name: &str| {
+        let out = folder.path(name);
+        let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--jobs", jobs, "--quiet"]);
+        assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "", ""));
+        records(&out)
+    };
+    let once = run_with("1", "one");
+    assert_eq!(once.len(), 8);
+    assert_eq!(once, run_with("1", "again"));
+    assert_eq!(once, run_with("5", "five"));
+}
+
+#[test]
+fn killed_at_fifty_random_moments_and_resumed_the_records_are_byte_identical() {
+    let folder = Folder::new();
+    let problem = "kind = \"subspace\"\nd = 60\nk = 3\nn = 400";
+    let text = experiment(problem, FOUR).replace("epochs = 3", "epochs = 60");
+    let file = folder.write("experiment.toml", &text);
+    let undisturbed = folder.path("undisturbed");
+    let said = run(&["run", file.to_str().unwrap(), "--out", undisturbed.to_str().unwrap(), "--quiet"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+
+    let out = folder.path("killed");
+    let mut rng = generator(7, 0);
+    let mut killed = 0;
+    for _ in 0..50 {
+        // Started if there is no plan yet, else gone on with; saved often, so that kills fall between and into savings.
+        let mut command = strust();
+        if out.join("plan.json").exists() {
+            command.args(["resume", out.to_str().unwrap()]);
+        } else {
+            let _ = std::fs::remove_dir_all(&out);
+            command.args(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        }
+        command.args(["--quiet", "--save-every", "0.003"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(rng.next_u64() % 60_000));
+        let running = child.try_wait().unwrap().is_none();
+        child.kill().unwrap();
+        let said = crate::support::said(&child.wait_with_output().unwrap());
+        assert!(said.err.is_empty(), "{}", said.err);
+        killed += u32::from(running);
+    }
+    assert!(killed >= 25, "only {killed} of 50 were still running when they were killed: give them more to do");
+    let said = run(&["resume", out.to_str().unwrap(), "--quiet"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(records(&out), records(&undisturbed));
+    assert!(out.join("report.html").is_file());
+    let leftovers = walk(&out).into_iter().filter(|name| name.ends_with(".tmp")).count();
+    assert!(leftovers <= 50, "temporary files of killed savings may stay, one a kill");
+}
+
+fn walk(folder: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    entries.flat_map(|p| if p.is_dir() { walk(&p) } else { vec![p.display().to_string()] }).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_cleanly_and_tells_how_to_resume() {
+    let folder = Folder::new();
+    let text = experiment("kind = \"subspace\"\nd = 200\nk = 5\nn = 500", FOUR).replace("epochs = 3", "epochs = 4000");
+    let file = folder.write("experiment.toml", &text);
+    let out = folder.path("out");
+    let child = strust()
+        .args(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--quiet"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !out.join("runs").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let said = crate::support::said(&child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains(&format!("strust resume {}", out.display())), "{}", said.err);
+    assert!(walk(&out).iter().any(|name| name.ends_with("checkpoint.bin")));
+    assert!(!walk(&out).iter().any(|name| name.ends_with(".tmp")));
+}
+
+#[test]
+fn a_grid_search_chooses_by_the_tuning_seeds_and_says_what_it_cost() {
+    let folder = Folder::new();
+    let methods = "[[method]]\nname = \"sgd-proj\"\nlearning_rate = [1e-6, 0.05]\n\n[[method]]\nname = \"auglag\"\nlearning_rate = [1e-6, 0.05]\n\n[tune]\nmetric = \"objective_gap\"\nepochs = 2\nseeds = 3\n";
+    let file = folder.write("experiment.toml", &experiment(SMALL, methods));
+    let out = folder.path("out");
+    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--quiet"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let summary: serde_json::Value = serde_json::from_slice(&std::fs::read(out.join("summary.json")).unwrap()).unwrap();
+    for (i, method) in summary["problems"][0]["methods"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(method["hyperparameters"]["learning_rate"], 0.05);
+        assert_eq!(method["seeds"], serde_json::json!([0, 1]));
+        let tuning = &summary["tuning"][i];
+        assert_eq!(tuning["tried"].as_array().unwrap().len(), 2);
+        assert_eq!(tuning["cost"]["runs"], 6);
+        assert_eq!(tuning["cost"]["gradients"], 6 * 2 * 5);
+    }
+    assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("1e-6"));
+}
+
+#[test]
+fn several_runs_are_compared_in_one_report() {
+    let folder = Folder::new();
+    let out = |name: &str| folder.path(name).to_str().unwrap().to_string();
+    for (name, seeds) in [("a", "seeds = 1"), ("b", "seeds = 2")] {
+        let text = experiment(SMALL, FOUR).replace("seeds = 2", seeds).replace("\"test\"", &format!("\"{name}\""));
+        let file = folder.write(&format!("{name}.toml"), &text);
+        assert_eq!(run(&["run", file.to_str().unwrap(), "--out", &out(name), "-q"]).code, Some(0));
+    }
+    let said = run(&["report", &out("a"), &out("b"), "--out", &out("both")]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let page = std::fs::read_to_string(folder.path("both/report.html")).unwrap();
+    assert!(page.contains("str-p (a)") && page.contains("str-p (b)"));
+
+    let said = run(&["report", &out("a"), "--markdown", "--at", "0,3"]);
+    assert!(said.out.contains("| method | 0 | 3 |"), "{}", said.out);
+    let readme = folder.write("README.md", "before\n<!-- strust:a -->\nold\n<!-- /strust -->\nafter\n");
+    assert_eq!(run(&["report", &out("a"), "--into", readme.to_str().unwrap()]).code, Some(0));
+    let text = std::fs::read_to_string(&readme).unwrap();
+    assert!(
+        text.starts_with("before\n")
+            && text.ends_with("after\n")
+            && text.contains("| str-p |")
+            && !text.contains("old")
+    );
+}
+
+#[test]
+fn every_problem_of_the_catalogue_runs_with_every_method_that_fits() {
+    let folder = Folder::new();
+    folder
+        .write("classes.csv", &(0..40).map(|i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 3)).collect::<String>());
+    folder.write(
+        "two.libsvm",
+        &(0..40).map(|i| format!("{} 1:{} 3:{}\n", i % 2, i % 7, (i * 5) % 11)).collect::<String>(),
+    );
+    folder.write("matrix.csv", &(0..40).map(|i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 3)).collect::<String>());
+    let free = ["str", "sgd", "adam", "sls"]
+        .map(|m| format!("[[method]]\nname = \"{m}\"\n"))
+        .concat()
+        .replace("\"sgd\"\n", "\"sgd\"\nlearning_rate = 1e-3\n");
+    let problems = [
+        ("kind = \"least-squares\"\nn = 40\nd = 50", &free),
+        ("kind = \"least-squares\"\nn = 80\nd = 20\nnoise = 0.1", &free),
+        ("kind = \"logistic\"\nn = 40\nd = 5", &free),
+        ("kind = \"logistic\"\ndata = \"two.libsvm\"\nregularisation = 0.01", &free),
+        ("kind = \"softmax\"\ndata = \"classes.csv\"", &free),
+        ("kind = \"factorisation\"\nm = 40\nn = 10", &free),
+        ("kind = \"factorisation\"\ndata = \"matrix.csv\"\nwidth = 2", &free),
+        (SMALL, &free),
+        ("kind = \"subspace\"\nk = 1\ndata = \"matrix.csv\"", &FOUR.to_string()),
+    ];
+    for (i, (problem, methods)) in problems.iter().enumerate() {
+        let file = folder.write("experiment.toml", &experiment(problem, methods));
+        let said =
+            run(&["run", file.to_str().unwrap(), "--out", folder.path(&format!("out{i}")).to_str().unwrap(), "-q"]);
+        assert_eq!(said.code, Some(0), "{problem}: {}", said.err);
+    }
+}

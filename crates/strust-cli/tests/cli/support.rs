@@ -1,0 +1,68 @@
+//! Runs the program as a user does.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+/// The program, without the colours and terminals of whoever runs the tests.
+pub fn strust() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strust"));
+    command.env_remove("NO_COLOR").stdin(Stdio::null());
+    command
+}
+
+/// A folder of its own for a test.
+pub struct Folder(pub tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("a file in a temporary folder");
+        path
+    }
+}
+
+/// What a run of the program said.
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+pub fn run(arguments: &[&str]) -> Said {
+    said(&strust().args(arguments).output().expect("the program starts"))
+}
+
+pub fn said(output: &Output) -> Said {
+    Said {
+        code: output.status.code(),
+        out: String::from_utf8_lossy(&output.stdout).into(),
+        err: String::from_utf8_lossy(&output.stderr).into(),
+    }
+}
+
+/// An experiment file of one small problem; `more` is put into the problem or after it.
+pub fn experiment(problem: &str, methods: &str) -> String {
+    format!("name = \"test\"\nepochs = 3\nbatch = 8\nseeds = 2\n\n[[problem]]\n{problem}\n\n{methods}\n")
+}
+
+pub const SMALL: &str = "kind = \"subspace\"\nd = 20\nk = 2\nn = 40";
+
+/// Every `records.jsonl` under a folder of results, by job.
+pub fn records(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let jobs = std::fs::read_dir(folder.join("runs")).expect("a folder of jobs");
+    jobs.map(|job| {
+        let job = job.expect("a job");
+        let bytes = std::fs::read(job.path().join("records.jsonl")).expect("its records");
+        (job.file_name().to_string_lossy().into_owned(), bytes)
+    })
+    .collect()
+}

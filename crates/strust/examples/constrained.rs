@@ -1,0 +1,34 @@
+//! A matrix with orthonormal columns: the frame W nearest to A, min ½‖W − A‖² subject to WᵀW = I.
+//!
+//! Run with `cargo run --example constrained`.
+
+use faer::Mat;
+use strust::prelude::*;
+
+fn main() -> Result<(), Error> {
+    let a = Mat::from_fn(6, 2, |i, j| ((3 * i + 5 * j) as f64).sin() + f64::from(i == j));
+    let mut f = from_fn(1, |w: &Mat<f64>, _: &Sample, gradient: Option<&mut Mat<f64>>| {
+        let r = w - &a;
+        if let Some(g) = gradient {
+            g.add(1.0, &r);
+        }
+        0.5 * r.norm_squared()
+    });
+    // The answer is known: the orthogonal factor of the polar decomposition of A.
+    let mut answer = a.clone();
+    Stiefel::new(6, 2)?.with_retraction(Retraction::Polar).restore(&mut answer)?;
+
+    let mut violations = Vec::new();
+    for penalty in [50.0, 100.0, 200.0] {
+        let mut method = StrP::new(StrPConfig { penalty, ..Default::default() }, Stiefel::new(6, 2)?)?;
+        let stop = Stop::gradient_norm(1e-7).or(Stop::steps(50_000));
+        let report = minimize(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?, answer.clone() * 1.3, &stop)?;
+        let off = (report.point() - &answer).norm_l2();
+        println!("μ = {penalty:>3}: ‖WᵀW − I‖ = {:.2e}, {off:.2e} from the answer", report.last.constraint_norm);
+        assert!(report.reason.converged() && off < 2.0 / penalty);
+        violations.push(report.last.constraint_norm);
+    }
+    // A fixed penalty leaves ‖c‖ = O(1/μ): doubling μ halves it.
+    assert!(violations.windows(2).all(|v| (1.9..2.1).contains(&(v[0] / v[1]))));
+    Ok(())
+}

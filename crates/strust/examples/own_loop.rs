@@ -1,0 +1,56 @@
+//! The caller owns the loop, saves the state half-way, and goes on from what was saved, bit for bit.
+//!
+//! Run with `cargo run --example own_loop`.
+
+use strust::{methods::StrState, prelude::*};
+
+const STEPS: u64 = 200;
+
+fn objective() -> impl Objective<Point = Vec<f64>> {
+    // fᵢ(x) = (xᵢ − i)² + x₀²/10, eight terms.
+    from_fn(8, |x: &Vec<f64>, sample: &Sample, mut gradient: Option<&mut Vec<f64>>| {
+        let scale = 1.0 / sample.len() as f64;
+        let mut sum = 0.0;
+        for &i in sample.indices() {
+            let r = x[i] - i as f64;
+            sum += scale * (r * r + 0.1 * x[0] * x[0]);
+            if let Some(g) = gradient.as_deref_mut() {
+                g[i] += scale * 2.0 * r;
+                g[0] += scale * 0.2 * x[0];
+            }
+        }
+        sum
+    })
+}
+
+/// Steps from where the state stands to `end`. The k-th sample depends on the seed and k alone.
+fn advance(state: &mut StrState<Vec<f64>>, end: u64) -> Result<(), Error> {
+    let (mut f, mut method) = (objective(), Str::new(StrConfig::default())?);
+    let (mut sampler, mut sample) = (Epochs::new(8, 2, 42)?, Sample::default());
+    while state.steps() < end {
+        sampler.draw(state.steps(), &mut sample);
+        let record = method.step(&mut f, state, &sample)?;
+        if record.k % 50 == 0 {
+            println!("step {:>3}: f = {:.3e}, radius {:.3}", record.k, record.value, state.radius);
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let start = Str::new(StrConfig::default())?.init(&mut objective(), vec![10.0; 8])?;
+
+    let mut whole = start.clone();
+    advance(&mut whole, STEPS)?;
+
+    let mut first = start;
+    advance(&mut first, STEPS / 2)?;
+    let saved = serde_json::to_string(&first)?;
+    println!("saved {} bytes at step {}", saved.len(), first.steps());
+    let mut second: StrState<Vec<f64>> = serde_json::from_str(&saved)?;
+    advance(&mut second, STEPS)?;
+
+    assert_eq!(second, whole);
+    assert!(whole.x.iter().enumerate().all(|(i, x)| (x - i as f64).abs() < 1e-3));
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! `minimize`: stopping rules, observers, the report, and going on from it.
+
+mod common;
+
+use common::{LeastSquares, Targets, bits, normal, normals};
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+use strust::{methods::Measurement, prelude::*, run::Observer};
+
+fn problem() -> LeastSquares<f64> {
+    let mut f = LeastSquares::interpolating(1, 12, &normals(1, 5));
+    f.rows.iter_mut().for_each(|row| row.iter_mut().for_each(|v| *v *= 2.0));
+    f.right.iter_mut().for_each(|v| *v *= 2.0);
+    f
+}
+
+/// Four steps an epoch.
+fn sampler() -> Epochs {
+    Epochs::new(12, 3, 1).unwrap()
+}
+
+fn method() -> Str<Vec<f64>> {
+    Str::new(StrConfig::default()).unwrap()
+}
+
+fn go(stop: &Stop) -> Report<strust::methods::StrState<Vec<f64>>> {
+    minimize(&mut problem(), &mut method(), &mut sampler(), vec![0.0; 5], stop).unwrap()
+}
+
+#[test]
+fn each_budget_stops_where_it_says_and_is_never_converged() {
+    let report = go(&Stop::steps(7));
+    assert_eq!((report.reason, report.steps, report.state.k), (StopReason::Steps, 7, 7));
+    assert!(!report.reason.converged());
+
+    let report = go(&Stop::epochs(3));
+    assert_eq!((report.reason, report.steps), (StopReason::Epochs, 12));
+    assert!(!report.reason.converged());
+
+    let report = go(&Stop::evaluations(9));
+    // Two evaluations a step: the fifth step is the first to reach 9.
+    assert_eq!((report.reason, report.steps), (StopReason::Evaluations, 5));
+    assert_eq!((report.evaluations.values, report.evaluations.gradients), (5, 5));
+    assert!(!report.reason.converged());
+    // Budgets need no measurements but those of the start and the end.
+    assert_eq!(report.measurements, 2);
+}
+
+#[test]
+fn the_wall_clock_stops_a_run_soon_after_its_limit() {
+    let limit = Duration::from_millis(30);
+    let began = Instant::now();
+    let report = go(&Stop::wall_clock(limit));
+    assert!(began.elapsed() >= limit);
+    assert_eq!((report.reason, report.reason.converged()), (StopReason::WallClock, false));
+    assert!(report.steps > 0);
+    let report = go(&Stop::wall_clock(Duration::ZERO));
+    assert_eq!((report.reason, report.steps), (StopReason::WallClock, 0));
+}
+
+#[test]
+fn tolerances_stop_a_run_at_the_end_of_an_epoch_and_are_converged() {
+    let report = go(&Stop::gradient_norm(1e-8).or(Stop::epochs(1000)));
+    assert_eq!((report.reason, report.reason.converged()), (StopReason::GradientNorm, true));
+    assert!(report.last.gradient_norm <= 1e-8 && report.steps.is_multiple_of(4));
+    // The start, and once an epoch.
+    assert_eq!(report.measurements, 1 + report.steps / 4);
+    let kkt = go(&Stop::kkt(1e-8).or(Stop::epochs(1000)));
+    assert_eq!((kkt.reason, kkt.reason.converged(), kkt.steps), (StopReason::Kkt, true, report.steps));
+    // A start that is good enough needs no step.
+    assert_eq!(go(&Stop::gradient_norm(1e9)).steps, 0);
+}
+
+#[test]
+fn stagnation_stops_a_run_that_makes_no_more_progress_and_is_not_converged() {
+    let report = go(&Stop::stagnation(0.5, 3).or(Stop::epochs(2000)));
+    assert_eq!((report.reason, report.reason.converged()), (StopReason::Stagnation, false));
+    assert!(report.steps >= 12);
+}
+
+#[test]
+fn rules_compose_by_or_and_by_and() {
+    assert_eq!(go(&Stop::epochs(50).or(Stop::steps(3)).or(Stop::evaluations(1000))).reason, StopReason::Steps);
+    // Both: at least 300 steps, and a small gradient.
+    let early = go(&Stop::gradient_norm(1e-3).or(Stop::epochs(1000)));
+    let both = go(&Stop::gradient_norm(1e-3).and(Stop::steps(300)).or(Stop::epochs(1000)));
+    assert!(early.steps < 300, "the tolerance alone takes {} steps", early.steps);
+    assert_eq!((both.reason, both.steps), (StopReason::GradientNorm, 300));
+}
+
+#[test]
+fn a_tolerance_met_on_the_last_step_of_a_budget_is_converged_in_any_order() {
+    let steps = go(&Stop::gradient_norm(1e-8).or(Stop::epochs(1000))).steps;
+    for stop in [Stop::gradient_norm(1e-8).or(Stop::steps(steps)), Stop::steps(steps).or(Stop::gradient_norm(1e-8))] {
+        assert_eq!(go(&stop).reason, StopReason::GradientNorm);
+    }
+}
+
+#[test]
+fn an_observer_sees_every_step_in_order_and_may_stop_the_run() {
+    let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
+    let (mut seen, mut others) = (Vec::new(), 0);
+    let report = Run::new(&mut f, &mut method, &mut sampler)
+        .observe(|record: &StepRecord, _: &_| {
+            seen.push(record.k);
+            if record.k == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .observe(|_: &StepRecord, _: &_| {
+            others += 1;
+            ControlFlow::Continue(())
+        })
+        .start(vec![0.0; 5], &Stop::steps(100))
+        .unwrap();
+    assert_eq!((report.reason, report.reason.converged(), report.steps), (StopReason::Observer, false, 6));
+    assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(others, 6, "the second observer sees the last step too");
+}
+
+/// Keeps what was measured.
+#[derive(Default)]
+struct Curve(Vec<Measurement>, Option<usize>);
+
+impl<S> Observer<S> for &mut Curve {
+    fn step(&mut self, _: &StepRecord, _: &S) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    fn measured(&mut self, measurement: &Measurement, _: &S) -> ControlFlow<()> {
+        self.0.push(*measurement);
+        if self.1 == Some(self.0.len()) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn measurements_come_at_the_interval_that_is_asked_for_and_may_stop_the_run() {
+    let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
+    let mut curve = Curve::default();
+    let run = Run::new(&mut f, &mut method, &mut sampler).observe(&mut curve).measure_every(5);
+    let report = run.start(vec![0.0; 5], &Stop::steps(20)).unwrap();
+    assert!(curve.0.len() >= 4, "after 5, 10, 15 and 20 steps");
+    assert_eq!(curve.0.last(), Some(&report.last));
+    let mut curve = Curve(Vec::new(), Some(2));
+    let run = Run::new(&mut f, &mut method, &mut sampler).observe(&mut curve).measure_every(1);
+    assert_eq!(run.start(vec![0.0; 5], &Stop::steps(20)).unwrap().reason, StopReason::Observer);
+}
+
+#[test]
+fn the_best_point_is_the_best_of_those_measured() {
+    // A step size at the edge makes SGD noisy without interpolation, so that the last point is not the best.
+    let mut f = Targets::<Vec<f64>>::random(1, 12, &[3], 1.0, 1.0);
+    let config = SgdConfig { learning_rate: 0.9, ..Default::default() };
+    let mut method = Sgd::new(config).unwrap();
+    let mut worse = 0;
+    for seed in 0..20 {
+        let mut curve = Curve::default();
+        let mut sampler = Epochs::new(12, 1, seed).unwrap();
+        let run = Run::new(&mut f, &mut method, &mut sampler).observe(&mut curve).measure_every(1);
+        let report = run.start(vec![5.0; 3], &Stop::steps(60)).unwrap();
+        let least = curve.0.iter().map(|m| m.merit).fold(f64::INFINITY, f64::min);
+        assert_eq!(report.best_measurement.merit.to_bits(), least.to_bits());
+        let again = f.value(&report.best, &Sample::range(0..12));
+        assert!((again - least).abs() <= 1e-14 * least, "the point is the one that was measured");
+        worse += u32::from(report.last.merit > least);
+    }
+    assert!(worse >= 18, "the last point was worse in {worse} of 20 runs");
+}
+
+#[test]
+fn going_on_from_a_report_is_one_long_run() {
+    let whole = go(&Stop::steps(50));
+    let first = go(&Stop::steps(23));
+    let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
+    let second = Run::new(&mut f, &mut method, &mut sampler).resume(first.state, &Stop::steps(50)).unwrap();
+    assert_eq!((second.steps, second.reason), (27, StopReason::Steps));
+    assert_eq!(bits(second.point()), bits(whole.point()));
+    assert_eq!((second.state.radius, second.last), (whole.state.radius, whole.last));
+    assert_eq!(first.accepted + second.accepted, whole.accepted);
+    // Epochs, too, count from the first step of all.
+    let state = go(&Stop::steps(23)).state;
+    let report = Run::new(&mut f, &mut method, &mut sampler).resume(state, &Stop::epochs(6)).unwrap();
+    assert_eq!((report.steps, report.reason), (1, StopReason::Epochs));
+}
+
+#[test]
+fn a_state_of_another_shape_cannot_be_gone_on_from() {
+    let state = Method::<Targets<Vec<f64>>>::init(
+        &mut method(),
+        &mut Targets::<Vec<f64>>::random(1, 12, &[6], 1.0, 1.0),
+        normal(1, &[6]),
+    )
+    .unwrap();
+    let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
+    let error = Run::new(&mut f, &mut method, &mut sampler).resume(state, &Stop::steps(3)).unwrap_err();
+    assert_eq!(error.to_string(), "least squares: expected shape [5], found [6]");
+}
+
+#[test]
+fn a_run_of_no_steps_measures_the_start_and_leaves_it() {
+    let report = go(&Stop::steps(0));
+    assert_eq!((report.reason, report.steps, report.accepted, report.measurements), (StopReason::Steps, 0, 0, 1));
+    assert_eq!((report.point(), &report.best), (&vec![0.0; 5], &vec![0.0; 5]));
+    assert_eq!(report.last, report.best_measurement);
+    assert_eq!(report.acceptance_rate().to_bits(), 1.0_f64.to_bits());
+    assert_eq!(report.evaluations, Evaluations::default());
+}
+
+#[test]
+fn counts_in_the_report_are_those_of_the_records() {
+    let (mut f, mut method, mut sampler) = (Counted::new(problem()), method(), sampler());
+    let (mut accepted, mut total) = (0, Evaluations::default());
+    let report = Run::new(&mut f, &mut method, &mut sampler)
+        .observe(|record: &StepRecord, _: &_| {
+            accepted += u64::from(record.verdict == Verdict::Accepted);
+            total += record.evaluations;
+            ControlFlow::Continue(())
+        })
+        .start(vec![0.0; 5], &Stop::steps(40))
+        .unwrap();
+    assert_eq!((report.accepted, report.evaluations), (accepted, total));
+    // Twelve terms fit one piece, so each measurement is one full gradient on top of the steps.
+    assert_eq!(f.evaluations().gradients, total.gradients + report.measurements);
+    assert_eq!(f.evaluations().values, total.values);
+}
