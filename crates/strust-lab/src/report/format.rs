@@ -67,7 +67,7 @@ pub(super) fn pairs(parameters: &Parameters) -> String {
 /// A parameter's value. Rust writes floats short and exactly, `1e-8` as well as `0.9`.
 fn plain(value: &toml::Value) -> String {
     match value {
-        toml::Value::String(text) => text.clone(),
+        toml::Value::String(text) if !text.is_empty() => text.clone(),
         toml::Value::Float(number) => format!("{number:?}"),
         toml::Value::Array(values) => format!("[{}]", values.iter().map(plain).collect::<Vec<_>>().join(", ")),
         other => other.to_string(),
