@@ -280,11 +280,13 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
 
 /// The first of NAME, NAME-2, NAME-3 … that does not exist.
 fn unused(parent: &Path, name: &str) -> PathBuf {
-    let first = parent.join(name);
-    std::iter::once(first)
-        .chain((2_u32..).map(|i| parent.join(format!("{name}-{i}"))))
-        .find(|path| !path.exists())
-        .expect("the numbers do not run out")
+    let mut path = parent.join(name);
+    let mut number = 1;
+    while path.exists() {
+        number += 1;
+        path = parent.join(format!("{name}-{number}"));
+    }
+    path
 }
 
 /// The command as it would be typed again.

@@ -99,7 +99,7 @@ impl Progress for Bars {
         let bar = self.all.add(ProgressBar::new(PART));
         bar.set_style(self.style.clone());
         bar.set_prefix(name.to_string());
-        Box::new(Bar { bars: self, bar, name: name.into() })
+        Box::new(JobBar { all: self, bar, name: name.into() })
     }
 }
 
@@ -109,30 +109,30 @@ impl Drop for Bars {
     }
 }
 
-struct Bar<'a> {
-    bars: &'a Bars,
+struct JobBar<'a> {
+    all: &'a Bars,
     bar: ProgressBar,
     name: String,
 }
 
-impl Bar<'_> {
+impl JobBar<'_> {
     fn move_to(&self, part: u64) {
         let before = self.bar.position();
         self.bar.set_position(part);
-        let whole = &self.bars.whole;
+        let whole = &self.all.whole;
         whole.inc(part.saturating_sub(before));
         let (done, jobs) = (whole.position() / PART, whole.length().unwrap_or(0) / PART);
         whole.set_message(format!("{done}/{jobs} jobs"));
     }
 }
 
-impl JobProgress for Bar<'_> {
+impl JobProgress for JobBar<'_> {
     fn at(&mut self, step: u64, last: u64) {
         self.move_to(step * PART / last.max(1));
     }
     fn end(&mut self, error: Option<&str>) {
         if let Some(error) = error {
-            let _ = self.bars.all.println(format!("{}: {error}", self.name));
+            let _ = self.all.all.println(format!("{}: {error}", self.name));
         } else {
             self.move_to(PART);
         }

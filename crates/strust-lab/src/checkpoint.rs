@@ -61,9 +61,8 @@ impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
 
         let end = bytes.iter().position(|&b| b == b'\n').ok_or_else(|| damaged("is truncated"))?;
         let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("is damaged"))?;
-        let (format, sum) = match header.split(' ').collect::<Vec<_>>()[..] {
-            [MAGIC, format, sum] => (format, sum),
-            _ => return Err(damaged("is damaged: it does not begin like one")),
+        let [MAGIC, format, sum] = header.split(' ').collect::<Vec<_>>()[..] else {
+            return Err(damaged("is damaged: it does not begin like one"));
         };
         if format != FORMAT {
             return Err(damaged(&format!("has format {format}, but this program reads format {FORMAT}")));

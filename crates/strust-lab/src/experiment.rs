@@ -203,15 +203,13 @@ impl Source<'_> {
     }
 
     fn check_keys(&self, table: &toml::Table, path: &[&str], known: &[&str]) -> Result<(), Error> {
-        for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
-            let hint = match nearest(key, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known here: {}", known.join(", ")),
-            };
-            let path: Vec<_> = path.iter().copied().chain([key.as_str()]).collect();
-            return Err(self.error(&path, format!("unknown key `{key}`; {hint}")));
-        }
-        Ok(())
+        let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
+        let hint = match nearest(key, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known here: {}", known.join(", ")),
+        };
+        let path: Vec<_> = path.iter().copied().chain([key.as_str()]).collect();
+        Err(self.error(&path, format!("unknown key `{key}`; {hint}")))
     }
 
     fn text_at(&self, table: &toml::Table, key: &str) -> Result<Option<String>, Error> {

@@ -11,7 +11,6 @@ use crate::{
     record::{EpochRecord, Line, Timing},
     summary::Metric,
 };
-use rand_core::Rng;
 use serde::Serialize;
 use std::{
     fs::{File, OpenOptions},
@@ -20,7 +19,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-use strust::{config::Config, objective::full_value, prelude::*, sample::generator};
+use strust::{config::Config, objective::full_value, prelude::*};
 use strust_problems::{
     Problem, factorisation::Factorisation, least_squares::LeastSquares, logistic::Logistic, read, softmax::Softmax,
     subspace::SubspaceFit,
@@ -193,23 +192,18 @@ where
     files::make_folder(folder)?;
     let id = job.checksum(experiment);
     let checkpoint_path = folder.join("checkpoint.bin");
-    let (mut state, mut totals, mut logs, fresh);
-    match Checkpoint::<M::State>::load(&checkpoint_path, id)? {
-        Some(saved) => {
-            (state, totals, fresh) = (saved.state, saved.totals, false);
-            logs = Logs::open(folder, saved.records, saved.timings)?;
-            if saved.done {
-                progress.at(last_step, last_step);
-                return Ok(());
-            }
+    let saved = Checkpoint::<M::State>::load(&checkpoint_path, id)?;
+    let fresh = saved.is_none();
+    let (mut state, mut totals, mut logs) = if let Some(saved) = saved {
+        if saved.done {
+            progress.at(last_step, last_step);
+            return Ok(());
         }
-        None => {
-            let start = f.start(job.seed);
-            state = method.init(&mut f, start)?;
-            (totals, fresh) = (Totals::default(), true);
-            logs = Logs::open(folder, 0, 0)?;
-        }
-    }
+        (saved.state, saved.totals, Logs::open(folder, saved.records, saved.timings)?)
+    } else {
+        let start = f.start(job.seed);
+        (method.init(&mut f, start)?, Totals::default(), Logs::open(folder, 0, 0)?)
+    };
     let mut write_epoch = |logs: &mut Logs, f: &mut F, state: &M::State, totals: &Totals, radius: Option<f64>| {
         let epoch = state.steps() / epoch_steps;
         let metrics = measure.at(f, state.point());
@@ -269,8 +263,6 @@ where
 }
 
 fn sampler(experiment: &Experiment, terms: usize, seed: u64) -> Result<Box<dyn Sampler>, Error> {
-    // A stream of its own: the problem uses the first ones of this seed for its data.
-    let seed = generator(seed, 1 << 62).next_u64();
     let batch = experiment.batch as usize;
     Ok(match experiment.sampling {
         Sampling::Epochs => Box::new(Epochs::new(terms, batch, seed)?),

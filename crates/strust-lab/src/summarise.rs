@@ -305,7 +305,7 @@ mod tests {
         assert_eq!((s.mean, s.median), (3.0, 2.0));
         assert!((s.std - 7.0_f64.sqrt()).abs() < 1e-15);
         assert_eq!(spread(&[4.0]), Spread { mean: 4.0, std: 0.0, median: 4.0 });
-        assert_eq!(spread(&[1.0, 2.0]).median, 1.5);
+        assert_eq!(spread(&[1.0, 3.0]), Spread { mean: 2.0, std: 2.0_f64.sqrt(), median: 2.0 });
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! | [`sample`] | a mini-batch as a value that can be replayed, and the samplers that draw it |
 //! | [`objective`] | a finite sum seen through samples |
 //! | [`constraints`] | c(x) = 0 by value and Jacobian products; Stiefel, sphere, affine |
+//! | [`products`] | fast products of tall, narrow matrices |
 //! | [`model`], [`radius`] | the quadratic model and the trust region, as pure functions |
 //! | [`methods`] | one file a method: configuration, state, `init`, `step` |
 //! | [`run`], [`stop`] | `minimize`, stopping rules, observers, the report |
@@ -75,6 +76,7 @@ mod error;
 pub mod methods;
 pub mod model;
 pub mod objective;
+pub mod products;
 pub mod radius;
 pub mod record;
 pub mod run;

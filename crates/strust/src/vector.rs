@@ -4,11 +4,11 @@
 //! `f32` run keeps the accuracy of its sums. [`Vector`] is implemented for everything [`Dense`]: slices
 //! owned by a `Vec`, faer columns and matrices, in `f32` and `f64`.
 
-use crate::Error;
+use crate::{Error, products::Kernels};
 use faer::{Col, Mat, traits::RealField};
 
 /// A component type: `f32` or `f64`.
-pub trait Real: RealField + Copy + Default + Into<f64> + 'static {
+pub trait Real: RealField + Kernels + Copy + Default + Into<f64> + 'static {
     /// Distance from 1 to the next number.
     const EPSILON: f64;
     /// The name in saved files.

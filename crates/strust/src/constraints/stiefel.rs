@@ -2,6 +2,7 @@ use super::{Constraint, Manifold};
 use crate::{
     Error,
     config::{FieldValue, Range, out_of_range},
+    products::{inner, product},
     vector::{Real, Vector},
 };
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};
@@ -125,19 +126,19 @@ impl<T: Real> Constraint for Stiefel<T> {
         self.square.zeros_like()
     }
     fn residual(&mut self, x: &Mat<T>, c: &mut Mat<T>) {
-        matmul(&mut *c, Accum::Replace, x.transpose(), x, T::from_f64(1.0), Par::Seq);
+        inner(x, x, c);
         for j in 0..c.ncols() {
             c[(j, j)] -= T::from_f64(1.0);
         }
     }
     fn jvp(&mut self, x: &Mat<T>, v: &Mat<T>, out: &mut Mat<T>) {
-        matmul(&mut *out, Accum::Replace, x.transpose(), v, T::from_f64(1.0), Par::Seq);
+        inner(x, v, out);
         symmetrise(out, 1.0);
     }
     fn vjp(&mut self, x: &Mat<T>, y: &Mat<T>, out: &mut Mat<T>) {
         self.square.copy_from(y);
         symmetrise(&mut self.square, 1.0);
-        matmul(out, Accum::Replace, x, &self.square, T::from_f64(1.0), Par::Seq);
+        product(x, &self.square, out);
     }
     /// Each of the k² entries is a difference of numbers near 1.
     fn rounding(&self, norm: f64) -> f64 {
@@ -155,7 +156,7 @@ impl<T: Real> Constraint for Stiefel<T> {
 impl<T: Real> Manifold for Stiefel<T> {
     /// V − W·sym(WᵀV).
     fn project_tangent(&mut self, x: &Mat<T>, v: &mut Mat<T>) -> Result<(), Error> {
-        matmul(&mut self.square, Accum::Replace, x.transpose(), &*v, T::from_f64(1.0), Par::Seq);
+        inner(x, v, &mut self.square);
         symmetrise(&mut self.square, 0.5);
         matmul(v, Accum::Add, x, &self.square, T::from_f64(-1.0), Par::Seq);
         Ok(())

@@ -1,0 +1,478 @@
+//! Matrix products for tall, narrow matrices: the shapes that mini-batches and orthonormal columns make.
+//!
+//! A general product routine packs its operands first, which costs as much as the product when one side has ten
+//! columns. These read columns where they lie, also columns picked from a data set, so that a mini-batch is
+//! never copied. Everything stays in registers and the fastest cache; nothing allocates.
+
+// All of a kernel must be inlined into the function that was compiled for the machine's widest instructions: a call
+// that is not falls back to the narrowest.
+#![allow(clippy::inline_always)]
+
+use crate::vector::Real;
+use faer::Mat;
+use pulp::{Arch, Simd, WithSimd};
+
+/// The columns of a tall matrix, all of one length.
+pub trait Columns<T> {
+    /// How many.
+    fn count(&self) -> usize;
+    /// Column j.
+    fn column(&self, j: usize) -> &[T];
+}
+
+impl<T: Real> Columns<T> for Mat<T> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.ncols()
+    }
+    #[inline(always)]
+    fn column(&self, j: usize) -> &[T] {
+        self.col_as_slice(j)
+    }
+}
+
+/// Some columns of a matrix: a mini-batch of a data set.
+#[derive(Debug, Clone, Copy)]
+pub struct Picked<'a, T> {
+    /// The matrix.
+    pub matrix: &'a Mat<T>,
+    /// Which columns.
+    pub indices: &'a [usize],
+}
+
+impl<T: Real> Columns<T> for Picked<'_, T> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.indices.len()
+    }
+    #[inline(always)]
+    fn column(&self, j: usize) -> &[T] {
+        self.matrix.col_as_slice(self.indices[j])
+    }
+}
+
+/// Two sets of columns, side by side.
+#[derive(Debug, Clone, Copy)]
+pub struct Beside<'a, A, B>(pub &'a A, pub &'a B);
+
+impl<T, A: Columns<T>, B: Columns<T>> Columns<T> for Beside<'_, A, B> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.0.count() + self.1.count()
+    }
+    #[inline(always)]
+    fn column(&self, j: usize) -> &[T] {
+        let first = self.0.count();
+        if j < first { self.0.column(j) } else { self.1.column(j - first) }
+    }
+}
+
+/// out ← AᵀB.
+///
+/// ```
+/// use faer::Mat;
+/// use strust::products::{Picked, inner};
+/// let (a, b) = (Mat::from_fn(3, 2, |i, j| (i + j) as f64), Mat::from_fn(3, 9, |i, j| (i * j) as f64));
+/// let mut out = Mat::zeros(2, 1);
+/// inner(&a, &Picked { matrix: &b, indices: &[4] }, &mut out);
+/// assert_eq!((out[(0, 0)], out[(1, 0)]), (20.0, 32.0));
+/// ```
+///
+/// # Panics
+/// If the columns differ in length or `out` has another shape.
+pub fn inner<T: Real>(a: &impl Columns<T>, b: &impl Columns<T>, out: &mut Mat<T>) {
+    assert_eq!((out.nrows(), out.ncols()), (a.count(), b.count()), "the result of AᵀB has another shape");
+    if a.count() > 0 && b.count() > 0 {
+        check_rows(a, a.column(0).len());
+        check_rows(b, a.column(0).len());
+        T::inner(a, b, out);
+    }
+}
+
+/// out ← P·Q.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn product<T: Real>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
+    assert_eq!((p.count(), out.ncols()), (q.nrows(), q.ncols()), "the factors or the result of P·Q do not fit");
+    check_rows(p, out.nrows());
+    T::outer(None::<&Mat<T>>, p, q, Some(out));
+}
+
+/// ‖X − P·Q‖², without storing the difference.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn residual_norm_squared<T: Real>(x: &impl Columns<T>, p: &impl Columns<T>, q: &Mat<T>) -> f64 {
+    assert_eq!((p.count(), x.count()), (q.nrows(), q.ncols()), "the factors or X of X − P·Q do not fit");
+    if x.count() == 0 {
+        return 0.0;
+    }
+    check_rows(x, x.column(0).len());
+    check_rows(p, x.column(0).len());
+    T::outer(Some(x), p, q, None)
+}
+
+fn check_rows<T>(columns: &impl Columns<T>, rows: usize) {
+    for j in 0..columns.count() {
+        assert_eq!(columns.column(j).len(), rows, "columns of different length");
+    }
+}
+
+/// Rows that are multiplied at a time, so that a block of both factors stays in the second cache.
+const BLOCK: usize = 512;
+/// Columns of P whose places are looked up once; those beyond are looked up again and again.
+const TABLE: usize = 256;
+
+/// The kernels, for `f32` and `f64`.
+pub trait Kernels: Sized {
+    /// out ← AᵀB; the shapes fit and are not empty.
+    #[doc(hidden)]
+    fn inner<A: Columns<Self>, B: Columns<Self>>(a: &A, b: &B, out: &mut Mat<Self>);
+    /// ‖X − P·Q‖² with `x`, else 0; P·Q into `out`. The shapes fit.
+    #[doc(hidden)]
+    fn outer<X: Columns<Self>, P: Columns<Self>>(
+        x: Option<&X>,
+        p: &P,
+        q: &Mat<Self>,
+        out: Option<&mut Mat<Self>>,
+    ) -> f64;
+}
+
+macro_rules! kernels {
+    ($t:ident, $module:ident, $lanes:ident, $v:ident, $simd:ident, $simd_mut:ident, $splat:ident, $fma:ident, $sub:ident,
+     $load:ident, $store:ident, $sum:ident) => {
+        impl Kernels for $t {
+            fn inner<A: Columns<$t>, B: Columns<$t>>(a: &A, b: &B, out: &mut Mat<$t>) {
+                Arch::new().dispatch($module::Inner { a, b, out });
+            }
+            fn outer<X: Columns<$t>, P: Columns<$t>>(
+                x: Option<&X>,
+                p: &P,
+                q: &Mat<$t>,
+                out: Option<&mut Mat<$t>>,
+            ) -> f64 {
+                Arch::new().dispatch($module::Outer { x, p, q, out })
+            }
+        }
+
+        mod $module {
+            use super::*;
+
+            pub(super) struct Inner<'a, A, B> {
+                pub a: &'a A,
+                pub b: &'a B,
+                pub out: &'a mut Mat<$t>,
+            }
+
+            impl<A: Columns<$t>, B: Columns<$t>> WithSimd for Inner<'_, A, B> {
+                type Output = ();
+                #[inline(always)]
+                fn with_simd<S: Simd>(self, simd: S) {
+                    // As many running sums as there are registers for, and room for the operands.
+                    if S::REGISTER_COUNT >= 32 { self.tiles::<S, 5, 4>(simd) } else { self.tiles::<S, 3, 3>(simd) }
+                }
+            }
+
+            impl<A: Columns<$t>, B: Columns<$t>> Inner<'_, A, B> {
+                /// The result in tiles of M×N, block of rows by block of rows. At the edges a column stands in for
+                /// those that are missing, and what it gives is dropped.
+                #[inline(always)]
+                fn tiles<S: Simd, const M: usize, const N: usize>(self, simd: S) {
+                    let Self { a, b, out } = self;
+                    let (k, n, rows) = (a.count(), b.count(), a.column(0).len());
+                    let mut start = 0;
+                    loop {
+                        let end = (start + BLOCK).min(rows);
+                        for j in (0..n).step_by(N) {
+                            let mut right: [&[$t]; N] = [&[]; N];
+                            for (l, column) in right.iter_mut().enumerate() {
+                                *column = &b.column((j + l).min(n - 1))[start..end];
+                            }
+                            for i in (0..k).step_by(M) {
+                                let mut left: [&[$t]; M] = [&[]; M];
+                                for (l, column) in left.iter_mut().enumerate() {
+                                    *column = &a.column((i + l).min(k - 1))[start..end];
+                                }
+                                let sums = tile::<S, M, N>(simd, left, right);
+                                for l in 0..N.min(n - j) {
+                                    let column = out.col_as_slice_mut(j + l);
+                                    for m in 0..M.min(k - i) {
+                                        let before = if start == 0 { 0.0 } else { column[i + m] };
+                                        column[i + m] = before + sums[m][l];
+                                    }
+                                }
+                            }
+                        }
+                        if end == rows {
+                            return;
+                        }
+                        start = end;
+                    }
+                }
+            }
+
+            /// M×N inner products of columns of one length.
+            #[inline(always)]
+            fn tile<S: Simd, const M: usize, const N: usize>(simd: S, a: [&[$t]; M], b: [&[$t]; N]) -> [[$t; N]; M] {
+                let rows = a[0].len();
+                let whole = rows / S::$lanes;
+                let mut sums = [[simd.$splat(0.0); N]; M];
+                let mut left: [&[S::$v]; M] = [&[]; M];
+                let mut right: [&[S::$v]; N] = [&[]; N];
+                for i in 0..M {
+                    left[i] = &S::$simd(a[i]).0[..whole];
+                }
+                for j in 0..N {
+                    right[j] = &S::$simd(b[j]).0[..whole];
+                }
+                for r in 0..whole {
+                    let mut here = [simd.$splat(0.0); N];
+                    for j in 0..N {
+                        here[j] = right[j][r];
+                    }
+                    for i in 0..M {
+                        let x = left[i][r];
+                        for j in 0..N {
+                            sums[i][j] = simd.$fma(x, here[j], sums[i][j]);
+                        }
+                    }
+                }
+                let rest = whole * S::$lanes;
+                if rest < rows {
+                    for i in 0..M {
+                        let x = simd.$load(&a[i][rest..]);
+                        for j in 0..N {
+                            sums[i][j] = simd.$fma(x, simd.$load(&b[j][rest..]), sums[i][j]);
+                        }
+                    }
+                }
+                let mut out = [[0.0; N]; M];
+                for i in 0..M {
+                    for j in 0..N {
+                        out[i][j] = simd.$sum(sums[i][j]);
+                    }
+                }
+                out
+            }
+
+            pub(super) struct Outer<'a, X, P> {
+                pub x: Option<&'a X>,
+                pub p: &'a P,
+                pub q: &'a Mat<$t>,
+                pub out: Option<&'a mut Mat<$t>>,
+            }
+
+            impl<X: Columns<$t>, P: Columns<$t>> WithSimd for Outer<'_, X, P> {
+                type Output = f64;
+                #[inline(always)]
+                fn with_simd<S: Simd>(self, simd: S) -> f64 {
+                    if S::REGISTER_COUNT >= 32 { self.bands::<S, 4, 5>(simd) } else { self.bands::<S, 2, 5>(simd) }
+                }
+            }
+
+            impl<X: Columns<$t>, P: Columns<$t>> Outer<'_, X, P> {
+                /// The result in bands of R registers of rows; the last band may be cut.
+                #[inline(always)]
+                fn bands<S: Simd, const R: usize, const N: usize>(mut self, simd: S) -> f64 {
+                    let rows = match (&self.x, &self.out) {
+                        (Some(x), _) => x.column(0).len(),
+                        (None, Some(out)) => out.nrows(),
+                        (None, None) => return 0.0,
+                    };
+                    let mut table: [&[[S::$v; R]]; TABLE] = [&[]; TABLE];
+                    let known = self.p.count().min(TABLE);
+                    for l in 0..known {
+                        table[l] = S::$simd(self.p.column(l)).0.as_chunks::<R>().0;
+                    }
+                    let height = R * S::$lanes;
+                    let mut sum = 0.0;
+                    for row in (0..rows).step_by(height) {
+                        sum += if row + height <= rows {
+                            self.band::<S, R, N, true>(simd, row, &table[..known])
+                        } else {
+                            self.band::<S, R, N, false>(simd, row, &[])
+                        };
+                    }
+                    sum
+                }
+
+                /// One band: N columns of the result at a time, in registers.
+                #[inline(always)]
+                fn band<S: Simd, const R: usize, const N: usize, const WHOLE: bool>(
+                    &mut self,
+                    simd: S,
+                    row: usize,
+                    table: &[&[[S::$v; R]]],
+                ) -> f64 {
+                    let (inner, n) = (self.q.nrows(), self.q.ncols());
+                    let at = row / (R * S::$lanes);
+                    let zero = simd.$splat(0.0);
+                    let mut squares = [zero; R];
+                    for j in (0..n).step_by(N) {
+                        let mut factors: [&[$t]; N] = [&[]; N];
+                        for (l, column) in factors.iter_mut().enumerate() {
+                            *column = &self.q.col_as_slice((j + l).min(n - 1))[..inner];
+                        }
+                        let mut sums = [[zero; N]; R];
+                        for l in 0..inner {
+                            let x = if WHOLE && l < table.len() {
+                                table[l][at]
+                            } else {
+                                load::<S, R, WHOLE>(simd, self.p.column(l), row)
+                            };
+                            for i in 0..N {
+                                let factor = simd.$splat(factors[i][l]);
+                                for r in 0..R {
+                                    sums[r][i] = simd.$fma(x[r], factor, sums[r][i]);
+                                }
+                            }
+                        }
+                        for i in 0..N.min(n - j) {
+                            if let Some(x) = self.x {
+                                let x = load::<S, R, WHOLE>(simd, x.column(j + i), row);
+                                for r in 0..R {
+                                    let difference = simd.$sub(x[r], sums[r][i]);
+                                    squares[r] = simd.$fma(difference, difference, squares[r]);
+                                }
+                            }
+                            if let Some(out) = &mut self.out {
+                                let column = &mut out.col_as_slice_mut(j + i)[row..];
+                                for (r, part) in column.chunks_mut(S::$lanes).take(R).enumerate() {
+                                    if WHOLE {
+                                        S::$simd_mut(part).0[0] = sums[r][i];
+                                    } else {
+                                        simd.$store(part, sums[r][i]);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    let mut sum = 0.0;
+                    for r in 0..R {
+                        sum += f64::from(simd.$sum(squares[r]));
+                    }
+                    sum
+                }
+            }
+
+            /// R registers of a column from `row` on; zero beyond its end, if they are not all `WHOLE`.
+            #[inline(always)]
+            fn load<S: Simd, const R: usize, const WHOLE: bool>(simd: S, column: &[$t], row: usize) -> [S::$v; R] {
+                if WHOLE {
+                    return S::$simd(&column[row..]).0.as_chunks::<R>().0[0];
+                }
+                let mut out = [simd.$splat(0.0); R];
+                for (slot, part) in out.iter_mut().zip(column[row..].chunks(S::$lanes)) {
+                    *slot = simd.$load(part);
+                }
+                out
+            }
+        }
+    };
+}
+
+kernels!(
+    f64,
+    double,
+    F64_LANES,
+    f64s,
+    as_simd_f64s,
+    as_mut_simd_f64s,
+    splat_f64s,
+    mul_add_e_f64s,
+    sub_f64s,
+    partial_load_f64s,
+    partial_store_f64s,
+    reduce_sum_f64s
+);
+kernels!(
+    f32,
+    single,
+    F32_LANES,
+    f32s,
+    as_simd_f32s,
+    as_mut_simd_f32s,
+    splat_f32s,
+    mul_add_e_f32s,
+    sub_f32s,
+    partial_load_f32s,
+    partial_store_f32s,
+    reduce_sum_f32s
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn filled<T: Real>(rows: usize, columns: usize, salt: usize) -> Mat<T> {
+        Mat::from_fn(rows, columns, |i, j| T::from_f64(((i * 31 + j * 17 + salt * 7) % 23) as f64 / 8.0 - 1.3))
+    }
+
+    fn close<T: Real>(got: &Mat<T>, want: &Mat<f64>) -> bool {
+        let scale = 1.0 + want.norm_max();
+        (0..want.ncols())
+            .all(|j| (0..want.nrows()).all(|i| (got[(i, j)].into() - want[(i, j)]).abs() <= 200.0 * T::EPSILON * scale))
+    }
+
+    fn wide<T: Real>(m: &Mat<T>) -> Mat<f64> {
+        Mat::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)].into())
+    }
+
+    fn agrees_with_faer<T: Real>(rows: usize, k: usize, n: usize, picks: &[usize]) {
+        let (a, data) = (filled::<T>(rows, k, 1), filled::<T>(rows, n, 2));
+        let x = Picked { matrix: &data, indices: picks };
+        let gathered = Mat::from_fn(rows, picks.len(), |i, j| data[(i, picks[j])]);
+
+        let mut out = Mat::from_fn(k, picks.len() + k, |_, _| T::from_f64(f64::NAN));
+        inner(&a, &Beside(&x, &a), &mut out);
+        let want = Mat::from_fn(k, picks.len() + k, |i, j| {
+            let right = |r: usize| if j < picks.len() { gathered[(r, j)] } else { a[(r, j - picks.len())] };
+            (0..rows).map(|r| a[(r, i)].into() * right(r).into()).sum::<f64>()
+        });
+        assert!(close(&out, &want), "inner {rows} {k} {picks:?}");
+
+        let q = filled::<T>(picks.len(), k, 3);
+        let mut out = Mat::from_fn(rows, k, |_, _| T::from_f64(f64::NAN));
+        product(&x, &q, &mut out);
+        assert!(close(&out, &(wide(&gathered) * wide(&q))), "product {rows} {k} {picks:?}");
+
+        let q = filled::<T>(k, picks.len(), 4);
+        let want = (wide(&gathered) - wide(&a) * wide(&q)).squared_norm_l2();
+        let got = residual_norm_squared(&x, &a, &q);
+        assert!((got - want).abs() <= 200.0 * T::EPSILON * (1.0 + want), "residual {rows} {k} {picks:?}: {got} {want}");
+    }
+
+    proptest! {
+        #[test]
+        fn products_agree_with_plain_ones(rows in 1_usize..90, k in 1_usize..14, picks in prop::collection::vec(0_usize..20, 1..14)) {
+            agrees_with_faer::<f64>(rows, k, 20, &picks);
+            agrees_with_faer::<f32>(rows, k, 20, &picks);
+        }
+    }
+
+    #[test]
+    fn long_columns_and_many_of_them_agree_too() {
+        let picks: Vec<usize> = (0..TABLE + 3).collect();
+        agrees_with_faer::<f64>(BLOCK - 1, 3, TABLE + 3, &picks);
+        agrees_with_faer::<f64>(2 * BLOCK + 5, TABLE + 2, TABLE + 3, &picks[..9]);
+        agrees_with_faer::<f32>(BLOCK + 7, 65, 70, &picks[..3]);
+    }
+
+    #[test]
+    fn empty_factors_give_zero() {
+        let (none, one) = (Mat::<f64>::zeros(5, 0), Mat::<f64>::zeros(0, 3));
+        let mut out = Mat::from_fn(5, 3, |_, _| 7.0);
+        product(&none, &one, &mut out);
+        assert_eq!(out, Mat::<f64>::zeros(5, 3));
+        assert_eq!(residual_norm_squared(&none, &out, &Mat::zeros(3, 0)).to_bits(), 0);
+        inner(&none, &none, &mut Mat::zeros(0, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "columns of different length")]
+    fn columns_of_different_length_are_refused() {
+        inner(&Mat::<f64>::zeros(4, 1), &Mat::zeros(5, 1), &mut Mat::zeros(1, 1));
+    }
+}
