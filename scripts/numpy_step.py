@@ -18,10 +18,10 @@ def main():
     seconds = float(sys.argv[5])
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(rng.standard_normal((d, k)))[0]
-    # Column-major, so that gathering the columns of a batch copies contiguous memory.
-    data = np.asfortranarray(basis @ rng.standard_normal((k, n)))
+    # In the layout that NumPy gives a new array, row by row.
+    data = basis @ rng.standard_normal((k, n))
     data -= data.mean(axis=1, keepdims=True)
-    w = np.asfortranarray(np.linalg.qr(rng.standard_normal((d, k)))[0])
+    w = np.linalg.qr(rng.standard_normal((d, k)))[0]
     identity, penalty, radius = np.eye(k), 1.0, 0.2
     batches = [rng.permutation(n)[:batch] for _ in range(64)]
 

@@ -20,9 +20,7 @@ where
 {
     let mut gradient = x.zeros_like();
     let value = full_value_and_gradient(f, x, &mut gradient);
-    let mut pull = x.zeros_like();
-    constraint.vjp(x, multipliers, &mut pull);
-    gradient.add(1.0, &pull);
+    constraint.add_vjp(x, 1.0, multipliers, &mut gradient);
     let mut c = constraint.new_residual();
     constraint.residual(x, &mut c);
     Measurement { value, merit: value, gradient_norm: gradient.norm(), constraint_norm: c.norm() }
@@ -138,7 +136,7 @@ pub fn jacobian_slope<C: Constraint>(constraint: &mut C, x: &C::Point, v: &C::Po
     let mut jv = c.zeros_like();
     constraint.jvp(x, v, &mut jv);
     let mut pull = x.zeros_like();
-    constraint.vjp(x, y, &mut pull);
+    constraint.add_vjp(x, 1.0, y, &mut pull);
     let (left, right) = (y.dot(&jv), pull.dot(v));
     let mismatch = (left - right).abs() / (left.abs() + right.abs()).max(f64::MIN_POSITIVE);
 

@@ -189,27 +189,23 @@ pub struct Penalised<F: Objective, C: Constraint<Point = F::Point>> {
     objective: F,
     constraint: C,
     penalty: f64,
-    scratch: PenaltyScratch<C::Point, C::Residual>,
+    scratch: PenaltyScratch<C::Residual>,
     gradient_norm: f64,
     last_rounding: f64,
 }
 
 /// Working space of [`Penalised`], handed from one borrow to the next so that a step does not allocate.
 #[derive(Debug, Clone)]
-pub struct PenaltyScratch<V, R> {
+pub struct PenaltyScratch<R> {
     residual: R,
     product: R,
-    pull: Option<V>,
 }
 
-impl<V, R: Vector> PenaltyScratch<V, R> {
+impl<R: Vector> PenaltyScratch<R> {
     /// Working space for a constraint.
-    pub fn new(constraint: &impl Constraint<Point = V, Residual = R>) -> Self
-    where
-        V: Vector,
-    {
+    pub fn new(constraint: &impl Constraint<Residual = R>) -> Self {
         let residual = constraint.new_residual();
-        Self { product: residual.zeros_like(), residual, pull: None }
+        Self { product: residual.zeros_like(), residual }
     }
 }
 
@@ -220,12 +216,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Penalised<F, C> {
         Self::with_scratch(objective, constraint, penalty, scratch)
     }
     /// The same over working space from an earlier one.
-    pub fn with_scratch(
-        objective: F,
-        constraint: C,
-        penalty: f64,
-        scratch: PenaltyScratch<C::Point, C::Residual>,
-    ) -> Self {
+    pub fn with_scratch(objective: F, constraint: C, penalty: f64, scratch: PenaltyScratch<C::Residual>) -> Self {
         Self { objective, constraint, penalty, scratch, gradient_norm: f64::NAN, last_rounding: 0.0 }
     }
     /// ‖c‖ where the gradient was evaluated last; NaN before.
@@ -233,7 +224,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Penalised<F, C> {
         self.gradient_norm
     }
     /// The working space, for the next one.
-    pub fn into_scratch(self) -> PenaltyScratch<C::Point, C::Residual> {
+    pub fn into_scratch(self) -> PenaltyScratch<C::Residual> {
         self.scratch
     }
 
@@ -260,9 +251,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Objective for Penalised<F, C
         let value = self.objective.value_and_gradient(x, sample, gradient);
         let penalised;
         (penalised, self.gradient_norm) = self.penalise(x, value);
-        let pull = self.scratch.pull.get_or_insert_with(|| x.zeros_like());
-        self.constraint.vjp(x, &self.scratch.residual, pull);
-        gradient.add(self.penalty, pull);
+        self.constraint.add_vjp(x, self.penalty, &self.scratch.residual, gradient);
         penalised
     }
     /// The error of f and of the penalty at the point evaluated last, which is not a function of their sum.

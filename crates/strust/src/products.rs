@@ -96,7 +96,17 @@ pub fn inner<T: Real>(a: &impl Columns<T>, b: &impl Columns<T>, out: &mut Mat<T>
 pub fn product<T: Real>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
     assert_eq!((p.count(), out.ncols()), (q.nrows(), q.ncols()), "the factors or the result of P·Q do not fit");
     check_rows(p, out.nrows());
-    T::outer(None::<&Mat<T>>, p, q, Some(out));
+    T::outer(None::<&Mat<T>>, p, q, Some(out), false);
+}
+
+/// out ← out + P·Q.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn add_product<T: Real>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
+    assert_eq!((p.count(), out.ncols()), (q.nrows(), q.ncols()), "the factors or the result of P·Q do not fit");
+    check_rows(p, out.nrows());
+    T::outer(None::<&Mat<T>>, p, q, Some(out), true);
 }
 
 /// ‖X − P·Q‖², without storing the difference.
@@ -110,7 +120,7 @@ pub fn residual_norm_squared<T: Real>(x: &impl Columns<T>, p: &impl Columns<T>, 
     }
     check_rows(x, x.column(0).len());
     check_rows(p, x.column(0).len());
-    T::outer(Some(x), p, q, None)
+    T::outer(Some(x), p, q, None, false)
 }
 
 fn check_rows<T>(columns: &impl Columns<T>, rows: usize) {
@@ -121,26 +131,27 @@ fn check_rows<T>(columns: &impl Columns<T>, rows: usize) {
 
 /// Rows that are multiplied at a time, so that a block of both factors stays in the second cache.
 const BLOCK: usize = 512;
-/// Columns of P whose places are looked up once; those beyond are looked up again and again.
-const TABLE: usize = 256;
+/// Columns whose places are looked up once; those beyond are looked up again and again.
+const TABLE: usize = 128;
 
 /// The kernels, for `f32` and `f64`.
 pub trait Kernels: Sized {
     /// out ← AᵀB; the shapes fit and are not empty.
     #[doc(hidden)]
     fn inner<A: Columns<Self>, B: Columns<Self>>(a: &A, b: &B, out: &mut Mat<Self>);
-    /// ‖X − P·Q‖² with `x`, else 0; P·Q into `out`. The shapes fit.
+    /// ‖X − P·Q‖² with `x`, else 0; P·Q into `out`, or onto it if `add`. The shapes fit.
     #[doc(hidden)]
     fn outer<X: Columns<Self>, P: Columns<Self>>(
         x: Option<&X>,
         p: &P,
         q: &Mat<Self>,
         out: Option<&mut Mat<Self>>,
+        add: bool,
     ) -> f64;
 }
 
 macro_rules! kernels {
-    ($t:ident, $module:ident, $lanes:ident, $v:ident, $simd:ident, $simd_mut:ident, $splat:ident, $fma:ident, $sub:ident,
+    ($t:ident, $module:ident, $lanes:ident, $v:ident, $simd:ident, $simd_mut:ident, $splat:ident, $fma:ident, $plus:ident, $sub:ident,
      $load:ident, $store:ident, $sum:ident) => {
         impl Kernels for $t {
             fn inner<A: Columns<$t>, B: Columns<$t>>(a: &A, b: &B, out: &mut Mat<$t>) {
@@ -151,8 +162,9 @@ macro_rules! kernels {
                 p: &P,
                 q: &Mat<$t>,
                 out: Option<&mut Mat<$t>>,
+                add: bool,
             ) -> f64 {
-                Arch::new().dispatch($module::Outer { x, p, q, out })
+                Arch::new().dispatch($module::Outer { x, p, q, out, add })
             }
         }
 
@@ -261,13 +273,19 @@ macro_rules! kernels {
                 pub p: &'a P,
                 pub q: &'a Mat<$t>,
                 pub out: Option<&'a mut Mat<$t>>,
+                pub add: bool,
             }
 
             impl<X: Columns<$t>, P: Columns<$t>> WithSimd for Outer<'_, X, P> {
                 type Output = f64;
                 #[inline(always)]
                 fn with_simd<S: Simd>(self, simd: S) -> f64 {
-                    if S::REGISTER_COUNT >= 32 { self.bands::<S, 4, 5>(simd) } else { self.bands::<S, 2, 5>(simd) }
+                    // A residual also needs room for X, and batches are powers of two.
+                    match (S::REGISTER_COUNT >= 32, self.x.is_some()) {
+                        (true, true) => self.bands::<S, 4, 4>(simd),
+                        (true, false) => self.bands::<S, 4, 5>(simd),
+                        (false, _) => self.bands::<S, 2, 4>(simd),
+                    }
                 }
             }
 
@@ -280,18 +298,16 @@ macro_rules! kernels {
                         (None, Some(out)) => out.nrows(),
                         (None, None) => return 0.0,
                     };
-                    let mut table: [&[[S::$v; R]]; TABLE] = [&[]; TABLE];
-                    let known = self.p.count().min(TABLE);
-                    for l in 0..known {
-                        table[l] = S::$simd(self.p.column(l)).0.as_chunks::<R>().0;
-                    }
+                    let (mut p_table, mut x_table): (Table<'_, S, R>, Table<'_, S, R>) = ([&[]; TABLE], [&[]; TABLE]);
+                    let p_table = look_up::<S, R>(self.p, &mut p_table);
+                    let x_table = self.x.map_or(&[][..], |x| look_up::<S, R>(x, &mut x_table));
                     let height = R * S::$lanes;
                     let mut sum = 0.0;
                     for row in (0..rows).step_by(height) {
                         sum += if row + height <= rows {
-                            self.band::<S, R, N, true>(simd, row, &table[..known])
+                            self.band::<S, R, N, true>(simd, row, p_table, x_table)
                         } else {
-                            self.band::<S, R, N, false>(simd, row, &[])
+                            self.band::<S, R, N, false>(simd, row, &[], &[])
                         };
                     }
                     sum
@@ -303,7 +319,8 @@ macro_rules! kernels {
                     &mut self,
                     simd: S,
                     row: usize,
-                    table: &[&[[S::$v; R]]],
+                    p_table: &[&[[S::$v; R]]],
+                    x_table: &[&[[S::$v; R]]],
                 ) -> f64 {
                     let (inner, n) = (self.q.nrows(), self.q.ncols());
                     let at = row / (R * S::$lanes);
@@ -316,8 +333,8 @@ macro_rules! kernels {
                         }
                         let mut sums = [[zero; N]; R];
                         for l in 0..inner {
-                            let x = if WHOLE && l < table.len() {
-                                table[l][at]
+                            let x = if WHOLE && l < p_table.len() {
+                                p_table[l][at]
                             } else {
                                 load::<S, R, WHOLE>(simd, self.p.column(l), row)
                             };
@@ -330,7 +347,11 @@ macro_rules! kernels {
                         }
                         for i in 0..N.min(n - j) {
                             if let Some(x) = self.x {
-                                let x = load::<S, R, WHOLE>(simd, x.column(j + i), row);
+                                let x = if WHOLE && j + i < x_table.len() {
+                                    x_table[j + i][at]
+                                } else {
+                                    load::<S, R, WHOLE>(simd, x.column(j + i), row)
+                                };
                                 for r in 0..R {
                                     let difference = simd.$sub(x[r], sums[r][i]);
                                     squares[r] = simd.$fma(difference, difference, squares[r]);
@@ -339,10 +360,13 @@ macro_rules! kernels {
                             if let Some(out) = &mut self.out {
                                 let column = &mut out.col_as_slice_mut(j + i)[row..];
                                 for (r, part) in column.chunks_mut(S::$lanes).take(R).enumerate() {
+                                    let sum = sums[r][i];
                                     if WHOLE {
-                                        S::$simd_mut(part).0[0] = sums[r][i];
+                                        let slot = &mut S::$simd_mut(part).0[0];
+                                        *slot = if self.add { simd.$plus(*slot, sum) } else { sum };
                                     } else {
-                                        simd.$store(part, sums[r][i]);
+                                        let sum = if self.add { simd.$plus(simd.$load(part), sum) } else { sum };
+                                        simd.$store(part, sum);
                                     }
                                 }
                             }
@@ -354,6 +378,21 @@ macro_rules! kernels {
                     }
                     sum
                 }
+            }
+
+            /// The places of the first columns, in bands of R registers.
+            type Table<'a, S, const R: usize> = [&'a [[<S as Simd>::$v; R]]; TABLE];
+
+            #[inline(always)]
+            fn look_up<'t, 'a, S: Simd, const R: usize>(
+                columns: &'a impl Columns<$t>,
+                table: &'t mut Table<'a, S, R>,
+            ) -> &'t [&'a [[S::$v; R]]] {
+                let known = columns.count().min(TABLE);
+                for l in 0..known {
+                    table[l] = S::$simd(columns.column(l)).0.as_chunks::<R>().0;
+                }
+                &table[..known]
             }
 
             /// R registers of a column from `row` on; zero beyond its end, if they are not all `WHOLE`.
@@ -381,6 +420,7 @@ kernels!(
     as_mut_simd_f64s,
     splat_f64s,
     mul_add_e_f64s,
+    add_f64s,
     sub_f64s,
     partial_load_f64s,
     partial_store_f64s,
@@ -395,6 +435,7 @@ kernels!(
     as_mut_simd_f32s,
     splat_f32s,
     mul_add_e_f32s,
+    add_f32s,
     sub_f32s,
     partial_load_f32s,
     partial_store_f32s,
@@ -437,6 +478,8 @@ mod tests {
         let mut out = Mat::from_fn(rows, k, |_, _| T::from_f64(f64::NAN));
         product(&x, &q, &mut out);
         assert!(close(&out, &(wide(&gathered) * wide(&q))), "product {rows} {k} {picks:?}");
+        add_product(&x, &q, &mut out);
+        assert!(close(&out, &(2.0 * wide(&gathered) * wide(&q))), "add_product {rows} {k} {picks:?}");
 
         let q = filled::<T>(k, picks.len(), 4);
         let want = (wide(&gathered) - wide(&a) * wide(&q)).squared_norm_l2();

@@ -113,7 +113,7 @@ fn killed_at_fifty_random_moments_and_resumed_the_records_are_byte_identical() {
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert_eq!(records(&out), records(&undisturbed));
     assert!(out.join("report.html").is_file());
-    let leftovers = walk(&out).into_iter().filter(|name| name.ends_with(".tmp")).count();
+    let leftovers = walk(&out).into_iter().filter(|name| name.contains(".tmp")).count();
     assert!(leftovers <= 50, "temporary files of killed savings may stay, one a kill");
 }
 
@@ -145,7 +145,7 @@ fn ctrl_c_stops_cleanly_and_tells_how_to_resume() {
     assert_eq!(said.code, Some(1));
     assert!(said.err.contains(&format!("strust resume {}", out.display())), "{}", said.err);
     assert!(walk(&out).iter().any(|name| name.ends_with("checkpoint.bin")));
-    assert!(!walk(&out).iter().any(|name| name.ends_with(".tmp")));
+    assert!(!walk(&out).iter().any(|name| name.contains(".tmp")));
 }
 
 #[test]
@@ -195,16 +195,17 @@ fn several_runs_are_compared_in_one_report() {
     );
 }
 
+/// Forty lines of data.
+fn rows(row: impl Fn(usize) -> String) -> String {
+    (0..40).map(row).collect()
+}
+
 #[test]
 fn every_problem_of_the_catalogue_runs_with_every_method_that_fits() {
     let folder = Folder::new();
-    folder
-        .write("classes.csv", &(0..40).map(|i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 3)).collect::<String>());
-    folder.write(
-        "two.libsvm",
-        &(0..40).map(|i| format!("{} 1:{} 3:{}\n", i % 2, i % 7, (i * 5) % 11)).collect::<String>(),
-    );
-    folder.write("matrix.csv", &(0..40).map(|i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 3)).collect::<String>());
+    folder.write("classes.csv", &rows(|i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 3)));
+    folder.write("two.libsvm", &rows(|i| format!("{} 1:{} 3:{}\n", i % 2, i % 7, (i * 5) % 11)));
+    folder.write("matrix.csv", &rows(|i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 3)));
     let free = ["str", "sgd", "adam", "sls"]
         .map(|m| format!("[[method]]\nname = \"{m}\"\n"))
         .concat()

@@ -86,10 +86,9 @@ impl<V: Vector> Constraint for Affine<V> {
             *out = row.dot(v);
         }
     }
-    fn vjp(&mut self, _x: &V, y: &Vec<f64>, out: &mut V) {
-        out.set_zero();
+    fn add_vjp(&mut self, _x: &V, a: f64, y: &Vec<f64>, out: &mut V) {
         for (y, row) in y.iter().zip(&self.rows) {
-            out.add(*y, row);
+            out.add(a * y, row);
         }
     }
     /// Relative to the terms of the last residual: an absolute floor would depend on the scale of x.

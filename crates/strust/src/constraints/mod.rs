@@ -26,8 +26,8 @@ pub trait Constraint {
     fn residual(&mut self, x: &Self::Point, c: &mut Self::Residual);
     /// out ← J(x)·v.
     fn jvp(&mut self, x: &Self::Point, v: &Self::Point, out: &mut Self::Residual);
-    /// out ← J(x)ᵀ·y.
-    fn vjp(&mut self, x: &Self::Point, y: &Self::Residual, out: &mut Self::Point);
+    /// out ← out + a·J(x)ᵀ·y: it is always a gradient that this is added to.
+    fn add_vjp(&mut self, x: &Self::Point, a: f64, y: &Self::Residual, out: &mut Self::Point);
 
     /// The size of the rounding error in c(x), given ‖c(x)‖. The default is relative, ε·‖c‖; a constraint
     /// that is a difference of larger numbers, such as WᵀW − I, should say so.
@@ -53,8 +53,8 @@ impl<C: Constraint + ?Sized> Constraint for &mut C {
     fn jvp(&mut self, x: &C::Point, v: &C::Point, out: &mut C::Residual) {
         (**self).jvp(x, v, out);
     }
-    fn vjp(&mut self, x: &C::Point, y: &C::Residual, out: &mut C::Point) {
-        (**self).vjp(x, y, out);
+    fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
+        (**self).add_vjp(x, a, y, out);
     }
     fn rounding(&self, norm: f64) -> f64 {
         (**self).rounding(norm)
@@ -72,7 +72,7 @@ pub trait Manifold: Constraint {
     fn restore(&mut self, x: &mut Self::Point) -> Result<(), Error>;
 }
 
-/// A constraint with m components from three closures: c(x), J(x)v and J(x)ᵀy.
+/// A constraint with m components from three closures: c(x), J(x)v, and J(x)ᵀy, which is to be added to its output.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -80,7 +80,7 @@ pub trait Manifold: Constraint {
 /// let mut c = constraint_from_fn(1,
 ///     |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0] * x[1] - 1.0,
 ///     |x, v, out| out[0] = x[1] * v[0] + x[0] * v[1],
-///     |x, y, out| { out[0] = x[1] * y[0]; out[1] = x[0] * y[0]; });
+///     |x, y, out| { out[0] += x[1] * y[0]; out[1] += x[0] * y[0]; });
 /// let mut residual = c.new_residual();
 /// c.residual(&vec![2.0, 3.0], &mut residual);
 /// assert_eq!(residual, [5.0]);
@@ -91,11 +91,12 @@ pub fn constraint_from_fn<V: Vector>(
     jvp: impl FnMut(&V, &V, &mut Vec<f64>),
     vjp: impl FnMut(&V, &Vec<f64>, &mut V),
 ) -> impl Constraint<Point = V, Residual = Vec<f64>> {
-    FromFn { len, maps: (residual, jvp, vjp), point: PhantomData }
+    FromFn { scaled: vec![0.0; len], maps: (residual, jvp, vjp), point: PhantomData }
 }
 
 struct FromFn<V, M> {
-    len: usize,
+    /// a·y, for the closure that knows no a.
+    scaled: Vec<f64>,
     maps: M,
     point: PhantomData<fn(&V)>,
 }
@@ -110,7 +111,7 @@ where
     type Point = V;
     type Residual = Vec<f64>;
     fn new_residual(&self) -> Vec<f64> {
-        vec![0.0; self.len]
+        vec![0.0; self.scaled.len()]
     }
     fn residual(&mut self, x: &V, c: &mut Vec<f64>) {
         (self.maps.0)(x, c);
@@ -118,7 +119,8 @@ where
     fn jvp(&mut self, x: &V, v: &V, out: &mut Vec<f64>) {
         (self.maps.1)(x, v, out);
     }
-    fn vjp(&mut self, x: &V, y: &Vec<f64>, out: &mut V) {
-        (self.maps.2)(x, y, out);
+    fn add_vjp(&mut self, x: &V, a: f64, y: &Vec<f64>, out: &mut V) {
+        self.scaled.scale_add(0.0, a, y);
+        (self.maps.2)(x, &self.scaled, out);
     }
 }

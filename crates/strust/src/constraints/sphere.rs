@@ -45,9 +45,8 @@ impl<V: Vector> Constraint for Sphere<V> {
     fn jvp(&mut self, x: &V, v: &V, out: &mut Vec<f64>) {
         out[0] = 2.0 * x.dot(v);
     }
-    fn vjp(&mut self, x: &V, y: &Vec<f64>, out: &mut V) {
-        out.copy_from(x);
-        out.scale_add(0.0, 2.0 * y[0], x);
+    fn add_vjp(&mut self, x: &V, a: f64, y: &Vec<f64>, out: &mut V) {
+        out.add(2.0 * a * y[0], x);
     }
     fn rounding(&self, norm: f64) -> f64 {
         V::EPSILON * (norm + self.radius * self.radius)

@@ -2,7 +2,7 @@ use super::{Constraint, Manifold};
 use crate::{
     Error,
     config::{FieldValue, Range, out_of_range},
-    products::{inner, product},
+    products::{add_product, inner},
     vector::{Real, Vector},
 };
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};
@@ -135,10 +135,10 @@ impl<T: Real> Constraint for Stiefel<T> {
         inner(x, v, out);
         symmetrise(out, 1.0);
     }
-    fn vjp(&mut self, x: &Mat<T>, y: &Mat<T>, out: &mut Mat<T>) {
+    fn add_vjp(&mut self, x: &Mat<T>, a: f64, y: &Mat<T>, out: &mut Mat<T>) {
         self.square.copy_from(y);
-        symmetrise(&mut self.square, 1.0);
-        product(x, &self.square, out);
+        symmetrise(&mut self.square, a);
+        add_product(x, &self.square, out);
     }
     /// Each of the k² entries is a difference of numbers near 1.
     fn rounding(&self, norm: f64) -> f64 {

@@ -35,14 +35,13 @@ pub struct AugLag<C: Constraint> {
     config: Checked<AugLagConfig>,
     constraint: C,
     gradient: Option<C::Point>,
-    pull: Option<C::Point>,
     residual: Option<(C::Residual, C::Residual)>,
 }
 
 impl<C: Constraint> AugLag<C> {
     /// Checks the configuration.
     pub fn new(config: AugLagConfig, constraint: C) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, constraint, gradient: None, pull: None, residual: None })
+        Ok(Self { config: config.check()?, constraint, gradient: None, residual: None })
     }
 }
 
@@ -71,7 +70,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         f.check_point(&x)?;
         self.constraint.check_point(&x)?;
-        (self.gradient, self.pull, self.residual) = (None, None, None);
+        (self.gradient, self.residual) = (None, None);
         let multipliers = self.constraint.new_residual();
         Ok(AugLagState { x, multipliers, penalty: self.config.penalty, terms_seen: 0, k: 0 })
     }
@@ -79,15 +78,13 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let AugLagState { x, multipliers, penalty, terms_seen, k } = state;
         let g = scratch(&mut self.gradient, x);
-        let pull = scratch(&mut self.pull, x);
         let (c, y) = self.residual.get_or_insert_with(|| (multipliers.zeros_like(), multipliers.zeros_like()));
 
         // ∇f + Jᵀ(λ + μc)
         let (value, _) = evaluate(f, x, sample, g, *k)?;
         self.constraint.residual(x, c);
         y.set_sum(multipliers, *penalty, c);
-        self.constraint.vjp(x, y, pull);
-        g.add(1.0, pull);
+        self.constraint.add_vjp(x, 1.0, y, g);
         let (norm, constraint_norm) = (g.norm(), c.norm());
         let lagrangian = value + multipliers.dot(c) + 0.5 * *penalty * constraint_norm.powi(2);
         // f may be finite where the constraint is not.

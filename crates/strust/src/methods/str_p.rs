@@ -115,7 +115,7 @@ pub struct StrP<C: Constraint> {
     config: Checked<StrPConfig>,
     constraint: C,
     scratch: Scratch<C::Point>,
-    penalty_scratch: Option<PenaltyScratch<C::Point, C::Residual>>,
+    penalty_scratch: Option<PenaltyScratch<C::Residual>>,
 }
 
 impl<C: Constraint> StrP<C> {
