@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod browser;
+mod repository;
 mod runs;
 mod snapshots;
 mod support;

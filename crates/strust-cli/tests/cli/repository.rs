@@ -1,0 +1,83 @@
+//! The repository keeps its own rules: every dependency has a reason and a licence that fits.
+
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+/// Licences that may be combined with MIT OR Apache-2.0 in a program.
+const FITTING: &[&str] = &[
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "0BSD",
+    "Unicode-3.0",
+    "Unlicense",
+    "CC0-1.0",
+    "BSL-1.0",
+    "MIT-0",
+];
+
+fn metadata() -> serde_json::Value {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .current_dir(root)
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+}
+
+/// Whether one choice of an SPDX expression of ANDs and ORs fits.
+fn fits(expression: &str) -> bool {
+    let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
+    expression.split(" AND ").all(|part| part.split(" OR ").any(|licence| FITTING.contains(&licence.trim())))
+}
+
+#[test]
+fn every_dependency_has_a_licence_that_fits() {
+    let metadata = metadata();
+    let misfits: Vec<String> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|package| !fits(package["license"].as_str().unwrap_or("none")))
+        .map(|package| format!("{} ({})", package["name"], package["license"]))
+        .collect();
+    assert!(misfits.is_empty(), "{misfits:#?}");
+}
+
+#[test]
+fn every_direct_dependency_has_its_reason_in_the_docs_and_nothing_else_is_there() {
+    let metadata = metadata();
+    let ours = |package: &&serde_json::Value| package["source"].is_null();
+    let mut direct = BTreeSet::new();
+    for package in metadata["packages"].as_array().unwrap().iter().filter(ours) {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let name = dependency["name"].as_str().unwrap();
+            if !name.starts_with("strust") {
+                direct.insert(name.to_string());
+            }
+        }
+    }
+    let docs =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dependencies.md")).unwrap();
+    let recorded: BTreeSet<String> = docs
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_string()))
+        .collect();
+    assert_eq!(direct, recorded);
+}
+
+#[test]
+fn the_licence_of_an_expression_is_any_of_its_ors_and_all_of_its_ands() {
+    assert!(
+        fits("MIT OR Apache-2.0")
+            && fits("GPL-3.0 OR MIT")
+            && fits("(MIT OR Apache-2.0) AND Unicode-3.0")
+            && fits("MIT/Apache-2.0")
+    );
+    assert!(!fits("GPL-3.0") && !fits("MIT AND GPL-3.0") && !fits("none"));
+}

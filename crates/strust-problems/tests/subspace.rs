@@ -1,0 +1,116 @@
+//! What subspace fitting must show: medians over 20 seeds, with the paper's hyperparameters and without noise.
+
+use strust::prelude::*;
+use strust_problems::{Problem, SubspaceFit};
+
+const SEEDS: u64 = 20;
+const BATCH: usize = 32;
+
+/// Objective gap and ‖WᵀW − I‖ at the end of every epoch from 1 on; the optimum is 0.
+fn run<M: Method<SubspaceFit>>(mut f: SubspaceFit, mut method: M, seed: u64, epochs: u64) -> Vec<(f64, f64)> {
+    struct Curve<'a>(&'a mut Vec<(f64, f64)>);
+    impl<S> strust::run::Observer<S> for Curve<'_> {
+        fn step(&mut self, _: &StepRecord, _: &S) -> std::ops::ControlFlow<()> {
+            std::ops::ControlFlow::Continue(())
+        }
+        fn measured(&mut self, m: &strust::methods::Measurement, _: &S) -> std::ops::ControlFlow<()> {
+            self.0.push((m.value, m.constraint_norm));
+            std::ops::ControlFlow::Continue(())
+        }
+    }
+    let mut curve = Vec::new();
+    let mut sampler = Epochs::new(f.terms(), BATCH, seed).unwrap();
+    let every = sampler.steps_per_epoch();
+    let start = f.start(seed);
+    let report = Run::new(&mut f, &mut method, &mut sampler)
+        .observe(Curve(&mut curve))
+        .measure_every(every)
+        .start(start, &Stop::epochs(epochs))
+        .unwrap();
+    assert_eq!(report.reason, StopReason::Epochs);
+    assert_eq!(curve.len() as u64, epochs);
+    curve
+}
+
+/// The medians over the seeds, epoch by epoch.
+fn medians(run: impl Fn(u64) -> Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let curves: Vec<_> = (0..SEEDS).map(run).collect();
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        f64::midpoint(values[values.len() / 2 - 1], values[values.len() / 2])
+    };
+    let at = |epoch: usize| {
+        (median(curves.iter().map(|c| c[epoch].0).collect()), median(curves.iter().map(|c| c[epoch].1).collect()))
+    };
+    (0..curves[0].len()).map(at).collect()
+}
+
+fn str_p(d: usize, k: usize, n: usize, epochs: u64) -> Vec<(f64, f64)> {
+    medians(|seed| {
+        let f = SubspaceFit::spiked(d, k, n, 0.0, seed).unwrap();
+        let method = StrP::new(StrPConfig::default(), f.constraint()).unwrap();
+        run(f, method, seed, epochs)
+    })
+}
+
+#[track_caller]
+fn reaches(medians: &[(f64, f64)], epoch: usize, gap: f64, violation: f64) {
+    let (g, c) = medians[epoch - 1];
+    assert!(
+        g <= gap && c <= violation,
+        "after {epoch} epochs: gap {g:e} and violation {c:e}, not {gap:e} and {violation:e}"
+    );
+}
+
+#[test]
+fn on_the_small_problem_str_p_reaches_machine_precision_and_beats_every_baseline() {
+    let (d, k, n) = (100, 5, 500);
+    let ours = str_p(d, k, n, 15);
+    reaches(&ours, 5, 1e-12, 1e-6);
+    reaches(&ours, 15, 1e-25, 1e-14);
+
+    let problem = |seed| SubspaceFit::spiked(d, k, n, 0.0, seed).unwrap();
+    let baselines = [
+        medians(|seed| {
+            let f = problem(seed);
+            let method = ProjectedSgd::new(ProjectedSgdConfig::default(), f.constraint()).unwrap();
+            run(f, method, seed, 5)
+        }),
+        medians(|seed| {
+            let f = problem(seed);
+            let method = Riemannian::new(RiemannianConfig::default(), f.constraint()).unwrap();
+            run(f, method, seed, 5)
+        }),
+        medians(|seed| {
+            let f = problem(seed);
+            let method = AugLag::new(AugLagConfig::default(), f.constraint()).unwrap();
+            run(f, method, seed, 5)
+        }),
+    ];
+    for baseline in baselines {
+        for epoch in [1, 2, 5] {
+            let (ours, theirs) = (ours[epoch - 1].0, baseline[epoch - 1].0);
+            assert!(ours < theirs, "after {epoch} epochs: {ours:e} against {theirs:e}");
+        }
+    }
+}
+
+#[test]
+fn on_the_large_problem_str_p_reaches_machine_precision_in_eight_epochs() {
+    let ours = str_p(500, 10, 1000, 8);
+    reaches(&ours, 2, 1e-8, f64::INFINITY);
+    reaches(&ours, 8, 1e-25, 1e-14);
+}
+
+#[test]
+fn in_single_precision_str_p_reaches_the_floor_of_single_precision_and_stays() {
+    for seed in 0..SEEDS {
+        let mut f = SubspaceFit::<f32>::spiked(100, 5, 500, 0.0, seed).unwrap();
+        let mut method = StrP::new(StrPConfig::default(), f.constraint()).unwrap();
+        let mut sampler = Epochs::new(500, BATCH, seed).unwrap();
+        let start = f.start(seed);
+        let report = minimize(&mut f, &mut method, &mut sampler, start, &Stop::epochs(60)).unwrap();
+        assert!(report.last.value < 1e-11 && report.last.constraint_norm < 1e-5, "seed {seed}: {:?}", report.last);
+        assert!(report.state.radius > 1e-9, "seed {seed}: the radius collapsed to {:e}", report.state.radius);
+    }
+}
