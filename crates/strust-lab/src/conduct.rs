@@ -154,8 +154,10 @@ fn run_one(folder: &Path, plan: &Plan, job: &Job, options: &Options) -> Result<(
         save_every: options.save_every,
         progress: options.progress.job(&job.name),
     };
+    // In a grid search a setting that diverges is nothing to alarm anybody with.
+    let shown = |error: &str| (!job.tuning).then(|| error.to_string());
     if let Some(failure) = failure(&folder)? {
-        context.progress.end(Some(&failure.error));
+        context.progress.end(shown(&failure.error).as_deref());
         return Ok(());
     }
     match job::run(&mut context) {
@@ -164,7 +166,7 @@ fn run_one(folder: &Path, plan: &Plan, job: &Job, options: &Options) -> Result<(
             let failure = Failure { seed: job.seed, error: error.to_string() };
             files::make_folder(&folder)?;
             files::write_json(&folder.join("failed.json"), &failure)?;
-            context.progress.end(Some(&failure.error));
+            context.progress.end(shown(&failure.error).as_deref());
         }
         Err(error) => {
             context.progress.end(Some(&error.to_string()));
