@@ -6,7 +6,8 @@ use std::{fs, io::Write, path::Path};
 
 /// Writes the whole file or nothing: a temporary file beside it, synced, then renamed over it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    // The parent of a bare file name is empty, which is no folder that can be opened.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".strust-")
         .suffix(".tmp")
