@@ -204,7 +204,7 @@ where
         let start = f.start(job.seed);
         (method.init(&mut f, start)?, Totals::default(), Logs::open(folder, 0, 0)?)
     };
-    let mut write_epoch = |logs: &mut Logs, f: &mut F, state: &M::State, totals: &Totals, radius: Option<f64>| {
+    let mut write_epoch = |logs: &mut Logs, f: &mut F, state: &M::State, totals: &mut Totals| {
         let epoch = state.steps() / epoch_steps;
         let metrics = measure.at(f, state.point());
         if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
@@ -215,13 +215,13 @@ where
             steps: state.steps(),
             accepted: totals.accepted,
             evaluations: totals.evaluations,
-            radius,
+            trust_region: std::mem::take(&mut totals.epoch).numbers(),
             metrics,
         }))?;
         logs.timing(&Timing { epoch, seconds: totals.seconds })
     };
     if fresh {
-        write_epoch(&mut logs, &mut f, &state, &totals, None)?;
+        write_epoch(&mut logs, &mut f, &state, &mut totals)?;
     }
     let mut sample = Sample::default();
     let mut saved_at = Instant::now();
@@ -252,12 +252,12 @@ where
         totals.seconds += began.elapsed().as_secs_f64();
         totals.evaluations += record.evaluations;
         totals.accepted += u64::from(record.verdict == Verdict::Accepted);
-        let radius = record.region.as_ref().map(|region| region.radius);
+        totals.epoch.add(&record);
         if experiment.records == Records::Steps {
             logs.record(&Line::Step(record))?;
         }
         if state.steps().is_multiple_of(epoch_steps) {
-            write_epoch(&mut logs, &mut f, &state, &totals, radius)?;
+            write_epoch(&mut logs, &mut f, &state, &mut totals)?;
         }
     }
 }

@@ -14,6 +14,14 @@ pub enum Line {
     Epoch(EpochRecord),
 }
 
+/// What is kept of the trust region in every epoch: key, name for people, whether on a logarithmic axis.
+pub const TRUST_REGION: [(&str, &str, bool); 4] = [
+    ("radius", "radius at the end of the epoch", true),
+    ("step_length", "mean step length", true),
+    ("ratio", "mean ratio of actual to predicted reduction", false),
+    ("acceptance", "share of steps accepted", false),
+];
+
 /// Where a run stands at the end of an epoch; counts are since the start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
@@ -26,9 +34,9 @@ pub struct EpochRecord {
     /// Evaluations made.
     #[serde(flatten)]
     pub evaluations: Evaluations,
-    /// The radius of the last step, for a trust-region method.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub radius: Option<f64>,
+    /// What the trust region did in this epoch, by the keys of [`TRUST_REGION`]; empty for other methods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub trust_region: BTreeMap<String, f64>,
     /// The metrics, measured on the full sum.
     pub metrics: BTreeMap<String, f64>,
 }

@@ -7,10 +7,10 @@ use crate::{
     job::metrics,
     machine,
     plan::{Job, Plan},
-    record::{EpochRecord, Line, Timing},
+    record::{EpochRecord, Line, TRUST_REGION, Timing},
     summary::{
-        CurvePoint, Failure, MeanEvaluations, MeanStd, MethodSummary, Parameters, ProblemSummary, Spread, Summary,
-        Trial, Tuning, TuningCost,
+        CurvePoint, Failure, MeanEvaluations, MethodSummary, Parameters, ProblemSummary, Spread, Summary, Trial,
+        Tuning, TuningCost,
     },
 };
 use std::{
@@ -133,10 +133,12 @@ fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> Met
     };
     let steps = total(|r| r.steps);
     let epochs = finished.first().map_or(0, |f| f.epochs.len());
-    let radius = (1..epochs).filter_map(|i| {
-        let radii: Option<Vec<f64>> = finished.iter().map(|f| f.epochs[i].radius).collect();
-        radii.map(|radii| spread(&radii))
-    });
+    // One number a seed and epoch; where a seed lacks one, the quantity is left out.
+    let over_epochs = |key: &str| -> Option<Vec<Spread>> {
+        let at = |i: usize| finished.iter().map(|f| f.epochs[i].trust_region.get(key).copied()).collect();
+        (1..epochs).map(|i| at(i).map(|numbers: Vec<f64>| spread(&numbers))).collect()
+    };
+    let trust_region = TRUST_REGION.iter().filter_map(|(key, ..)| Some(((*key).to_string(), over_epochs(key)?)));
     MethodSummary {
         name: spec.name.clone(),
         // What a grid search chose is the method; only where all settings are shown do they need telling apart.
@@ -145,7 +147,7 @@ fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> Met
         seeds: finished.iter().map(|f| f.seed).collect(),
         last: curve.last().cloned(),
         acceptance_rate: if steps > 0.0 { total(|r| r.accepted) / steps } else { 1.0 },
-        radius: radius.collect(),
+        trust_region: trust_region.filter(|(_, spreads)| !spreads.is_empty()).collect(),
         curve,
         failures,
     }
@@ -157,12 +159,11 @@ fn curve(finished: &[Finished]) -> Vec<CurvePoint> {
         finished.iter().map(|f| number(&f.epochs[i])).collect()
     };
     let point = |i: usize| {
-        let seconds: Vec<f64> = finished.iter().map(|f| f.seconds[i]).collect();
-        let seconds = spread(&seconds);
+        let seconds = spread(&finished.iter().map(|f| f.seconds[i]).collect::<Vec<f64>>());
         let metrics = first.epochs[i].metrics.keys();
         CurvePoint {
             epoch: first.epochs[i].epoch,
-            seconds: MeanStd { mean: seconds.mean, std: seconds.std },
+            seconds,
             evaluations: MeanEvaluations {
                 values: spread(&over(i, &|r| r.evaluations.values as f64)).mean,
                 gradients: spread(&over(i, &|r| r.evaluations.gradients as f64)).mean,

@@ -89,9 +89,9 @@ pub struct MethodSummary {
     pub last: Option<CurvePoint>,
     /// Share of steps that were accepted, over all seeds.
     pub acceptance_rate: f64,
-    /// For a trust-region method, the radius at the end of every epoch; empty for others.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub radius: Vec<Spread>,
+    /// For a trust-region method, what [`TRUST_REGION`](crate::record::TRUST_REGION) names, epoch by epoch from the first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub trust_region: BTreeMap<String, Vec<Spread>>,
     /// The seeds that did not finish, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
@@ -112,21 +112,12 @@ pub struct CurvePoint {
     /// Passes over the data so far.
     pub epoch: u64,
     /// Seconds spent in steps so far, measuring not counted.
-    pub seconds: MeanStd,
+    pub seconds: Spread,
     /// Mini-batch evaluations so far, mean over seeds.
     pub evaluations: MeanEvaluations,
     /// The metrics by key.
     #[serde(flatten)]
     pub metrics: BTreeMap<String, Spread>,
-}
-
-/// Mean and sample standard deviation.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct MeanStd {
-    /// The mean.
-    pub mean: f64,
-    /// The standard deviation; 0 for one seed.
-    pub std: f64,
 }
 
 /// Evaluations so far, mean over seeds.

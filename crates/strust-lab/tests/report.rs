@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use strust_lab::report::{figures, html};
 use strust_lab::summary::{
-    CurvePoint, Failure, Machine, MeanEvaluations, MeanStd, MethodSummary, Metric, ProblemSummary, Spread, Summary,
-    Trial, Tuning, TuningCost,
+    CurvePoint, Failure, Machine, MeanEvaluations, MethodSummary, Metric, ProblemSummary, Spread, Summary, Trial,
+    Tuning, TuningCost,
 };
 
 const HOSTILE: &str = "<script>&\"'</script>";
@@ -15,7 +15,7 @@ fn method(name: &str, values: &[f64]) -> MethodSummary {
     let spread = |mean: f64| Spread { mean, std: mean * 1.5, median: mean };
     let at = |(k, &value): (usize, &f64)| CurvePoint {
         epoch: k as u64,
-        seconds: MeanStd { mean: 0.1 * k as f64, std: 0.01 },
+        seconds: Spread { mean: 0.1 * k as f64, std: 0.01, median: 0.1 * k as f64 },
         evaluations: MeanEvaluations { values: 0.0, gradients: 100.0 * k as f64 },
         metrics: BTreeMap::from([("gap".to_owned(), spread(value)), ("norm".to_owned(), spread(value * value))]),
     };
@@ -28,7 +28,10 @@ fn method(name: &str, values: &[f64]) -> MethodSummary {
         last: curve.last().cloned(),
         curve,
         acceptance_rate: 0.75,
-        radius: if name == "str" { values.iter().skip(1).copied().map(spread).collect() } else { vec![] },
+        trust_region: match name {
+            "str" => BTreeMap::from([("radius".to_owned(), values.iter().skip(1).copied().map(spread).collect())]),
+            _ => BTreeMap::new(),
+        },
         failures: vec![],
     }
 }

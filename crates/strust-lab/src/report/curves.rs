@@ -1,6 +1,7 @@
-//! The figures of a report: every metric against every measure of effort, and the radius.
+//! The figures of a report: every metric against every measure of effort, and the trust region.
 
 use crate::figure::{Axis, Figure, Point, Series, Theme, escape};
+use crate::record::TRUST_REGION;
 use crate::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary};
 use std::collections::BTreeSet;
 
@@ -59,7 +60,9 @@ pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
                 all.push((stem, figure(&title, metric, against, &curves)));
             }
         }
-        all.extend(radius(&title, &curves).map(|figure| (format!("{}-radius-epoch", problem.name), figure)));
+        for (key, figure) in trust_region(&title, &curves) {
+            all.push((format!("{}-{key}-epoch", problem.name), figure));
+        }
     }
     let mut taken = BTreeSet::new();
     for (stem, _) in &mut all {
@@ -104,23 +107,23 @@ fn figure(title: &str, metric: &Metric, against: Against, curves: &[Curve]) -> F
     }
 }
 
-/// The radius of the methods that have one, in the colours they have elsewhere.
-fn radius(title: &str, curves: &[Curve]) -> Option<Figure> {
-    let series: Vec<_> = curves
-        .iter()
-        .enumerate()
-        .filter(|(_, curve)| !curve.method.radius.is_empty())
-        .map(|(colour, Curve { label, method })| {
-            // The start of a run may have no radius yet: the last radius belongs to the last epoch.
-            let first = method.curve.len().saturating_sub(method.radius.len());
+/// What the trust region did, for the methods that have one, in the colours they have elsewhere.
+fn trust_region(title: &str, curves: &[Curve]) -> Vec<(&'static str, Figure)> {
+    let of = |&(key, label, log): &(&'static str, &str, bool)| {
+        let series = curves.iter().enumerate().filter_map(|(colour, Curve { label, method })| {
+            let spreads = method.trust_region.get(key)?;
+            // The start of a run has had no step: the last entry belongs to the last epoch.
+            let first = method.curve.len().saturating_sub(spreads.len());
             let epochs = method.curve.iter().skip(first).map(|at| at.epoch as f64);
-            let points = epochs.zip(&method.radius).map(|(epoch, spread)| point(epoch, spread));
-            Series { name: label.clone(), colour, points: points.collect() }
-        })
-        .collect();
-    let axis = |label: &str, log| Axis { label: label.into(), log };
-    let (x, y) = (axis("epoch", false), axis("radius of the trust region", true));
-    (!series.is_empty()).then(|| Figure { title: title.to_owned(), x, y, series })
+            let points = epochs.zip(spreads).map(|(epoch, spread)| point(epoch, spread));
+            Some(Series { name: label.clone(), colour, points: points.collect() })
+        });
+        let series: Vec<_> = series.collect();
+        let axis = |label: &str, log| Axis { label: label.into(), log };
+        let (x, y) = (axis("epoch", false), axis(label, log));
+        (!series.is_empty()).then(|| (key, Figure { title: title.to_owned(), x, y, series }))
+    };
+    TRUST_REGION.iter().filter_map(of).collect()
 }
 
 /// The figures of some methods in a page: all metrics side by side, one panel a horizontal axis, and buttons to choose the panel.
@@ -136,11 +139,9 @@ pub(super) fn panels(title: &str, metrics: &[Metric], curves: &[Curve], id: &str
             "<div class=\"curves\" role=\"group\" aria-label=\"Curves\">\n<span class=\"axis\">Against</span>\n{buttons}{panels}</div>\n"
         );
     }
-    if let Some(figure) = radius(title, curves) {
-        html += &format!(
-            "<h{level}>Radius</h{level}>\n<p>The radius of the trust region at the end of every epoch.</p>\n<div class=\"figures\">\n{}</div>\n",
-            framed(&figure)
-        );
+    let region: String = trust_region(title, curves).iter().map(|(_, figure)| framed(figure)).collect();
+    if !region.is_empty() {
+        html += &format!("<h{level}>The trust region</h{level}>\n<div class=\"figures\">\n{region}</div>\n");
     }
     html
 }
