@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 /// Optimization from mini-batches without a learning rate, with hard constraints.
 #[derive(Parser)]
-#[command(name = "strust", version, about, max_term_width = 100, propagate_version = true)]
+#[command(name = "strust", version, max_term_width = 100, propagate_version = true)]
+#[command(about = "Optimization from mini-batches without a learning rate, with hard constraints")]
 #[command(
     after_help = "Start here:  strust reproduce subspace\nExit codes:  0 done, 1 failed or stopped, 2 wrong usage"
 )]
@@ -26,7 +27,7 @@ pub enum Command {
     },
     /// Run an experiment file (or a built-in experiment by name) and write the report
     Run {
-        /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune
+        /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits
         file: PathBuf,
     },
     /// Go on with a run that was stopped
@@ -40,13 +41,13 @@ pub enum Command {
         #[arg(required = true)]
         folders: Vec<PathBuf>,
         /// Print the tables as Markdown instead
-        #[arg(long)]
+        #[arg(long, conflicts_with = "json")]
         markdown: bool,
         /// Epochs to show in the Markdown tables
         #[arg(long, value_delimiter = ',', value_name = "EPOCHS", default_value = "1,2,5,15")]
         at: Vec<u64>,
         /// Put the Markdown tables into this file, between `<!-- strust:NAME -->` and `<!-- /strust -->`
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", conflicts_with = "json")]
         into: Option<PathBuf>,
     },
     /// List methods and problems with their parameters, defaults, ranges and meaning
@@ -66,6 +67,8 @@ pub enum Command {
 pub enum Reproducible {
     /// Orthogonal subspace fitting, Figures 2 and 3
     Subspace,
+    /// The unconstrained methods on a small network, with the built-in digits
+    Digits,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -78,10 +81,10 @@ pub enum Benchmark {
 #[command(next_help_heading = "Options of all commands")]
 pub struct Shared {
     /// Run the seeds 0, 1, … N−1
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seeds: Option<u64>,
     /// Passes over the data
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub epochs: Option<u64>,
     /// Jobs side by side [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -89,7 +92,7 @@ pub struct Shared {
     /// Folder for the results [default: runs/NAME]
     #[arg(long, global = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Print nothing but errors
+    /// Print no progress and no overview
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Print the result as JSON

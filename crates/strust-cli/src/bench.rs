@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     args::{Benchmark, Shared},
-    commands::print,
+    commands::{print, refuse},
     show::{heading, table},
 };
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};
@@ -49,6 +49,7 @@ struct Scaling {
 
 pub fn run(what: Benchmark, shared: &Shared) -> std::result::Result<(), Failure> {
     let Benchmark::Subspace = what;
+    refuse("bench", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
     let (d, k, n, batch) = (500, 10, 1000, 32);
     let (mut step_us, mut products_us, mut numpy_us) = (f64::INFINITY, f64::INFINITY, None);
     for _ in 0..ROUNDS {
@@ -77,11 +78,11 @@ fn text(r: &Result, shared: &Shared) -> String {
     let us = |value: f64| format!("{value:.1} µs");
     let mut rows = vec![
         vec!["a step of STR-P".into(), us(r.step_us), String::new()],
-        vec!["its matrix products alone".into(), us(r.products_us), format!("{:.2}×", r.ratio)],
+        vec!["its matrix products alone".into(), us(r.products_us), format!("the step takes {:.2}× as long", r.ratio)],
     ];
     match (r.numpy_us, r.numpy_ratio) {
         (Some(numpy), Some(ratio)) => {
-            rows.push(vec!["the same step in NumPy".into(), us(numpy), format!("{ratio:.1}× slower")]);
+            rows.push(vec!["the same step in NumPy".into(), us(numpy), format!("{ratio:.1}× as long as the step")]);
         }
         _ => rows.push(vec!["the same step in NumPy".into(), "no NumPy here".into(), String::new()]),
     }

@@ -6,6 +6,7 @@ use crate::{
     show::{self, heading, number, table},
 };
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     io::Write as _,
     path::{Path, PathBuf},
@@ -20,7 +21,7 @@ use strust_lab::{
     conduct::{self, Options},
     experiment::Experiment,
     plan::Plan,
-    summary::{MethodSummary, Spread, Summary},
+    summary::{CurvePoint, MethodSummary, Metric, Summary},
 };
 
 /// Prints to the standard output; a reader that went away ends the program quietly.
@@ -37,6 +38,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 pub fn reproduce(what: Reproducible, shared: &Shared) -> Result<(), Failure> {
     let experiment = match what {
         Reproducible::Subspace => Experiment::subspace()?,
+        Reproducible::Digits => Experiment::open(Path::new("digits"))?,
     };
     start(experiment, shared)
 }
@@ -57,20 +59,32 @@ fn start(mut experiment: Experiment, shared: &Shared) -> Result<(), Failure> {
         }
     }
     let folder = shared.out.clone().unwrap_or_else(|| unused(Path::new("runs"), &experiment.name));
-    let mut plan = Plan::new(experiment, command_line());
+    let mut plan = Plan::new(experiment, command_line(), strust_lab::this_machine(jobs(shared)));
     finish(&folder, shared, |options| conduct::start(&folder, &mut plan, options))
 }
 
 /// `strust resume`.
 pub fn resume(folder: &Path, shared: &Shared) -> Result<(), Failure> {
-    for (flag, given) in
-        [("--seeds", shared.seeds.is_some()), ("--epochs", shared.epochs.is_some()), ("--out", shared.out.is_some())]
-    {
-        if given {
-            return Err(Failure::Usage(format!("{flag} cannot be changed by `resume`: the folder's plan fixes it")));
-        }
-    }
+    refuse("resume", shared, &["--seeds", "--epochs", "--out"])?;
     finish(folder, shared, |options| conduct::resume(folder, options))
+}
+
+fn jobs(shared: &Shared) -> usize {
+    shared.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
+}
+
+/// Refuses options that a command has no use for, rather than to ignore them.
+pub fn refuse(command: &str, shared: &Shared, flags: &[&str]) -> Result<(), Failure> {
+    let given = [
+        ("--seeds", shared.seeds.is_some()),
+        ("--epochs", shared.epochs.is_some()),
+        ("--jobs", shared.jobs.is_some()),
+        ("--out", shared.out.is_some()),
+    ];
+    match given.iter().find(|(flag, given)| *given && flags.contains(flag)) {
+        Some((flag, _)) => Err(Failure::Usage(format!("{flag} has no meaning for `strust {command}`"))),
+        None => Ok(()),
+    }
 }
 
 /// Runs to the end and shows what came out.
@@ -87,10 +101,9 @@ fn finish(folder: &Path, shared: &Shared, go: impl FnOnce(&Options) -> Result<Su
 
     let outcome = {
         let progress = show::progress(shared);
-        let jobs = shared.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize);
         let save_every = Duration::try_from_secs_f64(shared.save_every)
             .map_err(|_| Failure::Usage(format!("--save-every is {}, but must be ≥ 0", shared.save_every)))?;
-        go(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })
+        go(&Options { jobs: jobs(shared), save_every, interrupt: &interrupt, progress: progress.as_ref() })
     };
     let summary = outcome.map_err(|error| match error {
         Error::Interrupted => Failure::Failed(format!(
@@ -107,7 +120,8 @@ fn finish(folder: &Path, shared: &Shared, go: impl FnOnce(&Options) -> Result<Su
     }
     let failed: usize = summary.problems.iter().flat_map(|p| &p.methods).map(|m| m.failures.len()).sum();
     if failed > 0 {
-        return Err(Failure::Failed(format!("{failed} runs broke down; the report says which and why")));
+        let runs = if failed == 1 { "1 run".into() } else { format!("{failed} runs") };
+        return Err(Failure::Failed(format!("{runs} broke down; the report says which and why")));
     }
     Ok(())
 }
@@ -119,11 +133,10 @@ fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
 fn overview(summary: &Summary, shared: &Shared) -> String {
     let mut text = format!("{}\n", heading(&summary.title, shared));
     for problem in &summary.problems {
-        let seeds = problem.methods.iter().map(|m| m.seeds.len()).max().unwrap_or(0);
-        let _ = writeln!(text, "\n{}: medians over {seeds} seeds after {} epochs", problem.name, summary.epochs);
+        let _ = writeln!(text, "\n{}: medians over seeds, epoch {}", problem.name, summary.epochs);
         let mut header = vec!["method".to_string()];
         header.extend(problem.metrics.iter().map(|m| m.key.clone()));
-        header.extend(["seconds", "gradients", "accepted"].map(String::from));
+        header.extend(["seconds", "gradients", "accepted", "seeds"].map(String::from));
         let mut rows = vec![header];
         for method in &problem.methods {
             let Some(last) = &method.last else {
@@ -131,12 +144,11 @@ fn overview(summary: &Summary, shared: &Shared) -> String {
                 continue;
             };
             let mut row = vec![method.label.clone()];
-            row.extend(
-                problem.metrics.iter().map(|m| last.metrics.get(&m.key).map_or("–".into(), |s| number(s.median))),
-            );
+            row.extend(problem.metrics.iter().map(|m| shown(m, last)));
             row.push(format!("{:.3}", last.seconds.mean));
             row.push(format!("{:.0}", last.evaluations.gradients));
             row.push(format!("{:.1} %", 100.0 * method.acceptance_rate));
+            row.push(seeds_done(method));
             rows.push(row);
         }
         text.push_str(&table(&rows));
@@ -153,11 +165,7 @@ pub fn report(
     into: Option<&Path>,
     shared: &Shared,
 ) -> Result<(), Failure> {
-    for (flag, given) in [("--seeds", shared.seeds.is_some()), ("--epochs", shared.epochs.is_some())] {
-        if given {
-            return Err(Failure::Usage(format!("{flag} does not go with `report`: it shows what was run")));
-        }
-    }
+    refuse("report", shared, &["--seeds", "--epochs", "--jobs"])?;
     let summaries: Vec<Summary> =
         folders.iter().map(|folder| conduct::load_summary(folder)).collect::<Result<_, _>>()?;
     if markdown || into.is_some() {
@@ -187,8 +195,8 @@ pub fn report(
 fn markdown_tables(summary: &Summary, at: &[u64]) -> String {
     let mut text = String::new();
     for problem in &summary.problems {
-        let keys: Vec<&str> = problem.metrics.iter().map(|m| m.key.as_str()).collect();
-        let seeds = problem.methods.iter().map(|m| m.seeds.len()).max().unwrap_or(0);
+        let seeds: BTreeSet<String> = problem.methods.iter().map(seeds_done).collect();
+        let seeds = seeds.into_iter().collect::<Vec<_>>().join(" or ");
         let labels: Vec<&str> = problem.metrics.iter().map(|m| m.label.as_str()).collect();
         let _ = writeln!(
             text,
@@ -200,7 +208,7 @@ fn markdown_tables(summary: &Summary, at: &[u64]) -> String {
         let _ = writeln!(text, "| method | {} |", at.iter().map(u64::to_string).collect::<Vec<_>>().join(" | "));
         let _ = writeln!(text, "|---|{}", "---|".repeat(at.len()));
         for method in &problem.methods {
-            let cells = at.iter().map(|&epoch| cell(method, epoch, &keys));
+            let cells = at.iter().map(|&epoch| cell(method, epoch, &problem.metrics));
             let _ = writeln!(text, "| {} | {} |", method.label, cells.collect::<Vec<_>>().join(" | "));
         }
         text.push('\n');
@@ -208,29 +216,52 @@ fn markdown_tables(summary: &Summary, at: &[u64]) -> String {
     text
 }
 
-fn cell(method: &MethodSummary, epoch: u64, keys: &[&str]) -> String {
+/// How many seeds finished, and of how many if some did not.
+fn seeds_done(method: &MethodSummary) -> String {
+    match (method.seeds.len(), method.failures.len()) {
+        (done, 0) => done.to_string(),
+        (done, failed) => format!("{done} of {}", done + failed),
+    }
+}
+
+fn cell(method: &MethodSummary, epoch: u64, metrics: &[Metric]) -> String {
     let point = method.curve.iter().find(|p| p.epoch == epoch);
-    let values = keys.iter().map(|key| {
-        let spread: Option<&Spread> = point.and_then(|p| p.metrics.get(*key));
-        spread.map_or("–".into(), |s| number(s.median))
-    });
+    let values = metrics.iter().map(|metric| point.map_or("–".into(), |point| shown(metric, point)));
     values.collect::<Vec<_>>().join(" / ")
 }
 
-/// Replaces what stands between the markers of `name` in a file.
+/// The median of a metric: a share in per cent, anything else with its power of ten.
+fn shown(metric: &Metric, point: &CurvePoint) -> String {
+    let Some(spread) = point.metrics.get(&metric.key) else { return "–".into() };
+    if metric.log { number(spread.median) } else { format!("{:.1} %", 100.0 * spread.median) }
+}
+
+/// Replaces what stands between the lines `<!-- strust:NAME -->` and `<!-- /strust -->` of a file.
 fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
     let failed = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
     let (open, close) = (format!("<!-- strust:{name} -->"), "<!-- /strust -->");
-    let start = text.find(&open).ok_or_else(|| failed(format!("there is no line {open} to put the tables after")))?
-        + open.len();
-    let end = text[start..].find(close).ok_or_else(|| failed(format!("there is no {close} after {open}")))? + start;
-    conduct::write_file(file, format!("{}\n{}{}", &text[..start], table, &text[end..]).as_bytes())?;
+    let lines: Vec<&str> = text.lines().collect();
+    let marks: Vec<usize> = (0..lines.len()).filter(|&i| lines[i].trim() == open).collect();
+    let [start] = marks[..] else {
+        let found = marks.len();
+        return Err(failed(format!("there must be one line {open} to put the tables after, and there are {found}")));
+    };
+    let marker = |line: &str| line.trim().starts_with("<!-- strust:") || line.trim() == close;
+    let end = (start + 1..lines.len()).find(|&i| marker(lines[i])).filter(|&i| lines[i].trim() == close);
+    let end = end.ok_or_else(|| failed(format!("there is no line {close} after {open}")))?;
+    let mut new = lines[..=start].join("\n");
+    let _ = write!(new, "\n{table}{}", lines[end..].join("\n"));
+    if text.ends_with('\n') {
+        new.push('\n');
+    }
+    conduct::write_file(file, new.as_bytes())?;
     Ok(())
 }
 
 /// `strust list`.
 pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
+    refuse("list", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
     let (methods, problems) = (catalogue::methods(), catalogue::problems());
     let wanted = |entry: &&catalogue::Entry| name.is_none_or(|name| name == entry.name);
     let methods: Vec<_> = methods.iter().filter(wanted).collect();

@@ -5,7 +5,10 @@ use clap::ColorChoice;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     io::IsTerminal,
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 use strust_lab::progress::{JobProgress, Progress};
@@ -23,7 +26,7 @@ fn colours(shared: &Shared, terminal: bool) -> bool {
     match shared.color {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
-        ColorChoice::Auto => terminal && std::env::var_os("NO_COLOR").is_none(),
+        ColorChoice::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     }
 }
 
@@ -69,6 +72,7 @@ pub fn progress(shared: &Shared) -> Box<dyn Progress> {
 struct Bars {
     all: MultiProgress,
     whole: ProgressBar,
+    done: AtomicU64,
     style: ProgressStyle,
 }
 
@@ -83,13 +87,19 @@ impl Bars {
             |text: &str| ProgressStyle::with_template(text).expect("the template is a constant").progress_chars("━╸─");
         let whole = all.add(ProgressBar::new(0));
         whole.set_style(template(&format!("{{prefix:<28!}} {bar} {{msg}}  {{elapsed}}  {{eta}} left")));
-        Self { all, whole, style: template(&format!("  {{prefix:<26!}} {bar} {{percent:>3}} %  {{eta}} left")) }
+        Self {
+            all,
+            whole,
+            done: AtomicU64::new(0),
+            style: template(&format!("  {{prefix:<26!}} {bar} {{percent:>3}} %  {{eta}} left")),
+        }
     }
 }
 
 impl Progress for Bars {
     fn begin(&self, stage: &str, jobs: usize) {
         self.whole.reset();
+        self.done.store(0, Ordering::Relaxed);
         self.whole.set_prefix(stage.to_string());
         self.whole.set_length(jobs as u64 * PART);
         self.whole.set_message(format!("0/{jobs} jobs"));
@@ -98,7 +108,7 @@ impl Progress for Bars {
     fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
         let bar = self.all.add(ProgressBar::new(PART));
         bar.set_style(self.style.clone());
-        bar.set_prefix(name.to_string());
+        bar.set_prefix(shortened(name, 26));
         Box::new(JobBar { all: self, bar, name: name.into() })
     }
 }
@@ -106,6 +116,7 @@ impl Progress for Bars {
 impl Drop for Bars {
     fn drop(&mut self) {
         self.whole.finish_and_clear();
+        let _ = self.all.clear();
     }
 }
 
@@ -119,10 +130,7 @@ impl JobBar<'_> {
     fn move_to(&self, part: u64) {
         let before = self.bar.position();
         self.bar.set_position(part);
-        let whole = &self.all.whole;
-        whole.inc(part.saturating_sub(before));
-        let (done, jobs) = (whole.position() / PART, whole.length().unwrap_or(0) / PART);
-        whole.set_message(format!("{done}/{jobs} jobs"));
+        self.all.whole.inc(part.saturating_sub(before));
     }
 }
 
@@ -137,7 +145,20 @@ impl JobProgress for JobBar<'_> {
             self.move_to(PART);
         }
         self.bar.finish_and_clear();
+        let (done, whole) = (self.all.done.fetch_add(1, Ordering::Relaxed) + 1, &self.all.whole);
+        whole.set_message(format!("{done}/{} jobs", whole.length().unwrap_or(0) / PART));
     }
+}
+
+/// A name in so many letters: its end, the seed, tells jobs apart as its beginning does.
+fn shortened(name: &str, most: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= most {
+        return name.into();
+    }
+    let head = (most - 1) / 2;
+    let tail = most - 1 - head;
+    letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
 }
 
 /// A line for every job that ends, at most a few a second.
@@ -159,7 +180,7 @@ impl Progress for Lines {
         if let Ok(mut now) = self.stage.lock() {
             *now = Stage { name: stage.into(), jobs, done: 0, told: None };
         }
-        eprintln!("{stage}: {jobs} jobs");
+        eprintln!("{stage}: {jobs} {}", if jobs == 1 { "job" } else { "jobs" });
     }
     fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
         Box::new(JobLine { lines: self, name: name.into() })

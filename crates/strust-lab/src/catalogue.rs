@@ -1,9 +1,10 @@
 //! The methods and problems that experiment files may name, with every parameter.
 
 use crate::summary::Parameters;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
 use strust::{
-    config::{Config, Field},
+    config::{Allowed, Config, Field, FieldValue},
     prelude::*,
 };
 
@@ -11,11 +12,11 @@ strust::config! {
     /// Orthogonal subspace fitting.
     pub struct SubspaceConfig for "subspace" {
         /// Dimension of the space.
-        pub d: u64 = 100, Whole(Range::at_least(1.0));
+        pub d: u64 = 100, Whole(Range::closed(1.0, 1e7));
         /// Dimension of the subspace, at most d.
-        pub k: u64 = 5, Whole(Range::at_least(1.0));
+        pub k: u64 = 5, Whole(Range::closed(1.0, 1e7));
         /// Number of points.
-        pub n: u64 = 500, Whole(Range::at_least(1.0));
+        pub n: u64 = 500, Whole(Range::closed(1.0, 1e7));
         /// Standard deviation σ of the noise on every coordinate; 0 is exact interpolation.
         pub noise: f64 = 0.0, Number(Range::at_least(0.0));
         /// A file (.npy or .csv, also .gz and .xz) with one point a row, instead of the spiked model; d, n and noise then do not count.
@@ -27,9 +28,9 @@ strust::config! {
     /// Linear least squares with Gaussian rows.
     pub struct LeastSquaresConfig for "least-squares" {
         /// Number of equations.
-        pub n: u64 = 200, Whole(Range::at_least(1.0));
+        pub n: u64 = 200, Whole(Range::closed(1.0, 1e7));
         /// Number of unknowns; with d ≥ n every equation can be met.
-        pub d: u64 = 300, Whole(Range::at_least(1.0));
+        pub d: u64 = 300, Whole(Range::closed(1.0, 1e7));
         /// Standard deviation of the noise on the right-hand side; 0 is exact interpolation.
         pub noise: f64 = 0.0, Number(Range::at_least(0.0));
     }
@@ -39,9 +40,9 @@ strust::config! {
     /// Logistic regression.
     pub struct LogisticConfig for "logistic" {
         /// Number of synthetic points, if there is no data file.
-        pub n: u64 = 500, Whole(Range::at_least(2.0));
+        pub n: u64 = 500, Whole(Range::closed(2.0, 1e7));
         /// Number of synthetic features, if there is no data file.
-        pub d: u64 = 50, Whole(Range::at_least(1.0));
+        pub d: u64 = 50, Whole(Range::closed(1.0, 1e7));
         /// Distance of the synthetic points from the separating plane.
         pub margin: f64 = 0.1, Number(Range::above(0.0));
         /// Weight λ of (λ/2)‖x‖².
@@ -65,15 +66,74 @@ strust::config! {
     /// Low-rank matrix factorisation X ≈ UVᵀ.
     pub struct FactorisationConfig for "factorisation" {
         /// Rows of X.
-        pub m: u64 = 100, Whole(Range::at_least(1.0));
+        pub m: u64 = 100, Whole(Range::closed(1.0, 1e7));
         /// Columns of X.
-        pub n: u64 = 60, Whole(Range::at_least(1.0));
+        pub n: u64 = 60, Whole(Range::closed(1.0, 1e7));
         /// Rank of X.
-        pub rank: u64 = 3, Whole(Range::at_least(1.0));
+        pub rank: u64 = 3, Whole(Range::closed(1.0, 1e7));
         /// Columns of U and V; more than the rank is over-parameterised.
-        pub width: u64 = 6, Whole(Range::at_least(1.0));
+        pub width: u64 = 6, Whole(Range::closed(1.0, 1e7));
         /// A file (.npy or .csv, also .gz and .xz) with X; m, n and rank then do not count.
         pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+strust::config! {
+    /// A multilayer perceptron that classifies.
+    pub struct MlpConfig for "mlp" {
+        /// Widths of the hidden layers, such as 128 or 256-128; none is softmax regression.
+        pub hidden: String = "256".into(), Text("whole numbers with - between them, or none");
+        /// Activation of the hidden layers: relu or tanh.
+        pub activation: Activation = Activation::Relu, OneOf(&["relu", "tanh"]);
+        /// Precision of the arithmetic: f32 or f64.
+        pub precision: Precision = Precision::F32, OneOf(&["f32", "f64"]);
+        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); a fifth is kept for the test. Empty is the UCI digits, which are built in.
+        pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+/// Activation of an [`MlpConfig`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activation {
+    /// max(0, x).
+    Relu,
+    /// tanh x.
+    Tanh,
+}
+
+/// Precision of an [`MlpConfig`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Single.
+    F32,
+    /// Double.
+    F64,
+}
+
+impl FieldValue for Activation {
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl FieldValue for Precision {
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl MlpConfig {
+    /// The widths of the hidden layers.
+    pub fn widths(&self) -> Result<Vec<usize>, String> {
+        if self.hidden == "none" {
+            return Ok(Vec::new());
+        }
+        let width = |text: &str| text.parse::<usize>().ok().filter(|&width| width > 0);
+        self.hidden.split('-').map(width).collect::<Option<_>>().ok_or_else(|| {
+            format!("mlp: `hidden` is {:?}, but must be whole numbers ≥ 1 with - between them, or none", self.hidden)
+        })
     }
 }
 
@@ -101,6 +161,23 @@ pub struct Parameter {
     pub allowed: String,
     /// What it means.
     pub meaning: &'static str,
+    /// The values allowed.
+    #[serde(skip)]
+    pub kind: Allowed,
+}
+
+impl Parameter {
+    /// Whether the value has the right type and, for a number or a word, is one that is allowed.
+    #[must_use]
+    pub fn accepts(&self, value: &toml::Value) -> bool {
+        let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+        match self.kind {
+            Allowed::Number(range) => number.is_some_and(|n| range.contains(n)),
+            Allowed::Whole(range) => value.is_integer() && number.is_some_and(|n| range.contains(n)),
+            Allowed::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Allowed::Text(_) => value.is_str(),
+        }
+    }
 }
 
 fn entry<C: Config>(title: &'static str, constrained: bool, name: Option<&'static str>) -> Entry {
@@ -112,6 +189,7 @@ fn entry<C: Config>(title: &'static str, constrained: bool, name: Option<&'stati
             default: defaults[name].clone(),
             allowed: allowed.to_string(),
             meaning,
+            kind: allowed,
         })
         .collect();
     Entry { name: name.unwrap_or(C::NAME), title, constrained, parameters }
@@ -146,6 +224,7 @@ pub fn problems() -> Vec<Entry> {
         entry::<LogisticConfig>("Logistic regression, synthetic and separable or from a file", false, None),
         entry::<SoftmaxConfig>("Softmax regression, from a file", false, None),
         entry::<FactorisationConfig>("Low-rank matrix factorisation X ≈ UVᵀ", false, None),
+        entry::<MlpConfig>("A multilayer perceptron, on the built-in digits or from a file", false, None),
     ]
 }
 
@@ -176,6 +255,10 @@ pub fn complete(kind: Kind, name: &str, values: &Parameters) -> Result<Parameter
         (Kind::Problem, "logistic") => with::<LogisticConfig>(values),
         (Kind::Problem, "softmax") => with::<SoftmaxConfig>(values),
         (Kind::Problem, "factorisation") => with::<FactorisationConfig>(values),
+        (Kind::Problem, "mlp") => {
+            config::<MlpConfig>(values)?.widths()?;
+            with::<MlpConfig>(values)
+        }
         (kind, name) => Err(format!("there is no {kind:?} `{name}`")),
     }
 }
@@ -187,6 +270,26 @@ pub enum Kind {
     Method,
     /// A problem.
     Problem,
+}
+
+/// The parameters of a problem that count: with a data file, those of the synthetic data do not.
+#[must_use]
+pub fn that_count(kind: &str, parameters: &Parameters) -> Parameters {
+    let data = parameters.get("data").and_then(toml::Value::as_str).unwrap_or_default();
+    let synthetic: &[&str] = match kind {
+        _ if data.is_empty() => &["data"],
+        "subspace" => &["d", "n", "noise"],
+        "logistic" => &["n", "d", "margin"],
+        "factorisation" => &["m", "n", "rank"],
+        _ => &[],
+    };
+    let mut counting = parameters.clone();
+    counting.retain(|name, _| !synthetic.contains(&name.as_str()));
+    if let Some(toml::Value::String(data)) = counting.get_mut("data") {
+        // The name says which file; where it lies on this machine is nobody's business.
+        *data = Path::new(data).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    }
+    counting
 }
 
 /// The candidate most like `word`, if any is near enough to be meant.

@@ -94,43 +94,63 @@ impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
 
     /// Reads it back, for the job with that checksum; `None` if there is no such file.
     pub fn load(path: &Path, job: u64) -> Result<Option<Self>, Error> {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(Error::io("read", path)(e)),
-        };
-        let again = "remove the job's folder and resume: this job then starts again";
-        let damaged = |what: &str| Error::saved(path, format!("the checkpoint {what}; {again}"));
-
-        let end = bytes.iter().position(|&b| b == b'\n').ok_or_else(|| damaged("is truncated"))?;
-        let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("is damaged"))?;
-        let [MAGIC, format, sum] = header.split(' ').collect::<Vec<_>>()[..] else {
-            return Err(damaged("is damaged: it does not begin like one"));
-        };
-        if format != FORMAT {
-            return Err(damaged(&format!("has format {format}, but this program reads format {FORMAT}")));
-        }
-        let body = &bytes[end + 1..];
-        if format!("{:016x}", files::checksum(body)) != sum {
-            return Err(damaged("is truncated or damaged: its checksum does not match"));
-        }
-        // Version and job first: the state of another job need not even parse.
-        let head: Head = rmp_serde::from_slice(body).map_err(|e| damaged(&format!("cannot be read: {e}")))?;
-        let version = env!("CARGO_PKG_VERSION");
-        if head.version != version {
-            let why =
-                format!("is of strust {}, but this is {version}: results may differ in the last digits", head.version);
-            return Err(damaged(&why));
-        }
-        if head.job != job {
-            return Err(damaged("belongs to another experiment or other settings"));
-        }
-        rmp_serde::from_slice(body).map(Some).map_err(|e| damaged(&format!("cannot be read: {e}")))
+        let Some(body) = body(path, job)? else { return Ok(None) };
+        rmp_serde::from_slice(&body).map(Some).map_err(|e| damaged(path, &format!("cannot be read: {e}")))
     }
+}
+
+/// Whether the job with that checksum is done, and how long its records and timings are then.
+pub fn done(path: &Path, job: u64) -> Result<Option<(u64, u64)>, Error> {
+    let Some(body) = body(path, job)? else { return Ok(None) };
+    let head: Head = rmp_serde::from_slice(&body).map_err(|e| damaged(path, &format!("cannot be read: {e}")))?;
+    Ok(head.done.then_some((head.records, head.timings)))
+}
+
+fn damaged(path: &Path, what: &str) -> Error {
+    Error::saved(path, format!("the checkpoint {what}; remove the job's folder and resume: this job then starts again"))
+}
+
+/// The checkpoint's map, if there is one and it is whole, of this version and of this job.
+fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
+    let mut bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::io("read", path)(e)),
+    };
+    let damaged = |what: &str| damaged(path, what);
+
+    let end = bytes.iter().position(|&b| b == b'\n').ok_or_else(|| damaged("is truncated"))?;
+    let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("is damaged"))?;
+    let [MAGIC, format, sum] = header.split(' ').collect::<Vec<_>>()[..] else {
+        return Err(damaged("is damaged: it does not begin like one"));
+    };
+    if format != FORMAT {
+        return Err(damaged(&format!("has format {format}, but this program reads format {FORMAT}")));
+    }
+    let body = &bytes[end + 1..];
+    if format!("{:016x}", files::checksum(body)) != sum {
+        return Err(damaged("is truncated or damaged: its checksum does not match"));
+    }
+    // Version and job first: the state of another job need not even parse.
+    let head: Head = rmp_serde::from_slice(body).map_err(|e| damaged(&format!("cannot be read: {e}")))?;
+    let version = env!("CARGO_PKG_VERSION");
+    if head.version != version {
+        let why =
+            format!("is of strust {}, but this is {version}: results may differ in the last digits", head.version);
+        return Err(damaged(&why));
+    }
+    if head.job != job {
+        return Err(damaged("belongs to another experiment or other settings"));
+    }
+    bytes.drain(..=end);
+    Ok(Some(bytes))
 }
 
 #[derive(Deserialize)]
 struct Head {
     version: String,
     job: u64,
+    records: u64,
+    timings: u64,
+    done: bool,
 }

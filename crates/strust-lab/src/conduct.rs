@@ -5,11 +5,14 @@ use crate::{
     experiment::{MethodSpec, ProblemSpec},
     files, job,
     plan::{Job, Plan},
-    progress::Progress,
+    progress::{Progress, Silent},
     report, summarise,
     summary::{Failure, Summary},
 };
+use serde::{Deserialize, Serialize};
 use std::{
+    fs::{File, TryLockError},
+    panic::AssertUnwindSafe,
     path::{Path, PathBuf},
     sync::{
         Mutex,
@@ -38,12 +41,14 @@ pub fn job_folder(folder: &Path, job: &Job) -> PathBuf {
 
 /// Starts a plan in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
+    check(plan)?;
+    files::make_folder(folder)?;
+    let _lock = lock(folder)?;
     if folder.join("plan.json").exists() {
         let why =
             "the folder already holds a run: go on with it by `strust resume`, or choose another folder with --out";
         return Err(Error::saved(folder, why));
     }
-    files::make_folder(folder)?;
     let mut entries = std::fs::read_dir(folder).map_err(Error::io("read", folder))?;
     if entries.next().is_some() {
         return Err(Error::saved(folder, "the folder is not empty: choose another one with --out"));
@@ -55,6 +60,7 @@ pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summar
 /// Goes on with the plan of a folder.
 pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let mut plan = Plan::load(folder)?;
+    let _lock = lock(folder)?;
     let version = env!("CARGO_PKG_VERSION");
     if plan.version != version {
         let why = format!(
@@ -63,7 +69,58 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
         );
         return Err(Error::saved(&folder.join("plan.json"), why));
     }
+    files::sweep(folder);
+    plan.jobs.iter().for_each(|job| files::sweep(&job_folder(folder, job)));
+    let done = |job: &Job| job::is_done(&job_folder(folder, job), job, &plan.experiment);
+    if !plan.jobs.iter().map(done).collect::<Result<Vec<_>, _>>()?.into_iter().all(|done| done) {
+        plan.experiment.problems.iter().try_for_each(ProblemSpec::check_data)?;
+    }
     go_on(folder, &mut plan, options)
+}
+
+/// Sets up every problem once, before anything is written: what is wrong with it is better known now than in an hour.
+fn check(plan: &Plan) -> Result<(), Error> {
+    let never = AtomicBool::new(false);
+    for problem in &plan.experiment.problems {
+        let Some(job) = plan.jobs.iter().find(|job| job.problem.name == problem.name) else { continue };
+        let mut context = job::Context {
+            job,
+            experiment: &plan.experiment,
+            folder: PathBuf::new(),
+            interrupt: [&never, &never],
+            save_every: Duration::MAX,
+            check: true,
+            progress: Box::new(Silent),
+        };
+        caught(|| job::run(&mut context)).map_err(|error| match error {
+            Error::Read(error) => Error::Read(error),
+            error => Error::Problem { problem: problem.name.clone(), why: error.to_string() },
+        })?;
+    }
+    Ok(())
+}
+
+/// A panic is a fault of ours; it ends the job, not the program with all its other jobs unsaved.
+fn caught(run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let why = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+        Err(Error::Problem { problem: "internal".into(), why: format!("this should not have happened: {why}") })
+    })
+}
+
+/// Only one program at a time works in a folder. The lock ends with the program, however it ends.
+fn lock(folder: &Path) -> Result<File, Error> {
+    // A folder can be locked itself; where it cannot be opened, a file in it is.
+    let file = if cfg!(unix) { File::open(folder) } else { File::create(folder.join(".lock")) };
+    let file = file.map_err(Error::io("open", folder))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::saved(folder, "another strust is working in this folder: wait for it, or stop it first"))
+        }
+        // A file system without locks is no reason not to work.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+    }
 }
 
 fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
@@ -76,7 +133,7 @@ fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, E
     }
     let jobs: Vec<Job> = plan.jobs.iter().filter(|job| !job.tuning).cloned().collect();
     run_all(folder, plan, &jobs, "runs", options)?;
-    let summary = summarise::summary(folder, plan, options.jobs)?;
+    let summary = summarise::summary(folder, plan)?;
     files::write_json(&folder.join("summary.json"), &summary)?;
     files::write(&folder.join("summary.csv"), summarise::csv(&summary).as_bytes())?;
     write_report(folder, std::slice::from_ref(&summary))?;
@@ -85,15 +142,7 @@ fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, E
 
 /// The summary of a finished run, made anew from its records.
 pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
-    let plan = Plan::load(folder)?;
-    // The machine is the one that ran it, not the one that draws.
-    let path = folder.join("summary.json");
-    let earlier = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Summary>(&text).ok());
-    let mut summary = summarise::summary(folder, &plan, 1)?;
-    if let Some(earlier) = earlier {
-        summary.machine = earlier.machine;
-    }
-    Ok(summary)
+    summarise::summary(folder, &Plan::load(folder)?)
 }
 
 /// Writes a file whole or not at all.
@@ -105,9 +154,14 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 pub fn write_report(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
     let figures = folder.join("figures");
     files::make_folder(&figures)?;
-    for summary in summaries {
+    for (i, summary) in summaries.iter().enumerate() {
+        let same = summaries.iter().filter(|other| other.experiment == summary.experiment).count();
         for (stem, figure) in report::figures(summary) {
-            let stem = if summaries.len() > 1 { format!("{}-{stem}", summary.experiment) } else { stem };
+            let stem = match (summaries.len(), same) {
+                (1, _) => stem,
+                (_, 1) => format!("{}-{stem}", summary.experiment),
+                _ => format!("{}-run{}-{stem}", summary.experiment, i + 1),
+            };
             files::write(&figures.join(format!("{stem}.svg")), figure.svg(crate::figure::Theme::File).as_bytes())?;
             let path = figures.join(format!("{stem}.png"));
             let png = figure.png(2.0).map_err(|e| Error::saved(&path, e.to_string()))?;
@@ -122,12 +176,17 @@ fn run_all(folder: &Path, plan: &Plan, jobs: &[Job], stage: &str, options: &Opti
     options.progress.begin(stage, jobs.len());
     let next = AtomicUsize::new(0);
     let fatal: Mutex<Option<Error>> = Mutex::new(None);
-    let stop = || options.interrupt.load(Ordering::Relaxed) || fatal.lock().is_ok_and(|error| error.is_some());
+    let halt = AtomicBool::new(false);
     let worker = || {
-        while !stop() {
+        while !options.interrupt.load(Ordering::Relaxed) && !halt.load(Ordering::Relaxed) {
             let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-            if let Err(error) = run_one(folder, plan, job, options) {
-                fatal.lock().expect("no thread panics while it holds this").get_or_insert(error);
+            if let Err(error) = run_one(folder, plan, job, &halt, options) {
+                halt.store(true, Ordering::Relaxed);
+                let mut first = fatal.lock().expect("no thread panics while it holds this");
+                // That it was stopped explains nothing; why a saving failed does.
+                if matches!(*first, None | Some(Error::Interrupted)) {
+                    *first = Some(error);
+                }
             }
         }
     };
@@ -144,29 +203,35 @@ fn run_all(folder: &Path, plan: &Plan, jobs: &[Job], stage: &str, options: &Opti
 }
 
 /// Runs a job. A method that breaks down is a result, written down; everything else is an error.
-fn run_one(folder: &Path, plan: &Plan, job: &Job, options: &Options) -> Result<(), Error> {
+fn run_one(folder: &Path, plan: &Plan, job: &Job, halt: &AtomicBool, options: &Options) -> Result<(), Error> {
     let folder = job_folder(folder, job);
     let mut context = job::Context {
         job,
         experiment: &plan.experiment,
         folder: folder.clone(),
-        interrupt: options.interrupt,
+        interrupt: [options.interrupt, halt],
         save_every: options.save_every,
+        check: false,
         progress: options.progress.job(&job.name),
     };
     // In a grid search a setting that diverges is nothing to alarm anybody with.
     let shown = |error: &str| (!job.tuning).then(|| error.to_string());
-    if let Some(failure) = failure(&folder)? {
+    let id = job.checksum(&plan.experiment);
+    if let Some(failure) = failure(&folder, id)? {
         context.progress.end(shown(&failure.error).as_deref());
         return Ok(());
     }
-    match job::run(&mut context) {
+    match caught(|| job::run(&mut context)) {
         Ok(()) => context.progress.end(None),
         Err(Error::Method(error)) if error.is_breakdown() => {
-            let failure = Failure { seed: job.seed, error: error.to_string() };
+            let failure = Failed { job: id, failure: Failure { seed: job.seed, error: error.to_string() } };
             files::make_folder(&folder)?;
             files::write_json(&folder.join("failed.json"), &failure)?;
-            context.progress.end(shown(&failure.error).as_deref());
+            context.progress.end(shown(&failure.failure.error).as_deref());
+        }
+        Err(Error::Interrupted) => {
+            context.progress.end(None);
+            return Err(Error::Interrupted);
         }
         Err(error) => {
             context.progress.end(Some(&error.to_string()));
@@ -176,11 +241,24 @@ fn run_one(folder: &Path, plan: &Plan, job: &Job, options: &Options) -> Result<(
     Ok(())
 }
 
-/// How a job broke down, if it did.
-pub(crate) fn failure(folder: &Path) -> Result<Option<Failure>, Error> {
+/// The whole of `failed.json`.
+#[derive(Serialize, Deserialize)]
+struct Failed {
+    /// The checksum of the job.
+    job: u64,
+    #[serde(flatten)]
+    failure: Failure,
+}
+
+/// How the job with that checksum broke down, if it did.
+pub(crate) fn failure(folder: &Path, job: u64) -> Result<Option<Failure>, Error> {
     let path = folder.join("failed.json");
     match std::fs::read(&path) {
-        Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|e| Error::saved(&path, e.to_string())),
+        Ok(text) => match serde_json::from_slice::<Failed>(&text) {
+            Ok(failed) if failed.job == job => Ok(Some(failed.failure)),
+            Ok(_) => Err(Error::saved(&path, "belongs to other settings: remove the job's folder and resume")),
+            Err(e) => Err(Error::saved(&path, format!("{e}: remove the job's folder and resume"))),
+        },
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("read", &path)(e)),
     }

@@ -38,6 +38,14 @@ pub enum Error {
     /// A run broke down: by divergence, as a rule.
     #[error(transparent)]
     Method(#[from] strust::Error),
+    /// A problem of the experiment cannot be set up.
+    #[error("problem `{problem}`: {why}")]
+    Problem {
+        /// Its name in the experiment.
+        problem: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The user asked to stop; everything is saved.
     #[error("interrupted")]
     Interrupted,
@@ -48,7 +56,9 @@ fn hint(source: &std::io::Error) -> &'static str {
         std::io::ErrorKind::StorageFull => {
             ". Free some space, then go on with `strust resume`: what was saved is whole"
         }
-        std::io::ErrorKind::PermissionDenied => ". Choose another folder with --out",
+        std::io::ErrorKind::PermissionDenied => {
+            ". Choose a place that may be written, such as another folder with --out"
+        }
         _ => "",
     }
 }

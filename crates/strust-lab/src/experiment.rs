@@ -3,6 +3,7 @@
 use crate::{
     Error,
     catalogue::{self, Entry, Kind, nearest},
+    files, job,
     summary::Parameters,
 };
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,29 @@ pub struct ProblemSpec {
     pub kind: String,
     /// Its parameters, defaults included.
     pub parameters: Parameters,
+    /// The checksum of its data file, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
+}
+
+impl ProblemSpec {
+    /// Whether the data file still is what it was when the plan was made.
+    pub fn check_data(&self) -> Result<(), Error> {
+        let Some(path) = data_file(&self.parameters) else { return Ok(()) };
+        if self.checksum.as_deref() == Some(checksum(path)?.as_str()) {
+            return Ok(());
+        }
+        Err(Error::saved(path, "the data file has changed since the run was planned: run the experiment anew"))
+    }
+}
+
+fn data_file(parameters: &Parameters) -> Option<&Path> {
+    parameters.get("data").and_then(toml::Value::as_str).filter(|data| !data.is_empty()).map(Path::new)
+}
+
+fn checksum(path: &Path) -> Result<String, Error> {
+    let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
+    Ok(format!("{:016x}", files::checksum(&bytes)))
 }
 
 /// A method of an experiment.
@@ -96,10 +120,14 @@ pub struct Tune {
 impl Tune {
     /// The tuning seeds: far from those of the experiment, so that nothing is tuned on what is reported.
     pub fn seed_list(&self) -> impl Iterator<Item = u64> {
-        const FIRST: u64 = 1_000_000;
-        FIRST..FIRST + self.seeds
+        MAX_SEEDS..MAX_SEEDS + self.seeds
     }
 }
+
+/// Seeds of an experiment, and how many of them, stay below this; those of a grid search begin here.
+pub const MAX_SEEDS: u64 = 1_000_000;
+/// More epochs than any run can make, and few enough to count steps with.
+pub const MAX_EPOCHS: u64 = 1_000_000_000;
 
 /// The experiments that come with the program.
 pub const BUILT_IN: &[(&str, &str)] = &[
@@ -107,6 +135,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("subspace-large", include_str!("../../../experiments/subspace-large.toml")),
     ("subspace-noise", include_str!("../../../experiments/subspace-noise.toml")),
     ("subspace-tune", include_str!("../../../experiments/subspace-tune.toml")),
+    ("digits", include_str!("../../../experiments/digits.toml")),
 ];
 
 impl Experiment {
@@ -167,14 +196,18 @@ impl Experiment {
         let count = |key: &str, default: u64| match table.get(key) {
             None => Ok(default),
             Some(value) => match value.as_integer() {
-                Some(n @ 1..) => Ok(n as u64),
-                _ => Err(source.error(&[key], format!("`{key}` is {value}, but must be a whole number ≥ 1"))),
+                Some(n @ 1..) if n as u64 <= MAX_EPOCHS => Ok(n as u64),
+                _ => {
+                    let why = format!("`{key}` is {value}, but must be a whole number in [1, {MAX_EPOCHS}]");
+                    Err(source.error(&[key], why))
+                }
             },
         };
         let tune = source.section::<Tune>(&table, "tune", &["metric", "epochs", "seeds"])?;
         let methods = source.methods(&table)?;
         let problems = source.problems(&table)?;
         source.check_fit(&problems, &methods)?;
+        source.check_tune(tune.as_ref(), &problems)?;
         Ok(Self {
             title: source.text_at(&table, "title")?.unwrap_or_else(|| name.clone()),
             description: source.text_at(&table, "description")?.unwrap_or_default().trim().into(),
@@ -234,16 +267,22 @@ impl Source<'_> {
     }
 
     fn seeds(&self, table: &toml::Table) -> Result<Vec<u64>, Error> {
-        let wrong =
-            || self.error(&["seeds"], "`seeds` must be a whole number ≥ 1 or a list of different whole numbers ≥ 0");
+        let wrong = || {
+            self.error(
+                &["seeds"],
+                "`seeds` must be a whole number in [1, 1000000], or a list of different whole numbers in [0, 1000000)",
+            )
+        };
         let Some(value) = table.get("seeds") else { return Ok((0..5).collect()) };
         if let Some(n) = value.as_integer() {
-            return if n >= 1 { Ok((0..n as u64).collect()) } else { Err(wrong()) };
+            let n = u64::try_from(n).ok().filter(|n| (1..=MAX_SEEDS).contains(n)).ok_or_else(wrong)?;
+            return Ok((0..n).collect());
         }
         let list = value.as_array().ok_or_else(wrong)?;
         let mut seeds = Vec::new();
         for seed in list {
-            let seed = seed.as_integer().and_then(|s| u64::try_from(s).ok()).ok_or_else(wrong)?;
+            let seed =
+                seed.as_integer().and_then(|s| u64::try_from(s).ok()).filter(|&s| s < MAX_SEEDS).ok_or_else(wrong)?;
             if seeds.contains(&seed) {
                 return Err(wrong());
             }
@@ -277,7 +316,14 @@ impl Source<'_> {
         name_key: &str,
         catalogue: &[Entry],
     ) -> Result<Vec<(&'t toml::Table, Entry)>, Error> {
-        let missing = || self.error(&[key], format!("there is no [[{key}]]: an experiment needs at least one"));
+        let missing = || {
+            let hint = if table.contains_key(key) {
+                format!(" (written [[{key}]], with two brackets)")
+            } else {
+                String::new()
+            };
+            self.error(&[key], format!("there is no [[{key}]]: an experiment needs at least one{hint}"))
+        };
         let list =
             table.get(key).and_then(toml::Value::as_array).filter(|list| !list.is_empty()).ok_or_else(missing)?;
         let mut entries = Vec::new();
@@ -309,7 +355,7 @@ impl Source<'_> {
             }
         }
         for i in 1..methods.len() {
-            if methods[..i].iter().any(|m| m.label == methods[i].label) {
+            if methods[..i].iter().any(|m| folder_name(&m.label) == folder_name(&methods[i].label)) {
                 methods[i].label = format!("{} #{}", methods[i].label, i + 1);
             }
         }
@@ -321,16 +367,28 @@ impl Source<'_> {
         for (i, (item, entry)) in
             self.entries(table, "problem", "kind", &catalogue::problems())?.into_iter().enumerate()
         {
-            let given = item.get("name").and_then(toml::Value::as_str).unwrap_or(entry.name);
+            let given = match item.get("name") {
+                None => entry.name,
+                Some(toml::Value::String(name)) if (1..=100).contains(&name.len()) && !name.starts_with('.') => name,
+                Some(other) => {
+                    let why = format!(
+                        "`name` is {other}, but must be a text of 1 to 100 letters that does not begin with a dot"
+                    );
+                    return Err(self.error(&["problem", &i.to_string(), "name"], why));
+                }
+            };
             for (mut setting, varied) in self.settings("problem", i, item, "kind", &["name"], &entry)? {
                 self.resolve_data(i, &mut setting)?;
                 let parameters = self.complete(Kind::Problem, "problem", i, &entry, &setting)?;
                 let name = label(given, &parameters, &varied);
-                if problems.iter().any(|p| p.name == name) {
-                    let why = format!("two problems are called `{name}`: give each [[problem]] a `name` of its own");
+                if problems.iter().any(|p| folder_name(&p.name) == folder_name(&name)) {
+                    let why = format!(
+                        "two problems are called `{name}`, or their folders would be: give each [[problem]] a `name` of its own"
+                    );
                     return Err(self.error(&["problem", &i.to_string()], why));
                 }
-                problems.push(ProblemSpec { name, kind: entry.name.into(), parameters });
+                let checksum = data_file(&parameters).map(checksum).transpose()?;
+                problems.push(ProblemSpec { name, kind: entry.name.into(), parameters, checksum });
             }
         }
         Ok(problems)
@@ -375,12 +433,23 @@ impl Source<'_> {
                         self.error(&[key, &at, name], format!("`{name}` is an empty list: give at least one value"))
                     );
                 }
+                toml::Value::Array(list) if (1..list.len()).any(|i| list[..i].contains(&list[i])) => {
+                    return Err(self.error(&[key, &at, name], format!("`{name}` names a value twice")));
+                }
                 toml::Value::Array(list) => {
                     varied.push(name.clone());
                     list.as_slice()
                 }
                 single => std::slice::from_ref(single),
             };
+            let parameter = entry.parameters.iter().find(|p| p.name == name);
+            for choice in choices {
+                if let Some(p) = parameter.filter(|p| !p.accepts(choice)) {
+                    let why =
+                        format!("[[{key}]] {}: `{name}` is {}, but must be {}", entry.name, short(choice), p.allowed);
+                    return Err(self.error(&[key, &at, name], why));
+                }
+            }
             settings = settings
                 .iter()
                 .flat_map(|s| {
@@ -406,6 +475,24 @@ impl Source<'_> {
             let path: Vec<&str> = [key, &at].into_iter().chain(field.map(String::as_str)).collect();
             self.error(&path, format!("[[{key}]] {}: {why}", entry.name))
         })
+    }
+
+    fn check_tune(&self, tune: Option<&Tune>, problems: &[ProblemSpec]) -> Result<(), Error> {
+        let Some(tune) = tune else { return Ok(()) };
+        let range = [("epochs", tune.epochs, MAX_EPOCHS), ("seeds", tune.seeds, MAX_SEEDS)];
+        if let Some((key, value, most)) = range.into_iter().find(|(_, value, most)| !(1..=*most).contains(value)) {
+            let why = format!("[tune]: `{key}` is {value}, but must be a whole number in [1, {most}]");
+            return Err(self.error(&["tune", key], why));
+        }
+        for problem in problems {
+            let known: Vec<String> = job::metrics(&problem.kind).into_iter().map(|m| m.key).collect();
+            if !known.contains(&tune.metric) {
+                let known = known.join(", ");
+                let why = format!("[tune]: `metric` is {:?}, but problem `{}` has {known}", tune.metric, problem.name);
+                return Err(self.error(&["tune", "metric"], why));
+            }
+        }
+        Ok(())
     }
 
     fn check_fit(&self, problems: &[ProblemSpec], methods: &[MethodSpec]) -> Result<(), Error> {
@@ -435,6 +522,20 @@ fn label(name: &str, parameters: &Parameters, varied: &[String]) -> String {
         };
         format!("{label} {key}={value}")
     })
+}
+
+/// A value as a message shows it: a number without its three hundred zeros.
+fn short(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Float(number) if (1e-5..1e16).contains(&number.abs()) || *number == 0.0 => number.to_string(),
+        toml::Value::Float(number) => format!("{number:e}"),
+        value => value.to_string(),
+    }
+}
+
+/// A name that every file system takes.
+pub(crate) fn folder_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect()
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

@@ -4,19 +4,42 @@ use crate::Error;
 use serde::Serialize;
 use std::{fs, io::Write, path::Path};
 
+const PREFIX: &str = ".strust-";
+const SUFFIX: &str = ".tmp";
+
+/// Removes what killed writers left in a folder.
+pub fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
+            // Nothing depends on it: what cannot be removed stays.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Writes the whole file or nothing: a temporary file beside it, synced, then renamed over it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    // Through a link to the file itself, which keeps its permissions.
+    let real = path.canonicalize().unwrap_or_else(|_| path.into());
+    let path = real.as_path();
+    let existing = std::fs::metadata(path).ok().map(|data| data.permissions());
+    if existing.as_ref().is_some_and(std::fs::Permissions::readonly) {
+        return Err(Error::io("write", path)(std::io::ErrorKind::PermissionDenied.into()));
+    }
     // The parent of a bare file name is empty, which is no folder that can be opened.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".strust-")
-        .suffix(".tmp")
-        .tempfile_in(folder)
-        .map_err(Error::io("write", path))?;
+    let mut file =
+        tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder).map_err(Error::io("write", path))?;
     file.write_all(bytes).map_err(Error::io("write", path))?;
     file.as_file().sync_all().map_err(Error::io("write", path))?;
     let file = file.persist(path).map_err(|e| Error::Io { doing: "write", path: path.into(), source: e.error })?;
-    readable(&file).map_err(Error::io("write", path))?;
+    match existing {
+        Some(permissions) => file.set_permissions(permissions),
+        None => readable(&file),
+    }
+    .map_err(Error::io("write", path))?;
     // The rename itself lives in the folder.
     fs::File::open(folder).and_then(|f| f.sync_all()).map_err(Error::io("sync", folder))
 }

@@ -2,8 +2,11 @@
 
 use crate::{
     Error,
-    catalogue::{self, FactorisationConfig, LeastSquaresConfig, LogisticConfig, SoftmaxConfig, SubspaceConfig},
-    checkpoint::{Checkpoint, Totals},
+    catalogue::{
+        self, FactorisationConfig, LeastSquaresConfig, LogisticConfig, MlpConfig, Precision, SoftmaxConfig,
+        SubspaceConfig,
+    },
+    checkpoint::{self, Checkpoint, Totals},
     experiment::{Experiment, Records, Sampling},
     files,
     plan::Job,
@@ -13,16 +16,17 @@ use crate::{
 };
 use serde::Serialize;
 use std::{
+    collections::BTreeMap,
     fs::{File, OpenOptions},
     io::{BufWriter, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-use strust::{config::Config, objective::full_value, prelude::*};
+use strust::{config::Config, objective::full_value, prelude::*, vector::Real};
 use strust_problems::{
-    Problem, factorisation::Factorisation, least_squares::LeastSquares, logistic::Logistic, read, softmax::Softmax,
-    subspace::SubspaceFit,
+    Activation, Classified, Classifier, Factorisation, LeastSquares, Logistic, Mlp, Problem, Softmax, SubspaceFit,
+    digits, read,
 };
 
 /// Steps between two signs of life.
@@ -33,22 +37,31 @@ pub(crate) struct Context<'a> {
     pub job: &'a Job,
     pub experiment: &'a Experiment,
     pub folder: PathBuf,
-    pub interrupt: &'a AtomicBool,
+    /// Set by the user, and by a job that failed: stop and save.
+    pub interrupt: [&'a AtomicBool; 2],
     pub save_every: Duration,
+    /// Only see whether it can be set up.
+    pub check: bool,
     pub progress: Box<dyn JobProgress + 'a>,
 }
 
+/// How often a classifier is right on its test set.
+type Accuracy<F> = fn(&mut F, &<F as Objective>::Point) -> Option<f64>;
+
 /// A problem as a job sees it. A problem without constraint has some type `C` too, and no value of it.
-struct Setup<F, C> {
+struct Setup<F: Objective, C> {
     f: F,
     constraint: Option<Box<dyn Fn(Retraction) -> C>>,
+    /// For a classifier with a test set.
+    accuracy: Option<Accuracy<F>>,
 }
 
 /// The metrics of a problem.
 #[must_use]
 pub fn metrics(kind: &str) -> Vec<Metric> {
-    let metric = |key: &str, label: &str| Metric { key: key.into(), label: label.into(), log: true };
+    let metric = |key: &str, label: &str| Metric { key: key.into(), label: label.into(), log: key != "test_accuracy" };
     match kind {
+        "mlp" => vec![metric("train_loss", "training loss"), metric("test_accuracy", "test accuracy")],
         "subspace" => vec![
             metric("objective_gap", "objective gap f(W) − f*"),
             metric("constraint_norm", "constraint violation ‖WᵀW − I‖"),
@@ -62,11 +75,16 @@ pub fn metrics(kind: &str) -> Vec<Metric> {
 pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
     let Job { problem, seed, .. } = context.job;
     let seed = *seed;
+    if !context.check && is_done(&context.folder, context.job, context.experiment)? {
+        context.progress.at(1, 1);
+        return Ok(());
+    }
     match problem.kind.as_str() {
         "subspace" => {
             let c: SubspaceConfig = config(context, &problem.parameters)?;
             let k = c.k as usize;
             let f = if c.data.is_empty() {
+                check_size(c.d, c.n)?;
                 SubspaceFit::<f64>::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
             } else {
                 // One point a row in the file, one a column in the problem.
@@ -74,10 +92,11 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
             };
             let stiefel = f.constraint();
             let constraint = move |retraction| stiefel.clone().with_retraction(retraction);
-            on(context, Setup { f, constraint: Some(Box::new(constraint)) })
+            on(context, Setup { f, constraint: Some(Box::new(constraint)), accuracy: None })
         }
         "least-squares" => {
             let c: LeastSquaresConfig = config(context, &problem.parameters)?;
+            check_size(c.n, c.d)?;
             let (n, d) = (c.n as usize, c.d as usize);
             let f = match c.noise {
                 0.0 => LeastSquares::<f64>::interpolating(n, d, seed)?,
@@ -88,6 +107,7 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
         "logistic" => {
             let c: LogisticConfig = config(context, &problem.parameters)?;
             let f = if c.data.is_empty() {
+                check_size(c.n, c.d)?;
                 Logistic::separable(c.n as usize, c.d as usize, c.margin, seed)?
                     .with_regularisation(c.regularisation)?
             } else {
@@ -98,6 +118,15 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
         }
         "softmax" => {
             let c: SoftmaxConfig = config(context, &problem.parameters)?;
+            if c.data.is_empty() {
+                return Err(strust::Error::OutOfRange {
+                    owner: "softmax",
+                    field: "data",
+                    value: "empty".into(),
+                    allowed: "a file".into(),
+                }
+                .into());
+            }
             let data = read::read_labelled(Path::new(&c.data))?;
             on(context, unconstrained(Softmax::new(data, c.regularisation)?))
         }
@@ -105,18 +134,72 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
             let c: FactorisationConfig = config(context, &problem.parameters)?;
             let width = c.width as usize;
             let f = if c.data.is_empty() {
+                check_size(c.m, c.n)?;
                 Factorisation::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
             } else {
                 Factorisation::new(&read::read_matrix(Path::new(&c.data))?, width)?
             };
             on(context, unconstrained(f))
         }
+        "mlp" => {
+            let c: MlpConfig = config(context, &problem.parameters)?;
+            let widths = c.widths().map_err(|why| broken(context, &why))?;
+            match c.precision {
+                Precision::F32 => on(context, classifier(mlp::<f32>(&c, &widths)?)),
+                Precision::F64 => on(context, classifier(mlp::<f64>(&c, &widths)?)),
+            }
+        }
         other => Err(broken(context, &format!("unknown problem `{other}`"))),
     }
 }
 
+/// Refuses synthetic data that no memory holds, before a machine is brought down by trying.
+fn check_size(rows: u64, columns: u64) -> Result<(), Error> {
+    const MOST: u64 = 1 << 31;
+    if rows.saturating_mul(columns) <= MOST {
+        return Ok(());
+    }
+    let value = format!("{rows} × {columns}");
+    let allowed = format!("at most {MOST} numbers, 16 GiB");
+    Err(strust::Error::OutOfRange { owner: "synthetic data", field: "size", value, allowed }.into())
+}
+
+/// Whether a job is done and all of what it wrote is still there.
+pub(crate) fn is_done(folder: &Path, job: &Job, experiment: &Experiment) -> Result<bool, Error> {
+    let Some((records, timings)) = checkpoint::done(&folder.join("checkpoint.bin"), job.checksum(experiment))? else {
+        return Ok(false);
+    };
+    for (name, length) in [("records.jsonl", records), ("timings.jsonl", timings)] {
+        let path = folder.join(name);
+        let found = std::fs::metadata(&path).map_or(0, |data| data.len());
+        if found != length {
+            let why =
+                format!("{found} bytes, but the checkpoint speaks of {length}: remove the job's folder and resume");
+            return Err(Error::saved(&path, why));
+        }
+    }
+    Ok(true)
+}
+
 fn unconstrained<F: Problem>(f: F) -> Setup<F, Sphere<F::Point>> {
-    Setup { f, constraint: None }
+    Setup { f, constraint: None, accuracy: None }
+}
+
+fn classifier<F: Classifier>(f: F) -> Setup<F, Sphere<F::Point>> {
+    Setup { accuracy: Some(F::test_accuracy), ..unconstrained(f) }
+}
+
+fn mlp<T: Real>(c: &MlpConfig, widths: &[usize]) -> Result<Mlp<T>, Error> {
+    let (train, test) = if c.data.is_empty() {
+        digits::load()?
+    } else {
+        Classified::from_labelled(&read::read_labelled(Path::new(&c.data))?)?.split(0.2, 0)?
+    };
+    let activation = match c.activation {
+        catalogue::Activation::Relu => Activation::Relu,
+        catalogue::Activation::Tanh => Activation::Tanh,
+    };
+    Ok(Mlp::new(&train, Some(&test), widths, activation)?)
 }
 
 /// A plan holds checked settings; one that does not fit was edited or is of another version.
@@ -182,23 +265,25 @@ where
     C: Manifold<Point = F::Point>,
     M: Method<F>,
 {
-    let Setup { mut f, constraint } = setup;
-    let mut measure = Measure::new(&f, &context.job.problem.kind, constraint.map(|make| make(Retraction::Qr)));
-    let Context { job, experiment, folder, interrupt, save_every, progress } = context;
+    let Setup { mut f, constraint, accuracy } = setup;
+    let mut measure =
+        Measure::new(&f, &context.job.problem.kind, constraint.map(|make| make(Retraction::Qr)), accuracy);
+    let Context { job, experiment, folder, interrupt, save_every, check, progress } = context;
     let mut sampler = sampler(experiment, f.terms(), job.seed)?;
     let epoch_steps = sampler.steps_per_epoch();
     let last_step = job.epochs * epoch_steps;
 
+    if *check {
+        let start = f.start(job.seed);
+        method.init(&mut f, start)?;
+        return Ok(());
+    }
     files::make_folder(folder)?;
     let id = job.checksum(experiment);
     let checkpoint_path = folder.join("checkpoint.bin");
     let saved = Checkpoint::<M::State>::load(&checkpoint_path, id)?;
     let fresh = saved.is_none();
     let (mut state, mut totals, mut logs) = if let Some(saved) = saved {
-        if saved.done {
-            progress.at(last_step, last_step);
-            return Ok(());
-        }
         (saved.state, saved.totals, Logs::open(folder, saved.records, saved.timings)?)
     } else {
         let start = f.start(job.seed);
@@ -206,7 +291,7 @@ where
     };
     let mut write_epoch = |logs: &mut Logs, f: &mut F, state: &M::State, totals: &mut Totals| {
         let epoch = state.steps() / epoch_steps;
-        let metrics = measure.at(f, state.point());
+        let metrics = measure.at(f, state.point(), totals.evaluations);
         if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
             return Err(Error::Method(strust::Error::NonFiniteValue { step: state.steps(), value: *bad }));
         }
@@ -227,7 +312,7 @@ where
     let mut saved_at = Instant::now();
     loop {
         let done = state.steps() >= last_step;
-        let stop = interrupt.load(Ordering::Relaxed);
+        let stop = interrupt.iter().any(|flag| flag.load(Ordering::Relaxed));
         if done || stop || saved_at.elapsed() > *save_every {
             let (records, timings) = logs.sync()?;
             let version = env!("CARGO_PKG_VERSION").into();
@@ -271,35 +356,43 @@ fn sampler(experiment: &Experiment, terms: usize, seed: u64) -> Result<Box<dyn S
 }
 
 /// Measures a point on the full sum, outside of every budget and clock.
-struct Measure<C: Constraint> {
+struct Measure<F: Objective, C: Constraint> {
     kind: String,
     optimum: Option<f64>,
     constraint: Option<(C, C::Residual)>,
+    accuracy: Option<Accuracy<F>>,
 }
 
-impl<C: Constraint> Measure<C> {
-    fn new<F: Problem<Point = C::Point>>(f: &F, kind: &str, constraint: Option<C>) -> Self {
+impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
+    fn new(f: &F, kind: &str, constraint: Option<C>, accuracy: Option<Accuracy<F>>) -> Self {
         let constraint = constraint.map(|c| {
             let residual = c.new_residual();
             (c, residual)
         });
-        Self { kind: kind.into(), optimum: f.optimum(), constraint }
+        Self { kind: kind.into(), optimum: f.optimum(), constraint, accuracy }
     }
 
-    fn at<F: Problem<Point = C::Point>>(&mut self, f: &mut F, x: &F::Point) -> std::collections::BTreeMap<String, f64> {
+    fn at(&mut self, f: &mut F, x: &F::Point, evaluations: Evaluations) -> BTreeMap<String, f64> {
         let value = full_value(f, x);
-        let one = |metric: Metric| {
+        let mut numbers = BTreeMap::new();
+        for metric in metrics(&self.kind) {
             let number = match metric.key.as_str() {
                 "objective_gap" => value - self.optimum.unwrap_or(f64::NAN),
                 "constraint_norm" => self.constraint.as_mut().map_or(f64::NAN, |(c, residual)| {
                     c.residual(x, residual);
                     residual.norm()
                 }),
+                "test_accuracy" => self.accuracy.and_then(|accuracy| accuracy(f, x)).unwrap_or(f64::NAN),
                 _ => value,
             };
-            (metric.key, number)
-        };
-        metrics(&self.kind).into_iter().map(one).collect()
+            numbers.insert(metric.key, number);
+        }
+        if self.accuracy.is_some() {
+            // What a network is charged by: a value is a forward pass, a gradient a forward and a backward pass.
+            numbers.insert("forwards".into(), (evaluations.values + evaluations.gradients) as f64);
+            numbers.insert("backwards".into(), evaluations.gradients as f64);
+        }
+        numbers
     }
 }
 

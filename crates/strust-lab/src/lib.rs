@@ -24,4 +24,4 @@ mod summarise;
 pub mod summary;
 
 pub use error::Error;
-pub use machine::cores;
+pub use machine::{cores, describe as this_machine};

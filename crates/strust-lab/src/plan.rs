@@ -2,8 +2,9 @@
 
 use crate::{
     Error,
-    experiment::{Experiment, MethodSpec, ProblemSpec},
+    experiment::{Experiment, MethodSpec, ProblemSpec, folder_name},
     files,
+    summary::Machine,
 };
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -15,6 +16,8 @@ pub struct Plan {
     pub version: String,
     /// The command that made it.
     pub command: String,
+    /// The machine it was made on.
+    pub machine: Machine,
     /// The experiment, lists expanded and defaults filled in.
     pub experiment: Experiment,
     /// The jobs. Those that a grid search leads to are added when it is done.
@@ -41,8 +44,9 @@ pub struct Job {
 impl Plan {
     /// The plan of an experiment.
     #[must_use]
-    pub fn new(experiment: Experiment, command: String) -> Self {
-        let mut plan = Self { version: env!("CARGO_PKG_VERSION").into(), command, experiment, jobs: Vec::new() };
+    pub fn new(experiment: Experiment, command: String, machine: Machine) -> Self {
+        let mut plan =
+            Self { version: env!("CARGO_PKG_VERSION").into(), command, machine, experiment, jobs: Vec::new() };
         let Experiment { problems, methods, seeds, tune, epochs, .. } = &plan.experiment;
         let (tuning, seeds, epochs) = match tune {
             Some(tune) => (true, tune.seed_list().collect(), tune.epochs),
@@ -62,13 +66,9 @@ impl Plan {
     /// Adds the full runs of the settings that a grid search chose.
     pub fn add_chosen(&mut self, chosen: &[(ProblemSpec, MethodSpec)]) {
         let (seeds, epochs) = (self.experiment.seeds.clone(), self.experiment.epochs);
+        self.jobs.retain(|job| job.tuning);
         for seed in seeds {
-            for (problem, method) in chosen {
-                let job = Job::new(false, problem, method, seed, epochs);
-                if self.jobs.iter().all(|j| j.name != job.name) {
-                    self.jobs.push(job);
-                }
-            }
+            self.jobs.extend(chosen.iter().map(|(problem, method)| Job::new(false, problem, method, seed, epochs)));
         }
     }
 
@@ -86,16 +86,22 @@ impl Plan {
             }
             _ => Error::io("read", &path)(e),
         })?;
-        serde_json::from_slice(&text).map_err(|e| Error::saved(&path, format!("this is no plan of strust: {e}")))
+        let plan: Self = serde_json::from_slice(&text)
+            .map_err(|e| Error::saved(&path, format!("this is no plan of this version of strust: {e}")))?;
+        // A name is a folder: one that was edited could lie anywhere.
+        let edited =
+            |job: &&Job| job.name != Job::new(job.tuning, &job.problem, &job.method, job.seed, job.epochs).name;
+        if plan.jobs.is_empty() || plan.jobs.iter().any(|job| edited(&job)) {
+            return Err(Error::saved(&path, "the plan was edited: its jobs do not fit its settings"));
+        }
+        Ok(plan)
     }
 }
 
 impl Job {
     fn new(tuning: bool, problem: &ProblemSpec, method: &MethodSpec, seed: u64, epochs: u64) -> Self {
         let prefix = if tuning { "tune." } else { "" };
-        let name = format!("{prefix}{}.{}.s{seed}", problem.name, method.label);
-        let name =
-            name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect();
+        let name = folder_name(&format!("{prefix}{}.{}.s{seed}", problem.name, method.label));
         Self { name, tuning, problem: problem.clone(), method: method.clone(), seed, epochs }
     }
 

@@ -2,10 +2,10 @@
 
 use crate::{
     Error,
+    catalogue::that_count,
     conduct::{failure, job_folder},
     experiment::{MethodSpec, ProblemSpec, Tune},
-    job::metrics,
-    machine,
+    job::{is_done, metrics},
     plan::{Job, Plan},
     record::{EpochRecord, Line, TRUST_REGION, Timing},
     summary::{
@@ -14,7 +14,6 @@ use crate::{
     },
 };
 use std::{
-    collections::BTreeMap,
     fmt::Write as _,
     fs::File,
     io::{BufRead, BufReader},
@@ -46,10 +45,13 @@ fn lines<T: serde::de::DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> boo
     Ok(values)
 }
 
-fn outcome(folder: &Path, job: &Job) -> Result<Outcome, Error> {
+fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, Error> {
     let folder = job_folder(folder, job);
-    if let Some(failure) = failure(&folder)? {
+    if let Some(failure) = failure(&folder, job.checksum(&plan.experiment))? {
         return Ok(Outcome::Failed(failure));
+    }
+    if !is_done(&folder, job, &plan.experiment)? {
+        return Err(Error::saved(&folder, "this job is not finished: go on with `strust resume`"));
     }
     // Steps are many and not needed here; their lines are passed over unparsed.
     let epochs: Vec<EpochRecord> = lines(&folder.join("records.jsonl"), |line| line.starts_with(r#"{"type":"epoch""#))?
@@ -70,7 +72,7 @@ fn outcome(folder: &Path, job: &Job) -> Result<Outcome, Error> {
 }
 
 /// The summary of all jobs that are no part of a grid search.
-pub fn summary(folder: &Path, plan: &Plan, jobs: usize) -> Result<Summary, Error> {
+pub fn summary(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
     let e = &plan.experiment;
     let mut problems = Vec::new();
     for problem in &e.problems {
@@ -84,19 +86,19 @@ pub fn summary(folder: &Path, plan: &Plan, jobs: usize) -> Result<Summary, Error
         }
         for spec in specs {
             let outcomes = plan.jobs.iter().filter(mine).filter(|job| job.method.label == spec.label);
-            let outcomes: Vec<Outcome> = outcomes.map(|job| outcome(folder, job)).collect::<Result<_, _>>()?;
+            let outcomes: Vec<Outcome> = outcomes.map(|job| outcome(folder, plan, job)).collect::<Result<_, _>>()?;
             methods.push(method_summary(spec, outcomes, e.tune.is_some()));
         }
         problems.push(ProblemSummary {
             name: problem.name.clone(),
             title: title(problem),
-            parameters: problem.parameters.clone(),
+            parameters: that_count(&problem.kind, &problem.parameters),
             metrics: metrics(&problem.kind),
             methods,
         });
     }
     let tuning = match &e.tune {
-        Some(tune) => search(folder, plan, tune)?,
+        Some(tune) => search(folder, plan, tune)?.into_iter().map(|(tuning, _)| tuning).collect(),
         None => Vec::new(),
     };
     Ok(Summary {
@@ -105,7 +107,7 @@ pub fn summary(folder: &Path, plan: &Plan, jobs: usize) -> Result<Summary, Error
         description: e.description.clone(),
         version: plan.version.clone(),
         command: plan.command.clone(),
-        machine: machine::describe(jobs),
+        machine: plan.machine.clone(),
         epochs: e.epochs,
         batch: e.batch,
         problems,
@@ -114,8 +116,8 @@ pub fn summary(folder: &Path, plan: &Plan, jobs: usize) -> Result<Summary, Error
 }
 
 fn title(problem: &ProblemSpec) -> String {
-    let shown = problem.parameters.iter().filter(|(_, v)| v.as_str() != Some(""));
-    let shown: Vec<_> = shown.map(|(key, value)| format!("{key} = {value}")).collect();
+    let shown = that_count(&problem.kind, &problem.parameters);
+    let shown: Vec<_> = shown.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     format!("{} ({})", problem.kind, shown.join(", "))
 }
 
@@ -135,8 +137,10 @@ fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> Met
     let epochs = finished.first().map_or(0, |f| f.epochs.len());
     // One number a seed and epoch; where a seed lacks one, the quantity is left out.
     let over_epochs = |key: &str| -> Option<Vec<Spread>> {
-        let at = |i: usize| finished.iter().map(|f| f.epochs[i].trust_region.get(key).copied()).collect();
-        (1..epochs).map(|i| at(i).map(|numbers: Vec<f64>| spread(&numbers))).collect()
+        let at = |i: usize| -> Option<Vec<f64>> {
+            finished.iter().map(|f| f.epochs[i].trust_region.get(key).copied()).collect()
+        };
+        (1..epochs).map(|i| at(i).map(|numbers| spread(&numbers))).collect()
     };
     let trust_region = TRUST_REGION.iter().filter_map(|(key, ..)| Some(((*key).to_string(), over_epochs(key)?)));
     MethodSummary {
@@ -190,63 +194,68 @@ fn spread(values: &[f64]) -> Spread {
     Spread { mean, std, median }
 }
 
-/// What the grid search found, best setting first; one entry a problem and method.
-fn search(folder: &Path, plan: &Plan, tune: &Tune) -> Result<Vec<Tuning>, Error> {
-    let mut found: BTreeMap<(usize, usize), Tuning> = BTreeMap::new();
+/// What the grid search found, best setting first, with that setting; one entry a problem and method.
+fn search(folder: &Path, plan: &Plan, tune: &Tune) -> Result<Vec<(Tuning, Option<MethodSpec>)>, Error> {
     let e = &plan.experiment;
-    for (p, problem) in e.problems.iter().enumerate() {
-        for (m, method) in e.methods.iter().enumerate() {
-            let first = e.methods.iter().position(|other| other.name == method.name).unwrap_or(m);
-            let entry = found.entry((p, first)).or_insert_with(|| Tuning {
-                problem: problem.name.clone(),
-                method: method.name.clone(),
-                metric: format!("{} after {} epochs", tune.metric, tune.epochs),
-                tried: Vec::new(),
-                cost: TuningCost { runs: 0, gradients: 0, values: 0, seconds: 0.0 },
-            });
-            let (mut scores, mut failed) = (Vec::new(), false);
-            let mine = |job: &&Job| job.tuning && job.problem.name == problem.name && job.method.label == method.label;
-            for job in plan.jobs.iter().filter(mine) {
-                entry.cost.runs += 1;
-                match outcome(folder, job)? {
-                    Outcome::Failed(_) => failed = true,
-                    Outcome::Finished(f) => {
-                        let last = f.epochs.last().expect("a finished job has its start at least");
-                        entry.cost.values += last.evaluations.values;
-                        entry.cost.gradients += last.evaluations.gradients;
-                        entry.cost.seconds += f.seconds.last().copied().unwrap_or(0.0);
-                        scores.extend(last.metrics.get(&tune.metric));
-                    }
-                }
-            }
-            let score = (!failed && !scores.is_empty()).then(|| spread(&scores).median);
-            let setting: Parameters =
-                method.varied.iter().map(|key| (key.clone(), method.hyperparameters[key].clone())).collect();
-            entry.tried.push(Trial { setting, score });
+    let mut names: Vec<&str> = Vec::new();
+    for method in &e.methods {
+        if !names.contains(&method.name.as_str()) {
+            names.push(&method.name);
         }
     }
-    let mut found: Vec<Tuning> = found.into_values().collect();
-    for tuning in &mut found {
-        tuning.tried.sort_by(|a, b| a.score.unwrap_or(f64::INFINITY).total_cmp(&b.score.unwrap_or(f64::INFINITY)));
+    let mut found = Vec::new();
+    for problem in &e.problems {
+        for name in &names {
+            let settings: Vec<&MethodSpec> = e.methods.iter().filter(|m| m.name == *name).collect();
+            let mut cost = TuningCost { runs: 0, failed: 0, gradients: 0, values: 0, seconds: 0.0 };
+            let mut tried = Vec::new();
+            for method in &settings {
+                let mine =
+                    |job: &&Job| job.tuning && job.problem.name == problem.name && job.method.label == method.label;
+                let (mut scores, before) = (Vec::new(), cost.failed);
+                for job in plan.jobs.iter().filter(mine) {
+                    cost.runs += 1;
+                    match outcome(folder, plan, job)? {
+                        Outcome::Failed(_) => cost.failed += 1,
+                        Outcome::Finished(f) => {
+                            let last = f.epochs.last().expect("a finished job has its start at least");
+                            cost.values += last.evaluations.values;
+                            cost.gradients += last.evaluations.gradients;
+                            cost.seconds += f.seconds.last().copied().unwrap_or(0.0);
+                            scores.extend(last.metrics.get(&tune.metric));
+                        }
+                    }
+                }
+                let score = (cost.failed == before && !scores.is_empty()).then(|| spread(&scores).median);
+                tried.push((Trial { setting: differing(method, &settings), score }, *method));
+            }
+            let rank = |trial: &Trial| trial.score.unwrap_or(f64::INFINITY);
+            tried.sort_by(|(a, _), (b, _)| rank(a).total_cmp(&rank(b)));
+            let best = tried.first().filter(|(trial, _)| trial.score.is_some()).map(|(_, method)| (*method).clone());
+            let tuning = Tuning {
+                problem: problem.name.clone(),
+                method: (*name).to_string(),
+                metric: format!("{} after {} epochs", tune.metric, tune.epochs),
+                tried: tried.into_iter().map(|(trial, _)| trial).collect(),
+                cost,
+            };
+            found.push((tuning, best));
+        }
     }
     Ok(found)
 }
 
-/// The best setting of every method on every problem.
+/// The hyperparameters that tell a setting from the others of its method.
+fn differing(method: &MethodSpec, settings: &[&MethodSpec]) -> Parameters {
+    let differs = |key: &String| settings.iter().any(|s| s.hyperparameters.get(key) != method.hyperparameters.get(key));
+    method.hyperparameters.iter().filter(|(key, _)| differs(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// The best setting of every method on every problem; a method whose every setting failed has none.
 pub(crate) fn choose(folder: &Path, plan: &Plan, tune: &Tune) -> Result<Vec<(ProblemSpec, MethodSpec)>, Error> {
-    let e = &plan.experiment;
-    let mut chosen = Vec::new();
-    for tuning in search(folder, plan, tune)? {
-        let problem =
-            e.problems.iter().find(|p| p.name == tuning.problem).expect("the search runs over these problems");
-        let fits = |m: &&MethodSpec| {
-            let best = &tuning.tried[0].setting;
-            m.name == tuning.method && best.iter().all(|(key, value)| m.hyperparameters.get(key) == Some(value))
-        };
-        let method = e.methods.iter().find(fits).expect("the search runs over these methods");
-        chosen.push((problem.clone(), method.clone()));
-    }
-    Ok(chosen)
+    let found = search(folder, plan, tune)?;
+    let problem = |name: &str| plan.experiment.problems.iter().find(|p| p.name == name).cloned();
+    Ok(found.into_iter().filter_map(|(tuning, best)| Some((problem(&tuning.problem)?, best?))).collect())
 }
 
 /// The curves as a table: one row a problem, method and epoch.

@@ -169,6 +169,8 @@ pub struct Trial {
 pub struct TuningCost {
     /// Settings times seeds.
     pub runs: u64,
+    /// Those of them that broke down; what they spent until then is not counted below.
+    pub failed: u64,
     /// Gradient evaluations.
     pub gradients: u64,
     /// Values alone.

@@ -72,7 +72,7 @@ fn tuning(method: &str, tried: usize) -> Tuning {
         method: method.into(),
         metric: "gap after 2 epochs".into(),
         tried: (0..tried).map(trial).collect(),
-        cost: TuningCost { runs: 3 * tried as u64, gradients: 12_345, values: 0, seconds: 1.5 },
+        cost: TuningCost { runs: 3 * tried as u64, failed: 0, gradients: 12_345, values: 0, seconds: 1.5 },
     }
 }
 

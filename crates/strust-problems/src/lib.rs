@@ -5,8 +5,10 @@
 //! | [`least_squares`] | linear least squares, interpolating or noisy, `f32` and `f64` | 0, or by a solve |
 //! | [`logistic`] | two classes, dense or sparse features | 0 where the classes are separable and λ = 0 |
 //! | [`softmax`] | many classes, dense or sparse features | not known |
+//! | [`mlp`] | multilayer perceptrons, `f32` and `f64` | not known |
 //! | [`factorisation`] | X ≈ UVᵀ, over-parameterised at will | the tail of the singular values |
 //! | [`subspace`] | the best-fitting subspace, under WᵀW = I | the tail of the eigenvalues |
+//! | [`digits`] | 1797 handwritten digits, in the crate | |
 //! | [`read`] | NPY, CSV and LIBSVM files, plain or compressed | |
 //!
 //! Every problem is an [`Objective`] that carries its start and, where it is known, its optimum ([`Problem`]),
@@ -32,19 +34,25 @@
 
 use strust::objective::Objective;
 
+pub mod classified;
+pub mod digits;
+mod elementary;
 pub mod factorisation;
 pub mod features;
 pub mod least_squares;
 pub mod logistic;
+pub mod mlp;
 mod numerics;
 pub mod read;
 pub mod softmax;
 pub mod subspace;
 
+pub use classified::Classified;
 pub use factorisation::Factorisation;
 pub use features::{Csr, Features, Labelled};
 pub use least_squares::LeastSquares;
 pub use logistic::Logistic;
+pub use mlp::{Activation, Mlp, Split};
 pub use read::{ReadError, read_labelled, read_matrix};
 pub use softmax::Softmax;
 pub use subspace::SubspaceFit;
@@ -64,4 +72,22 @@ pub trait Problem: Objective {
     fn start(&self, seed: u64) -> Self::Point;
     /// f* where it is known: the minimum of the full sum.
     fn optimum(&self) -> Option<f64>;
+}
+
+/// A problem whose point is a classifier, to be judged on data it was not trained on.
+///
+/// ```
+/// use strust_problems::{Activation, Classifier, Mlp, Problem, digits};
+/// let (train, test) = digits::load()?;
+/// let mut f = Mlp::<f32>::new(&train, Some(&test), &[16], Activation::Relu)?;
+/// assert_eq!(f.parameters(), (64 + 1) * 16 + (16 + 1) * 10);
+/// let accuracy = f.test_accuracy(&f.start(0)).unwrap_or_default();
+/// assert!(accuracy < 0.5); // nothing is learnt yet
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Classifier: Problem {
+    /// The share of the test set that x puts into the right class; `None` without a test set.
+    fn test_accuracy(&mut self, x: &Self::Point) -> Option<f64>;
+    /// How many numbers a point holds.
+    fn parameters(&self) -> usize;
 }

@@ -1,7 +1,8 @@
 //! Softmax regression with many classes.
 
 use crate::{
-    Problem,
+    Classifier, Problem,
+    classified::{distinct, is_right, targets},
     features::{Labelled, Rows},
     numerics::{Evaluate, START, evaluate, fill, normals, not_negative, out_of_range, shape},
 };
@@ -33,6 +34,7 @@ pub struct Softmax {
     targets: Vec<usize>,
     classes: Vec<i64>,
     regularisation: f64,
+    test: Option<(Rows, Vec<usize>)>,
     /// Scores of one data point, then exp(score − largest).
     scratch: Vec<f64>,
 }
@@ -43,32 +45,28 @@ impl Softmax {
         let Labelled { features, labels } = data;
         let rows = Rows::new(OWNER, features, labels.len())?;
         not_negative(OWNER, "regularisation", regularisation)?;
-        let labels = labels.iter().map(|&label| whole(label)).collect::<Result<Vec<_>, _>>()?;
-        let mut classes = labels.clone();
-        classes.sort_unstable();
-        classes.dedup();
-        if classes.len() < 2 {
-            let found = format!("{} everywhere", classes[0]);
-            return Err(out_of_range(OWNER, "labels", found, "at least two distinct values"));
-        }
-        let targets = labels.iter().map(|label| classes.partition_point(|class| class < label)).collect();
+        let classes = distinct(OWNER, &labels)?;
+        let targets = targets(OWNER, &labels, &classes)?;
         let scratch = vec![0.0; classes.len()];
-        Ok(Self { rows, targets, classes, regularisation, scratch })
+        Ok(Self { rows, targets, classes, regularisation, test: None, scratch })
+    }
+
+    /// Adds a test set, with the features and labels of the training set, for [`Classifier::test_accuracy`].
+    pub fn with_test(mut self, test: Labelled) -> Result<Self, Error> {
+        let Labelled { features, labels } = test;
+        let rows = Rows::new(OWNER, features, labels.len())?;
+        if rows.columns() != self.rows.columns() {
+            let allowed = format!("{}, as in the training set", self.rows.columns());
+            return Err(out_of_range(OWNER, "columns of the test set", rows.columns(), allowed));
+        }
+        self.test = Some((rows, targets(OWNER, &labels, &self.classes)?));
+        Ok(self)
     }
 
     /// The label of each class.
     #[must_use]
     pub fn classes(&self) -> &[i64] {
         &self.classes
-    }
-}
-
-fn whole(label: f64) -> Result<i64, Error> {
-    // Beyond 2⁵³ neighbouring whole numbers are the same f64.
-    if label.fract() == 0.0 && label.abs() <= 9_007_199_254_740_992.0 {
-        Ok(label as i64)
-    } else {
-        Err(out_of_range(OWNER, "labels", label, "whole numbers"))
     }
 }
 
@@ -147,6 +145,23 @@ impl Problem for Softmax {
     }
 }
 
+impl Classifier for Softmax {
+    fn test_accuracy(&mut self, w: &Mat<f64>) -> Option<f64> {
+        let (rows, targets) = self.test.as_ref()?;
+        let mut right = 0;
+        for (i, &target) in targets.iter().enumerate() {
+            for (c, score) in self.scratch.iter_mut().enumerate() {
+                *score = rows.dot(i, w.col_as_slice(c));
+            }
+            right += usize::from(is_right(&self.scratch, target));
+        }
+        Some(right as f64 / targets.len() as f64)
+    }
+    fn parameters(&self) -> usize {
+        self.rows.columns() * self.classes.len()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,6 +225,25 @@ mod tests {
         let other = f.start(1);
         let again = minimize(&mut f, &mut method, &mut Epochs::new(60, 60, 0).unwrap(), other, &stop).unwrap();
         assert!((report.last.value - again.last.value).abs() < 1e-12);
+    }
+
+    #[test]
+    fn accuracy_on_the_test_set_counts_the_largest_scores() {
+        let features = |n| Features::Dense(Mat::from_fn(n, 2, |i, j| f64::from(u8::from(i % 2 == j))));
+        let train = Labelled { features: features(2), labels: vec![5.0, 8.0] };
+        let test = Labelled { features: features(4), labels: vec![5.0, 8.0, 8.0, 8.0] };
+        let mut f = Softmax::new(train, 0.0).unwrap();
+        assert_eq!((f.test_accuracy(&Mat::identity(2, 2)), f.parameters()), (None, 4));
+        let mut f = f.with_test(test.clone()).unwrap();
+        assert_eq!(f.test_accuracy(&Mat::identity(2, 2)), Some(0.75));
+        assert_eq!(f.test_accuracy(&Mat::zeros(2, 2)), Some(0.25), "all tie, so all are the first class");
+
+        let foreign = Labelled { labels: vec![5.0, 6.0, 8.0, 8.0], ..test };
+        let message = f.clone().with_test(foreign).unwrap_err().to_string();
+        assert!(message.contains("`labels` is 6 at row 1, but must be one of the classes [5, 8]"), "{message}");
+        let wide = Labelled { features: Features::Dense(Mat::zeros(1, 3)), labels: vec![5.0] };
+        let message = f.with_test(wide).unwrap_err().to_string();
+        assert!(message.contains("`columns of the test set` is 3, but must be 2, as in the training set"), "{message}");
     }
 
     #[test]

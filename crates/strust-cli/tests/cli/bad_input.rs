@@ -44,9 +44,15 @@ fn a_hyperparameter_out_of_range_names_field_value_and_range() {
         &["experiment.toml:14:", "`learning_rate` is -1, but must be > 0"],
     );
     refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\ngrow = 0.5"), &["`grow` is 0.5, but must be > 1"]);
-    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = nan"), &["`penalty` is NaN"]);
-    refused(&experiment(SMALL, "[[method]]\nname = \"riemannian\"\nretraction = \"qz\""), &["qz", "polar"]);
-    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = \"big\""), &["big", "experiment.toml:"]);
+    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = nan"), &["`penalty` is NaN, but must be > 0"]);
+    refused(
+        &experiment(SMALL, "[[method]]\nname = \"riemannian\"\nretraction = \"qz\""),
+        &["`retraction` is \"qz\", but must be one of qr, polar"],
+    );
+    refused(
+        &experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = \"big\""),
+        &["experiment.toml:14:", "`penalty` is \"big\", but must be > 0"],
+    );
 }
 
 #[test]
@@ -55,9 +61,20 @@ fn sizes_that_cannot_be_are_refused() {
         &experiment("kind = \"subspace\"\nd = 3\nk = 4\nn = 40", STR_P),
         &["`k` is 4, but must be in [1, d] = [1, 3]"],
     );
-    refused(&experiment("kind = \"subspace\"\nd = 20\nk = 2\nn = 5", STR_P), &["`batch` is 8, but must be in [1, 5]"]);
-    refused(&experiment("kind = \"subspace\"\nn = 0", STR_P), &["`n` is 0, but must be a whole number ≥ 1"]);
-    refused(&experiment("kind = \"subspace\"\nd = -4", STR_P), &["experiment.toml:"]);
+    refused(
+        &experiment("kind = \"subspace\"\nd = 20\nk = 2\nn = 5", STR_P),
+        &["problem `subspace`", "`batch` is 8, but must be in [1, 5]"],
+    );
+    refused(
+        &experiment("kind = \"subspace\"\nn = 0", STR_P),
+        &["`n` is 0, but must be a whole number in [1, 10000000]"],
+    );
+    refused(&experiment("kind = \"subspace\"\nd = -4", STR_P), &["experiment.toml:8:", "`d` is -4, but must be"]);
+    let huge = "kind = \"subspace\"\nd = 1000000\nk = 1\nn = 1000000";
+    refused(&experiment(huge, STR_P), &["problem `subspace`", "1000000 × 1000000"]);
+    refused(&experiment(SMALL, STR_P).replace("seeds = 2", "seeds = 9223372036854775807"), &["`seeds` must be"]);
+    refused(&experiment(SMALL, STR_P).replace("epochs = 3", "epochs = 4611686018427387904"), &["`epochs` is"]);
+    refused(&experiment("kind = \"softmax\"", "[[method]]\nname = \"str\""), &["`data` is empty, but must be a file"]);
     refused(&experiment(SMALL, STR_P).replace("epochs = 3", "epochs = 0"), &["`epochs` is 0"]);
     refused(&experiment(SMALL, STR_P).replace("seeds = 2", "seeds = [1, 1]"), &["`seeds` must be"]);
 }
@@ -267,4 +284,130 @@ fn a_run_that_diverges_is_reported_and_exits_with_one() {
     assert_eq!(methods[0]["failures"].as_array().unwrap().len(), 2);
     assert!(methods[0]["failures"][0]["error"].as_str().unwrap().contains("at the current point"));
     assert_eq!(methods[1]["seeds"], serde_json::json!([0, 1]));
+}
+
+#[test]
+fn a_problem_that_cannot_be_set_up_is_refused_before_anything_is_written() {
+    let folder = Folder::new();
+    let second = "[[problem]]\nkind = \"subspace\"\nname = \"second\"\nd = 4\nk = 2\nn = 3\n\n";
+    refused_in(&folder, &experiment(SMALL, &format!("{second}{STR_P}")), &["problem `second`", "`batch` is 8"]);
+    assert!(!folder.path("out").exists());
+}
+
+#[test]
+fn names_that_would_share_a_folder_are_refused() {
+    let second = "[[problem]]\nkind = \"subspace\"\nname = \"a_b\"\nd = 20\nk = 2\nn = 40\n\n";
+    let text = experiment(&format!("{SMALL}\nname = \"a b\""), &format!("{second}{STR_P}"));
+    refused(&text, &["two problems are called `a_b`"]);
+    refused(&experiment(&format!("{SMALL}\nname = 3"), STR_P), &["`name` is 3"]);
+    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = [3, 3]"), &["`penalty` names a value twice"]);
+    refused(&experiment(SMALL, STR_P).replace("[[problem]]", "[problem]"), &["[[problem]], with two brackets"]);
+}
+
+#[test]
+fn a_grid_search_by_a_metric_that_is_not_there_is_refused() {
+    let tune = |text: &str| format!("{STR_P}\n[tune]\n{text}");
+    refused(&experiment(SMALL, &tune("metric = \"objectve\"\nepochs = 1\nseeds = 1")), &["objective_gap"]);
+    refused(&experiment(SMALL, &tune("metric = \"objective_gap\"\nepochs = 1\nseeds = 0")), &["`seeds` is 0"]);
+}
+
+#[test]
+fn a_data_file_that_changed_since_the_plan_is_noticed_on_resume() {
+    let folder = Folder::new();
+    folder.write("data.csv", &(0..40).map(|i| format!("{},{}\n", i, i % 3)).collect::<Vec<_>>().concat());
+    let text = experiment("kind = \"subspace\"\nk = 1\ndata = \"data.csv\"", STR_P);
+    assert_eq!(run_experiment(&folder, &text).code, Some(0));
+    let out = folder.path("out");
+    let resume = || run(&["resume", out.to_str().unwrap(), "--quiet"]);
+    let summary = std::fs::read_to_string(out.join("summary.json")).unwrap();
+    assert!(summary.contains("\"data\": \"data.csv\"") && !summary.contains("\"noise\""), "{summary}");
+
+    folder.write("data.csv", "1,2\n3,4\n");
+    assert_eq!(resume().code, Some(0), "a finished run needs its data no more");
+    std::fs::remove_dir_all(out.join("runs/subspace.str-p.s1")).unwrap();
+    let said = resume();
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("the data file has changed"), "{}", said.err);
+}
+
+#[test]
+fn what_is_missing_of_a_finished_job_is_noticed() {
+    let folder = Folder::new();
+    assert_eq!(run_experiment(&folder, &experiment(SMALL, STR_P)).code, Some(0));
+    let out = folder.path("out");
+    let records = out.join("runs/subspace.str-p.s0/records.jsonl");
+    let whole = std::fs::read(&records).unwrap();
+    for damaged in [&whole[..whole.len() / 2], b""] {
+        std::fs::write(&records, damaged).unwrap();
+        for command in ["resume", "report"] {
+            let said = run(&[command, out.to_str().unwrap(), "--quiet"]);
+            assert_eq!(said.code, Some(1));
+            assert!(said.err.contains("records.jsonl") && said.err.contains("remove the job's folder"), "{}", said.err);
+        }
+    }
+    std::fs::remove_dir_all(out.join("runs/subspace.str-p.s0")).unwrap();
+    assert_eq!(run(&["report", out.to_str().unwrap()]).code, Some(1));
+    assert_eq!(run(&["resume", out.to_str().unwrap(), "--quiet"]).code, Some(0));
+    assert_eq!(std::fs::read(&records).unwrap(), whole);
+}
+
+#[test]
+fn a_plan_that_was_edited_is_refused() {
+    let folder = Folder::new();
+    assert_eq!(run_experiment(&folder, &experiment(SMALL, STR_P)).code, Some(0));
+    let plan = folder.path("out/plan.json");
+    let whole = std::fs::read_to_string(&plan).unwrap();
+    let name = "\"name\": \"subspace.str-p.s0\"";
+    assert!(whole.contains(name));
+    for edited in [
+        whole.replace(name, "\"name\": \"../../escaped\""),
+        "{".into(),
+        whole.replace("\"penalty\": 1.0", "\"penalty\": -1.0"),
+    ] {
+        std::fs::write(&plan, edited).unwrap();
+        for command in ["resume", "report"] {
+            let said = run(&[command, folder.path("out").to_str().unwrap(), "--quiet"]);
+            assert_eq!(said.code, Some(1), "{}", said.err);
+            assert!(!said.err.contains("panicked"), "{}", said.err);
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn two_programs_do_not_work_in_one_folder() {
+    let folder = Folder::new();
+    let text =
+        experiment("kind = \"subspace\"\nd = 200\nk = 5\nn = 500", STR_P).replace("epochs = 3", "epochs = 100000");
+    let file = folder.write("experiment.toml", &text);
+    let out = folder.path("out");
+    let mut first =
+        strust().args(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).spawn().unwrap();
+    while !out.join("runs").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let said = run(&["resume", out.to_str().unwrap(), "--quiet"]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("another strust is working in this folder"), "{}", said.err);
+}
+
+#[test]
+fn tables_are_put_only_between_markers_that_stand_alone_and_belong_together() {
+    let folder = Folder::new();
+    assert_eq!(run_experiment(&folder, &experiment(SMALL, STR_P)).code, Some(0));
+    let put = |text: &str| {
+        let file = folder.write("page.md", text);
+        let said = run(&["report", folder.path("out").to_str().unwrap(), "--into", file.to_str().unwrap()]);
+        (said.code, std::fs::read_to_string(file).unwrap())
+    };
+    for text in [
+        "see `<!-- strust:test -->` and\n<!-- strust:other -->\nkept\n<!-- /strust -->\n",
+        "<!-- strust:test -->\n<!-- strust:other -->\nkept\n<!-- /strust -->\n",
+        "<!-- strust:test -->\nkept\n",
+        "<!-- strust:test -->\na\n<!-- /strust -->\n<!-- strust:test -->\nb\n<!-- /strust -->\n",
+    ] {
+        assert_eq!(put(text), (Some(1), text.to_string()));
+    }
 }

@@ -113,8 +113,11 @@ fn killed_at_fifty_random_moments_and_resumed_the_records_are_byte_identical() {
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert_eq!(records(&out), records(&undisturbed));
     assert!(out.join("report.html").is_file());
-    let leftovers = walk(&out).into_iter().filter(|name| name.contains(".tmp")).count();
-    assert!(leftovers <= 50, "temporary files of killed savings may stay, one a kill");
+    assert_eq!(temporary(&out), 0, "the last run sweeps up after the killed ones");
+}
+
+fn temporary(folder: &std::path::Path) -> usize {
+    walk(folder).iter().filter(|name| std::path::Path::new(name).extension().is_some_and(|e| e == "tmp")).count()
 }
 
 fn walk(folder: &std::path::Path) -> Vec<String> {
@@ -145,7 +148,7 @@ fn ctrl_c_stops_cleanly_and_tells_how_to_resume() {
     assert_eq!(said.code, Some(1));
     assert!(said.err.contains(&format!("strust resume {}", out.display())), "{}", said.err);
     assert!(walk(&out).iter().any(|name| name.ends_with("checkpoint.bin")));
-    assert!(!walk(&out).iter().any(|name| name.contains(".tmp")));
+    assert_eq!(temporary(&out), 0);
 }
 
 #[test]
@@ -166,6 +169,21 @@ fn a_grid_search_chooses_by_the_tuning_seeds_and_says_what_it_cost() {
         assert_eq!(tuning["cost"]["gradients"], 6 * 2 * 5);
     }
     assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("1e-6"));
+}
+
+#[test]
+fn a_grid_search_over_several_blocks_of_a_method_runs_the_one_that_won() {
+    let folder = Folder::new();
+    let methods = "[[method]]\nname = \"sgd-proj\"\nlearning_rate = 1e-9\n\n[[method]]\nname = \"sgd-proj\"\nlearning_rate = 0.05\n\n[tune]\nmetric = \"objective_gap\"\nepochs = 2\nseeds = 1\n";
+    let file = folder.write("experiment.toml", &experiment(SMALL, methods));
+    let out = folder.path("out");
+    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let methods = summary["problems"][0]["methods"].as_array().unwrap();
+    assert_eq!(methods.len(), 1);
+    assert_eq!(methods[0]["hyperparameters"]["learning_rate"], 0.05);
+    assert_eq!(summary["tuning"][0]["tried"][0]["setting"]["learning_rate"], 0.05);
 }
 
 #[test]
@@ -228,4 +246,32 @@ fn every_problem_of_the_catalogue_runs_with_every_method_that_fits() {
             run(&["run", file.to_str().unwrap(), "--out", folder.path(&format!("out{i}")).to_str().unwrap(), "-q"]);
         assert_eq!(said.code, Some(0), "{problem}: {}", said.err);
     }
+}
+
+#[test]
+fn the_digits_train_without_any_file_and_the_summary_tells_loss_accuracy_and_passes() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let said = run(&["reproduce", "digits", "--seeds", "1", "--epochs", "4", "--out", out.to_str().unwrap(), "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let methods = summary["problems"][0]["methods"].as_array().unwrap();
+    assert_eq!(methods.iter().map(|m| m["name"].as_str().unwrap()).collect::<Vec<_>>(), ["sgd", "adam", "sls", "str"]);
+    for method in methods {
+        let last = &method["final"];
+        for key in ["train_loss", "test_accuracy", "seconds", "forwards", "backwards"] {
+            for statistic in ["mean", "std", "median"] {
+                assert!(last[key][statistic].is_f64(), "{key}.{statistic} of {last}");
+            }
+        }
+        assert!(last["test_accuracy"]["median"].as_f64().unwrap() > 0.85, "{}: {last}", method["name"]);
+        let (forwards, backwards) =
+            (last["forwards"]["mean"].as_f64().unwrap(), last["backwards"]["mean"].as_f64().unwrap());
+        match method["name"].as_str().unwrap() {
+            "sgd" | "adam" => assert!(forwards.to_bits() == backwards.to_bits()),
+            _ => assert!(forwards > backwards, "a trial is a forward pass"),
+        }
+    }
+    assert!(out.join("figures/digits-test_accuracy-passes.svg").is_file());
+    assert!(out.join("figures/digits-ratio-epoch.svg").is_file());
 }

@@ -17,10 +17,16 @@ enum Against {
     Epochs,
     Seconds,
     Gradients,
+    Passes,
 }
 
 impl Against {
-    const ALL: [Self; 3] = [Self::Epochs, Self::Seconds, Self::Gradients];
+    /// A network is charged by its passes, other objectives by their gradients.
+    fn all(curves: &[Curve]) -> [Self; 3] {
+        let network = |at: &CurvePoint| at.metrics.contains_key("forwards");
+        let passes = curves.iter().filter_map(|curve| curve.method.last.as_ref()).any(network);
+        [Self::Epochs, Self::Seconds, if passes { Self::Passes } else { Self::Gradients }]
+    }
 
     /// For file names and classes.
     fn key(self) -> &'static str {
@@ -28,6 +34,7 @@ impl Against {
             Self::Epochs => "epoch",
             Self::Seconds => "seconds",
             Self::Gradients => "gradients",
+            Self::Passes => "passes",
         }
     }
 
@@ -36,6 +43,7 @@ impl Against {
             Self::Epochs => "epoch",
             Self::Seconds => "seconds",
             Self::Gradients => "gradient evaluations",
+            Self::Passes => "forward and backward passes",
         }
     }
 
@@ -44,6 +52,7 @@ impl Against {
             Self::Epochs => point.epoch as f64,
             Self::Seconds => point.seconds.mean,
             Self::Gradients => point.evaluations.gradients,
+            Self::Passes => point.evaluations.values + 2.0 * point.evaluations.gradients,
         }
     }
 }
@@ -55,7 +64,7 @@ pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
     for problem in &summary.problems {
         let (curves, title) = (of_problem(problem), format!("{}: {}", problem.name, problem.title));
         for metric in &problem.metrics {
-            for against in Against::ALL {
+            for against in Against::all(&curves) {
                 let stem = format!("{}-{}-{}", problem.name, metric.key, against.key());
                 all.push((stem, figure(&title, metric, against, &curves)));
             }
@@ -132,9 +141,9 @@ pub(super) fn panels(title: &str, metrics: &[Metric], curves: &[Curve], id: &str
     let mut html = String::new();
     if !metrics.is_empty() {
         let buttons: String =
-            Against::ALL.iter().enumerate().map(|(i, against)| button(*against, i == 0, id)).collect();
+            Against::all(curves).iter().enumerate().map(|(i, against)| button(*against, i == 0, id)).collect();
         let panels: String =
-            Against::ALL.iter().map(|against| panel(title, metrics, *against, curves, level)).collect();
+            Against::all(curves).iter().map(|against| panel(title, metrics, *against, curves, level)).collect();
         html += &format!(
             "<div class=\"curves\" role=\"group\" aria-label=\"Curves\">\n<span class=\"axis\">Against</span>\n{buttons}{panels}</div>\n"
         );

@@ -90,13 +90,15 @@ fn run_names(summaries: &[Summary]) -> Vec<String> {
 /// A problem of a run, with the name of the run.
 type Named<'a> = (&'a ProblemSummary, &'a str);
 
-/// Problems that several runs share, by name and metrics, with the methods of all of them in one figure.
+/// Problems that several runs share, by name, parameters and metrics, with the methods of all of them in one figure.
 fn comparisons(summaries: &[Summary], names: &[String]) -> String {
     let keys = |problem: &ProblemSummary| problem.metrics.iter().map(|metric| metric.key.clone()).collect::<Vec<_>>();
     let mut groups: Vec<Vec<Named>> = vec![];
     for (summary, name) in summaries.iter().zip(names) {
         for problem in &summary.problems {
-            let same = |(first, _): &Named| first.name == problem.name && keys(first) == keys(problem);
+            let same = |(first, _): &Named| {
+                first.name == problem.name && first.parameters == problem.parameters && keys(first) == keys(problem)
+            };
             match groups.iter_mut().find(|group| group.iter().all(same)) {
                 Some(group) => group.push((problem, name)),
                 None => groups.push(vec![(problem, name)]),

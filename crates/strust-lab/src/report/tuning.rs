@@ -78,7 +78,7 @@ fn costs(tunings: &[&Tuning]) -> String {
     let row = |tuning: &&Tuning| {
         let cost = &tuning.cost;
         let numbers =
-            [tuning.tried.len() as f64, cost.runs as f64, cost.gradients as f64, cost.values as f64].map(count);
+            [tuning.tried.len() as u64, cost.runs, cost.failed, cost.gradients, cost.values].map(|n| count(n as f64));
         format!(
             "<tr><th scope=\"row\">{}</th><td class=\"left\">{}</td>{}<td>{}</td></tr>\n",
             escape(&tuning.method),
@@ -87,11 +87,11 @@ fn costs(tunings: &[&Tuning]) -> String {
             fixed(cost.seconds, 1),
         )
     };
-    let heads =
-        ["settings", "runs", "gradients", "values", "seconds"].map(|head| format!("<th scope=\"col\">{head}</th>"));
+    let heads = ["settings", "runs", "broke down", "gradients", "values", "seconds"]
+        .map(|head| format!("<th scope=\"col\">{head}</th>"));
     boxed(
         &format!(
-            "<table class=\"numbers\">\n<caption><span>The choice, and what it cost.</span></caption>\n\
+            "<table class=\"numbers\">\n<caption><span>The choice, and what it cost; what runs spent before they broke down is not counted.</span></caption>\n\
          <thead><tr><th scope=\"col\">method</th><th scope=\"col\" class=\"left\">chosen</th>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>\n",
             heads.concat(),
             tunings.iter().map(row).collect::<String>()

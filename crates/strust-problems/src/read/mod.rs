@@ -159,6 +159,11 @@ pub fn read_labelled(path: impl AsRef<Path>) -> Result<Labelled, ReadError> {
     }
 }
 
+/// Features and labels from the gzipped CSV text of a file that is part of the program; `name` stands in messages.
+pub(crate) fn parse_csv_gz(bytes: &'static [u8], name: &str) -> Result<Labelled, ReadError> {
+    csv::read_labelled(decompress(bytes, Compression::Gzip), Path::new(name))
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compression {
     None,

@@ -1,0 +1,247 @@
+//! Data points that each belong to one of a few classes.
+
+use crate::{
+    features::{Features, Labelled},
+    numerics::{DATA, at_least_one, finite, out_of_range, shape},
+};
+use faer::Mat;
+use rand_core::Rng;
+use strust::{Error, sample::generator};
+
+const OWNER: &str = "classified data";
+/// The stream of a split, away from those of synthetic data and of starts.
+const SPLIT: u64 = DATA + 16;
+
+/// An n×d matrix of features, one row a data point, and the class 0, 1, … of each row.
+///
+/// ```
+/// use faer::Mat;
+/// use strust_problems::Classified;
+///
+/// let features = Mat::from_fn(10, 3, |i, j| (i + j) as f64);
+/// let data = Classified::new(features, vec![0, 1, 0, 1, 0, 1, 0, 1, 0, 1], 2)?;
+/// let (train, test) = data.split(0.2, 0)?;
+/// assert_eq!((train.rows(), test.rows()), (8, 2));
+///
+/// let error = Classified::new(Mat::zeros(2, 3), vec![0, 2], 2).unwrap_err();
+/// assert_eq!(error.to_string(), "classified data: `labels` is 2 at row 1, but must be below 2 (classes)");
+/// # Ok::<(), strust::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Classified {
+    features: Mat<f64>,
+    labels: Vec<usize>,
+    classes: usize,
+}
+
+impl Classified {
+    /// Checks that there are rows, columns and at least two classes, one label a row, each below `classes`, and that
+    /// every feature is finite. A class may be empty.
+    pub fn new(features: Mat<f64>, labels: Vec<usize>, classes: usize) -> Result<Self, Error> {
+        at_least_one(OWNER, "rows", features.nrows())?;
+        at_least_one(OWNER, "columns", features.ncols())?;
+        if classes < 2 {
+            return Err(out_of_range(OWNER, "classes", classes, "≥ 2"));
+        }
+        shape("labels of classified data", vec![features.nrows()], vec![labels.len()])?;
+        if let Some(i) = labels.iter().position(|&label| label >= classes) {
+            let found = format!("{} at row {i}", labels[i]);
+            return Err(out_of_range(OWNER, "labels", found, format_args!("below {classes} (classes)")));
+        }
+        finite(OWNER, "features", &features)?;
+        Ok(Self { features, labels, classes })
+    }
+
+    /// The same from what a reader gives, dense or sparse. Labels may be any whole numbers; in increasing order they
+    /// become the classes 0, 1, ….
+    ///
+    /// A test set in a file of its own may lack a class: read it with [`Self::with_classes`].
+    ///
+    /// ```
+    /// use faer::Mat;
+    /// use strust_problems::{Classified, Features, Labelled};
+    /// let features = Features::Dense(Mat::zeros(3, 1));
+    /// let data = Classified::from_labelled(&Labelled { features, labels: vec![7.0, -1.0, 3.0] })?;
+    /// assert_eq!(data.labels(), [2, 0, 1]);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn from_labelled(data: &Labelled) -> Result<Self, Error> {
+        Self::with_classes(data, &distinct(OWNER, &data.labels)?)
+    }
+
+    /// The same, with `classes[c]` the label of class c, in strictly increasing order.
+    pub fn with_classes(data: &Labelled, classes: &[i64]) -> Result<Self, Error> {
+        if let Some([left, right, ..]) = classes.windows(2).find(|w| w[0] >= w[1]) {
+            let found = format!("{right} after {left}");
+            return Err(out_of_range(OWNER, "classes", found, "strictly increasing"));
+        }
+        let features = match &data.features {
+            Features::Dense(matrix) => matrix.clone(),
+            Features::Sparse(matrix) => {
+                let mut dense = Mat::zeros(matrix.rows(), matrix.columns());
+                for i in 0..matrix.rows() {
+                    let (indices, values) = matrix.row(i);
+                    indices.iter().zip(values).for_each(|(&j, &v)| dense[(i, j as usize)] = v);
+                }
+                dense
+            }
+        };
+        Self::new(features, targets(OWNER, &data.labels, classes)?, classes.len())
+    }
+
+    /// Cuts off a test set: a share of each class, rounded to whole rows, drawn at random by the seed. Both parts keep
+    /// the order of the rows.
+    pub fn split(&self, test_share: f64, seed: u64) -> Result<(Self, Self), Error> {
+        if !(test_share > 0.0 && test_share < 1.0) {
+            return Err(out_of_range(OWNER, "test_share", test_share, "in (0, 1)"));
+        }
+        let mut wanted = vec![0.0; self.classes];
+        self.labels.iter().for_each(|&label| wanted[label] += test_share);
+        let mut rng = generator(seed, SPLIT);
+        let mut order: Vec<usize> = (0..self.rows()).collect();
+        order.sort_by_cached_key(|_| rng.next_u64());
+        let mut in_test = vec![false; self.rows()];
+        for i in order {
+            let left = &mut wanted[self.labels[i]];
+            in_test[i] = *left >= 0.5;
+            *left -= 1.0;
+        }
+        Ok((self.only(|i| !in_test[i])?, self.only(|i| in_test[i])?))
+    }
+
+    /// The rows that are to be kept.
+    fn only(&self, keep: impl Fn(usize) -> bool) -> Result<Self, Error> {
+        let rows: Vec<usize> = (0..self.rows()).filter(|&i| keep(i)).collect();
+        let features = Mat::from_fn(rows.len(), self.columns(), |i, j| self.features[(rows[i], j)]);
+        Self::new(features, rows.iter().map(|&i| self.labels[i]).collect(), self.classes)
+    }
+
+    /// n, the number of data points.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.features.nrows()
+    }
+    /// d, the number of features.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.features.ncols()
+    }
+    /// The n×d matrix.
+    #[must_use]
+    pub fn features(&self) -> &Mat<f64> {
+        &self.features
+    }
+    /// The class of each row.
+    #[must_use]
+    pub fn labels(&self) -> &[usize] {
+        &self.labels
+    }
+    /// The number of classes.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+}
+
+/// The distinct labels, which must be whole numbers, in increasing order; at least two, unless there are no rows.
+pub(crate) fn distinct(owner: &'static str, labels: &[f64]) -> Result<Vec<i64>, Error> {
+    let mut classes = labels.iter().map(|&label| whole(owner, label)).collect::<Result<Vec<_>, _>>()?;
+    classes.sort_unstable();
+    classes.dedup();
+    if let [only] = classes[..] {
+        return Err(out_of_range(owner, "labels", format!("{only} everywhere"), "at least two distinct values"));
+    }
+    Ok(classes)
+}
+
+/// The place of each label among the classes.
+pub(crate) fn targets(owner: &'static str, labels: &[f64], classes: &[i64]) -> Result<Vec<usize>, Error> {
+    let find = |(i, &label): (usize, &f64)| {
+        classes.binary_search(&whole(owner, label)?).map_err(|_| {
+            out_of_range(owner, "labels", format!("{label} at row {i}"), format_args!("one of the classes {classes:?}"))
+        })
+    };
+    labels.iter().enumerate().map(find).collect()
+}
+
+fn whole(owner: &'static str, label: f64) -> Result<i64, Error> {
+    // Beyond 2⁵³ neighbouring whole numbers are the same f64.
+    if label.fract() == 0.0 && label.abs() <= 9_007_199_254_740_992.0 {
+        Ok(label as i64)
+    } else {
+        Err(out_of_range(owner, "labels", label, "whole numbers"))
+    }
+}
+
+/// Whether the first of the largest scores is that of `target`; never where a score is NaN.
+#[inline(always)]
+pub(crate) fn is_right<T: PartialOrd>(scores: &[T], target: usize) -> bool {
+    let (before, rest) = scores.split_at(target);
+    before.iter().all(|score| *score < rest[0]) && rest.iter().all(|score| *score <= rest[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::contract::random_data;
+
+    #[test]
+    fn data_that_do_not_hold_together_are_refused() {
+        let message = |rows, columns, labels: &[usize], classes| {
+            Classified::new(Mat::zeros(rows, columns), labels.to_vec(), classes).unwrap_err().to_string()
+        };
+        assert_eq!(message(0, 2, &[], 2), "classified data: `rows` is 0, but must be ≥ 1");
+        assert_eq!(message(1, 0, &[0], 2), "classified data: `columns` is 0, but must be ≥ 1");
+        assert_eq!(message(1, 1, &[0], 1), "classified data: `classes` is 1, but must be ≥ 2");
+        assert_eq!(message(2, 1, &[0], 2), "labels of classified data: expected shape [2], found [1]");
+        assert!(message(2, 1, &[1, 5], 3).contains("`labels` is 5 at row 1, but must be below 3 (classes)"));
+        let error = Classified::new(Mat::from_fn(1, 1, |_, _| f64::NAN), vec![0], 2).unwrap_err().to_string();
+        assert_eq!(error, "classified data: `features` is NaN at row 0, column 0, but must be finite everywhere");
+    }
+
+    #[test]
+    fn labels_become_classes_in_increasing_order_dense_and_sparse() {
+        let data = random_data(12, 3, &[4.0, -2.0, 9.0], 1);
+        let dense = Classified::from_labelled(&data).unwrap();
+        assert_eq!(dense.labels()[..4], [1, 0, 2, 1]);
+        let sparse = Labelled { features: data.features.converted(), labels: data.labels.clone() };
+        assert_eq!(Classified::from_labelled(&sparse).unwrap(), dense);
+        // A test set without one of the classes keeps the numbers of the others.
+        let test = random_data(4, 3, &[9.0], 2);
+        assert_eq!(Classified::with_classes(&test, &[-2, 4, 9]).unwrap().labels(), [2; 4]);
+        let message = Classified::with_classes(&test, &[-2, 4]).unwrap_err().to_string();
+        assert!(message.contains("`labels` is 9 at row 0, but must be one of the classes [-2, 4]"), "{message}");
+        assert!(Classified::with_classes(&test, &[9, 9]).unwrap_err().to_string().contains("9 after 9"));
+        assert!(Classified::from_labelled(&test).unwrap_err().to_string().contains("9 everywhere"));
+        let empty = Labelled { features: Features::Dense(Mat::zeros(0, 1)), labels: vec![] };
+        assert!(Classified::from_labelled(&empty).unwrap_err().to_string().contains("`rows` is 0"));
+    }
+
+    #[test]
+    fn a_split_takes_its_share_of_every_class_and_depends_on_the_seed() {
+        let labels: Vec<usize> = (0..103).map(|i| usize::from(i % 4 == 0)).collect();
+        let data = Classified::new(Mat::from_fn(103, 1, |i, _| i as f64), labels, 2).unwrap();
+        let (train, test) = data.split(0.25, 7).unwrap();
+        let count = |part: &Classified, class| part.labels().iter().filter(|&&label| label == class).count();
+        // 77 rows of class 0 and 26 of class 1.
+        assert_eq!([count(&test, 0), count(&test, 1)], [19, 7]);
+        assert_eq!([count(&train, 0), count(&train, 1)], [58, 19]);
+        let mut seen: Vec<f64> =
+            [&train, &test].iter().flat_map(|part| part.features().col_as_slice(0)).copied().collect();
+        seen.sort_by(f64::total_cmp);
+        assert!(seen.iter().enumerate().all(|(i, &v)| (v - i as f64).abs() < 0.5), "every row is in one part");
+        assert_eq!(data.split(0.25, 7).unwrap(), (train, test.clone()));
+        assert_ne!(data.split(0.25, 8).unwrap().1, test);
+        for share in [0.0, 1.0, f64::NAN] {
+            assert!(data.split(share, 0).unwrap_err().to_string().contains("must be in (0, 1)"));
+        }
+        assert!(data.split(1e-3, 0).unwrap_err().to_string().contains("`rows` is 0"), "nothing is left to test on");
+    }
+
+    #[test]
+    fn a_tie_goes_to_the_first_class_and_nan_is_never_right() {
+        assert!(is_right(&[1.0, 1.0], 0) && !is_right(&[1.0, 1.0], 1));
+        assert!(is_right(&[0.0, 2.0, 1.0], 1) && !is_right(&[0.0, 2.0, 3.0], 1));
+        assert!(!is_right(&[f64::NAN, 1.0], 1) && !is_right(&[1.0, f64::NAN], 0) && !is_right(&[f64::NAN; 2], 0));
+    }
+}

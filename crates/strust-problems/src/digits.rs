@@ -1,0 +1,56 @@
+//! Handwritten digits: a small real data set that travels with the crate.
+
+use crate::{
+    classified::Classified,
+    read::{ReadError, parse_csv_gz},
+};
+use faer::Mat;
+
+/// Counts of dark points in a 4×4 block: 0 to 16.
+const LARGEST: f64 = 16.0;
+/// The split is always the same one.
+const SPLIT_SEED: u64 = 0;
+
+/// The 8×8 images of 1797 handwritten digits, as a training set of 1438 and a test set of 359 rows.
+///
+/// The 64 features are the counts 0 to 16 of the file divided by 16, so that they lie in [0, 1]; the classes are the
+/// digits. A fifth of each class, drawn at random by a fixed seed, is the test set.
+///
+/// E. Alpaydin and C. Kaynak, *Optical Recognition of Handwritten Digits*, UCI Machine Learning Repository, 1998,
+/// under CC BY 4.0.
+///
+/// ```
+/// let (train, test) = strust_problems::digits::load()?;
+/// assert_eq!((train.rows(), test.rows(), train.columns(), train.classes()), (1438, 359, 64, 10));
+/// # Ok::<(), strust_problems::ReadError>(())
+/// ```
+pub fn load() -> Result<(Classified, Classified), ReadError> {
+    let mut data = parse_csv_gz(include_bytes!("../data/digits.csv.gz"), "digits.csv.gz")?;
+    if let crate::Features::Dense(counts) = &mut data.features {
+        *counts = Mat::from_fn(counts.nrows(), counts.ncols(), |i, j| counts[(i, j)] / LARGEST);
+    }
+    let all = Classified::from_labelled(&data).expect("the labels of the embedded data are the ten digits");
+    Ok(all.split(0.2, SPLIT_SEED).expect("each digit has 170 rows or more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_digits_are_whole_and_scaled() {
+        let (train, test) = load().unwrap();
+        assert_eq!((train.rows() + test.rows(), test.columns()), (1797, 64));
+        for part in [&train, &test] {
+            let share = part.rows() as f64 / 10.0;
+            for digit in 0..10 {
+                let count = part.labels().iter().filter(|&&label| label == digit).count() as f64;
+                assert!((count / share - 1.0).abs() < 0.05, "{count} images of the digit {digit}");
+            }
+            let values = || (0..64).flat_map(|j| part.features().col_as_slice(j));
+            assert!(values().all(|v| (0.0..=1.0).contains(v) && (16.0 * v).fract() == 0.0));
+            assert!(values().any(|&v| v > 0.99));
+        }
+        assert_eq!(load().unwrap(), (train, test));
+    }
+}
