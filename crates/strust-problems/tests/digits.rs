@@ -4,29 +4,27 @@ use allocation_counter::measure;
 use strust::prelude::*;
 use strust_problems::{Activation, Classifier, Mlp, Problem, Split, digits};
 
-const BATCH: usize = 32;
-
-/// A network with far more parameters than the 1438 data points it is trained on.
-fn network() -> Mlp<f32> {
-    let (train, test) = digits::load().unwrap();
-    let f = Mlp::new(&train, Some(&test), &[512], Activation::Relu).unwrap();
-    assert!(f.parameters() > 20 * f.terms());
-    f
-}
+/// Without optimization a run takes seconds.
+const SEEDS: u64 = if cfg!(debug_assertions) { 2 } else { 20 };
 
 #[test]
-fn str_with_its_defaults_trains_an_over_parameterised_network_on_every_seed() {
-    let mut f = network();
-    for seed in 0..3 {
-        let mut sampler = Epochs::new(f.terms(), BATCH, seed).unwrap();
-        let start = f.start(seed);
-        let mut method = Str::new(StrConfig::default()).unwrap();
-        let report = minimize(&mut f, &mut method, &mut sampler, start, &Stop::epochs(50)).unwrap();
-        assert!(report.last.value < 5e-3, "seed {seed}: loss {}", report.last.value);
-        assert_eq!(f.accuracy(report.point(), Split::Train), Some(1.0), "seed {seed}: it interpolates");
-        let accuracy = f.test_accuracy(report.point()).unwrap();
-        assert!(accuracy > 0.97, "seed {seed}: {accuracy}");
-    }
+fn str_with_its_defaults_trains_an_over_parameterised_network() {
+    let (train, test) = digits::load().unwrap();
+    let mut f = Mlp::<f32>::new(&train, Some(&test), &[1024], Activation::Relu).unwrap();
+    assert!(f.parameters() > 50 * f.terms());
+    let mut accuracies: Vec<f64> = (0..SEEDS)
+        .map(|seed| {
+            let mut sampler = Epochs::new(f.terms(), 32, seed).unwrap();
+            let start = f.start(seed);
+            let mut method = Str::new(StrConfig::default()).unwrap();
+            let report = minimize(&mut f, &mut method, &mut sampler, start, &Stop::epochs(25)).unwrap();
+            assert!(report.last.value < 1e-2, "seed {seed}: loss {}", report.last.value);
+            assert_eq!(f.accuracy(report.point(), Split::Train), Some(1.0), "seed {seed} does not interpolate");
+            f.test_accuracy(report.point()).unwrap()
+        })
+        .collect();
+    accuracies.sort_by(f64::total_cmp);
+    assert!(accuracies[0] > 0.965 && accuracies[accuracies.len() / 2] > 0.97, "{accuracies:?}");
 }
 
 #[test]

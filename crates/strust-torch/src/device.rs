@@ -1,0 +1,120 @@
+//! The device that was asked for, or an error: never another one in silence.
+
+use crate::Error;
+use std::fmt;
+use tch::{Cuda, Device, Kind, Tensor};
+
+/// Whether this build is linked to the CUDA half of libtorch.
+pub const BUILT_WITH_CUDA: bool = cfg!(libtorch_cuda);
+
+/// The version of libtorch this was built against.
+pub const LIBTORCH_VERSION: &str = env!("STRUST_LIBTORCH_VERSION");
+
+/// The device by name: `cpu`, `cuda`, `cuda:1`, or `auto` for the first GPU if there is one and else the CPU.
+///
+/// ```
+/// use strust_torch::device;
+/// assert_eq!(device::open("cpu")?, tch::Device::Cpu);
+/// assert!(device::open("abacus").is_err());
+/// # Ok::<(), strust_torch::Error>(())
+/// ```
+pub fn open(name: &str) -> Result<Device, Error> {
+    let device = match name {
+        "cpu" => Device::Cpu,
+        "auto" if BUILT_WITH_CUDA && Cuda::is_available() => Device::Cuda(0),
+        "auto" => Device::Cpu,
+        "cuda" => Device::Cuda(0),
+        _ => match name.strip_prefix("cuda:").and_then(|index| index.parse().ok()) {
+            Some(index) => Device::Cuda(index),
+            None => return Err(unusable(name, "the devices are cpu, cuda, cuda:0, cuda:1, …, and auto")),
+        },
+    };
+    report(device).map(|report| report.device)
+}
+
+/// Runs something on the device and says where it ran. Every report of an experiment carries this line.
+pub fn report(device: Device) -> Result<Report, Error> {
+    let name = device_name(device);
+    if let Device::Cuda(index) = device {
+        if !BUILT_WITH_CUDA {
+            return Err(unusable(
+                &name,
+                "this program was built against a libtorch without CUDA; run  eval \"$(scripts/torch-env cuda)\"  and build again",
+            ));
+        }
+        let count = Cuda::device_count();
+        if count == 0 {
+            return Err(unusable(
+                &name,
+                "no GPU can be used; check that `nvidia-smi` lists one, that its driver is recent enough for the CUDA version \
+                 of this libtorch, and that CUDA_VISIBLE_DEVICES does not hide it",
+            ));
+        }
+        if index >= count as usize {
+            return Err(unusable(&name, &format!("there are {count} GPUs, counted from 0")));
+        }
+    }
+    let sum = Tensor::f_ones([64, 64], (Kind::Float, device))
+        .and_then(|ones| ones.f_matmul(&ones))
+        .and_then(|product| Ok((product.f_sum(Kind::Float)?.f_double_value(&[])?, product.device())))
+        .map_err(|e| unusable(&name, &e.to_string()))?;
+    if sum != (262_144.0, device) {
+        return Err(unusable(&name, &format!("a product of matrices of ones gave {} on {:?}", sum.0, sum.1)));
+    }
+    Ok(Report { device, threads: tch::get_num_threads() })
+}
+
+fn unusable(wanted: &str, why: &str) -> Error {
+    Error::Device { wanted: wanted.into(), why: why.into() }
+}
+
+fn device_name(device: Device) -> String {
+    match device {
+        Device::Cpu => "cpu".into(),
+        Device::Cuda(index) => format!("cuda:{index}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The device that a computation really ran on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Report {
+    /// The device.
+    pub device: Device,
+    /// Threads of one operation on the CPU.
+    pub threads: i32,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (libtorch {LIBTORCH_VERSION}", device_name(self.device))?;
+        if self.device == Device::Cpu {
+            write!(f, ", {} threads", self.threads)?;
+        }
+        f.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_reports_itself_with_the_version_of_libtorch() {
+        let text = report(Device::Cpu).unwrap().to_string();
+        assert!(text.starts_with("cpu (libtorch 2.") && text.ends_with("threads)"), "{text}");
+    }
+
+    #[test]
+    fn a_gpu_that_cannot_be_used_is_an_error_and_never_the_cpu() {
+        let error = |name: &str| open(name).unwrap_err().to_string();
+        assert!(error("gpu").starts_with("device `gpu` cannot be used: the devices are cpu, cuda"), "{}", error("gpu"));
+        if BUILT_WITH_CUDA && Cuda::is_available() {
+            assert_eq!(open("cuda").unwrap(), Device::Cuda(0));
+            assert!(error("cuda:99").contains("counted from 0"));
+        } else {
+            assert!(error("cuda").starts_with("device `cuda:0` cannot be used: "), "{}", error("cuda"));
+            assert_eq!(open("auto").unwrap(), Device::Cpu);
+        }
+    }
+}

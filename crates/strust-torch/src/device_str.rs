@@ -1,0 +1,149 @@
+//! STR with nothing coming back to the host: radius, ratio and verdict are tensors, accept or reject is a choice on the
+//! device, and the records are read in bulk.
+
+use crate::{
+    Component, Flat, TorchObjective,
+    ledger::{Ledger, Row},
+};
+use strust::{
+    Error,
+    config::{Checked, Config},
+    methods::{StrConfig, StrState},
+    objective::Objective,
+    record::StepRecord,
+    sample::Sample,
+    vector::Vector,
+};
+use tch::{Kind, Tensor, no_grad};
+
+/// Algorithm 1 on the device, at the model's own parameters; the same steps as [`strust::methods::Str`], to rounding.
+///
+/// A value or a gradient that is not finite at the current point freezes the point there; the error comes when the
+/// records are read.
+///
+/// ```
+/// use strust::prelude::*;
+/// use strust_torch::{DeviceStr, TorchObjective};
+/// use tch::{Device, nn::{Init, VarStore}};
+///
+/// let store = VarStore::new(Device::Cpu);
+/// let x = store.root().var("x", &[2], Init::Const(3.0));
+/// let mut f = TorchObjective::<f32, _>::new(&store, 1, |_: &Sample| x.square().sum(tch::Kind::Float))?;
+/// let mut method = DeviceStr::start(StrConfig::default(), &f, 100)?;
+/// for _ in 0..50 {
+///     method.step(&mut f, &Sample::range(0..1))?;
+/// }
+/// assert!(method.records()?.last().unwrap().value < 1e-6);
+/// # Ok::<(), strust_torch::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DeviceStr<T> {
+    region: Checked<StrConfig>,
+    /// Δ.
+    radius: Tensor,
+    /// Whether everything was finite so far.
+    sound: Tensor,
+    k: u64,
+    gradient: Flat<T>,
+    old: Flat<T>,
+    ledger: Ledger,
+}
+
+impl<T: Component> DeviceStr<T> {
+    /// Starts at the model's parameters; records are read every `read_every` steps.
+    pub fn start<L>(config: StrConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
+    where
+        L: FnMut(&Sample) -> Tensor,
+    {
+        let radius = config.initial_radius;
+        Self::at(config, f, radius, 0, read_every)
+    }
+    /// Goes on from a state, which may be one of [`strust::methods::Str`]; the model takes its point.
+    pub fn resume<L: FnMut(&Sample) -> Tensor>(
+        config: StrConfig,
+        f: &mut TorchObjective<T, L>,
+        state: &StrState<Flat<T>>,
+        read_every: usize,
+    ) -> Result<Self, Error> {
+        f.check_point(&state.x)?;
+        f.set(&state.x);
+        Self::at(config, f, state.radius, state.k, read_every)
+    }
+    fn at<L>(config: StrConfig, f: &TorchObjective<T, L>, radius: f64, k: u64, rows: usize) -> Result<Self, Error>
+    where
+        L: FnMut(&Sample) -> Tensor,
+    {
+        let flat = f.parameters().flat();
+        let device = flat.tensor().device();
+        Ok(Self {
+            region: config.check()?,
+            radius: Tensor::full([0_i64; 0], radius, (Kind::Double, device)),
+            sound: Tensor::ones([0_i64; 0], (Kind::Bool, device)),
+            k,
+            gradient: flat.zeros_like(),
+            old: flat.zeros_like(),
+            ledger: Ledger::new(rows.max(1), k, device),
+        })
+    }
+
+    /// One step on one sample.
+    pub fn step<L>(&mut self, f: &mut TorchObjective<T, L>, sample: &Sample) -> Result<(), Error>
+    where
+        L: FnMut(&Sample) -> Tensor,
+    {
+        let Self { region, radius, sound, gradient: g, old, .. } = self;
+
+        // fᵢ(x), g = ∇fᵢ(x); H = I
+        let value = f.value_and_gradient_here(sample, g);
+        let squared_norm = g.dot_tensor(g);
+        let row = no_grad(|| {
+            // p = −a·g with a = min(1, Δ/‖g‖)
+            let moves = squared_norm.gt(0.0);
+            let norm = squared_norm.sqrt();
+            let cut = &*radius / &norm;
+            let interior = cut.ge(1.0);
+            let size = cut.clamp_max(1.0).where_scalarother(&moves, 0.0);
+            let length = norm.where_self(&interior, radius);
+            // a‖g‖² − ½a²‖g‖², in the order in which nothing cancels
+            let predicted = &size * (&squared_norm - &size * &squared_norm * 0.5);
+
+            let x = f.parameters_mut().flat_mut();
+            old.copy_from(x);
+            x.set_sum_tensor(old, &(-&size), g);
+            let trial = f.value_here(sample);
+
+            // r, on the same sample; accept or reject; the next radius
+            let rounding = f.rounding(1.0) * value.abs();
+            let actual = &value - &trial;
+            let ratio = ((&actual + &rounding) / (&predicted + &rounding))
+                .where_scalarother(&actual.isfinite(), f64::NEG_INFINITY);
+            *sound = sound.logical_and(&value.isfinite()).logical_and(&squared_norm.isfinite());
+            let accepted = ratio.gt(region.accept_above).logical_or(&moves.logical_not()).logical_and(sound);
+            let grows = ratio.gt(region.grow_above).logical_and(&moves);
+            let keeps = ratio.ge(region.shrink_below).logical_and(&accepted).logical_or(&moves.logical_not());
+            let x = f.parameters_mut().flat_mut();
+            x.set_choice(&accepted, &x.share(), old);
+            let grown = (&*radius * region.grow).clamp_max(region.max_radius);
+            let shrunk = (&*radius / region.shrink).clamp_min(f64::MIN_POSITIVE);
+            let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(sound, radius);
+            let radius = std::mem::replace(radius, next);
+            Row { value, squared_norm, size, length, radius, predicted, trial, ratio, interior, accepted, grows, keeps }
+        });
+        self.k += 1;
+        self.ledger.push(&row)
+    }
+
+    /// The records not yet taken; waits for the device. After the records before a breakdown comes its error.
+    pub fn records(&mut self) -> Result<Vec<StepRecord>, Error> {
+        self.ledger.take()
+    }
+    /// Everything the next step depends on besides the model's buffers; waits for the device. It is the state of
+    /// [`strust::methods::Str`], so that a run may change over.
+    pub fn state<L>(&mut self, f: &TorchObjective<T, L>) -> StrState<Flat<T>>
+    where
+        L: FnMut(&Sample) -> Tensor,
+    {
+        self.ledger.read();
+        StrState { x: f.point(), radius: self.radius.double_value(&[]), k: self.ledger.broken_at().unwrap_or(self.k) }
+    }
+}

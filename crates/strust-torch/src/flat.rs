@@ -1,0 +1,198 @@
+//! A one-dimensional tensor as the library's vector.
+
+use std::{fmt, marker::PhantomData};
+use strust::{
+    Error,
+    vector::{Real, Vector},
+};
+use tch::{Device, Kind, Tensor, no_grad};
+
+/// A component type that libtorch knows too: `f32` or `f64`.
+pub trait Component: Real + fmt::Debug {
+    /// libtorch's name of it.
+    const KIND: Kind;
+}
+
+impl Component for f32 {
+    const KIND: Kind = Kind::Float;
+}
+
+impl Component for f64 {
+    const KIND: Kind = Kind::Double;
+}
+
+/// All parameters of a model, or a gradient, or a step, as one buffer on one device.
+///
+/// ```
+/// use strust::vector::Vector;
+/// use strust_torch::Flat;
+/// let x = Flat::<f32>::from_slice(&[3.0, 4.0]);
+/// assert_eq!(x.norm(), 5.0);
+/// ```
+pub struct Flat<T> {
+    tensor: Tensor,
+    component: PhantomData<T>,
+}
+
+impl<T: Component> Flat<T> {
+    /// A copy of a tensor of any shape and kind, on its device.
+    #[must_use]
+    pub fn from_tensor(tensor: &Tensor) -> Self {
+        Self::adopt(tensor.detach().to_kind(T::KIND).reshape([-1]).copy())
+    }
+    /// A vector on the CPU.
+    #[must_use]
+    pub fn from_slice(values: &[f64]) -> Self {
+        Self::from_tensor(&Tensor::from_slice(values))
+    }
+    /// A zero.
+    #[must_use]
+    pub fn zeros(len: i64, device: Device) -> Self {
+        Self::adopt(Tensor::zeros([len], (T::KIND, device)))
+    }
+    /// The same numbers on another device.
+    #[must_use]
+    pub fn to_device(&self, device: Device) -> Self {
+        Self::adopt(self.tensor.to_device(device).copy())
+    }
+    /// Takes a contiguous tensor of one dimension and of this kind, without a copy.
+    pub(crate) fn adopt(tensor: Tensor) -> Self {
+        debug_assert!(tensor.dim() == 1 && tensor.kind() == T::KIND && tensor.is_contiguous());
+        Self { tensor, component: PhantomData }
+    }
+    /// Another handle to the same memory.
+    pub(crate) fn share(&self) -> Self {
+        Self::adopt(self.tensor.shallow_clone())
+    }
+    /// The buffer.
+    #[must_use]
+    pub fn tensor(&self) -> &Tensor {
+        &self.tensor
+    }
+    /// The number of components.
+    #[must_use]
+    pub fn len(&self) -> i64 {
+        self.tensor.numel() as i64
+    }
+    /// Whether there is no component.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The components, on the host.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<f64> {
+        Vec::try_from(self.tensor.to_kind(Kind::Double)).expect("one dimension of double")
+    }
+
+    /// ⟨self, x⟩ in double precision, left on the device.
+    pub(crate) fn dot_tensor(&self, x: &Self) -> Tensor {
+        self.check(x);
+        let a = self.tensor.to_kind(Kind::Double);
+        if self.tensor.data_ptr() == x.tensor.data_ptr() { a.dot(&a) } else { a.dot(&x.tensor.to_kind(Kind::Double)) }
+    }
+    /// self ← x + a·y with a on the device.
+    pub(crate) fn set_sum_tensor(&mut self, x: &Self, a: &Tensor, y: &Self) {
+        self.check(x);
+        self.check(y);
+        let _ = x.tensor.addcmul_out(&self.tensor, &a.to_kind(T::KIND), &y.tensor);
+    }
+    /// self ← x where `condition`, else y.
+    pub(crate) fn set_choice(&mut self, condition: &Tensor, x: &Self, y: &Self) {
+        self.check(x);
+        self.check(y);
+        let _ = x.tensor.where_self_out(&self.tensor, condition, &y.tensor);
+    }
+    /// A number where this vector lives.
+    fn scalar_tensor(&self, a: f64) -> Tensor {
+        Tensor::full([0_i64; 0], a, (T::KIND, self.tensor.device()))
+    }
+    fn check(&self, x: &Self) {
+        // libtorch would stretch a vector of one component over the other.
+        assert_eq!(self.len(), x.len(), "vectors of different shape");
+    }
+}
+
+impl<T: Component> Clone for Flat<T> {
+    fn clone(&self) -> Self {
+        Self::adopt(self.tensor.copy())
+    }
+}
+
+impl<T: Component> PartialEq for Flat<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.tensor.equal(&other.tensor)
+    }
+}
+
+impl<T> fmt::Debug for Flat<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Flat({} {:?} on {:?})", self.tensor.numel(), self.tensor.kind(), self.tensor.device())
+    }
+}
+
+impl<T: Component> Vector for Flat<T> {
+    const EPSILON: f64 = T::EPSILON;
+
+    fn shape(&self) -> Vec<usize> {
+        vec![self.tensor.numel()]
+    }
+    fn zeros_like(&self) -> Self {
+        Self::adopt(self.tensor.zeros_like())
+    }
+    fn set_zero(&mut self) {
+        let _ = self.tensor.zero_();
+    }
+    fn copy_from(&mut self, x: &Self) {
+        self.check(x);
+        self.tensor.copy_(&x.tensor);
+    }
+    fn set_sum(&mut self, x: &Self, a: f64, y: &Self) {
+        self.set_sum_tensor(x, &x.scalar_tensor(a), y);
+    }
+    #[allow(clippy::float_cmp)] // a factor of exactly 1 saves a pass
+    fn scale_add(&mut self, b: f64, a: f64, x: &Self) {
+        self.check(x);
+        if b != 1.0 {
+            let _ = self.tensor.g_mul_scalar_(b);
+        }
+        let _ = self.tensor.addcmul_(&x.scalar_tensor(a), &x.tensor);
+    }
+    fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self) {
+        self.check(x);
+        let _ = self.tensor.g_mul_scalar_(b);
+        let _ = self.tensor.addcmul_(&x.scalar_tensor(a), &x.tensor.square());
+    }
+    fn add_ratio(&mut self, a: f64, x: &Self, s: f64, y: &Self, e: f64) {
+        self.check(x);
+        self.check(y);
+        let divisor = (&y.tensor * s).sqrt_() + e;
+        let _ = self.tensor.addcdiv_(&(&x.tensor * a), &divisor);
+    }
+    fn dot(&self, x: &Self) -> f64 {
+        self.dot_tensor(x).double_value(&[])
+    }
+    fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + self.tensor.numel() * T::KIND.elt_size_in_bytes(), 0);
+        self.tensor.to_device(Device::Cpu).copy_data_u8(&mut out[start..], self.tensor.numel());
+    }
+    /// On the CPU; see [`Flat::to_device`].
+    fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error> {
+        if scalar != T::NAME {
+            return Err(Error::Saved(format!("components are {scalar}, but {} is wanted", T::NAME)));
+        }
+        let size = T::KIND.elt_size_in_bytes();
+        let count = bytes.len();
+        if shape.iter().try_fold(size, |p, &s| p.checked_mul(s)) != Some(count) {
+            return Err(Error::Saved(format!("{count} bytes of {scalar} do not fill the shape {shape:?}")));
+        }
+        if shape.len() != 1 {
+            return Err(Error::Saved(format!("the shape {shape:?} does not fit the type that is wanted")));
+        }
+        Ok(no_grad(|| Self::adopt(Tensor::from_data_size(bytes, &[(count / size) as i64], T::KIND))))
+    }
+    fn scalar() -> &'static str {
+        T::NAME
+    }
+}

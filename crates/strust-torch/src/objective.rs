@@ -1,0 +1,148 @@
+//! The loss of a model on a mini-batch as the library's objective.
+
+use crate::{Component, Error, Flat, Parameters};
+use std::sync::{Mutex, PoisonError};
+use strust::{objective::Objective, sample::Sample, vector::Vector};
+use tch::{Kind, Tensor, nn::VarStore, no_grad};
+
+/// libtorch has one random generator for all threads: whoever seeds it keeps it until the numbers are drawn.
+static GENERATOR: Mutex<()> = Mutex::new(());
+
+/// Runs `draw` with libtorch's generator seeded and to itself: how to initialise a model reproducibly, and without
+/// disturbing an evaluation in another thread.
+///
+/// It is not to be nested, nor called by a loss, which has the generator already.
+pub fn seeded<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
+    let _held = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
+    reseed(seed);
+    draw()
+}
+
+/// The mean loss of a model on a sample, as a function of its parameters.
+///
+/// The same sample is the same function. The generator is seeded from the sample before each evaluation, so augmentation
+/// and dropout repeat; batch-norm uses the statistics of the sample's own batch. An evaluation with a gradient, which
+/// each step makes once, moves the running statistics; a value alone, which is a trial, leaves them as they were, and
+/// so does a sample with seed 0, by which the library measures the full sum ([`Sample::range`]).
+///
+/// After an evaluation the model has the parameters it had before. [`set`](Self::set) gives it the result of a run.
+#[derive(Debug)]
+pub struct TorchObjective<T, L> {
+    parameters: Parameters<T>,
+    terms: usize,
+    loss: L,
+}
+
+impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
+    /// An objective over the variables of `store`; `loss` evaluates the model, in training mode, on a sample and gives
+    /// the mean loss as a tensor of one number. The sum has `terms` terms.
+    pub fn new(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
+        Ok(Self { parameters: Parameters::new(store)?, terms, loss })
+    }
+
+    /// The model's parameters: `objective.parameters().flat().clone()` is a start.
+    #[must_use]
+    pub fn parameters(&self) -> &Parameters<T> {
+        &self.parameters
+    }
+    /// The start: a copy of the model's parameters.
+    #[must_use]
+    pub fn point(&self) -> Flat<T> {
+        self.parameters.flat().clone()
+    }
+    /// Writes a point into the model.
+    pub fn set(&mut self, x: &Flat<T>) {
+        self.parameters.set(x);
+    }
+    pub(crate) fn parameters_mut(&mut self) -> &mut Parameters<T> {
+        &mut self.parameters
+    }
+
+    /// The value at the model's own parameters, in double precision, left on the device.
+    pub(crate) fn value_here(&mut self, sample: &Sample) -> Tensor {
+        let buffers = self.parameters.snapshot();
+        let value = no_grad(|| self.forward(sample));
+        self.parameters.restore(&buffers);
+        value.to_kind(Kind::Double)
+    }
+    /// The value and the gradient at the model's own parameters.
+    pub(crate) fn value_and_gradient_here(&mut self, sample: &Sample, gradient: &mut Flat<T>) -> Tensor {
+        let buffers = (!moves_statistics(sample)).then(|| self.parameters.snapshot());
+        let value = self.forward(sample);
+        self.parameters.gradient(&value, gradient);
+        if let Some(buffers) = buffers {
+            self.parameters.restore(&buffers);
+        }
+        value.detach().to_kind(Kind::Double)
+    }
+    fn forward(&mut self, sample: &Sample) -> Tensor {
+        let value = seeded(sample.seed(), || (self.loss)(sample));
+        assert_eq!(value.numel(), 1, "the loss is the mean over the batch: one number, not {:?}", value.size());
+        value.reshape([0_i64; 0])
+    }
+    /// Evaluates somewhere else, then gives the model its parameters back.
+    fn at<R>(&mut self, x: &Flat<T>, evaluate: impl FnOnce(&mut Self) -> R) -> R {
+        let own = self.point();
+        self.parameters.set(x);
+        let result = evaluate(self);
+        self.parameters.set(&own);
+        result
+    }
+}
+
+/// The mean loss on a sample, as [`supervised`] makes it.
+pub type Loss<'a> = Box<dyn FnMut(&Sample) -> Tensor + 'a>;
+
+/// An objective from the parts of supervised learning: `batch` gives inputs and targets of a sample (with its
+/// augmentation drawn from libtorch's generator or from the sample's seed), `model` is the forward pass in training
+/// mode, `loss` the mean loss of outputs and targets. A sample's batch is made once for all evaluations of a step.
+pub fn supervised<'a, T: Component>(
+    store: &VarStore,
+    terms: usize,
+    mut batch: impl FnMut(&Sample) -> (Tensor, Tensor) + 'a,
+    model: impl Fn(&Tensor) -> Tensor + 'a,
+    loss: impl Fn(&Tensor, &Tensor) -> Tensor + 'a,
+) -> Result<TorchObjective<T, Loss<'a>>, Error> {
+    let mut last: Option<(Sample, Tensor, Tensor)> = None;
+    let evaluate: Loss<'a> = Box::new(move |sample: &Sample| {
+        if last.as_ref().is_none_or(|(of, ..)| of != sample) {
+            let (inputs, targets) = no_grad(|| batch(sample));
+            last = Some((sample.clone(), inputs, targets));
+        }
+        let (_, inputs, targets) = last.as_ref().expect("set above");
+        // Again, so that the model's dropout does not depend on whether the batch was made or kept.
+        reseed(!sample.seed());
+        loss(&model(inputs), targets)
+    });
+    TorchObjective::new(store, terms, evaluate)
+}
+
+fn reseed(seed: u64) {
+    tch::manual_seed(seed.cast_signed());
+}
+
+/// Samples of steps have a seed; [`Sample::range`], by which the library measures, has none.
+fn moves_statistics(sample: &Sample) -> bool {
+    sample.seed() != 0
+}
+
+impl<T: Component, L: FnMut(&Sample) -> Tensor> Objective for TorchObjective<T, L> {
+    type Point = Flat<T>;
+
+    fn terms(&self) -> usize {
+        self.terms
+    }
+    fn value(&mut self, x: &Flat<T>, sample: &Sample) -> f64 {
+        self.at(x, |f| f.value_here(sample)).double_value(&[])
+    }
+    fn value_and_gradient(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> f64 {
+        self.at(x, |f| f.value_and_gradient_here(sample, gradient)).double_value(&[])
+    }
+    fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {
+        let (expected, found) = (self.parameters.flat().shape(), x.shape());
+        if expected != found {
+            return Err(strust::Error::Shape { place: "model", expected, found });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! A model's parameters as views of one buffer.
+
+use crate::{Component, Error, Flat};
+use std::collections::HashSet;
+use strust::vector::Vector;
+use tch::{Device, Tensor, nn::VarStore, no_grad};
+
+/// The parameters of a model and what it keeps besides them (running statistics), each as views of one buffer.
+///
+/// After [`Parameters::new`] the tensors of the `VarStore`, and so those of the layers made from it, are windows into
+/// [`flat`](Self::flat): writing one writes the other. A parameter that does not require a gradient (`VarStore::freeze`)
+/// counts as a buffer.
+#[derive(Debug)]
+pub struct Parameters<T> {
+    flat: Flat<T>,
+    slots: Vec<Slot>,
+    buffers: Buffers<T>,
+}
+
+/// Where a parameter lies in the buffer.
+#[derive(Debug)]
+pub struct Slot {
+    /// The name in the `VarStore`, which is PyTorch's if the layers are named as in PyTorch.
+    pub name: String,
+    /// The first component.
+    pub offset: i64,
+    /// The shape.
+    pub shape: Vec<i64>,
+    /// The parameter itself, a leaf of the graph.
+    variable: Tensor,
+}
+
+impl Slot {
+    /// The number of components.
+    #[must_use]
+    pub fn len(&self) -> i64 {
+        self.shape.iter().product()
+    }
+    /// Whether there is no component.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// This parameter's window into any vector of the model's shape.
+    #[must_use]
+    pub fn of<T: Component>(&self, vector: &Flat<T>) -> Tensor {
+        vector.tensor().narrow(0, self.offset, self.len()).view_(&self.shape[..])
+    }
+    fn share(&self) -> Self {
+        Self { name: self.name.clone(), shape: self.shape.clone(), variable: self.variable.shallow_clone(), ..*self }
+    }
+}
+
+/// What a forward pass may write: those of the component type in one buffer, so that one copy saves them all.
+#[derive(Debug)]
+struct Buffers<T> {
+    flat: Flat<T>,
+    named: Vec<(String, Tensor)>,
+    /// Of another type, such as a count.
+    others: Vec<Tensor>,
+}
+
+/// The buffers at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot<T>(Flat<T>, Vec<Tensor>);
+
+impl<T: Component> Parameters<T> {
+    /// Moves the variables of `store` into one buffer, in the order in which they were made.
+    pub fn new(store: &VarStore) -> Result<Self, Error> {
+        let mut named: Vec<(String, Tensor)> = store.variables().into_iter().collect();
+        named.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut taken = HashSet::new();
+        let mut slots = Vec::new();
+        let mut offset = 0;
+        for variable in store.trainable_variables() {
+            let address = variable.data_ptr();
+            if !variable.requires_grad() || variable.numel() == 0 || !taken.insert(address) {
+                continue;
+            }
+            let name = named.iter().find(|(_, t)| t.data_ptr() == address).map_or_else(String::new, |(n, _)| n.clone());
+            if variable.kind() != T::KIND {
+                return Err(Error::Kind { name, expected: T::KIND, found: variable.kind() });
+            }
+            let slot = Slot { name, offset, shape: variable.size(), variable };
+            offset += slot.len();
+            slots.push(slot);
+        }
+        if slots.is_empty() {
+            return Err(Error::NoParameters);
+        }
+        let (same, others): (Vec<_>, Vec<_>) = named
+            .into_iter()
+            .filter(|(_, tensor)| tensor.numel() > 0 && !taken.contains(&tensor.data_ptr()))
+            .partition(|(_, tensor)| tensor.kind() == T::KIND);
+        let flat = gather(slots.iter_mut().map(|slot| &mut slot.variable), store.device());
+        let buffers = Buffers {
+            flat: gather(same.iter().map(|(_, tensor)| tensor.shallow_clone()).collect::<Vec<_>>().iter_mut(), store.device()),
+            others: others.iter().map(|(_, tensor)| tensor.shallow_clone()).collect(),
+            named: same.into_iter().chain(others).collect(),
+        };
+        Ok(Self { flat, slots, buffers })
+    }
+
+    /// Another handle to the same parameters.
+    #[must_use]
+    pub fn share(&self) -> Self {
+        let Buffers { flat, named, others } = &self.buffers;
+        Self {
+            flat: self.flat.share(),
+            slots: self.slots.iter().map(Slot::share).collect(),
+            buffers: Buffers {
+                flat: flat.share(),
+                named: named.iter().map(|(name, tensor)| (name.clone(), tensor.shallow_clone())).collect(),
+                others: others.iter().map(Tensor::shallow_clone).collect(),
+            },
+        }
+    }
+
+    /// The parameters as they are now; clone it for a start.
+    #[must_use]
+    pub fn flat(&self) -> &Flat<T> {
+        &self.flat
+    }
+    /// Writes the parameters.
+    pub fn set(&mut self, x: &Flat<T>) {
+        self.flat.copy_from(x);
+    }
+    pub(crate) fn flat_mut(&mut self) -> &mut Flat<T> {
+        &mut self.flat
+    }
+    /// Where each parameter lies, in order.
+    #[must_use]
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+    /// The slot of that name.
+    pub fn slot(&self, name: &str) -> Result<&Slot, Error> {
+        self.slots.iter().find(|slot| slot.name == name).ok_or_else(|| Error::UnknownParameter {
+            name: name.into(),
+            known: self.slots.iter().map(|slot| format!("`{}`", slot.name)).collect::<Vec<_>>().join(", "),
+        })
+    }
+    /// The device all of it is on.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.flat.tensor().device()
+    }
+    /// Parameters, then buffers, by name.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        let slots = self.slots.iter().map(|slot| (slot.name.as_str(), &slot.variable));
+        slots.chain(self.buffers.named.iter().map(|(name, tensor)| (name.as_str(), tensor)))
+    }
+
+    /// Buffers of the component type, as one vector.
+    #[must_use]
+    pub fn buffers(&self) -> &Flat<T> {
+        &self.buffers.flat
+    }
+    pub(crate) fn other_buffers(&self) -> &[Tensor] {
+        &self.buffers.others
+    }
+    pub(crate) fn set_buffers(&mut self, flat: &Flat<T>, others: &[Vec<f64>]) {
+        self.buffers.flat.copy_from(flat);
+        for (buffer, numbers) in self.buffers.others.iter_mut().zip(others) {
+            buffer.copy_(&Tensor::from_slice(numbers).reshape(buffer.size()));
+        }
+    }
+    pub(crate) fn snapshot(&self) -> Snapshot<T> {
+        Snapshot(self.buffers.flat.clone(), self.buffers.others.iter().map(Tensor::copy).collect())
+    }
+    pub(crate) fn restore(&mut self, Snapshot(flat, others): &Snapshot<T>) {
+        self.buffers.flat.copy_from(flat);
+        for (buffer, saved) in self.buffers.others.iter_mut().zip(others) {
+            buffer.copy_(saved);
+        }
+    }
+
+    /// The gradient of a number of the graph with respect to the parameters, as one vector.
+    pub(crate) fn gradient(&self, of: &Tensor, gradient: &mut Flat<T>) {
+        let pieces = self.derivatives(of, false);
+        let pieces: Vec<Tensor> = pieces.iter().map(|piece| piece.reshape([-1])).collect();
+        let _ = Tensor::cat_out(gradient.tensor(), &pieces, 0);
+    }
+    /// The same parameter by parameter, zero where it does not depend on one; `again` keeps it differentiable.
+    pub(crate) fn derivatives(&self, of: &Tensor, again: bool) -> Vec<Tensor> {
+        let variables: Vec<&Tensor> = self.slots.iter().map(|slot| &slot.variable).collect();
+        let pieces = Tensor::run_backward(&[of], &variables, again, again);
+        pieces.into_iter().zip(&variables).map(|(p, v)| if p.defined() { p } else { v.zeros_like() }).collect()
+    }
+}
+
+/// Copies tensors into one new buffer and makes them views of it.
+fn gather<'a, T: Component>(tensors: impl Iterator<Item = &'a mut Tensor>, device: Device) -> Flat<T> {
+    no_grad(|| {
+        let tensors: Vec<&mut Tensor> = tensors.collect();
+        let flat = Flat::zeros(tensors.iter().map(|tensor| tensor.numel() as i64).sum(), device);
+        let mut offset = 0;
+        for tensor in tensors {
+            let (len, shape) = (tensor.numel() as i64, tensor.size());
+            let mut view = flat.tensor().narrow(0, offset, len).view_(&shape[..]);
+            view.copy_(tensor);
+            tensor.set_data(&view);
+            offset += len;
+        }
+        flat
+    })
+}

@@ -1,0 +1,103 @@
+//! ResNet-20 for CIFAR (He, Zhang, Ren and Sun 2016, section 4.2), under PyTorch's names.
+
+use tch::{
+    Tensor,
+    nn::{self, ModuleT},
+};
+
+const KAIMING: nn::Init = nn::init::DEFAULT_KAIMING_NORMAL;
+
+/// Trainable parameters of [`ResNet20`] with ten classes.
+pub const PARAMETERS: i64 = 269_722;
+
+/// Three stages of three basic blocks with 16, 32 and 64 channels, shortcuts without parameters (option A), batch-norm,
+/// Kaiming initialisation.
+///
+/// Names as in PyTorch: `conv1.weight`, `bn1.weight`, `layer2.0.conv1.weight`, …, `linear.weight`, `linear.bias`.
+#[derive(Debug)]
+pub struct ResNet20 {
+    conv: nn::Conv2D,
+    norm: nn::BatchNorm,
+    blocks: Vec<Block>,
+    linear: nn::Linear,
+}
+
+/// relu(norm(conv(relu(norm(conv(x))))) + shortcut(x)).
+#[derive(Debug)]
+struct Block {
+    conv1: nn::Conv2D,
+    norm1: nn::BatchNorm,
+    conv2: nn::Conv2D,
+    norm2: nn::BatchNorm,
+    /// Zero channels on either side where the block halves the image and doubles the channels.
+    padding: Option<i64>,
+}
+
+fn conv3x3(path: nn::Path, inputs: i64, outputs: i64, stride: i64) -> nn::Conv2D {
+    let config = nn::ConvConfig { stride, padding: 1, bias: false, ws_init: KAIMING, ..Default::default() };
+    nn::conv2d(path, inputs, outputs, 3, config)
+}
+
+fn batch_norm(path: nn::Path, channels: i64) -> nn::BatchNorm {
+    let config = nn::BatchNormConfig { ws_init: nn::Init::Const(1.0), ..Default::default() };
+    nn::batch_norm2d(path, channels, config)
+}
+
+impl Block {
+    fn new(path: &nn::Path, inputs: i64, outputs: i64) -> Self {
+        let halves = inputs != outputs;
+        Self {
+            conv1: conv3x3(path / "conv1", inputs, outputs, if halves { 2 } else { 1 }),
+            norm1: batch_norm(path / "bn1", outputs),
+            conv2: conv3x3(path / "conv2", outputs, outputs, 1),
+            norm2: batch_norm(path / "bn2", outputs),
+            padding: halves.then_some((outputs - inputs) / 2),
+        }
+    }
+    fn forward(&self, x: &Tensor, train: bool) -> Tensor {
+        // In place: nothing needs the numbers before the ReLU, and a pass over memory is saved.
+        let inner = self.norm1.forward_t(&x.apply(&self.conv1), train).relu_();
+        let mut sum = self.norm2.forward_t(&inner.apply(&self.conv2), train);
+        let _ = match self.padding {
+            Some(channels) => {
+                let small = x.slice(2, None, None, 2).slice(3, None, None, 2);
+                sum.g_add_(&small.constant_pad_nd([0, 0, 0, 0, channels, channels]))
+            }
+            None => sum.g_add_(x),
+        };
+        sum.relu_()
+    }
+}
+
+impl ResNet20 {
+    /// Makes the layers under `path`, initialised from libtorch's generator.
+    #[must_use]
+    pub fn new(path: &nn::Path, classes: i64) -> Self {
+        let mut blocks = Vec::new();
+        let mut inputs = 16;
+        for (stage, outputs) in [(1, 16), (2, 32), (3, 64)] {
+            for block in 0..3 {
+                blocks.push(Block::new(&(path / format!("layer{stage}") / block), inputs, outputs));
+                inputs = outputs;
+            }
+        }
+        let linear = nn::LinearConfig { ws_init: KAIMING, bs_init: Some(nn::Init::Const(0.0)), bias: true };
+        Self {
+            conv: conv3x3(path / "conv1", 3, 16, 1),
+            norm: batch_norm(path / "bn1", 16),
+            blocks,
+            linear: nn::linear(path / "linear", 64, classes, linear),
+        }
+    }
+}
+
+impl ModuleT for ResNet20 {
+    /// Images, n×3×32×32, to logits.
+    fn forward_t(&self, images: &Tensor, train: bool) -> Tensor {
+        let mut x = self.norm.forward_t(&images.apply(&self.conv), train).relu_();
+        for block in &self.blocks {
+            x = block.forward(&x, train);
+        }
+        x.mean_dim([2_i64, 3].as_slice(), false, None).apply(&self.linear)
+    }
+}

@@ -1,0 +1,91 @@
+//! Models and data that the test files share. No file uses all of them.
+#![allow(dead_code)]
+
+use strust::{sample::Sample, vector::Vector};
+use strust_torch::{Component, Loss, TorchObjective, seeded, supervised};
+use tch::{
+    Device, Kind, Tensor,
+    nn::{self, ModuleT, VarStore},
+};
+
+pub fn bits<V: Vector>(x: &V) -> Vec<u8> {
+    let mut out = Vec::new();
+    x.write(&mut out);
+    out
+}
+
+/// Numbers from a formula, so that no test depends on another's use of libtorch's generator.
+pub fn waves(shape: &[i64], phase: f64, kind: Kind) -> Tensor {
+    let n: i64 = shape.iter().product();
+    let index = Tensor::arange(n, (Kind::Double, Device::Cpu));
+    ((&index * 0.7 + phase).sin() * (&index * 0.013 + 2.0 * phase).cos()).to_kind(kind).reshape(shape)
+}
+
+/// Fills every variable of a store from a formula, scaled by the size of a row.
+pub fn fill(store: &VarStore) {
+    // tch makes buffers of floats whatever the store's kind is.
+    store.root().set_kind(store.kind());
+    let mut variables: Vec<_> = store.variables().into_iter().collect();
+    variables.sort_by(|a, b| a.0.cmp(&b.0));
+    tch::no_grad(|| {
+        for (i, (name, tensor)) in variables.iter_mut().enumerate() {
+            if tensor.dim() > 1 {
+                let row = tensor.numel() as f64 / tensor.size()[0] as f64;
+                tensor.copy_(&(waves(&tensor.size(), i as f64, tensor.kind()) * (2.0 / row).sqrt() * 1.5));
+            } else if name.ends_with("bias") {
+                tensor.copy_(&(waves(&tensor.size(), i as f64, tensor.kind()) * 0.1));
+            }
+        }
+    });
+}
+
+pub const TERMS: usize = 64;
+
+/// A classifier with batch-norm and dropout over noisy inputs: everything that may make a trial another function.
+pub struct Net {
+    first: nn::Linear,
+    norm: nn::BatchNorm,
+    last: nn::Linear,
+    pub dropout: f64,
+}
+
+impl Net {
+    pub fn new(store: &VarStore, dropout: f64) -> Self {
+        let root = store.root();
+        let net = Self {
+            first: nn::linear(&root / "first", 8, 16, nn::LinearConfig::default()),
+            norm: nn::batch_norm1d(&root / "norm", 16, nn::BatchNormConfig { ws_init: nn::Init::Const(1.0), ..Default::default() }),
+            last: nn::linear(&root / "last", 16, 4, nn::LinearConfig::default()),
+            dropout,
+        };
+        fill(store);
+        net
+    }
+    pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
+        self.norm.forward_t(&x.apply(&self.first), train).relu().dropout(self.dropout, train).apply(&self.last)
+    }
+}
+
+pub fn indices(sample: &Sample) -> Tensor {
+    Tensor::from_slice(&sample.indices().iter().map(|&i| i as i64).collect::<Vec<_>>())
+}
+
+/// [`Net`] on 64 made-up points; `noise` is drawn anew for each sample, as augmentation is.
+pub fn problem<T: Component>(store: &VarStore, dropout: f64, noise: f64) -> TorchObjective<T, Loss<'static>> {
+    let net = seeded(0, || Net::new(store, dropout));
+    let inputs = waves(&[TERMS as i64, 8], 0.3, T::KIND);
+    let targets = (waves(&[TERMS as i64], 1.7, Kind::Double) * 1e3).remainder(4.0).floor().to_kind(Kind::Int64);
+    let batch = move |sample: &Sample| {
+        let index = indices(sample);
+        let x = inputs.index_select(0, &index);
+        (&x + x.randn_like() * noise, targets.index_select(0, &index))
+    };
+    supervised::<T>(store, TERMS, batch, move |x| net.forward(x, true), Tensor::cross_entropy_for_logits).unwrap()
+}
+
+/// A store of the component type with nothing in it.
+pub fn store<T: Component>() -> VarStore {
+    let mut store = VarStore::new(Device::Cpu);
+    store.set_kind(T::KIND);
+    store
+}
