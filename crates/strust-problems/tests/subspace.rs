@@ -114,3 +114,24 @@ fn in_single_precision_str_p_reaches_the_floor_of_single_precision_and_stays() {
         assert!(report.state.radius > 1e-9, "seed {seed}: the radius collapsed to {:e}", report.state.radius);
     }
 }
+
+#[test]
+fn a_step_allocates_nothing_after_the_first_epoch() {
+    let (n, seed) = (100, 3);
+    let mut f = SubspaceFit::<f64>::spiked(60, 4, n, 0.0, seed).unwrap();
+    let mut method = StrP::new(StrPConfig::default(), f.constraint()).unwrap();
+    let mut sampler = Epochs::new(n, BATCH, seed).unwrap();
+    let start = f.start(seed);
+    let mut state = method.init(&mut f, start).unwrap();
+    let mut sample = Sample::default();
+    // The last batch of an epoch is smaller: the scratch space has to fit both.
+    let mut epoch = |e: u64| {
+        for k in 0..4 {
+            sampler.draw(4 * e + k, &mut sample);
+            method.step(&mut f, &mut state, &sample).unwrap();
+        }
+    };
+    epoch(0);
+    let counted = allocation_counter::measure(|| (1..5).for_each(&mut epoch));
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+}
