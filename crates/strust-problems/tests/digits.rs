@@ -29,20 +29,25 @@ fn str_with_its_defaults_trains_an_over_parameterised_network() {
 
 #[test]
 fn after_the_first_batch_neither_steps_nor_smaller_batches_nor_accuracies_allocate() {
-    for activation in [Activation::Relu, Activation::Tanh] {
-        let (train, test) = digits::load().unwrap();
-        let mut f = Mlp::<f32>::new(&train, Some(&test), &[40, 20], activation).unwrap();
-        let (x, all) = (f.start(0), Sample::range(0..256));
+    let (train, test) = digits::load().unwrap();
+    for (hidden, activation) in [
+        (&[][..], Activation::Relu),
+        (&[16], Activation::Relu),
+        (&[40, 80], Activation::Tanh),
+        (&[30, 9, 20], Activation::Relu),
+    ] {
+        let mut f = Mlp::<f32>::new(&train, Some(&test), hidden, activation).unwrap();
+        let (x, largest) = (f.start(0), Sample::range(0..256));
         let mut g = x.clone();
-        f.value_and_gradient(&x, &all, &mut g);
-        let pieces = [Sample::range(5..64), Sample::range(0..1), Sample::range(300..556)];
+        f.value_and_gradient(&x, &largest, &mut g);
+        let samples = [Sample::range(5..64), Sample::range(0..1), Sample::range(300..556)];
         let count = measure(|| {
-            for sample in &pieces {
+            for sample in &samples {
                 f.value(&x, sample);
                 f.value_and_gradient(&x, sample, &mut g);
                 f.test_accuracy(&x);
             }
         });
-        assert_eq!(count.count_total, 0, "{activation:?}");
+        assert_eq!(count.count_total, 0, "{hidden:?}");
     }
 }

@@ -252,7 +252,7 @@ fn every_problem_of_the_catalogue_runs_with_every_method_that_fits() {
 fn the_digits_train_without_any_file_and_the_summary_tells_loss_accuracy_and_passes() {
     let folder = Folder::new();
     let out = folder.path("out");
-    let said = run(&["reproduce", "digits", "--seeds", "1", "--epochs", "4", "--out", out.to_str().unwrap(), "--json"]);
+    let said = run(&["reproduce", "digits", "--seeds", "1", "--epochs", "2", "--out", out.to_str().unwrap(), "--json"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let methods = summary["problems"][0]["methods"].as_array().unwrap();
