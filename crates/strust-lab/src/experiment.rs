@@ -514,14 +514,13 @@ impl Source<'_> {
     }
 }
 
+/// A value for people: a text without its quotes.
+pub(crate) fn plain(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), String::from)
+}
+
 fn label(name: &str, parameters: &Parameters, varied: &[String]) -> String {
-    varied.iter().fold(name.to_string(), |label, key| {
-        let value = match &parameters[key] {
-            toml::Value::String(text) => text.clone(),
-            value => value.to_string(),
-        };
-        format!("{label} {key}={value}")
-    })
+    varied.iter().fold(name.to_string(), |label, key| format!("{label} {key}={}", plain(&parameters[key])))
 }
 
 /// A value as a message shows it: a number without its three hundred zeros.

@@ -16,9 +16,9 @@ pub enum Line {
 
 /// What is kept of the trust region in every epoch: key, name for people, whether on a logarithmic axis.
 pub const TRUST_REGION: [(&str, &str, bool); 4] = [
-    ("radius", "radius at the end of the epoch", true),
+    ("radius", "radius, at the end", true),
     ("step_length", "mean step length", true),
-    ("ratio", "mean ratio of actual to predicted reduction", false),
+    ("ratio", "mean ratio, actual / predicted", false),
     ("acceptance", "share of steps accepted", false),
 ];
 

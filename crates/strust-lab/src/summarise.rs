@@ -4,7 +4,7 @@ use crate::{
     Error,
     catalogue::that_count,
     conduct::{failure, job_folder},
-    experiment::{MethodSpec, ProblemSpec, Tune},
+    experiment::{MethodSpec, ProblemSpec, Tune, plain},
     job::{is_done, metrics},
     plan::{Job, Plan},
     record::{EpochRecord, Line, TRUST_REGION, Timing},
@@ -117,7 +117,7 @@ pub fn summary(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
 
 fn title(problem: &ProblemSpec) -> String {
     let shown = that_count(&problem.kind, &problem.parameters);
-    let shown: Vec<_> = shown.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let shown: Vec<_> = shown.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect();
     format!("{} ({})", problem.kind, shown.join(", "))
 }
 
