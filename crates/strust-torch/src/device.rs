@@ -21,9 +21,9 @@ pub const LIBTORCH_VERSION: &str = env!("STRUST_LIBTORCH_VERSION");
 pub fn open(name: &str) -> Result<Device, Error> {
     let device = match name {
         "cpu" => Device::Cpu,
-        "auto" if BUILT_WITH_CUDA && Cuda::is_available() => Device::Cuda(0),
-        "auto" => Device::Cpu,
         "cuda" => Device::Cuda(0),
+        "auto" if BUILT_WITH_CUDA => Device::cuda_if_available(),
+        "auto" => return open("cpu"),
         _ => match name.strip_prefix("cuda:").and_then(|index| index.parse().ok()) {
             Some(index) => Device::Cuda(index),
             None => return Err(unusable(name, "the devices are cpu, cuda, cuda:0, cuda:1, …, and auto")),

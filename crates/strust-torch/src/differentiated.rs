@@ -70,8 +70,13 @@ impl<T: Component, C: FnMut() -> Tensor> Constraint for Differentiated<T, C> {
         self.at(x, |this, c| {
             let u = c.zeros_like().set_requires_grad(true);
             let transposed = this.parameters.derivatives(&c.dot(&u), true);
-            let along: Vec<Tensor> =
-                this.parameters.slots().iter().zip(&transposed).map(|(slot, j)| (j * slot.of(v)).sum(T::KIND)).collect();
+            let along: Vec<Tensor> = this
+                .parameters
+                .slots()
+                .iter()
+                .zip(&transposed)
+                .map(|(slot, j)| (j * slot.of(v)).sum(T::KIND))
+                .collect();
             let product = Tensor::run_backward(&[Tensor::stack(&along, 0).sum(T::KIND)], &[&u], false, false);
             out.copy_from(&Flat::adopt(product[0].detach()));
         });

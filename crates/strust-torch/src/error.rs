@@ -39,7 +39,9 @@ pub enum Error {
         known: String,
     },
     /// A weight cannot have orthonormal columns.
-    #[error("`{name}` as a {rows}×{columns} matrix has more columns than rows, so they cannot be orthonormal: {advice}")]
+    #[error(
+        "`{name}` as a {rows}×{columns} matrix has more columns than rows, so they cannot be orthonormal: {advice}"
+    )]
     TooWide {
         /// The parameter.
         name: String,

@@ -65,7 +65,6 @@ impl<T: Component> Flat<T> {
         Self::adopt(self.tensor.shallow_clone())
     }
     /// The buffer.
-    #[must_use]
     pub fn tensor(&self) -> &Tensor {
         &self.tensor
     }

@@ -1,4 +1,46 @@
 //! Stochastic trust-region training of any libtorch model, on CPU and GPU.
+//!
+//! A model made from a `tch` [`VarStore`](tch::nn::VarStore) becomes an [`Objective`](strust::objective::Objective) of the
+//! library: its parameters are views of one buffer, a [`Flat`], over which every method of [`strust`] runs unchanged.
+//!
+//! | item | what |
+//! |---|---|
+//! | [`supervised`], [`TorchObjective`] | model, batch and loss as a function of the parameters and the sample |
+//! | [`DeviceStr`] | STR with nothing coming back to the host |
+//! | [`Orthonormal`], [`Differentiated`] | constraints on parameters, in closed form and by automatic differentiation |
+//! | [`Parameters`] | the views by name; safetensors under PyTorch's names |
+//! | [`Checkpoint`] | state and buffers, to go on bit for bit |
+//! | [`ResNet20`] | the model of the paper's section 5.1 |
+//! | [`device`] | the device that was asked for, or an error |
+//!
+//! It is built against libtorch: `eval "$(scripts/torch-env)"` gets the right one and sets the variables.
+//!
+//! ```
+//! use strust::prelude::*;
+//! use strust_torch::{seeded, supervised};
+//! use tch::{Device, Kind, Tensor, nn, nn::Module};
+//!
+//! // y = x₀ − 2x₁ from 32 points.
+//! let store = nn::VarStore::new(Device::Cpu);
+//! let net = seeded(0, || nn::linear(store.root(), 2, 1, Default::default()));
+//! let x = seeded(1, || Tensor::randn([32, 2], (Kind::Float, Device::Cpu)));
+//! let y = x.matmul(&Tensor::from_slice(&[1.0_f32, -2.0]).view([2, 1]));
+//! let batch = |sample: &Sample| {
+//!     let rows = Tensor::from_slice(&sample.indices().iter().map(|&i| i as i64).collect::<Vec<_>>());
+//!     (x.index_select(0, &rows), y.index_select(0, &rows))
+//! };
+//! let loss = |out: &Tensor, y: &Tensor| out.mse_loss(y, tch::Reduction::Mean);
+//! let mut f = supervised::<f32>(&store, 32, batch, |x| net.forward(x), loss)?;
+//!
+//! let (start, mut sampler) = (f.point(), Epochs::new(32, 8, 0)?);
+//! let report = minimize(&mut f, &mut Str::new(StrConfig::default())?, &mut sampler, start, &Stop::epochs(100))?;
+//! assert!(report.last.value < 1e-8);
+//! f.set(report.point()); // the model takes the result
+//! # Ok::<(), strust_torch::Error>(())
+//! ```
+
+// libtorch counts in i64; no count here comes near its end.
+#![allow(clippy::cast_possible_wrap)]
 
 mod checkpoint;
 pub mod device;
@@ -18,7 +60,7 @@ pub use device_str::DeviceStr;
 pub use differentiated::Differentiated;
 pub use error::Error;
 pub use flat::{Component, Flat};
-pub use objective::{Loss, TorchObjective, seeded, supervised};
+pub use objective::{Loss, TorchObjective, cross_entropy, seeded, supervised};
 pub use orthonormal::Orthonormal;
 pub use parameters::{Parameters, Slot};
 pub use resnet::ResNet20;

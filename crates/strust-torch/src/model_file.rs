@@ -17,8 +17,9 @@ impl<T: Component> Parameters<T> {
         let error = |why: String| Error::ModelFile { path: path.into(), why };
         let tensors: Vec<(&str, Tensor)> =
             self.named().map(|(name, tensor)| (name, tensor.detach().to_device(Device::Cpu).contiguous())).collect();
-        let mut unfinished: PathBuf = path.into();
-        unfinished.add_extension("part");
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(".part");
+        let unfinished = PathBuf::from(unfinished);
         let written = Tensor::write_safetensors(&tensors, &unfinished)
             .map_err(|e| e.to_string())
             .and_then(|()| fs::File::open(&unfinished).and_then(|f| f.sync_all()).map_err(|e| e.to_string()))
@@ -32,8 +33,7 @@ impl<T: Component> Parameters<T> {
     /// Reads parameters and buffers. Nothing changes unless every name and every shape fits.
     pub fn load(&mut self, path: &Path) -> Result<(), Error> {
         let error = |why: String| Error::ModelFile { path: path.into(), why };
-        let bytes = fs::read(path).map_err(|e| error(format!("cannot be read: {e}")))?;
-        drop(bytes);
+        fs::File::open(path).map_err(|e| error(format!("cannot be read: {e}")))?;
         let mut found: BTreeMap<String, Tensor> = Tensor::read_safetensors(path)
             .map_err(|e| error(format!("is not a safetensors file, or is truncated: {e}")))?
             .into_iter()
@@ -46,7 +46,9 @@ impl<T: Component> Parameters<T> {
             };
             if saved.size() != tensor.size() {
                 let (found, wanted) = (saved.size(), tensor.size());
-                return Err(error(format!("`{name}` has shape {found:?}, but the model's is {wanted:?}: it is of another architecture")));
+                return Err(error(format!(
+                    "`{name}` has shape {found:?}, but the model's is {wanted:?}: it is of another architecture"
+                )));
             }
             pairs.push((tensor.shallow_clone(), saved));
         }

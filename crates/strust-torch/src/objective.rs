@@ -3,7 +3,7 @@
 use crate::{Component, Error, Flat, Parameters};
 use std::sync::{Mutex, PoisonError};
 use strust::{objective::Objective, sample::Sample, vector::Vector};
-use tch::{Kind, Tensor, nn::VarStore, no_grad};
+use tch::{Kind, Reduction, Tensor, nn::VarStore, no_grad};
 
 /// libtorch has one random generator for all threads: whoever seeds it keeps it until the numbers are drawn.
 static GENERATOR: Mutex<()> = Mutex::new(());
@@ -115,6 +115,11 @@ pub fn supervised<'a, T: Component>(
         loss(&model(inputs), targets)
     });
     TorchObjective::new(store, terms, evaluate)
+}
+
+/// The mean cross-entropy of logits and classes, in the precision of the logits (tch's own is always in single).
+pub fn cross_entropy(logits: &Tensor, classes: &Tensor) -> Tensor {
+    logits.cross_entropy_loss::<Tensor>(classes, None, Reduction::Mean, -100, 0.0)
 }
 
 fn reseed(seed: u64) {

@@ -110,7 +110,11 @@ impl<T: Component> Constraint for Orthonormal<T> {
     fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {
         let end = self.weights.iter().map(|w| w.offset + w.rows * w.columns).max().unwrap_or(0);
         if x.len() < end {
-            return Err(strust::Error::Shape { place: "orthonormal weights", expected: vec![end as usize], found: x.shape() });
+            return Err(strust::Error::Shape {
+                place: "orthonormal weights",
+                expected: vec![end as usize],
+                found: x.shape(),
+            });
         }
         Ok(())
     }
@@ -134,9 +138,9 @@ impl<T: Component> Manifold for Orthonormal<T> {
             let pivots = r.diagonal(0, 0, 1);
             let smallest = pivots.abs().min().double_value(&[]);
             let limit = T::EPSILON * weight.rows as f64 * pivots.abs().max().double_value(&[]);
-            // Written so that NaN fails too.
-            if !(smallest > limit) {
-                let why = "the weight to retract is rank deficient or not finite: the step was too long, use a smaller one";
+            if smallest.is_nan() || smallest <= limit {
+                let why =
+                    "the weight to retract is rank deficient or not finite: the step was too long, use a smaller one";
                 return Err(strust::Error::Retraction { set: "orthonormal weights", why: why.into() });
             }
             w.copy_(&(q * pivots.sign()));

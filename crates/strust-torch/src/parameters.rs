@@ -42,7 +42,6 @@ impl Slot {
         self.len() == 0
     }
     /// This parameter's window into any vector of the model's shape.
-    #[must_use]
     pub fn of<T: Component>(&self, vector: &Flat<T>) -> Tensor {
         vector.tensor().narrow(0, self.offset, self.len()).view_(&self.shape[..])
     }
@@ -94,7 +93,10 @@ impl<T: Component> Parameters<T> {
             .partition(|(_, tensor)| tensor.kind() == T::KIND);
         let flat = gather(slots.iter_mut().map(|slot| &mut slot.variable), store.device());
         let buffers = Buffers {
-            flat: gather(same.iter().map(|(_, tensor)| tensor.shallow_clone()).collect::<Vec<_>>().iter_mut(), store.device()),
+            flat: gather(
+                same.iter().map(|(_, tensor)| tensor.shallow_clone()).collect::<Vec<_>>().iter_mut(),
+                store.device(),
+            ),
             others: others.iter().map(|(_, tensor)| tensor.shallow_clone()).collect(),
             named: same.into_iter().chain(others).collect(),
         };

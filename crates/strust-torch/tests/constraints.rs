@@ -140,11 +140,12 @@ fn str_p_finds_the_nearest_orthonormal_weight() {
     let store = store::<f64>();
     let w = store.root().var("w", &[6, 3], nn::Init::Const(0.1));
     fill(&store);
-    let target = waves(&[6, 3], 0.9, Kind::Double) * 2.0;
-    let (u, _, v) = Tensor::linalg_svd(&target, false, "");
-    let answer = Flat::<f64>::from_tensor(&u.matmul(&v));
+    let target = Tensor::eye_m(6, 3, (Kind::Double, w.device())) * 2.0 + waves(&[6, 3], 0.9, Kind::Double);
+    let (u, _, v) = target.svd(true, true);
+    let answer = Flat::<f64>::from_tensor(&u.matmul(&v.tr()));
     let (own, goal) = (w.shallow_clone(), target.copy());
-    let mut f = TorchObjective::<f64, _>::new(&store, 1, move |_: &Sample| (&own - &goal).square().sum(Kind::Double)).unwrap();
+    let mut f =
+        TorchObjective::<f64, _>::new(&store, 1, move |_: &Sample| (&own - &goal).square().sum(Kind::Double)).unwrap();
     let set = Orthonormal::columns(f.parameters(), &["w"]).unwrap();
     let mut method = StrP::new(StrPConfig { penalty: 1e3, ..Default::default() }, set).unwrap();
     let (start, mut sampler) = (f.point(), Epochs::new(1, 1, 0).unwrap());
@@ -152,7 +153,12 @@ fn str_p_finds_the_nearest_orthonormal_weight() {
     let mut distance = report.point().clone();
     distance.add(-1.0, &answer);
     // A fixed penalty μ leaves ‖c‖ = O(1/μ).
-    assert!(report.last.constraint_norm < 5e-3 && distance.norm() < 5e-3, "{} {}", report.last.constraint_norm, distance.norm());
+    assert!(
+        report.last.constraint_norm < 5e-3 && distance.norm() < 5e-3,
+        "{} {}",
+        report.last.constraint_norm,
+        distance.norm()
+    );
 }
 
 #[test]

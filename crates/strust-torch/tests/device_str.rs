@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{TERMS, bits, problem, store};
+use common::{TERMS, bits, steep_problem, store};
 use std::{cell::Cell, rc::Rc};
 use strust::{model::Exit, prelude::*};
 use strust_torch::{Component, DeviceStr, TorchObjective};
@@ -31,9 +31,9 @@ fn assert_same(device: &StepRecord, library: &StepRecord, tolerance: f64) {
 
 /// 200 steps with dropout, batch-norm and noise, with a start so wide that steps are rejected.
 fn the_same_steps<T: Component>(tolerance: f64) {
-    let config = StrConfig { initial_radius: 80.0, accept_above: 0.3, shrink_below: 0.5, grow_above: 0.8, ..Default::default() };
+    let config = StrConfig::default();
     let (one, other) = (store::<T>(), store::<T>());
-    let (mut f, mut g) = (problem::<T>(&one, 0.2, 0.2), problem::<T>(&other, 0.2, 0.2));
+    let (mut f, mut g) = (steep_problem::<T>(&one, 0.2, 0.2, 10.0), steep_problem::<T>(&other, 0.2, 0.2, 10.0));
     let mut library = Str::new(config.clone()).unwrap();
     let start = f.point();
     let mut state = library.init(&mut f, start).unwrap();
@@ -91,7 +91,8 @@ fn a_trial_that_is_not_finite_is_rejected_and_a_zero_gradient_keeps_everything()
     let store = store::<f64>();
     let x = store.root().var("x", &[1], nn::Init::Const(1.0));
     // log(2 − x) ends at 2; −log rises towards it.
-    let mut f = TorchObjective::<f64, _>::new(&store, 1, |_: &Sample| (2.0_f64 - &x).log().sum(Kind::Double) * 10.0).unwrap();
+    let mut f =
+        TorchObjective::<f64, _>::new(&store, 1, |_: &Sample| (2.0_f64 - &x).log().sum(Kind::Double) * 10.0).unwrap();
     let mut method = DeviceStr::start(StrConfig::default(), &f, 10).unwrap();
     method.step(&mut f, &Sample::range(0..1)).unwrap();
     let record = method.records().unwrap().remove(0);

@@ -1,8 +1,8 @@
 //! Models and data that the test files share. No file uses all of them.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::cast_possible_wrap)]
 
 use strust::{sample::Sample, vector::Vector};
-use strust_torch::{Component, Loss, TorchObjective, seeded, supervised};
+use strust_torch::{Component, Loss, TorchObjective, cross_entropy, seeded, supervised};
 use tch::{
     Device, Kind, Tensor,
     nn::{self, ModuleT, VarStore},
@@ -54,7 +54,11 @@ impl Net {
         let root = store.root();
         let net = Self {
             first: nn::linear(&root / "first", 8, 16, nn::LinearConfig::default()),
-            norm: nn::batch_norm1d(&root / "norm", 16, nn::BatchNormConfig { ws_init: nn::Init::Const(1.0), ..Default::default() }),
+            norm: nn::batch_norm1d(
+                &root / "norm",
+                16,
+                nn::BatchNormConfig { ws_init: nn::Init::Const(1.0), ..Default::default() },
+            ),
             last: nn::linear(&root / "last", 16, 4, nn::LinearConfig::default()),
             dropout,
         };
@@ -72,6 +76,16 @@ pub fn indices(sample: &Sample) -> Tensor {
 
 /// [`Net`] on 64 made-up points; `noise` is drawn anew for each sample, as augmentation is.
 pub fn problem<T: Component>(store: &VarStore, dropout: f64, noise: f64) -> TorchObjective<T, Loss<'static>> {
+    steep_problem(store, dropout, noise, 1.0)
+}
+
+/// The same with the loss multiplied by `steepness`, so that steps of length ‖g‖ are too long.
+pub fn steep_problem<T: Component>(
+    store: &VarStore,
+    dropout: f64,
+    noise: f64,
+    steepness: f64,
+) -> TorchObjective<T, Loss<'static>> {
     let net = seeded(0, || Net::new(store, dropout));
     let inputs = waves(&[TERMS as i64, 8], 0.3, T::KIND);
     let targets = (waves(&[TERMS as i64], 1.7, Kind::Double) * 1e3).remainder(4.0).floor().to_kind(Kind::Int64);
@@ -80,11 +94,14 @@ pub fn problem<T: Component>(store: &VarStore, dropout: f64, noise: f64) -> Torc
         let x = inputs.index_select(0, &index);
         (&x + x.randn_like() * noise, targets.index_select(0, &index))
     };
-    supervised::<T>(store, TERMS, batch, move |x| net.forward(x, true), Tensor::cross_entropy_for_logits).unwrap()
+    let loss = move |y: &Tensor, t: &Tensor| cross_entropy(y, t) * steepness;
+    supervised::<T>(store, TERMS, batch, move |x| net.forward(x, true), loss).unwrap()
 }
 
 /// A store of the component type with nothing in it.
 pub fn store<T: Component>() -> VarStore {
+    // Small tensors, and test threads that run side by side.
+    tch::set_num_threads(1);
     let mut store = VarStore::new(Device::Cpu);
     store.set_kind(T::KIND);
     store

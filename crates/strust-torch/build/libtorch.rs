@@ -1,0 +1,77 @@
+//! Finds libtorch where torch-sys will look for it, and holds its version against the one that is wanted. Shared by the
+//! build script and its test.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The one place that names the version.
+pub const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/torch-env");
+const ADVICE: &str = "run  eval \"$(scripts/torch-env)\"  in this shell, then build again";
+
+/// A libtorch.
+#[derive(Debug)]
+pub struct Found {
+    /// Its libraries.
+    pub lib: PathBuf,
+    /// As it is written in the package, such as `2.11.0+cu130`.
+    pub version: Option<String>,
+}
+
+/// The version that is wanted; unknown where this crate is built outside its repository, and tch then checks alone.
+pub fn wanted() -> Option<String> {
+    let script = fs::read_to_string(SCRIPT).ok()?;
+    script.lines().find_map(|line| line.strip_prefix("TORCH_VERSION=")).map(|version| version.trim().to_string())
+}
+
+/// The libtorch that the environment names, if it is of the version that is wanted.
+pub fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Found, String> {
+    let wanted = wanted();
+    let name = wanted.as_ref().map_or_else(|| "libtorch".into(), |version| format!("libtorch {version}"));
+    let found = locate(&variable).map_err(|why| format!("{name} is wanted, but {why}; {ADVICE}"))?;
+    if let (Some(wanted), Some(version)) = (wanted, &found.version)
+        && version.split('+').next() != Some(&wanted)
+        && variable("LIBTORCH_BYPASS_VERSION_CHECK").is_none()
+    {
+        return Err(format!("{name} is wanted, but {version} was found in {}; {ADVICE}", found.lib.display()));
+    }
+    Ok(found)
+}
+
+fn locate(variable: impl Fn(&str) -> Option<String>) -> Result<Found, String> {
+    if variable("LIBTORCH_USE_PYTORCH").is_some() {
+        let python = if variable("VIRTUAL_ENV").is_some() { "python" } else { "python3" };
+        return ask(python).map_err(|why| format!("LIBTORCH_USE_PYTORCH is set and {why}"));
+    }
+    let system = || Path::new("/usr/lib/libtorch.so").exists().then(|| "/usr".into());
+    let folder = variable("LIBTORCH").or_else(system).ok_or("none was found (LIBTORCH is not set)")?;
+    let lib = Path::new(&variable("LIBTORCH_LIB").unwrap_or_else(|| folder.clone())).join("lib");
+    if !["libtorch_cpu.so", "libtorch_cpu.dylib", "torch_cpu.lib"].iter().any(|name| lib.join(name).exists()) {
+        return Err(format!("{} holds no libtorch_cpu", lib.display()));
+    }
+    Ok(Found { version: version_in(Path::new(&folder)), lib })
+}
+
+fn ask(python: &str) -> Result<Found, String> {
+    let code = "import torch; print(torch.__version__); print(torch.__path__[0])";
+    let output =
+        Command::new(python).args(["-c", code]).output().map_err(|e| format!("`{python}` did not run: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let [version, folder] = text.lines().collect::<Vec<_>>()[..] else {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("`{python}` cannot import torch ({})", why.lines().last().unwrap_or_default()));
+    };
+    Ok(Found { lib: Path::new(folder).join("lib"), version: Some(version.into()) })
+}
+
+/// A Python package says it in `version.py`, an archive of libtorch in `build-version`.
+fn version_in(folder: &Path) -> Option<String> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let package = read("version.py").and_then(|text| {
+        let version = text.lines().find_map(|line| line.strip_prefix("__version__ = "))?;
+        Some(version.trim_matches('\'').to_string())
+    });
+    package.or_else(|| read("build-version").map(|text| text.trim().to_string()))
+}

@@ -1,0 +1,37 @@
+"""Images a second of PyTorch on ResNet-20 at batch 128 with SGD: the yardstick of examples/resnet20_speed.rs.
+
+Usage: pytorch_speed.py [DEVICE] [STEPS]. Prints the device, milliseconds a step (median) and images a second.
+"""
+
+import statistics
+import sys
+import time
+
+import torch
+from torch.nn import functional as F
+
+from golden_resnet20 import ResNet20
+
+
+def main():
+    device = torch.device(sys.argv[1] if len(sys.argv) > 1 else "cpu")
+    steps = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    torch.manual_seed(0)
+    net = ResNet20().to(device).train()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    images, labels = torch.randn(128, 3, 32, 32, device=device), torch.arange(128, device=device) % 10
+    times = []
+    for _ in range(steps + 3):
+        began = time.perf_counter()
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(images), labels)
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        times.append(1e3 * (time.perf_counter() - began))
+    ms = statistics.median(times[3:])
+    print(f"PyTorch {torch.__version__} on {device}, {torch.get_num_threads()} threads: {ms:.2f} ms, {128e3 / ms:.0f} images/s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+//! A missing or mismatched libtorch gives a message that names the versions wanted and found.
+
+#[path = "../build/libtorch.rs"]
+mod libtorch;
+
+use std::{collections::HashMap, fs, path::Path};
+
+/// What the build would say with these variables.
+fn message(variables: &[(&str, &str)]) -> String {
+    let variables: HashMap<&str, &str> = variables.iter().copied().collect();
+    libtorch::find(|name| variables.get(name).map(ToString::to_string)).unwrap_err()
+}
+
+fn package(folder: &Path, version: &str) {
+    fs::create_dir(folder.join("lib")).unwrap();
+    fs::write(folder.join("lib/libtorch_cpu.so"), "").unwrap();
+    fs::write(folder.join("version.py"), format!("from typing import Optional\n__version__ = '{version}'\n")).unwrap();
+}
+
+#[test]
+fn the_version_that_is_wanted_stands_in_the_script() {
+    assert_eq!(libtorch::wanted().unwrap(), "2.11.0");
+}
+
+#[test]
+fn a_missing_libtorch_is_named_with_its_version_and_the_remedy() {
+    let text = message(&[]);
+    let expected =
+        "libtorch 2.11.0 is wanted, but none was found (LIBTORCH is not set); run  eval \"$(scripts/torch-env)\"";
+    assert!(text.starts_with(expected), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let text = message(&[("LIBTORCH", folder.path().to_str().unwrap())]);
+    assert!(text.starts_with("libtorch 2.11.0 is wanted, but ") && text.contains("holds no libtorch_cpu"), "{text}");
+}
+
+#[test]
+fn a_libtorch_of_another_version_is_refused_with_both_versions() {
+    let folder = tempfile::tempdir().unwrap();
+    package(folder.path(), "2.6.0+cu124");
+    let path = folder.path().to_str().unwrap();
+    let text = message(&[("LIBTORCH", path)]);
+    assert!(text.starts_with("libtorch 2.11.0 is wanted, but 2.6.0+cu124 was found in "), "{text}");
+    let bypass = |name: &str| match name {
+        "LIBTORCH" => Some(path.to_string()),
+        "LIBTORCH_BYPASS_VERSION_CHECK" => Some("1".into()),
+        _ => None,
+    };
+    assert!(libtorch::find(bypass).is_ok());
+}
+
+#[test]
+fn the_right_version_passes_whatever_it_was_built_for() {
+    for version in ["2.11.0", "2.11.0+cpu", "2.11.0+cu130"] {
+        let folder = tempfile::tempdir().unwrap();
+        package(folder.path(), version);
+        let found =
+            libtorch::find(|name| (name == "LIBTORCH").then(|| folder.path().to_str().unwrap().into())).unwrap();
+        assert_eq!(found.version.as_deref(), Some(version));
+        assert!(found.lib.ends_with("lib"));
+    }
+}
