@@ -19,15 +19,22 @@ const FITTING: &[&str] = &[
     "MIT-0",
 ];
 
-fn metadata() -> serde_json::Value {
+/// What cargo knows of all packages. Those that only strust-torch needs may have to be downloaded first; without a network the
+/// checks say that they are skipped, except where changes are judged.
+fn metadata() -> Option<serde_json::Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--offline", "--locked", "--filter-platform", &host()])
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()])
         .current_dir(root)
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert!(std::env::var_os("CI").is_none(), "{why}");
+        eprintln!("skipped: cargo does not know all packages: {why}");
+        return None;
+    }
+    Some(serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON"))
 }
 
 /// Only the packages of this platform are sure to be here.
@@ -45,7 +52,7 @@ fn fits(expression: &str) -> bool {
 
 #[test]
 fn every_dependency_has_a_licence_that_fits() {
-    let metadata = metadata();
+    let Some(metadata) = metadata() else { return };
     let misfits: Vec<String> = metadata["packages"]
         .as_array()
         .unwrap()
@@ -58,7 +65,7 @@ fn every_dependency_has_a_licence_that_fits() {
 
 #[test]
 fn every_direct_dependency_has_its_reason_in_the_docs_and_nothing_else_is_there() {
-    let metadata = metadata();
+    let Some(metadata) = metadata() else { return };
     let ours = |package: &&serde_json::Value| package["source"].is_null();
     let mut direct = BTreeSet::new();
     for package in metadata["packages"].as_array().unwrap().iter().filter(ours) {
