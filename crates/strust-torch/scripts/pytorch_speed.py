@@ -10,6 +10,7 @@ import time
 import torch
 from torch.nn import functional as F
 
+sys.dont_write_bytecode = True
 from golden_resnet20 import ResNet20
 
 
