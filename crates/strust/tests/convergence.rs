@@ -322,7 +322,7 @@ fn printed(
     let mut g = vec![0.0; x.len()];
     let phi = f.value_and_gradient(x, sample, &mut g) + 0.5 * mu * violation(x).powi(2);
     for i in 0..x.len() {
-        g[i] += mu * (2.0 * violation(x) * x[i]);
+        g[i] += 2.0 * mu * violation(x) * x[i];
     }
     let (gg, jg) = (dot(&g, &g), 2.0 * dot(x, &g));
     let ghg = gg + mu * (jg * jg);
