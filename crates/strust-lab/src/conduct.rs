@@ -69,8 +69,9 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
         );
         return Err(Error::saved(&folder.join("plan.json"), why));
     }
-    files::sweep(folder);
-    plan.jobs.iter().for_each(|job| files::sweep(&job_folder(folder, job)));
+    // What killed programs left, wherever they were writing.
+    let jobs = plan.jobs.iter().map(|job| job_folder(folder, job));
+    jobs.chain([folder.into(), folder.join("figures")]).for_each(|folder| files::sweep(&folder));
     let done = |job: &Job| job::is_done(&job_folder(folder, job), job, &plan.experiment);
     if !plan.jobs.iter().map(done).collect::<Result<Vec<_>, _>>()?.into_iter().all(|done| done) {
         plan.experiment.problems.iter().try_for_each(ProblemSpec::check_data)?;
