@@ -1,6 +1,7 @@
 """One step of STR-P on subspace fitting in NumPy, timed: the yardstick of `strust bench subspace`.
 
-Usage: numpy_step.py D K N BATCH SECONDS, on one thread. Prints microseconds a step.
+Usage: numpy_step.py D K N BATCH SECONDS [C|F], on one thread. Prints microseconds a step. The last argument is the layout of
+the arrays: C, row by row, is what NumPy gives a new array; F, column by column, suits this step better.
 """
 
 import os
@@ -16,12 +17,12 @@ import numpy as np
 def main():
     d, k, n, batch = map(int, sys.argv[1:5])
     seconds = float(sys.argv[5])
+    order = sys.argv[6] if len(sys.argv) > 6 else "C"
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(rng.standard_normal((d, k)))[0]
-    # In the layout that NumPy gives a new array, row by row.
     data = basis @ rng.standard_normal((k, n))
-    data -= data.mean(axis=1, keepdims=True)
-    w = np.linalg.qr(rng.standard_normal((d, k)))[0]
+    data = np.array(data - data.mean(axis=1, keepdims=True), order=order)
+    w = np.array(np.linalg.qr(rng.standard_normal((d, k)))[0], order=order)
     identity, penalty, radius = np.eye(k), 1.0, 0.2
     batches = [rng.permutation(n)[:batch] for _ in range(64)]
 
