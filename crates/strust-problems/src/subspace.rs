@@ -9,7 +9,7 @@ use strust::{
     Error,
     constraints::Stiefel,
     objective::{Objective, residual_rounding},
-    products::{Beside, Picked, inner, product, residual_norm_squared},
+    products::{self, Beside, Picked, inner, product, residual_norm_squared},
     sample::Sample,
     vector::{Real, Vector},
 };
@@ -132,7 +132,7 @@ impl<T: Real> Objective for SubspaceFit<T> {
         let Scratch { coordinates: a, gram, factors } = self.scratch.as_mut().expect("evaluate has made it");
         let b = sample.len();
         let scale = T::from_f64(2.0 / b as f64);
-        inner(w, w, gram);
+        products::gram(w, gram);
         for j in 0..self.k {
             gram[(j, j)] -= T::from_f64(2.0);
         }

@@ -85,7 +85,19 @@ pub fn inner<T: Real>(a: &impl Columns<T>, b: &impl Columns<T>, out: &mut Mat<T>
     if a.count() > 0 && b.count() > 0 {
         check_rows(a, a.column(0).len());
         check_rows(b, a.column(0).len());
-        T::inner(a, b, out);
+        T::inner(a, b, out, false);
+    }
+}
+
+/// out ← AᵀA: half the work of [`inner`], and symmetric to the last bit.
+///
+/// # Panics
+/// If the columns differ in length or `out` has another shape.
+pub fn gram<T: Real>(a: &impl Columns<T>, out: &mut Mat<T>) {
+    assert_eq!((out.nrows(), out.ncols()), (a.count(), a.count()), "the result of AᵀA has another shape");
+    if a.count() > 0 {
+        check_rows(a, a.column(0).len());
+        T::inner(a, a, out, true);
     }
 }
 
@@ -136,9 +148,9 @@ const TABLE: usize = 128;
 
 /// The kernels, for `f32` and `f64`.
 pub trait Kernels: Sized {
-    /// out ← AᵀB; the shapes fit and are not empty.
+    /// out ← AᵀB, of which only one half is computed if it is symmetric; the shapes fit and are not empty.
     #[doc(hidden)]
-    fn inner<A: Columns<Self>, B: Columns<Self>>(a: &A, b: &B, out: &mut Mat<Self>);
+    fn inner<A: Columns<Self>, B: Columns<Self>>(a: &A, b: &B, out: &mut Mat<Self>, symmetric: bool);
     /// ‖X − P·Q‖² with `x`, else 0; P·Q into `out`, or onto it if `add`. The shapes fit.
     #[doc(hidden)]
     fn outer<X: Columns<Self>, P: Columns<Self>>(
@@ -154,8 +166,8 @@ macro_rules! kernels {
     ($t:ident, $module:ident, $lanes:ident, $v:ident, $simd:ident, $simd_mut:ident, $splat:ident, $fma:ident, $plus:ident, $sub:ident,
      $load:ident, $store:ident, $sum:ident) => {
         impl Kernels for $t {
-            fn inner<A: Columns<$t>, B: Columns<$t>>(a: &A, b: &B, out: &mut Mat<$t>) {
-                Arch::new().dispatch($module::Inner { a, b, out });
+            fn inner<A: Columns<$t>, B: Columns<$t>>(a: &A, b: &B, out: &mut Mat<$t>, symmetric: bool) {
+                Arch::new().dispatch($module::Inner { a, b, out, symmetric });
             }
             fn outer<X: Columns<$t>, P: Columns<$t>>(
                 x: Option<&X>,
@@ -175,14 +187,19 @@ macro_rules! kernels {
                 pub a: &'a A,
                 pub b: &'a B,
                 pub out: &'a mut Mat<$t>,
+                pub symmetric: bool,
             }
 
             impl<A: Columns<$t>, B: Columns<$t>> WithSimd for Inner<'_, A, B> {
                 type Output = ();
                 #[inline(always)]
                 fn with_simd<S: Simd>(self, simd: S) {
-                    // As many running sums as there are registers for, and room for the operands.
-                    if S::REGISTER_COUNT >= 32 { self.tiles::<S, 5, 4>(simd) } else { self.tiles::<S, 3, 3>(simd) }
+                    // As many running sums as there are registers for, and room for the operands; batches are powers of two.
+                    match (S::REGISTER_COUNT >= 32, self.symmetric) {
+                        (true, true) => self.tiles::<S, 5, 5>(simd),
+                        (true, false) => self.tiles::<S, 5, 4>(simd),
+                        (false, _) => self.tiles::<S, 3, 3>(simd),
+                    }
                 }
             }
 
@@ -191,7 +208,7 @@ macro_rules! kernels {
                 /// those that are missing, and what it gives is dropped.
                 #[inline(always)]
                 fn tiles<S: Simd, const M: usize, const N: usize>(self, simd: S) {
-                    let Self { a, b, out } = self;
+                    let Self { a, b, out, symmetric } = self;
                     let (k, n, rows) = (a.count(), b.count(), a.column(0).len());
                     let mut start = 0;
                     loop {
@@ -201,7 +218,9 @@ macro_rules! kernels {
                             for (l, column) in right.iter_mut().enumerate() {
                                 *column = &b.column((j + l).min(n - 1))[start..end];
                             }
-                            for i in (0..k).step_by(M) {
+                            // What a symmetric result has below its diagonal is copied in the end.
+                            let needed = if symmetric { (j + N).min(k) } else { k };
+                            for i in (0..needed).step_by(M) {
                                 let mut left: [&[$t]; M] = [&[]; M];
                                 for (l, column) in left.iter_mut().enumerate() {
                                     *column = &a.column((i + l).min(k - 1))[start..end];
@@ -217,9 +236,16 @@ macro_rules! kernels {
                             }
                         }
                         if end == rows {
-                            return;
+                            break;
                         }
                         start = end;
+                    }
+                    if symmetric {
+                        for j in 0..n {
+                            for i in j + 1..k {
+                                out[(i, j)] = out[(j, i)];
+                            }
+                        }
                     }
                 }
             }
@@ -252,10 +278,14 @@ macro_rules! kernels {
                 }
                 let rest = whole * S::$lanes;
                 if rest < rows {
+                    let mut here = [simd.$splat(0.0); N];
+                    for j in 0..N {
+                        here[j] = simd.$load(&b[j][rest..]);
+                    }
                     for i in 0..M {
                         let x = simd.$load(&a[i][rest..]);
                         for j in 0..N {
-                            sums[i][j] = simd.$fma(x, simd.$load(&b[j][rest..]), sums[i][j]);
+                            sums[i][j] = simd.$fma(x, here[j], sums[i][j]);
                         }
                     }
                 }
@@ -290,7 +320,7 @@ macro_rules! kernels {
             }
 
             impl<X: Columns<$t>, P: Columns<$t>> Outer<'_, X, P> {
-                /// The result in bands of R registers of rows; the last band may be cut.
+                /// The result in bands of R registers of rows, then in smaller ones.
                 #[inline(always)]
                 fn bands<S: Simd, const R: usize, const N: usize>(mut self, simd: S) -> f64 {
                     let rows = match (&self.x, &self.out) {
@@ -301,14 +331,23 @@ macro_rules! kernels {
                     let (mut p_table, mut x_table): (Table<'_, S, R>, Table<'_, S, R>) = ([&[]; TABLE], [&[]; TABLE]);
                     let p_table = look_up::<S, R>(self.p, &mut p_table);
                     let x_table = self.x.map_or(&[][..], |x| look_up::<S, R>(x, &mut x_table));
-                    let height = R * S::$lanes;
+                    let mut row = 0;
                     let mut sum = 0.0;
-                    for row in (0..rows).step_by(height) {
-                        sum += if row + height <= rows {
-                            self.band::<S, R, N, true>(simd, row, p_table, x_table)
-                        } else {
-                            self.band::<S, R, N, false>(simd, row, &[], &[])
-                        };
+                    while row + R * S::$lanes <= rows {
+                        sum += self.band::<S, R, N, true>(simd, row, p_table, x_table);
+                        row += R * S::$lanes;
+                    }
+                    // What is left is cut into bands that fit: a register full of nothing costs as much as any other.
+                    if row + 2 * S::$lanes <= rows {
+                        sum += self.band::<S, 2, N, true>(simd, row, &[], &[]);
+                        row += 2 * S::$lanes;
+                    }
+                    if row + S::$lanes <= rows {
+                        sum += self.band::<S, 1, N, true>(simd, row, &[], &[]);
+                        row += S::$lanes;
+                    }
+                    if row < rows {
+                        sum += self.band::<S, 1, N, false>(simd, row, &[], &[]);
                     }
                     sum
                 }
@@ -359,15 +398,15 @@ macro_rules! kernels {
                             }
                             if let Some(out) = &mut self.out {
                                 let column = &mut out.col_as_slice_mut(j + i)[row..];
-                                for (r, part) in column.chunks_mut(S::$lanes).take(R).enumerate() {
-                                    let sum = sums[r][i];
-                                    if WHOLE {
-                                        let slot = &mut S::$simd_mut(part).0[0];
-                                        *slot = if self.add { simd.$plus(*slot, sum) } else { sum };
-                                    } else {
-                                        let sum = if self.add { simd.$plus(simd.$load(part), sum) } else { sum };
-                                        simd.$store(part, sum);
+                                if WHOLE {
+                                    let slots = &mut S::$simd_mut(column).0.as_chunks_mut::<R>().0[0];
+                                    for r in 0..R {
+                                        slots[r] = if self.add { simd.$plus(slots[r], sums[r][i]) } else { sums[r][i] };
                                     }
+                                } else {
+                                    let sum = sums[0][i];
+                                    let sum = if self.add { simd.$plus(simd.$load(column), sum) } else { sum };
+                                    simd.$store(column, sum);
                                 }
                             }
                         }
@@ -395,17 +434,13 @@ macro_rules! kernels {
                 &table[..known]
             }
 
-            /// R registers of a column from `row` on; zero beyond its end, if they are not all `WHOLE`.
+            /// R registers of a column from `row` on; one that is not `WHOLE` is filled up with zeros.
             #[inline(always)]
             fn load<S: Simd, const R: usize, const WHOLE: bool>(simd: S, column: &[$t], row: usize) -> [S::$v; R] {
                 if WHOLE {
                     return S::$simd(&column[row..]).0.as_chunks::<R>().0[0];
                 }
-                let mut out = [simd.$splat(0.0); R];
-                for (slot, part) in out.iter_mut().zip(column[row..].chunks(S::$lanes)) {
-                    *slot = simd.$load(part);
-                }
-                out
+                [simd.$load(&column[row..]); R]
             }
         }
     };
@@ -474,6 +509,11 @@ mod tests {
         });
         assert!(close(&out, &want), "inner {rows} {k} {picks:?}");
 
+        let mut out = Mat::from_fn(k, k, |_, _| T::from_f64(f64::NAN));
+        gram(&a, &mut out);
+        assert!(close(&out, &(wide(&a).transpose() * wide(&a))), "gram {rows} {k}");
+        assert_eq!(out, out.transpose());
+
         let q = filled::<T>(picks.len(), k, 3);
         let mut out = Mat::from_fn(rows, k, |_, _| T::from_f64(f64::NAN));
         product(&x, &q, &mut out);
@@ -511,6 +551,7 @@ mod tests {
         assert_eq!(out, Mat::<f64>::zeros(5, 3));
         assert_eq!(residual_norm_squared(&none, &out, &Mat::zeros(3, 0)).to_bits(), 0);
         inner(&none, &none, &mut Mat::zeros(0, 0));
+        gram(&none, &mut Mat::zeros(0, 0));
     }
 
     #[test]

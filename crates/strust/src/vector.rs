@@ -6,6 +6,7 @@
 
 use crate::{Error, products::Kernels};
 use faer::{Col, Mat, traits::RealField};
+use pulp::{Arch, NullaryFnOnce};
 
 /// A component type: `f32` or `f64`.
 pub trait Real: RealField + Kernels + Copy + Default + Into<f64> + 'static {
@@ -173,27 +174,62 @@ impl<T: Real> Dense for Mat<T> {
     }
 }
 
-/// Applies `f` to matching slices, compiled for the widest instructions this machine has.
-fn zip2<D: Dense>(a: &mut D, b: &D, mut f: impl FnMut(&mut [D::Scalar], &[D::Scalar])) {
-    assert_eq!(a.parts(), b.parts(), "vectors of different shape");
-    pulp::Arch::new().dispatch(|| {
+/// `f` on matching slices, compiled for the widest instructions this machine has. A closure given to `dispatch` itself
+/// would not be: only what is inlined into it is.
+struct Zip2<'a, D, F>(&'a mut D, &'a D, F);
+struct Zip3<'a, D, F>(&'a mut D, &'a D, &'a D, F);
+struct Dot<'a, D>(&'a D, &'a D);
+
+fn zip2<D: Dense>(a: &mut D, b: &D, f: impl FnMut(&mut [D::Scalar], &[D::Scalar])) {
+    Arch::new().dispatch(Zip2(a, b, f));
+}
+
+fn zip3<D: Dense>(a: &mut D, b: &D, c: &D, f: impl FnMut(&mut [D::Scalar], &[D::Scalar], &[D::Scalar])) {
+    Arch::new().dispatch(Zip3(a, b, c, f));
+}
+
+impl<D: Dense, F: FnMut(&mut [D::Scalar], &[D::Scalar])> NullaryFnOnce for Zip2<'_, D, F> {
+    type Output = ();
+    #[inline(always)]
+    fn call(self) {
+        let Self(a, b, mut f) = self;
+        assert_eq!(a.parts(), b.parts(), "vectors of different shape");
         for j in 0..a.parts() {
             let (a, b) = (a.part_mut(j), b.part(j));
             assert_eq!(a.len(), b.len(), "vectors of different shape");
             f(a, b);
         }
-    });
+    }
 }
 
-fn zip3<D: Dense>(a: &mut D, b: &D, c: &D, mut f: impl FnMut(&mut [D::Scalar], &[D::Scalar], &[D::Scalar])) {
-    assert_eq!((a.parts(), b.parts()), (b.parts(), c.parts()), "vectors of different shape");
-    pulp::Arch::new().dispatch(|| {
+impl<D: Dense, F: FnMut(&mut [D::Scalar], &[D::Scalar], &[D::Scalar])> NullaryFnOnce for Zip3<'_, D, F> {
+    type Output = ();
+    #[inline(always)]
+    fn call(self) {
+        let Self(a, b, c, mut f) = self;
+        assert_eq!((a.parts(), b.parts()), (b.parts(), c.parts()), "vectors of different shape");
         for j in 0..a.parts() {
             let (a, b, c) = (a.part_mut(j), b.part(j), c.part(j));
             assert_eq!((a.len(), b.len()), (b.len(), c.len()), "vectors of different shape");
             f(a, b, c);
         }
-    });
+    }
+}
+
+impl<D: Dense> NullaryFnOnce for Dot<'_, D> {
+    type Output = f64;
+    #[inline(always)]
+    fn call(self) -> f64 {
+        let Self(a, b) = self;
+        assert_eq!(a.parts(), b.parts(), "vectors of different shape");
+        let mut sum = 0.0;
+        for j in 0..a.parts() {
+            let (a, b) = (a.part(j), b.part(j));
+            assert_eq!(a.len(), b.len(), "vectors of different shape");
+            sum += dot(a, b);
+        }
+        sum
+    }
 }
 
 /// Eight running sums: the order is fixed, so the result is the same on every machine, and they fit SIMD lanes.
@@ -262,16 +298,7 @@ impl<D: Dense> Vector for D {
         });
     }
     fn dot(&self, x: &Self) -> f64 {
-        assert_eq!(self.parts(), x.parts(), "vectors of different shape");
-        pulp::Arch::new().dispatch(|| {
-            let mut sum = 0.0;
-            for j in 0..self.parts() {
-                let (a, b) = (self.part(j), x.part(j));
-                assert_eq!(a.len(), b.len(), "vectors of different shape");
-                sum += dot(a, b);
-            }
-            sum
-        })
+        Arch::new().dispatch(Dot(self, x))
     }
     fn write(&self, out: &mut Vec<u8>) {
         for j in 0..self.parts() {

@@ -2,7 +2,7 @@ use super::{Constraint, Manifold};
 use crate::{
     Error,
     config::{FieldValue, Range, out_of_range},
-    products::{add_product, inner},
+    products::{add_product, gram, inner},
     vector::{Real, Vector},
 };
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};
@@ -126,7 +126,7 @@ impl<T: Real> Constraint for Stiefel<T> {
         self.square.zeros_like()
     }
     fn residual(&mut self, x: &Mat<T>, c: &mut Mat<T>) {
-        inner(x, x, c);
+        gram(x, c);
         for j in 0..c.ncols() {
             c[(j, j)] -= T::from_f64(1.0);
         }
