@@ -4,6 +4,9 @@
 //! `f32` run keeps the accuracy of its sums. [`Vector`] is implemented for everything [`Dense`]: slices
 //! owned by a `Vec`, faer columns and matrices, in `f32` and `f64`.
 
+// Only what is inlined into it is compiled for the machine's widest instructions.
+#![allow(clippy::inline_always)]
+
 use crate::{Error, products::Kernels};
 use faer::{Col, Mat, traits::RealField};
 use pulp::{Arch, NullaryFnOnce};
@@ -174,8 +177,7 @@ impl<T: Real> Dense for Mat<T> {
     }
 }
 
-/// `f` on matching slices, compiled for the widest instructions this machine has. A closure given to `dispatch` itself
-/// would not be: only what is inlined into it is.
+/// `f` on matching slices. A closure given to `dispatch` itself would not be inlined.
 struct Zip2<'a, D, F>(&'a mut D, &'a D, F);
 struct Zip3<'a, D, F>(&'a mut D, &'a D, &'a D, F);
 struct Dot<'a, D>(&'a D, &'a D);
