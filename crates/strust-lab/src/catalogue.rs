@@ -92,6 +92,44 @@ strust::config! {
     }
 }
 
+strust::config! {
+    /// ResNet-20 on CIFAR-10.
+    pub struct Cifar10Config for "cifar10" {
+        /// The folder with the binary files, or cifar-10-binary.tar.gz itself; `strust data cifar10` gets it. Required.
+        pub data: String = String::new(), Text("a folder or a file");
+        /// Training images, the first of all; at most as many as there are.
+        pub train_images: u64 = 50_000, Whole(Range::closed(1.0, 1e7));
+        /// Test images, the first of all; at most as many as there are.
+        pub test_images: u64 = 10_000, Whole(Range::closed(1.0, 1e7));
+        /// Whether training images are cropped and mirrored at random: on or off.
+        pub augment: Switch = Switch::On, OneOf(&["on", "off"]);
+        /// Whether the files must be those of CIFAR-10; none is for images of your own in the same format.
+        pub checksums: Files = Files::Official, OneOf(&["official", "none"]);
+        /// Where the network runs: cpu, cuda, cuda:1 and so on; auto is the first GPU, or else the CPU.
+        pub device: String = "auto".into(), Text("cpu, cuda, cuda:N or auto");
+    }
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+/// Which files a [`Cifar10Config`] takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Files {
+    /// Those of CIFAR-10, by their checksums.
+    Official,
+    /// Any of the same format.
+    None,
+}
+
 /// Activation of an [`MlpConfig`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -112,17 +150,16 @@ pub enum Precision {
     F64,
 }
 
-impl FieldValue for Activation {
-    fn number(&self) -> Option<f64> {
-        None
-    }
+macro_rules! words {
+    ($($word:ident),*) => {$(
+        impl FieldValue for $word {
+            fn number(&self) -> Option<f64> {
+                None
+            }
+        }
+    )*};
 }
-
-impl FieldValue for Precision {
-    fn number(&self) -> Option<f64> {
-        None
-    }
-}
+words!(Activation, Precision, Switch, Files);
 
 impl MlpConfig {
     /// The widths of the hidden layers.
@@ -225,6 +262,7 @@ pub fn problems() -> Vec<Entry> {
         entry::<SoftmaxConfig>("Softmax regression, from a file", false, None),
         entry::<FactorisationConfig>("Low-rank matrix factorisation X ≈ UVᵀ", false, None),
         entry::<MlpConfig>("A multilayer perceptron, on the built-in digits or from a file", false, None),
+        entry::<Cifar10Config>("ResNet-20 on CIFAR-10, by libtorch", false, None),
     ]
 }
 
@@ -259,6 +297,7 @@ pub fn complete(kind: Kind, name: &str, values: &Parameters) -> Result<Parameter
             config::<MlpConfig>(values)?.widths()?;
             with::<MlpConfig>(values)
         }
+        (Kind::Problem, "cifar10") => with::<Cifar10Config>(values),
         (kind, name) => Err(format!("there is no {kind:?} `{name}`")),
     }
 }

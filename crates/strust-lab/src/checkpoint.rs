@@ -28,6 +28,9 @@ pub struct Checkpoint<S> {
     pub totals: Totals,
     /// Whether the job is done.
     pub done: bool,
+    /// What the problem keeps besides the point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<u8>,
     /// The method's state.
     pub state: S,
 }

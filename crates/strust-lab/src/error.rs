@@ -46,6 +46,9 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// A network cannot be run.
+    #[error("{0}")]
+    Network(String),
     /// The user asked to stop; everything is saved.
     #[error("interrupted")]
     Interrupted,

@@ -3,7 +3,7 @@
 use crate::{
     Error,
     catalogue::{self, Entry, Kind, nearest},
-    files, job,
+    files, job, network,
     summary::Parameters,
 };
 use serde::{Deserialize, Serialize};
@@ -88,8 +88,25 @@ fn data_file(parameters: &Parameters) -> Option<&Path> {
 }
 
 fn checksum(path: &Path) -> Result<String, Error> {
-    let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
-    Ok(format!("{:016x}", files::checksum(&bytes)))
+    let read = |path: &Path| std::fs::read(path).map_err(Error::io("read", path));
+    if !path.is_dir() {
+        return Ok(format!("{:016x}", files::checksum(&read(path)?)));
+    }
+    // A folder: the names and contents of its files, in order.
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(Error::io("read", path))? {
+        let entry = entry.map_err(Error::io("read", path))?.path();
+        if entry.is_file() {
+            files.push(entry);
+        }
+    }
+    files.sort();
+    let mut sums = String::new();
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        sums += &format!("{name} {:016x}\n", files::checksum(&read(&file)?));
+    }
+    Ok(format!("{:016x}", files::checksum(sums.as_bytes())))
 }
 
 /// A method of an experiment.
@@ -136,6 +153,9 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("subspace-noise", include_str!("../../../experiments/subspace-noise.toml")),
     ("subspace-tune", include_str!("../../../experiments/subspace-tune.toml")),
     ("digits", include_str!("../../../experiments/digits.toml")),
+    ("cifar10", include_str!("../../../experiments/cifar10.toml")),
+    ("cifar10-quick", include_str!("../../../experiments/cifar10-quick.toml")),
+    ("cifar10-tune", include_str!("../../../experiments/cifar10-tune.toml")),
 ];
 
 impl Experiment {
@@ -163,6 +183,32 @@ impl Experiment {
         both.name = "subspace".into();
         both.title = "Orthogonal subspace fitting: Figures 2 and 3 of the paper".into();
         Ok(both)
+    }
+
+    /// Whether one of its problems is a network that libtorch runs.
+    #[must_use]
+    pub fn has_network(&self) -> bool {
+        self.problems.iter().any(network::is_network)
+    }
+
+    /// Takes the images of its networks from `data`, a folder or a file.
+    pub fn set_data(&mut self, data: &Path) -> Result<(), Error> {
+        let data = data.canonicalize().map_err(Error::io("open", data))?;
+        let sum = checksum(&data)?;
+        self.set_of_networks("data", &data.to_string_lossy());
+        self.problems.iter_mut().filter(|p| network::is_network(p)).for_each(|p| p.checksum = Some(sum.clone()));
+        Ok(())
+    }
+
+    /// Runs its networks on `device`.
+    pub fn set_device(&mut self, device: &str) {
+        self.set_of_networks("device", device);
+    }
+
+    fn set_of_networks(&mut self, parameter: &str, value: &str) {
+        for problem in self.problems.iter_mut().filter(|p| network::is_network(p)) {
+            problem.parameters.insert(parameter.into(), value.into());
+        }
     }
 
     /// Parses the text of an experiment file; `file` is for messages and for relative paths.

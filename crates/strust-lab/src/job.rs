@@ -3,12 +3,12 @@
 use crate::{
     Error,
     catalogue::{
-        self, FactorisationConfig, LeastSquaresConfig, LogisticConfig, MlpConfig, Precision, SoftmaxConfig,
+        self, Cifar10Config, FactorisationConfig, LeastSquaresConfig, LogisticConfig, MlpConfig, Precision, SoftmaxConfig,
         SubspaceConfig,
     },
     checkpoint::{self, Checkpoint, Totals},
     experiment::{Experiment, Records, Sampling},
-    files,
+    files, network,
     plan::Job,
     progress::JobProgress,
     record::{EpochRecord, Line, Timing},
@@ -61,7 +61,7 @@ struct Setup<F: Objective, C> {
 pub fn metrics(kind: &str) -> Vec<Metric> {
     let metric = |key: &str, label: &str| Metric { key: key.into(), label: label.into(), log: key != "test_accuracy" };
     match kind {
-        "mlp" => vec![metric("train_loss", "training loss"), metric("test_accuracy", "test accuracy")],
+        "mlp" | "cifar10" => vec![metric("train_loss", "training loss"), metric("test_accuracy", "test accuracy")],
         "subspace" => vec![
             metric("objective_gap", "objective gap f(W) − f*"),
             metric("constraint_norm", "constraint violation ‖WᵀW − I‖"),
@@ -148,6 +148,13 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
                 Precision::F32 => on(context, classifier(mlp::<f32>(&c, &widths)?)),
                 Precision::F64 => on(context, classifier(mlp::<f64>(&c, &widths)?)),
             }
+        }
+        "cifar10" => {
+            let config: Cifar10Config = config(context, &problem.parameters)?;
+            #[cfg(feature = "torch")]
+            return on(context, classifier(network::cifar10(&config)?));
+            #[cfg(not(feature = "torch"))]
+            return Err(Error::Network(format!("{}: {}", config.data, network::WITHOUT_TORCH)));
         }
         other => Err(broken(context, &format!("unknown problem `{other}`"))),
     }
@@ -284,6 +291,7 @@ where
     let saved = Checkpoint::<M::State>::load(&checkpoint_path, id)?;
     let fresh = saved.is_none();
     let (mut state, mut totals, mut logs) = if let Some(saved) = saved {
+        f.restore_kept(&saved.kept).map_err(|e| Error::saved(&checkpoint_path, e.to_string()))?;
         (saved.state, saved.totals, Logs::open(folder, saved.records, saved.timings)?)
     } else {
         let start = f.start(job.seed);
@@ -316,7 +324,8 @@ where
         if done || stop || saved_at.elapsed() > *save_every {
             let (records, timings) = logs.sync()?;
             let version = env!("CARGO_PKG_VERSION").into();
-            let checkpoint = Checkpoint { version, job: id, records, timings, totals, done, state };
+            let kept = f.kept();
+            let checkpoint = Checkpoint { version, job: id, records, timings, totals, done, kept, state };
             checkpoint.save(&checkpoint_path)?;
             state = checkpoint.state;
             saved_at = Instant::now();

@@ -16,6 +16,7 @@ pub mod figure;
 mod files;
 mod job;
 mod machine;
+pub mod network;
 pub mod plan;
 pub mod progress;
 pub mod record;

@@ -2,9 +2,9 @@
 
 use crate::summary::Machine;
 
-/// Describes this machine.
+/// Describes this machine, with the device that networks run on.
 #[must_use]
-pub fn describe(jobs: usize) -> Machine {
+pub fn describe(jobs: usize, device: Option<String>) -> Machine {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name =
         info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim()));
@@ -13,6 +13,7 @@ pub fn describe(jobs: usize) -> Machine {
         processor: name.unwrap_or("unknown processor").into(),
         cores: cores() as u64,
         jobs: jobs as u64,
+        device,
     }
 }
 

@@ -43,6 +43,9 @@ pub struct Machine {
     pub cores: u64,
     /// Jobs that ran side by side.
     pub jobs: u64,
+    /// The device that networks ran on, as libtorch names it; absent without networks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 /// One problem and the methods that were run on it.

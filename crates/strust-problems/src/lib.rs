@@ -32,7 +32,7 @@
 // An evaluation is compiled as one piece for the widest instructions the machine has, so all it calls must be inlined.
 #![allow(clippy::inline_always)]
 
-use strust::objective::Objective;
+use strust::{Error, objective::Objective};
 
 pub mod classified;
 pub mod digits;
@@ -72,6 +72,18 @@ pub trait Problem: Objective {
     fn start(&self, seed: u64) -> Self::Point;
     /// f* where it is known: the minimum of the full sum.
     fn optimum(&self) -> Option<f64>;
+    /// What the problem itself keeps from step to step, as batch-norm keeps running statistics; nothing by default. A
+    /// run that is to go on later takes it along.
+    fn kept(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    /// Gives back what [`kept`](Self::kept) gave.
+    fn restore_kept(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Saved(format!("{} bytes are saved for a problem that keeps nothing", bytes.len())))
+    }
 }
 
 /// A problem whose point is a classifier, to be judged on data it was not trained on.

@@ -172,7 +172,7 @@ fn provenance(summary: &Summary) -> String {
     let finished = methods().flat_map(|method| method.seeds.iter().copied());
     let failed = methods().flat_map(|method| method.failures.iter().map(|failure| failure.seed));
     let seeds: Vec<String> = finished.chain(failed).collect::<BTreeSet<_>>().iter().map(u64::to_string).collect();
-    let facts = [
+    let mut facts = vec![
         ("machine", format!("{}, {}", escape(&machine.processor), escape(&machine.platform))),
         ("cores", format!("{}, {} side by side", machine.cores, plural(machine.jobs as usize, "job"))),
         ("version", format!("strust {}", escape(&summary.version))),
@@ -181,6 +181,9 @@ fn provenance(summary: &Summary) -> String {
         ("batch", summary.batch.to_string()),
         ("seeds", if seeds.is_empty() { "none".into() } else { seeds.join(", ") }),
     ];
+    if let Some(device) = &machine.device {
+        facts.insert(2, ("device", escape(device)));
+    }
     let facts: String =
         facts.iter().map(|(name, fact)| format!("<div><dt>{name}</dt><dd>{fact}</dd></div>\n")).collect();
     format!("<footer>\n<dl>\n{facts}</dl>\n</footer>\n")

@@ -1,0 +1,223 @@
+//! Problems that need libtorch: the devices they run on, training, and what a trained network is worth.
+//!
+//! Without the feature `torch` nothing here can run, and says what to do.
+
+use crate::{
+    Error,
+    experiment::{Experiment, ProblemSpec},
+};
+#[cfg(feature = "torch")]
+pub use with_torch::{evaluate, export};
+#[cfg(feature = "torch")]
+pub(crate) use with_torch::{cifar10, set_threads};
+use serde::Serialize;
+
+/// What a program that was built without libtorch says.
+pub const WITHOUT_TORCH: &str = "this needs libtorch, and this program was built without it. In the folder of its source:
+  eval \"$(scripts/torch-env)\"
+  cargo install --path crates/strust-cli --features torch";
+
+/// Whether a problem is a network that libtorch runs.
+#[must_use]
+pub fn is_network(problem: &ProblemSpec) -> bool {
+    problem.kind == "cifar10"
+}
+
+/// Opens the devices that the networks of an experiment ask for and writes their names into it. Returns what they are, for
+/// the report; nothing without networks. With `jobs` side by side, each gets its share of the cores.
+pub fn open_devices(experiment: &mut Experiment, jobs: usize) -> Result<Option<String>, Error> {
+    let mut devices: Vec<String> = Vec::new();
+    for problem in experiment.problems.iter_mut().filter(|p| is_network(p)) {
+        let asked = problem.parameters.get("device").and_then(toml::Value::as_str).unwrap_or("auto");
+        let (name, device) = open(asked, jobs)?;
+        problem.parameters.insert("device".into(), name.into());
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    Ok((!devices.is_empty()).then(|| devices.join(" and ")))
+}
+
+/// The device's name, and what it is.
+#[cfg(feature = "torch")]
+fn open(name: &str, jobs: usize) -> Result<(String, String), Error> {
+    set_threads(jobs);
+    let device = strust_torch::device::open(name).and_then(strust_torch::device::report).map_err(with_torch::error)?;
+    Ok((device.name(), device.to_string()))
+}
+
+#[cfg(not(feature = "torch"))]
+fn open(_name: &str, _jobs: usize) -> Result<(String, String), Error> {
+    Err(Error::Network(WITHOUT_TORCH.into()))
+}
+
+/// How a network does on images it was not trained on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// Where it ran.
+    pub device: String,
+    /// How many images.
+    pub images: usize,
+    /// Share of them put into the right class.
+    pub accuracy: f64,
+    /// Class by class.
+    pub classes: Vec<ClassScore>,
+    /// Images of class i that were taken for class j.
+    pub confusion: Vec<Vec<usize>>,
+}
+
+/// How a network does on one class.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassScore {
+    /// The class.
+    pub name: String,
+    /// Its images.
+    pub images: usize,
+    /// Share of them that were recognised; absent without images.
+    pub accuracy: Option<f64>,
+    /// Share of the images taken for this class that are of it; absent if there are none.
+    pub precision: Option<f64>,
+}
+
+impl Evaluation {
+    /// Counts predictions against the truth; both are below the number of classes.
+    #[must_use]
+    pub fn new(device: String, names: &[String], truth: &[u8], predicted: &[u8]) -> Self {
+        let mut confusion = vec![vec![0; names.len()]; names.len()];
+        for (&t, &p) in truth.iter().zip(predicted) {
+            confusion[usize::from(t)][usize::from(p)] += 1;
+        }
+        let share = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
+        let classes = names.iter().enumerate().map(|(i, name)| {
+            let (images, taken) = (confusion[i].iter().sum(), confusion.iter().map(|row| row[i]).sum());
+            let right = confusion[i][i];
+            ClassScore { name: name.clone(), images, accuracy: share(right, images), precision: share(right, taken) }
+        });
+        let classes = classes.collect();
+        let right = (0..names.len()).map(|i| confusion[i][i]).sum::<usize>();
+        Self { device, images: truth.len(), accuracy: right as f64 / truth.len() as f64, classes, confusion }
+    }
+}
+
+#[cfg(feature = "torch")]
+mod with_torch {
+    use super::Evaluation;
+    use crate::{
+        Error,
+        catalogue::{self, Cifar10Config, Files, Switch},
+        checkpoint::Checkpoint,
+        conduct::job_folder,
+        machine::cores,
+        plan::Plan,
+    };
+    use serde::{Deserialize, Serialize};
+    use std::path::Path;
+    use strust::vector::{Vector, saved};
+    use strust_problems::{
+        Problem,
+        images::{self, Checksums, ImageSet, Images},
+    };
+    use strust_torch::{
+        Flat, ImageClassification, device,
+        images::{ImageBytes, Normalisation},
+    };
+
+    #[allow(clippy::needless_pass_by_value)] // for `map_err`
+    pub(super) fn error(error: strust_torch::Error) -> Error {
+        match error {
+            strust_torch::Error::Method(error) => Error::Method(error),
+            error => Error::Network(error.to_string()),
+        }
+    }
+
+    /// The cores are shared by the jobs that run side by side.
+    pub(crate) fn set_threads(jobs: usize) {
+        device::set_threads((cores() / jobs.max(1)).max(1));
+    }
+
+    fn bytes(images: &Images) -> ImageBytes<'_> {
+        ImageBytes { pixels: &images.pixels, labels: &images.labels, shape: images.shape }
+    }
+
+    fn read(data: &str, files: Files) -> Result<ImageSet, Error> {
+        if data.is_empty() {
+            let why = "there are no images: get them with `strust data cifar10 --to DIR`, then say `--data DIR`, or `data = \"DIR\"` \
+                       in the experiment file";
+            return Err(Error::Network(why.into()));
+        }
+        let checksums = match files {
+            Files::Official => Checksums::Official,
+            Files::None => Checksums::Unchecked,
+        };
+        Ok(images::cifar10(Path::new(data), checksums)?)
+    }
+
+    /// The problem that a configuration describes.
+    pub(crate) fn cifar10(config: &Cifar10Config) -> Result<ImageClassification, Error> {
+        let mut set = read(&config.data, config.checksums)?;
+        set.train.truncate(config.train_images as usize);
+        set.test.truncate(config.test_images as usize);
+        let device = device::open(&config.device).map_err(error)?;
+        let problem = network(&set, device)?;
+        Ok(match config.augment {
+            Switch::On => problem,
+            Switch::Off => problem.without_augmentation(),
+        })
+    }
+
+    fn network(set: &ImageSet, device: device::Device) -> Result<ImageClassification, Error> {
+        let (train, test) = (bytes(&set.train), bytes(&set.test));
+        ImageClassification::resnet20(&train, Some(&test), set.classes.len(), &Normalisation::CIFAR10, device)
+            .map_err(error)
+    }
+
+    /// A method's state, of which only the point matters here.
+    #[derive(Serialize, Deserialize)]
+    #[serde(bound = "V: Vector")]
+    struct Point<V> {
+        #[serde(with = "saved")]
+        x: V,
+    }
+
+    /// Writes the network that the first job of a finished plan has trained as a safetensors file, under PyTorch's names.
+    pub fn export(folder: &Path, plan: &Plan, model: &Path) -> Result<(), Error> {
+        let job = &plan.jobs[0];
+        let path = job_folder(folder, job).join("checkpoint.bin");
+        let missing = || Error::saved(&path, "there is no checkpoint: nothing was trained");
+        let checkpoint =
+            Checkpoint::<Point<Flat<f32>>>::load(&path, job.checksum(&plan.experiment))?.ok_or_else(missing)?;
+        let config: Cifar10Config =
+            catalogue::config(&job.problem.parameters).map_err(|why| Error::saved(folder, why))?;
+        let mut network = cifar10(&config)?;
+        network.restore_kept(&checkpoint.kept)?;
+        let device = device::open(&config.device).map_err(error)?;
+        network.save(model, &checkpoint.state.x.to_device(device)).map_err(error)
+    }
+
+    /// What a network in a safetensors file makes of the test images in a folder.
+    pub fn evaluate(model: &Path, data: &Path, files: Files, device: &str) -> Result<Evaluation, Error> {
+        let device = device::open(device).map_err(error)?;
+        let set = read(&data.to_string_lossy(), files)?;
+        let mut network = network(&set, device)?;
+        let x = network.load(model).map_err(error)?;
+        let predicted = network.predict(&x, &bytes(&set.test)).map_err(error)?;
+        let device = device::report(device).map_err(error)?.to_string();
+        Ok(Evaluation::new(device, &set.classes, &set.test.labels, &predicted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_evaluation_counts_class_by_class() {
+        let names = ["cat", "dog", "owl"].map(String::from);
+        let e = Evaluation::new("cpu".into(), &names, &[0, 0, 0, 1], &[0, 0, 1, 1]);
+        assert_eq!((e.images, e.accuracy), (4, 0.75));
+        assert_eq!(e.confusion, [[2, 1, 0], [0, 1, 0], [0, 0, 0]]);
+        assert_eq!((e.classes[0].accuracy, e.classes[0].precision), (Some(2.0 / 3.0), Some(1.0)));
+        assert_eq!((e.classes[1].accuracy, e.classes[1].precision), (Some(1.0), Some(0.5)));
+        assert_eq!((e.classes[2].accuracy, e.classes[2].precision), (None, None));
+    }
+}
