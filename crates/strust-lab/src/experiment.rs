@@ -8,6 +8,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use strust_problems::images;
 
 /// An experiment with every list expanded and every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,7 +77,7 @@ impl ProblemSpec {
     /// Whether the data file still is what it was when the plan was made.
     pub fn check_data(&self) -> Result<(), Error> {
         let Some(path) = data_file(&self.parameters) else { return Ok(()) };
-        if self.checksum.as_deref() == Some(checksum(path)?.as_str()) {
+        if self.checksum.as_deref() == Some(checksum(&self.kind, path)?.as_str()) {
             return Ok(());
         }
         Err(Error::saved(path, "the data file has changed since the run was planned: run the experiment anew"))
@@ -87,9 +88,15 @@ fn data_file(parameters: &Parameters) -> Option<&Path> {
     parameters.get("data").and_then(toml::Value::as_str).filter(|data| !data.is_empty()).map(Path::new)
 }
 
-fn checksum(path: &Path) -> Result<String, Error> {
-    let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
-    Ok(format!("{:016x}", files::checksum(&bytes)))
+/// The checksum of a data file, or those of the files of a folder where a problem takes one.
+fn checksum(kind: &str, path: &Path) -> Result<String, Error> {
+    let paths =
+        if kind == "mlp" && path.is_dir() { images::mnist_files(path)?.to_vec() } else { vec![path.to_path_buf()] };
+    let sums = paths.iter().map(|path| {
+        let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
+        Ok(format!("{:016x}", files::checksum(&bytes)))
+    });
+    Ok(sums.collect::<Result<Vec<_>, Error>>()?.join("-"))
 }
 
 /// A method of an experiment.
@@ -387,7 +394,7 @@ impl Source<'_> {
                     );
                     return Err(self.error(&["problem", &i.to_string()], why));
                 }
-                let checksum = data_file(&parameters).map(checksum).transpose()?;
+                let checksum = data_file(&parameters).map(|path| checksum(entry.name, path)).transpose()?;
                 problems.push(ProblemSpec { name, kind: entry.name.into(), parameters, checksum });
             }
         }
