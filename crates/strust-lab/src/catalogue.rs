@@ -87,8 +87,8 @@ strust::config! {
         pub activation: Activation = Activation::Relu, OneOf(&["relu", "tanh"]);
         /// Precision of the arithmetic: f32 or f64.
         pub precision: Precision = Precision::F32, OneOf(&["f32", "f64"]);
-        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); a fifth is kept for the test. Empty is the UCI digits, which are built in.
-        pub data: String = String::new(), Text("a file, or empty");
+        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); a fifth is kept for the test. Or a folder with the four files of MNIST or Fashion-MNIST, which have a test set. Empty is the UCI digits, which are built in.
+        pub data: String = String::new(), Text("a file, a folder, or empty");
     }
 }
 

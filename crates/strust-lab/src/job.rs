@@ -26,7 +26,7 @@ use std::{
 use strust::{config::Config, objective::full_value, prelude::*, vector::Real};
 use strust_problems::{
     Activation, Classified, Classifier, Factorisation, LeastSquares, Logistic, Mlp, Problem, Softmax, SubspaceFit,
-    digits, read,
+    digits, images, read,
 };
 
 /// Steps between two signs of life.
@@ -199,6 +199,10 @@ fn classifier<F: Classifier>(f: F) -> Setup<F, Sphere<F::Point>> {
 fn mlp<T: Real>(c: &MlpConfig, widths: &[usize]) -> Result<Mlp<T>, Error> {
     let (train, test) = if c.data.is_empty() {
         digits::load()?
+    } else if Path::new(&c.data).is_dir() {
+        let set = images::mnist(Path::new(&c.data))?;
+        let classes = set.classes.len();
+        (set.train.classified(classes)?, set.test.classified(classes)?)
     } else {
         Classified::from_labelled(&read::read_labelled(Path::new(&c.data))?)?.split(0.2, 0)?
     };

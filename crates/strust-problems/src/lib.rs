@@ -9,7 +9,8 @@
 //! | [`factorisation`] | X ≈ UVᵀ, over-parameterised at will | the tail of the singular values |
 //! | [`subspace`] | the best-fitting subspace, under WᵀW = I | the tail of the eigenvalues |
 //! | [`digits`] | 1797 handwritten digits, in the crate | |
-//! | [`read`] | NPY, CSV and LIBSVM files, plain or compressed | |
+//! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
+//! | [`read`] | NPY, idx, CSV and LIBSVM files, plain or compressed | |
 //!
 //! Every problem is an [`Objective`] that carries its start and, where it is known, its optimum ([`Problem`]),
 //! so that a test, a benchmark or an experiment is written once for all of them:
@@ -39,6 +40,7 @@ pub mod digits;
 mod elementary;
 pub mod factorisation;
 pub mod features;
+pub mod images;
 pub mod least_squares;
 pub mod logistic;
 pub mod mlp;

@@ -275,3 +275,39 @@ fn the_digits_train_without_any_file_and_the_summary_tells_loss_accuracy_and_pas
     assert!(out.join("figures/digits-test_accuracy-passes.svg").is_file());
     assert!(out.join("figures/digits-ratio-epoch.svg").is_file());
 }
+
+#[test]
+fn a_folder_in_the_format_of_mnist_trains_and_tests_as_its_files_say() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("digits")).unwrap();
+    let idx = |name: &str, shape: &[u8], bytes: Vec<u8>| {
+        let sizes = shape.iter().flat_map(|&size| [0, 0, 0, size]);
+        let file: Vec<u8> = [0, 0, 8, shape.len() as u8].into_iter().chain(sizes).chain(bytes).collect();
+        std::fs::write(folder.path("digits").join(name), file).unwrap();
+    };
+    // The class tells which of two pixels is white.
+    let labels = |n: u8| (0..n).map(|i| i % 2).collect::<Vec<_>>();
+    let pixels = |n: u8| labels(n).iter().flat_map(|&label| [255 * label, 255 - 255 * label]).collect::<Vec<_>>();
+    idx("train-images-idx3-ubyte", &[40, 1, 2], pixels(40));
+    idx("train-labels-idx1-ubyte", &[40], labels(40));
+    idx("t10k-images-idx3-ubyte", &[6, 1, 2], pixels(6));
+    let text = experiment("kind = \"mlp\"\nhidden = \"none\"\ndata = \"digits\"", "[[method]]\nname = \"str\"");
+    let file = folder.write("experiment.toml", &text.replace("epochs = 3", "epochs = 20"));
+    let out = folder.path("out");
+    let go = || run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json", "-q"]);
+    let said = go();
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("digits/t10k-labels-idx1-ubyte: there is no such file"), "{}", said.err);
+
+    idx("t10k-labels-idx1-ubyte", &[6], labels(6));
+    let said = go();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let accuracy = &summary["problems"][0]["methods"][0]["final"]["test_accuracy"]["median"];
+    assert!(accuracy.as_f64() > Some(0.99), "{accuracy}");
+
+    idx("t10k-labels-idx1-ubyte", &[6], vec![0; 6]);
+    std::fs::remove_dir_all(out.join("runs/mlp.str.s1")).unwrap();
+    let said = run(&["resume", out.to_str().unwrap(), "--quiet"]);
+    assert!(said.err.contains("the data file has changed"), "{}", said.err);
+}

@@ -1,4 +1,4 @@
-//! Readers for data files: NPY, CSV and LIBSVM text, each plain, gzipped (`.gz`) or compressed with xz (`.xz`).
+//! Readers for data files: NPY, idx, CSV and LIBSVM text, each plain, gzipped (`.gz`) or compressed with xz (`.xz`).
 //!
 //! The format is told by the ending of the file name, upper or lower case:
 //!
@@ -7,6 +7,8 @@
 //! | `.npy` | NumPy array | yes | |
 //! | `.csv` | numbers with commas between | yes | yes, the last column is the label |
 //! | `.libsvm` `.svm` `.txt` `.tr` `.t`, or none | LIBSVM text | | yes |
+//!
+//! [`read_idx`] reads idx, the format of MNIST, whose files have no ending of their own.
 //!
 //! Files are streamed: what is in memory is the numbers, never the text. A file that is malformed, truncated or
 //! holds NaN or infinity is a [`ReadError`] that says where.
@@ -39,9 +41,13 @@ use std::{
 };
 
 mod csv;
+mod idx;
+pub(crate) mod input;
 mod libsvm;
 mod lines;
 mod npy;
+
+pub use idx::{Idx, read_idx};
 
 /// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -68,14 +74,22 @@ pub enum ReadError {
         /// What is wrong.
         why: String,
     },
-    /// An NPY file is not what it should be.
+    /// A place in a binary file is not what it should be.
     #[error("{path}: at byte {offset}: {why}")]
-    Npy {
+    Binary {
         /// The file.
         path: PathBuf,
         /// The byte, from 0, after decompression.
         offset: u64,
         /// What is wrong.
+        why: String,
+    },
+    /// A file or folder as a whole is not what it should be.
+    #[error("{path}: {why}")]
+    Contents {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong, and how to mend it.
         why: String,
     },
     /// The ending of the name belongs to no format this reader understands.
@@ -241,20 +255,20 @@ impl<R: Read> Read for Decompressed<R> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::io::{Cursor, Write};
 
     const TEXT: &str = "+1 1:0.5 3:2.25\n-1 2:1e-3\n# the end\n+1 1:-7 2:3 3:4\n";
 
-    pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         writer.write_all(bytes).unwrap();
         writer.finish().unwrap()
     }
 
-    pub(super) fn xz(bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn xz(bytes: &[u8]) -> Vec<u8> {
         let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
         writer.write_all(bytes).unwrap();
         writer.finish().unwrap()

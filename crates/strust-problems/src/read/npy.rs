@@ -4,7 +4,7 @@
 //! The magic bytes, a version, the length of the header, and the header: a Python dictionary with the type, the
 //! order and the shape. Then the numbers. Nothing the header says is believed: memory grows as data arrives.
 
-use super::{ReadError, lines::quoted};
+use super::{ReadError, input::Input, lines::quoted};
 use faer::Mat;
 use std::{
     io::{BufRead, Read},
@@ -18,7 +18,7 @@ const LONGEST_HEADER: usize = 1 << 20;
 const PIECE: usize = 1 << 16;
 
 pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Mat<f64>, ReadError> {
-    let mut input = Input { reader, path, offset: 0 };
+    let mut input = Input::new(reader, path);
     let header = read_header(&mut input)?;
     let (rows, columns) = header.shape;
     let values = read_values(&mut input, &header)?;
@@ -27,40 +27,6 @@ pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Mat<f64>, ReadEr
     } else {
         Mat::from_fn(rows, columns, |i, j| values[i * columns + j])
     })
-}
-
-/// A reader that knows where it is.
-struct Input<'a, R> {
-    reader: R,
-    path: &'a Path,
-    offset: u64,
-}
-
-impl<R: Read> Input<'_, R> {
-    /// As many bytes as there are, up to the length of `buffer`.
-    fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match self.reader.read(&mut buffer[filled..]) {
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(cause) => return Err(ReadError::Io { path: self.path.into(), cause }),
-            }
-        }
-        self.offset += filled as u64;
-        Ok(filled)
-    }
-    fn exact(&mut self, buffer: &mut [u8]) -> Result<(), ReadError> {
-        if self.fill(buffer)? == buffer.len() {
-            Ok(())
-        } else {
-            Err(self.error(self.offset, "the file ends within the header"))
-        }
-    }
-    fn error(&self, offset: u64, why: impl Into<String>) -> ReadError {
-        ReadError::Npy { path: self.path.into(), offset, why: why.into() }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,0 +1,253 @@
+//! CIFAR-10 in its binary form: records of a label and 3072 pixels, in six files or in the archive of them.
+
+use super::{ImageSet, Images, exists};
+use crate::read::{ReadError, input::Input, open};
+use md5::{Digest, Md5};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+const CLASSES: [&str; 10] = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
+const SHAPE: [usize; 3] = [3, 32, 32];
+const RECORD: usize = 1 + 3 * 32 * 32;
+/// Records in an official file.
+const RECORDS: usize = 10_000;
+/// The test set, after the five files to train on.
+const TEST: usize = 5;
+/// The six files and their MD5.
+const FILES: [(&str, u128); 6] = [
+    ("data_batch_1.bin", 0x5dd7_e06a_14cb_22eb_9f67_1a54_0d1b_7c25),
+    ("data_batch_2.bin", 0x5ea9_3a67_294e_a407_fff1_d09f_752e_9692),
+    ("data_batch_3.bin", 0x942c_d6a4_bcdd_0dd3_c604_fbe9_06cb_4421),
+    ("data_batch_4.bin", 0xae63_6b3b_a5c6_6a11_e91e_8cb5_2e77_1fcb),
+    ("data_batch_5.bin", 0x53f3_7980_c15c_3d47_2c31_6c40_844f_3f0d),
+    ("test_batch.bin", 0x803d_5f7f_4d78_ea53_de84_dbe8_5f74_fb6d),
+];
+const ARCHIVE: &str = "cifar-10-binary.tar.gz";
+const SUBFOLDER: &str = "cifar-10-batches-bin";
+
+/// Whether files must be the official ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksums {
+    /// All six files, each with its 10,000 records and the published MD5.
+    Official,
+    /// Images of your own in the same format: whole records, at least one a file. Of the files to train on only the first
+    /// must be there.
+    Unchecked,
+}
+
+/// Reads CIFAR-10 in its binary form.
+///
+/// `path` is a folder with `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`, or with a folder
+/// `cifar-10-batches-bin` of these, or with `cifar-10-binary.tar.gz`; or it is such an archive itself. `strust data
+/// cifar10 --to FOLDER` downloads the archive.
+///
+/// ```
+/// use strust_problems::images::{Checksums, cifar10};
+/// # let folder = std::env::temp_dir().join(format!("strust-cifar-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// let record = vec![6; 1 + 3 * 32 * 32]; // a dark frog
+/// std::fs::write(folder.join("data_batch_1.bin"), &record)?;
+/// std::fs::write(folder.join("test_batch.bin"), &record)?;
+/// let frogs = cifar10(&folder, Checksums::Unchecked)?;
+/// assert_eq!(frogs.classes[usize::from(frogs.train.labels[0])], "frog");
+///
+/// let message = cifar10(&folder, Checksums::Official).unwrap_err().to_string();
+/// assert!(message.contains("data_batch_1.bin: 3073 bytes, but the official file has 30730000"));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn cifar10(path: &Path, checksums: Checksums) -> Result<ImageSet, ReadError> {
+    let mut parts = Parts::new(checksums);
+    if !exists(path)? {
+        return Err(parts.nothing(path, "there is no such file or folder"));
+    }
+    if path.is_file() {
+        parts.read_archive(path)?;
+    } else {
+        let (subfolder, archive) = (path.join(SUBFOLDER), path.join(ARCHIVE));
+        if has_files(path)? {
+            parts.read_folder(path)?;
+        } else if has_files(&subfolder)? {
+            parts.read_folder(&subfolder)?;
+        } else if exists(&archive)? {
+            parts.read_archive(&archive)?;
+        } else {
+            return Err(parts.nothing(path, &format!("neither {} nor {ARCHIVE} is in this folder", FILES[0].0)));
+        }
+    }
+    Ok(parts.set)
+}
+
+fn has_files(folder: &Path) -> Result<bool, ReadError> {
+    FILES.iter().try_fold(false, |any, (name, _)| Ok(any || exists(&folder.join(name))?))
+}
+
+/// What was read so far.
+struct Parts {
+    set: ImageSet,
+    checksums: Checksums,
+    /// How many images each file held.
+    counts: [usize; FILES.len()],
+}
+
+impl Parts {
+    fn new(checksums: Checksums) -> Self {
+        let room = |images| if checksums == Checksums::Official { images } else { 0 };
+        let images = |count| Images {
+            pixels: Vec::with_capacity(room(count) * (RECORD - 1)),
+            labels: Vec::with_capacity(room(count)),
+            shape: SHAPE,
+        };
+        let set = ImageSet {
+            train: images(TEST * RECORDS),
+            test: images(RECORDS),
+            classes: CLASSES.map(String::from).to_vec(),
+        };
+        Self { set, checksums, counts: [0; FILES.len()] }
+    }
+
+    fn read_folder(&mut self, folder: &Path) -> Result<(), ReadError> {
+        for (k, (name, _)) in FILES.iter().enumerate() {
+            let path = folder.join(name);
+            if exists(&path)? {
+                self.read_file(k, open(&path)?, &path)?;
+            } else if self.needs(k) {
+                return Err(self.nothing(&path, "there is no such file"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a tar archive. Its files may have any order, and other files are skipped.
+    fn read_archive(&mut self, path: &Path) -> Result<(), ReadError> {
+        const BLOCK: usize = 512;
+        let mut input = Input::new(open(path)?, path);
+        loop {
+            let mut header = [0; BLOCK];
+            let begin = input.offset;
+            match input.fill(&mut header)? {
+                0 => break,
+                BLOCK if header == [0; BLOCK] => break,
+                BLOCK if is_header(&header) => {}
+                BLOCK => {
+                    return Err(input.error(begin, "this is no tar archive, or a damaged one: copy the file again"));
+                }
+                _ => return Err(input.error(input.offset, "the archive is truncated: copy the file again")),
+            }
+            let size = octal(&header[124..136])
+                .ok_or_else(|| input.error(begin + 124, "the size of a file in the archive is no octal number"))?;
+            let name = header[..100].split(|&b| b == 0).next().unwrap_or_default();
+            let name = name.rsplit(|&b| b == b'/').next().unwrap_or_default();
+            let wanted = FILES.iter().position(|(file, _)| file.as_bytes() == name);
+            let begin = input.offset;
+            // '0', and zero in old archives, is a plain file.
+            if let (Some(k), b'0' | 0) = (wanted, header[156]) {
+                let place: PathBuf = path.join(FILES[k].0);
+                if self.counts[k] > 0 {
+                    return Err(ReadError::Contents { path: place, why: "it is in the archive twice".into() });
+                }
+                let mut file = input.reader.by_ref().take(size);
+                self.read_file(k, &mut file, &place)?;
+                input.offset += size - file.limit();
+            }
+            // Contents fill whole blocks.
+            let end = begin.saturating_add(size.div_ceil(BLOCK as u64).saturating_mul(BLOCK as u64));
+            let rest = end - input.offset;
+            let skipped = std::io::copy(&mut input.reader.by_ref().take(rest), &mut std::io::sink())
+                .map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+            input.offset += skipped;
+            if skipped < rest {
+                return Err(input.error(input.offset, "the archive is truncated: copy the file again"));
+            }
+        }
+        // To the end, where the checksum of the compression is.
+        std::io::copy(&mut input.reader, &mut std::io::sink())
+            .map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+        match (0..FILES.len()).find(|&k| self.counts[k] == 0 && self.needs(k)) {
+            Some(k) => Err(self.nothing(path, &format!("{} is not in this archive", FILES[k].0))),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the records of file k, to their place among those read before.
+    fn read_file(&mut self, k: usize, reader: impl Read, path: &Path) -> Result<(), ReadError> {
+        let official = self.checksums == Checksums::Official;
+        let images = if k == TEST { &mut self.set.test } else { &mut self.set.train };
+        let (mut input, mut digest, mut record) = (Input::new(reader, path), Md5::new(), [0; RECORD]);
+        let before = images.len();
+        let rest = loop {
+            let begin = input.offset;
+            let filled = input.fill(&mut record)?;
+            let count = images.len() - before;
+            if filled < RECORD || (official && count == RECORDS) {
+                break filled;
+            }
+            if usize::from(record[0]) >= CLASSES.len() {
+                let why = format!("label {} of record {count} (from 0); expected 0 to 9", record[0]);
+                return Err(input.error(begin, why));
+            }
+            if official {
+                digest.update(record);
+            }
+            images.labels.push(record[0]);
+            images.pixels.extend_from_slice(&record[1..]);
+        };
+        let (count, bytes) = (images.len() - before, input.offset);
+        let wrong =
+            |why: String| Err(ReadError::Contents { path: path.into(), why: why + ". " + mend(self.checksums) });
+        if official && (count, rest) != (RECORDS, 0) {
+            let least = if count == RECORDS { "at least " } else { "" };
+            return wrong(format!("{least}{bytes} bytes, but the official file has {}", RECORDS * RECORD));
+        }
+        if count == 0 || rest > 0 {
+            return wrong(format!(
+                "{bytes} bytes, which is no whole number of records of {RECORD} bytes, at least one"
+            ));
+        }
+        let md5 = u128::from_be_bytes(digest.finalize().into());
+        if official && md5 != FILES[k].1 {
+            let why = format!("its MD5 is {md5:032x}, but that of the official file is {:032x}", FILES[k].1);
+            return wrong(why);
+        }
+        self.counts[k] = count;
+        if k < TEST {
+            // An archive may hold its files in any order; the images have that of the names.
+            let place: usize = self.counts[..k].iter().sum();
+            images.labels[place..].rotate_right(count);
+            images.pixels[place * (RECORD - 1)..].rotate_right(count * (RECORD - 1));
+        }
+        Ok(())
+    }
+
+    fn needs(&self, k: usize) -> bool {
+        self.checksums == Checksums::Official || k == 0 || k == TEST
+    }
+
+    fn nothing(&self, path: &Path, what: &str) -> ReadError {
+        ReadError::Contents { path: path.into(), why: format!("{what}. {}", mend(self.checksums)) }
+    }
+}
+
+/// What to do about files that are missing or wrong.
+fn mend(checksums: Checksums) -> &'static str {
+    match checksums {
+        Checksums::Official => "Get it again: `strust data cifar10 --to FOLDER` downloads the official archive",
+        Checksums::Unchecked => {
+            "Expected are data_batch_1.bin and test_batch.bin, each of records of a label and 3072 pixels"
+        }
+    }
+}
+
+/// Whether the checksum of a tar header is right: the sum of its bytes, its own field taken as blanks.
+fn is_header(header: &[u8; 512]) -> bool {
+    let sum = |bytes: &[u8]| bytes.iter().map(|&b| u64::from(b)).sum::<u64>();
+    octal(&header[148..156]) == Some(sum(&header[..148]) + 8 * u64::from(b' ') + sum(&header[156..]))
+}
+
+/// A number in a tar header: octal digits between blanks and zeros.
+fn octal(field: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\0']);
+    u64::from_str_radix(text, 8).ok()
+}

@@ -1,0 +1,213 @@
+use super::*;
+use crate::read::tests::{gzip, xz};
+use proptest::prelude::*;
+use std::fs;
+
+/// So many records of CIFAR-10; label and pixels tell which one it is.
+fn records(first: u8, count: u8) -> Vec<u8> {
+    (first..first + count).flat_map(|i| std::iter::once(i % 10).chain(std::iter::repeat_n(i, 3072))).collect()
+}
+
+/// A tar archive as tar(1) writes it.
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, bytes) in files {
+        let mut header = [0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..136].copy_from_slice(format!("{:011o}\0", bytes.len()).as_bytes());
+        header[148..156].fill(b' ');
+        header[156] = b'0';
+        let sum: u32 = header.iter().map(|&b| u32::from(b)).sum();
+        header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+        out.extend(header);
+        out.extend(*bytes);
+        out.resize(out.len().next_multiple_of(512), 0);
+    }
+    out.extend([0; 1024]);
+    out
+}
+
+fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    folder
+}
+
+/// What is said about such a folder.
+#[track_caller]
+fn refused(files: &[(&str, &[u8])], checksums: Checksums) -> String {
+    let folder = folder(files);
+    let message = cifar10(folder.path(), checksums).unwrap_err().to_string();
+    message.strip_prefix(folder.path().to_str().unwrap()).expect("the message begins with the file").to_string()
+}
+
+#[test]
+fn cifar_is_read_from_files_a_subfolder_and_the_archive_in_any_order() {
+    let (one, three, test) = (records(0, 2), records(2, 3), records(7, 1));
+    let files = [("data_batch_1.bin", &one[..]), ("data_batch_3.bin", &three), ("test_batch.bin", &test)];
+    let set = cifar10(folder(&files).path(), Checksums::Unchecked).unwrap();
+    assert_eq!((&set.train.labels[..], &set.test.labels[..]), (&[0, 1, 2, 3, 4][..], &[7][..]));
+    assert_eq!((set.train.shape, set.train.image(3)), ([3, 32, 32], &[3; 3072][..]));
+    assert_eq!((set.classes.len(), &set.classes[7][..]), (10, "horse"));
+    set.train.validate(10).unwrap();
+
+    let inside = files.map(|(name, bytes)| (format!("cifar-10-batches-bin/{name}"), bytes));
+    let inside: Vec<_> = inside.iter().map(|(name, bytes)| (&name[..], *bytes)).collect();
+    assert_eq!(cifar10(folder(&inside).path(), Checksums::Unchecked).unwrap(), set);
+
+    let mixed = [("cifar-10-batches-bin/readme.html", &b"hello"[..]), inside[2], inside[1], inside[0]];
+    let archive = tar(&mixed);
+    let place = folder(&[("cifar-10-binary.tar.gz", &gzip(&archive)), ("my.tar.xz", &xz(&archive))]);
+    assert_eq!(cifar10(place.path(), Checksums::Unchecked).unwrap(), set);
+    assert_eq!(cifar10(&place.path().join("my.tar.xz"), Checksums::Unchecked).unwrap(), set);
+}
+
+#[test]
+fn what_is_missing_of_cifar_is_named_with_how_to_get_it() {
+    use Checksums::{Official, Unchecked};
+    let one = records(0, 1);
+    let message = cifar10("/nowhere/cifar".as_ref(), Official).unwrap_err().to_string();
+    let get = "Get it again: `strust data cifar10 --to FOLDER` downloads the official archive";
+    assert_eq!(message, format!("/nowhere/cifar: there is no such file or folder. {get}"));
+    assert_eq!(
+        refused(&[], Official),
+        format!(": neither data_batch_1.bin nor cifar-10-binary.tar.gz is in this folder. {get}")
+    );
+    let message = refused(&[("data_batch_1.bin", &one)], Unchecked);
+    assert!(message.starts_with("/test_batch.bin: there is no such file. Expected are"), "{message}");
+    let message = refused(&[("test_batch.bin", &one)], Official);
+    assert!(message.starts_with("/data_batch_1.bin: there is no such file. Get it again"), "{message}");
+    let archive = gzip(&tar(&[("a/data_batch_1.bin", &one), ("a/readme.html", b"")]));
+    let message = refused(&[("cifar-10-binary.tar.gz", &archive)], Unchecked);
+    assert!(message.starts_with("/cifar-10-binary.tar.gz: test_batch.bin is not in this archive."), "{message}");
+}
+
+#[test]
+fn files_of_cifar_that_are_not_whole_or_not_official_are_refused() {
+    use Checksums::{Official, Unchecked};
+    let (one, mut wrong) = (records(0, 1), records(0, 3));
+    let check = |bytes: &[u8], checksums, expected: &str| {
+        let message = refused(&[("data_batch_1.bin", bytes), ("test_batch.bin", &one)], checksums);
+        assert!(message.starts_with(&format!("/data_batch_1.bin: {expected}")), "{message}");
+    };
+    check(&[], Unchecked, "0 bytes, which is no whole number of records of 3073 bytes, at least one. Expected");
+    check(&wrong[..4000], Unchecked, "4000 bytes, which is no whole number");
+    check(&wrong[..4000], Official, "4000 bytes, but the official file has 30730000. Get it again");
+    let full = vec![0; 10_000 * 3073];
+    check(
+        &full,
+        Official,
+        "its MD5 is 229a4f9bbbc879e7371f2391ac1f4775, but that of the official file is 5dd7e06a14cb22eb9f671a540d1b7c25. Get",
+    );
+    check(&[&full[..], &one].concat(), Official, "at least 30733073 bytes, but the official file has 30730000");
+    wrong[2 * 3073] = 10;
+    check(&wrong, Unchecked, "at byte 6146: label 10 of record 2 (from 0); expected 0 to 9");
+}
+
+#[test]
+fn archives_that_are_damaged_are_refused() {
+    let (one, test) = (records(0, 1), records(1, 1));
+    let archive = tar(&[("data_batch_1.bin", &one), ("test_batch.bin", &test)]);
+    let check = |name: &str, bytes: &[u8], expected: &str| {
+        let folder = folder(&[(name, bytes)]);
+        let message = cifar10(&folder.path().join(name), Checksums::Unchecked).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    };
+    let packed = gzip(&archive);
+    for end in [packed.len() / 2, packed.len() - 1] {
+        check("a.tar.gz", &packed[..end], "the gzip data is truncated or damaged");
+    }
+    check("a.tar", &archive[..300], "at byte 300: the archive is truncated: copy the file again");
+    check("a.tar", &archive[..512 + 3073], "at byte 3585: the archive is truncated");
+    check("a.tar", &archive[..1000], "a.tar/data_batch_1.bin: 488 bytes, which is no whole number");
+    check("a.tar", &[b'x'; 2000], "at byte 0: this is no tar archive, or a damaged one");
+    let twice = tar(&[("data_batch_1.bin", &one), ("data_batch_1.bin", &one)]);
+    check("a.tar", &twice, "a.tar/data_batch_1.bin: it is in the archive twice");
+}
+
+/// An idx file.
+fn idx(shape: &[u32], bytes: &[u8]) -> Vec<u8> {
+    let sizes = shape.iter().flat_map(|size| size.to_be_bytes());
+    [0, 0, 8, shape.len() as u8].into_iter().chain(sizes).chain(bytes.iter().copied()).collect()
+}
+
+#[test]
+fn mnist_is_read_plain_and_packed() {
+    let place = folder(&[
+        (MNIST[0], &idx(&[2, 2, 3], &(0..12).collect::<Vec<_>>())),
+        ("train-labels-idx1-ubyte.gz", &gzip(&idx(&[2], &[9, 4]))),
+        ("t10k-images-idx3-ubyte.gz", &gzip(&idx(&[1, 2, 3], &[255; 6]))),
+        (MNIST[3], &idx(&[1], &[0])),
+    ]);
+    let set = mnist(place.path()).unwrap();
+    let train = Images { pixels: (0..12).collect(), labels: vec![9, 4], shape: [1, 2, 3] };
+    assert_eq!((&set.train, &set.test.labels[..], &set.classes[9][..]), (&train, &[0][..], "9"));
+    let test = set.test.classified(10).unwrap();
+    assert_eq!((test.rows(), test.columns(), test.features()[(0, 5)]), (1, 6, 1.0));
+}
+
+#[test]
+fn files_of_mnist_that_do_not_belong_together_are_refused() {
+    let whole = [idx(&[1, 2, 3], &[0; 6]), idx(&[1], &[5]), idx(&[1, 2, 3], &[0; 6]), idx(&[1], &[5])];
+    for (k, file, expected) in [
+        (0, idx(&[6], &[0; 6]), "train-images-idx3-ubyte: an array of shape [6]; expected images × height × width"),
+        (1, idx(&[2], &[5; 2]), "train-labels-idx1-ubyte: labels of shape [2] for 1 images; expected [1]"),
+        (1, idx(&[1], &[10]), "train-labels-idx1-ubyte: at byte 8: label 10 of image 0 (from 0); expected 0 to 9"),
+        (2, idx(&[1, 3, 2], &[0; 6]), "t10k-images-idx3-ubyte: images of 3×2, but those to train on are of 2×3"),
+        (3, vec![], "t10k-labels-idx1-ubyte: at byte 0: the file ends within the header"),
+    ] {
+        let mut files = whole.clone();
+        files[k] = file;
+        let place = folder(&[0, 1, 2, 3].map(|i| (MNIST[i], &files[i][..])));
+        let message = mnist(place.path()).unwrap_err().to_string();
+        assert!(message.ends_with(expected), "{message}");
+    }
+}
+
+/// The users whom permissions do not stop see through them.
+#[cfg(unix)]
+#[test]
+fn a_folder_without_permission_is_named_with_the_cause() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = folder(&[]);
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    if fs::read_dir(&closed).is_ok() {
+        eprintln!("skipped: no permission stops this user");
+        return;
+    }
+    for message in [cifar10(&closed, Checksums::Official).unwrap_err(), mnist(&closed).unwrap_err()] {
+        assert!(message.to_string().contains("Permission denied"), "{message}");
+    }
+}
+
+#[test]
+fn images_that_do_not_hold_together_are_refused() {
+    let images = |pixels, labels: &[u8]| Images { pixels: vec![0; pixels], labels: labels.to_vec(), shape: [1, 2, 2] };
+    let message = |pixels, labels| images(pixels, labels).validate(3).unwrap_err().to_string();
+    assert_eq!(message(5, &[0]), "pixels of images: expected shape [4], found [5]");
+    assert_eq!(message(8, &[0, 3]), "images: `labels` is 3 at image 1, but must be below 3 (classes)");
+    let huge = Images { shape: [usize::MAX, 2, 2], ..images(4, &[0]) };
+    assert!(huge.validate(3).is_err());
+    assert!(images(0, &[]).is_empty() && images(0, &[]).validate(3).is_ok());
+    assert_eq!(images(8, &[0, 1]).take(5), images(8, &[0, 1]));
+    assert_eq!(images(8, &[0, 1]).take(1), images(4, &[0]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_damaged_archive_never_panics(at in any::<prop::sample::Index>(), byte in any::<u8>(), keep in any::<prop::sample::Index>()) {
+        let mut archive = tar(&[("data_batch_1.bin", &records(0, 1)), ("x", &[1; 600]), ("test_batch.bin", &records(1, 1))]);
+        let at = at.index(archive.len());
+        archive[at] = byte;
+        archive.truncate(keep.index(2 * archive.len()));
+        let place = folder(&[("a.tar", &archive)]);
+        let _ = cifar10(&place.path().join("a.tar"), Checksums::Unchecked);
+    }
+}
