@@ -24,11 +24,45 @@ pub enum Command {
         /// Which experiment
         #[arg(value_enum)]
         what: Reproducible,
+        /// cifar10: a tenth of the images and a few epochs, for a machine without a GPU
+        #[arg(long)]
+        quick: bool,
+        #[command(flatten)]
+        network: Network,
     },
     /// Run an experiment file (or a built-in experiment by name) and write the report
     Run {
-        /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits
+        /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits, cifar10,
+        /// cifar10-quick, cifar10-tune
         file: PathBuf,
+        #[command(flatten)]
+        network: Network,
+    },
+    /// Train the network of an experiment file by one method and save it
+    Train {
+        /// The TOML file, or the name of a built-in experiment
+        file: PathBuf,
+        /// The model to write: safetensors, under PyTorch's names
+        #[arg(long, value_name = "FILE")]
+        save: PathBuf,
+        /// The method of the file to train by
+        #[arg(long, value_name = "NAME", default_value = "str")]
+        method: String,
+        /// The seed of start and mini-batches
+        #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..1_000_000))]
+        seed: u64,
+        #[command(flatten)]
+        network: Network,
+    },
+    /// Show what a trained network makes of the test images: accuracy, class by class, confusions
+    Evaluate {
+        /// The model: a safetensors file
+        model: PathBuf,
+        /// Take images of your own in CIFAR-10's format
+        #[arg(long)]
+        unchecked: bool,
+        #[command(flatten)]
+        network: Network,
     },
     /// Go on with a run that was stopped
     Resume {
@@ -60,6 +94,9 @@ pub enum Command {
         /// What to measure
         #[arg(value_enum, default_value = "subspace")]
         what: Benchmark,
+        /// cifar10: the device, cpu, cuda, cuda:N or auto [default: auto]
+        #[arg(long, value_name = "DEVICE")]
+        device: Option<String>,
     },
 }
 
@@ -69,12 +106,27 @@ pub enum Reproducible {
     Subspace,
     /// The unconstrained methods on a small network, with the built-in digits
     Digits,
+    /// The unconstrained methods on ResNet-20 and CIFAR-10, Figure 1; needs a program built with libtorch
+    Cifar10,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Benchmark {
     /// A step of STR-P on subspace fitting, against its matrix products and against NumPy
     Subspace,
+    /// A step of STR on ResNet-20, against one of SGD and against PyTorch; needs a program built with libtorch
+    Cifar10,
+}
+
+/// What networks run on.
+#[derive(clap::Args)]
+pub struct Network {
+    /// CIFAR-10: the folder or the archive; `strust data cifar10` gets it
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Where networks run: cpu, cuda, cuda:N, or auto for the first GPU and else the CPU
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
 }
 
 #[derive(clap::Args)]

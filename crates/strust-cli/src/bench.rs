@@ -50,9 +50,16 @@ struct Scaling {
     ns_per_unit: f64,
 }
 
-pub fn run(what: Benchmark, shared: &Shared) -> std::result::Result<(), Failure> {
-    let Benchmark::Subspace = what;
+pub fn run(what: Benchmark, device: Option<&str>, shared: &Shared) -> std::result::Result<(), Failure> {
     refuse("bench", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
+    match (what, device) {
+        (Benchmark::Cifar10, device) => crate::network::bench(device.unwrap_or("auto"), shared),
+        (Benchmark::Subspace, None) => subspace(shared),
+        (Benchmark::Subspace, Some(_)) => Err(Failure::Usage("--device is for the benchmark cifar10".into())),
+    }
+}
+
+fn subspace(shared: &Shared) -> std::result::Result<(), Failure> {
     let (d, k, n, batch) = (500, 10, 1000, 32);
     let (mut step_us, mut products_us, mut numpy_us, mut numpy_columns_us) = (f64::INFINITY, f64::INFINITY, None, None);
     for _ in 0..ROUNDS {

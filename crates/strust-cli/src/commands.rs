@@ -2,7 +2,7 @@
 
 use crate::{
     Failure,
-    args::{Reproducible, Shared},
+    args::{Network, Reproducible, Shared},
     show::{self, heading, number, table},
 };
 use std::{
@@ -35,20 +35,33 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// `strust reproduce`.
-pub fn reproduce(what: Reproducible, shared: &Shared) -> Result<(), Failure> {
-    let experiment = match what {
-        Reproducible::Subspace => Experiment::subspace()?,
-        Reproducible::Digits => Experiment::open(Path::new("digits"))?,
+pub fn reproduce(what: Reproducible, quick: bool, network: &Network, shared: &Shared) -> Result<(), Failure> {
+    let open = |name: &str| Experiment::open(Path::new(name));
+    let experiment = match (what, quick) {
+        (Reproducible::Cifar10, false) => open("cifar10")?,
+        (Reproducible::Cifar10, true) => open("cifar10-quick")?,
+        (_, true) => return Err(Failure::Usage("--quick is for cifar10; the others are quick".into())),
+        (Reproducible::Subspace, _) => Experiment::subspace()?,
+        (Reproducible::Digits, _) => open("digits")?,
     };
-    start(experiment, shared)
+    start(experiment, network, shared)
 }
 
 /// `strust run`.
-pub fn run(file: &Path, shared: &Shared) -> Result<(), Failure> {
-    start(Experiment::open(file)?, shared)
+pub fn run(file: &Path, network: &Network, shared: &Shared) -> Result<(), Failure> {
+    start(Experiment::open(file)?, network, shared)
 }
 
-fn start(mut experiment: Experiment, shared: &Shared) -> Result<(), Failure> {
+fn start(mut experiment: Experiment, network: &Network, shared: &Shared) -> Result<(), Failure> {
+    let folder = shared.out.clone().unwrap_or_else(|| unused(Path::new("runs"), &experiment.name));
+    let mut plan = plan(&mut experiment, network, shared)?;
+    finish(&folder, shared, &experiment, &resume_command(&folder), |options| {
+        conduct::start(&folder, &mut plan, options)
+    })
+}
+
+/// The plan of an experiment with the options of the command line.
+pub fn plan(experiment: &mut Experiment, network: &Network, shared: &Shared) -> Result<Plan, Failure> {
     if let Some(seeds) = shared.seeds {
         experiment.seeds = (0..seeds).collect();
     }
@@ -58,19 +71,32 @@ fn start(mut experiment: Experiment, shared: &Shared) -> Result<(), Failure> {
             tune.epochs = tune.epochs.min(epochs);
         }
     }
-    let folder = shared.out.clone().unwrap_or_else(|| unused(Path::new("runs"), &experiment.name));
-    let mut plan = Plan::new(experiment, command_line(), strust_lab::this_machine(jobs(shared)));
-    finish(&folder, shared, |options| conduct::start(&folder, &mut plan, options))
+    let given = [("--data", network.data.is_some()), ("--device", network.device.is_some())];
+    if let (Some((flag, _)), false) = (given.iter().find(|(_, given)| *given), experiment.has_network()) {
+        return Err(Failure::Usage(format!("{flag} is for networks, and `{}` has none", experiment.name)));
+    }
+    if let Some(data) = &network.data {
+        experiment.set_data(data)?;
+    }
+    if let Some(device) = &network.device {
+        experiment.set_device(device);
+    }
+    let jobs = jobs(shared, experiment);
+    let device = strust_lab::network::open_devices(experiment, jobs)?;
+    Ok(Plan::new(experiment.clone(), command_line(), strust_lab::this_machine(jobs, device)))
 }
 
 /// `strust resume`.
 pub fn resume(folder: &Path, shared: &Shared) -> Result<(), Failure> {
     refuse("resume", shared, &["--seeds", "--epochs", "--out"])?;
-    finish(folder, shared, |options| conduct::resume(folder, options))
+    let experiment = Plan::load(folder)?.experiment;
+    finish(folder, shared, &experiment, &resume_command(folder), |options| conduct::resume(folder, options))
 }
 
-fn jobs(shared: &Shared) -> usize {
-    shared.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
+/// All cores, or one job that has them all: libtorch shares an operation out itself.
+fn jobs(shared: &Shared, experiment: &Experiment) -> usize {
+    let usual = if experiment.has_network() { 1 } else { strust_lab::cores() };
+    shared.jobs.map_or(usual, |jobs| jobs as usize)
 }
 
 /// Refuses options that a command has no use for, rather than to ignore them.
@@ -87,8 +113,18 @@ pub fn refuse(command: &str, shared: &Shared, flags: &[&str]) -> Result<(), Fail
     }
 }
 
-/// Runs to the end and shows what came out.
-fn finish(folder: &Path, shared: &Shared, go: impl FnOnce(&Options) -> Result<Summary, Error>) -> Result<(), Failure> {
+fn resume_command(folder: &Path) -> String {
+    format!("strust resume {}", quoted(&folder.display().to_string()))
+}
+
+/// Runs to the end and shows what came out; `again` is the command that goes on after a stop.
+pub fn finish(
+    folder: &Path,
+    shared: &Shared,
+    experiment: &Experiment,
+    again: &str,
+    go: impl FnOnce(&Options) -> Result<Summary, Error>,
+) -> Result<(), Failure> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupt);
     // The second Ctrl-C does not wait; files are whole at any moment.
@@ -103,13 +139,10 @@ fn finish(folder: &Path, shared: &Shared, go: impl FnOnce(&Options) -> Result<Su
         let progress = show::progress(shared);
         let save_every = Duration::try_from_secs_f64(shared.save_every)
             .map_err(|_| Failure::Usage(format!("--save-every is {}, but must be ≥ 0", shared.save_every)))?;
-        go(&Options { jobs: jobs(shared), save_every, interrupt: &interrupt, progress: progress.as_ref() })
+        go(&Options { jobs: jobs(shared, experiment), save_every, interrupt: &interrupt, progress: progress.as_ref() })
     };
     let summary = outcome.map_err(|error| match error {
-        Error::Interrupted => Failure::Failed(format!(
-            "stopped. Everything is saved; go on with: strust resume {}",
-            quoted(&folder.display().to_string())
-        )),
+        Error::Interrupted => Failure::Failed(format!("stopped. Everything is saved; go on with: {again}")),
         error => error.into(),
     })?;
     if shared.json {
@@ -126,7 +159,7 @@ fn finish(folder: &Path, shared: &Shared, go: impl FnOnce(&Options) -> Result<Su
     Ok(())
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| Failure::Failed(e.to_string()))
 }
 
@@ -310,7 +343,7 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
 }
 
 /// The first of NAME, NAME-2, NAME-3 … that does not exist.
-fn unused(parent: &Path, name: &str) -> PathBuf {
+pub fn unused(parent: &Path, name: &str) -> PathBuf {
     let mut path = parent.join(name);
     let mut number = 1;
     while path.exists() {
@@ -321,7 +354,7 @@ fn unused(parent: &Path, name: &str) -> PathBuf {
 }
 
 /// The command as it would be typed again.
-fn command_line() -> String {
+pub fn command_line() -> String {
     std::iter::once("strust".into())
         .chain(std::env::args().skip(1).map(|arg| quoted(&arg)))
         .collect::<Vec<_>>()

@@ -5,6 +5,7 @@
 mod args;
 mod bench;
 mod commands;
+mod network;
 mod show;
 
 use args::{Args, Command};
@@ -30,14 +31,18 @@ impl From<strust_lab::Error> for Failure {
 fn main() -> ExitCode {
     let Args { command, shared } = Args::parse();
     let outcome = match command {
-        Command::Reproduce { what } => commands::reproduce(what, &shared),
-        Command::Run { file } => commands::run(&file, &shared),
+        Command::Reproduce { what, quick, network } => commands::reproduce(what, quick, &network, &shared),
+        Command::Run { file, network } => commands::run(&file, &network, &shared),
+        Command::Train { file, save, method, seed, network } => {
+            network::train(&file, &save, &method, seed, &network, &shared)
+        }
+        Command::Evaluate { model, unchecked, network } => network::evaluate(&model, unchecked, &network, &shared),
         Command::Resume { folder } => commands::resume(&folder, &shared),
         Command::Report { folders, markdown, at, into } => {
             commands::report(&folders, markdown, &at, into.as_deref(), &shared)
         }
         Command::List { name } => commands::list(name.as_deref(), &shared),
-        Command::Bench { what } => bench::run(what, &shared),
+        Command::Bench { what, device } => bench::run(what, device.as_deref(), &shared),
     };
     match outcome {
         Ok(()) | Err(Failure::Quiet) => ExitCode::SUCCESS,

@@ -153,6 +153,11 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     files::write(path, bytes)
 }
 
+/// Whether a file can be written: its folder is there and lets one be made.
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    files::check_writable(path)
+}
+
 /// Draws figures and page of one or several summaries into a folder.
 pub fn write_report(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
     let figures = folder.join("figures");

@@ -101,12 +101,12 @@ fn checksum(path: &Path) -> Result<String, Error> {
         }
     }
     files.sort();
-    let mut sums = String::new();
+    let mut sums = Vec::new();
     for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        sums += &format!("{name} {:016x}\n", files::checksum(&read(&file)?));
+        sums.extend(file.file_name().unwrap_or_default().as_encoded_bytes());
+        sums.extend(files::checksum(&read(&file)?).to_le_bytes());
     }
-    Ok(format!("{:016x}", files::checksum(sums.as_bytes())))
+    Ok(format!("{:016x}", files::checksum(&sums)))
 }
 
 /// A method of an experiment.

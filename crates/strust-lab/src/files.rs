@@ -44,6 +44,13 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     fs::File::open(folder).and_then(|f| f.sync_all()).map_err(Error::io("sync", folder))
 }
 
+/// Whether [`write`] would find a place for the file: its folder is there and lets one be made.
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder);
+    made.map(|_| ()).map_err(Error::io("write", path))
+}
+
 /// Temporary files are private to their owner; results are to be shared.
 #[cfg(unix)]
 fn readable(file: &fs::File) -> std::io::Result<()> {

@@ -3,8 +3,8 @@
 use crate::{
     Error,
     catalogue::{
-        self, Cifar10Config, FactorisationConfig, LeastSquaresConfig, LogisticConfig, MlpConfig, Precision, SoftmaxConfig,
-        SubspaceConfig,
+        self, Cifar10Config, FactorisationConfig, LeastSquaresConfig, LogisticConfig, MlpConfig, Precision,
+        SoftmaxConfig, SubspaceConfig,
     },
     checkpoint::{self, Checkpoint, Totals},
     experiment::{Experiment, Records, Sampling},

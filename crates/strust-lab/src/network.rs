@@ -6,14 +6,15 @@ use crate::{
     Error,
     experiment::{Experiment, ProblemSpec},
 };
-#[cfg(feature = "torch")]
-pub use with_torch::{evaluate, export};
+use serde::Serialize;
 #[cfg(feature = "torch")]
 pub(crate) use with_torch::{cifar10, set_threads};
-use serde::Serialize;
+#[cfg(feature = "torch")]
+pub use with_torch::{evaluate, export};
 
 /// What a program that was built without libtorch says.
-pub const WITHOUT_TORCH: &str = "this needs libtorch, and this program was built without it. In the folder of its source:
+pub const WITHOUT_TORCH: &str =
+    "this needs libtorch, and this program was built without it. In the folder of its source:
   eval \"$(scripts/torch-env)\"
   cargo install --path crates/strust-cli --features torch";
 

@@ -44,7 +44,13 @@ fn summary(experiment: &str, methods: Vec<MethodSummary>) -> Summary {
         description: "What it is about.".into(),
         version: "0.1.0".into(),
         command: "strust run a.toml".into(),
-        machine: Machine { platform: "linux x86_64".into(), processor: "a processor".into(), cores: 8, jobs: 4, device: None },
+        machine: Machine {
+            platform: "linux x86_64".into(),
+            processor: "a processor".into(),
+            cores: 8,
+            jobs: 4,
+            device: None,
+        },
         epochs: 2,
         batch: 10,
         problems: vec![ProblemSummary {
