@@ -11,6 +11,8 @@
 //! | [`Parameters`] | the views by name; safetensors under PyTorch's names |
 //! | [`Checkpoint`] | state and buffers, to go on bit for bit |
 //! | [`ResNet20`] | the model of the paper's section 5.1 |
+//! | [`ImageClassification`], [`images`] | a network over images as a problem of the library |
+//! | [`bench`] | what a step costs |
 //! | [`device`] | the device that was asked for, or an error |
 //!
 //! It is built against libtorch: `eval "$(scripts/torch-env)"` gets the right one and sets the variables.
@@ -42,12 +44,15 @@
 // libtorch counts in i64; no count here comes near its end.
 #![allow(clippy::cast_possible_wrap)]
 
+pub mod bench;
 mod checkpoint;
+mod classification;
 pub mod device;
 mod device_str;
 mod differentiated;
 mod error;
 mod flat;
+pub mod images;
 mod ledger;
 mod model_file;
 mod objective;
@@ -56,11 +61,12 @@ mod parameters;
 pub mod resnet;
 
 pub use checkpoint::{Checkpoint, OnDevice};
+pub use classification::{ImageClassification, ImageLoss, Network};
 pub use device_str::DeviceStr;
 pub use differentiated::Differentiated;
 pub use error::Error;
 pub use flat::{Component, Flat};
-pub use objective::{Loss, TorchObjective, cross_entropy, seeded, supervised};
+pub use objective::{BatchLoss, Loss, TorchObjective, cross_entropy, seeded, supervised};
 pub use orthonormal::Orthonormal;
 pub use parameters::{Parameters, Slot};
 pub use resnet::ResNet20;
