@@ -155,20 +155,23 @@ mod with_torch {
 
     /// The problem that a configuration describes.
     pub(crate) fn cifar10(config: &Cifar10Config) -> Result<ImageClassification, Error> {
-        let mut set = read(&config.data, config.checksums)?;
-        set.train.truncate(config.train_images as usize);
-        set.test.truncate(config.test_images as usize);
-        let device = device::open(&config.device).map_err(error)?;
-        let problem = network(&set, device)?;
+        let ImageSet { train, test, classes } = read(&config.data, config.checksums)?;
+        let normalisation = Normalisation::of(&bytes(&train));
+        let train = train.take(config.train_images as usize);
+        let test = test.take(config.test_images as usize);
+        let set = ImageSet { train, test, classes };
+        let problem = network(&set, &normalisation, device::open(&config.device).map_err(error)?)?;
         Ok(match config.augment {
             Switch::On => problem,
             Switch::Off => problem.without_augmentation(),
         })
     }
 
-    fn network(set: &ImageSet, device: device::Device) -> Result<ImageClassification, Error> {
+    /// Part of the images is normalised as all of them are: what was trained on a part can be used on the whole.
+    fn network(set: &ImageSet, by: &Normalisation, device: device::Device) -> Result<ImageClassification, Error> {
         let (train, test) = (bytes(&set.train), bytes(&set.test));
-        ImageClassification::resnet20(&train, Some(&test), set.classes.len(), &Normalisation::CIFAR10, device)
+        ImageClassification::resnet20(&train, Some(&test), set.classes.len(), device)
+            .and_then(|network| network.normalised(by))
             .map_err(error)
     }
 
@@ -199,7 +202,7 @@ mod with_torch {
     pub fn evaluate(model: &Path, data: &Path, files: Files, device: &str) -> Result<Evaluation, Error> {
         let device = device::open(device).map_err(error)?;
         let set = read(&data.to_string_lossy(), files)?;
-        let mut network = network(&set, device)?;
+        let mut network = network(&set, &Normalisation::of(&bytes(&set.train)), device)?;
         let x = network.load(model).map_err(error)?;
         let predicted = network.predict(&x, &bytes(&set.test)).map_err(error)?;
         let device = device::report(device).map_err(error)?.to_string();

@@ -140,6 +140,14 @@ impl ImageClassification {
         Ok(Self { objective, test, normalisation, classes, build: Box::new(build) })
     }
 
+    /// The same with the pixels normalised in another way than by the training set, as for a part of a larger one.
+    pub fn normalised(mut self, by: &Normalisation) -> Result<Self, Error> {
+        self.objective.loss_mut().images.set_normalisation(by)?;
+        self.test.as_mut().map_or(Ok(()), |test| test.set_normalisation(by))?;
+        self.normalisation = by.clone();
+        Ok(self)
+    }
+
     /// The same without crops and mirroring.
     #[must_use]
     pub fn without_augmentation(mut self) -> Self {
@@ -267,6 +275,12 @@ impl Problem for ImageClassification {
     }
     fn optimum(&self) -> Option<f64> {
         None
+    }
+    fn kept(&self) -> Vec<u8> {
+        self.save_buffers()
+    }
+    fn restore_kept(&mut self, bytes: &[u8]) -> Result<(), strust::Error> {
+        self.restore_buffers(bytes).map_err(|e| strust::Error::Saved(e.to_string()))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::Error;
 use std::fmt;
-use tch::{Cuda, Device, Kind, Tensor};
+pub use tch::Device;
+use tch::{Cuda, Kind, Tensor};
 
 /// Whether this build is linked to the CUDA half of libtorch.
 pub const BUILT_WITH_CUDA: bool = cfg!(libtorch_cuda);
@@ -30,6 +31,11 @@ pub fn open(name: &str) -> Result<Device, Error> {
         },
     };
     report(device).map(|report| report.device)
+}
+
+/// Sets how many threads an operation on the CPU may use. The last digits of a result may depend on it.
+pub fn set_threads(threads: usize) {
+    tch::set_num_threads(i32::try_from(threads).unwrap_or(i32::MAX));
 }
 
 /// Runs something on the device and says where it ran. Every report of an experiment carries this line.
@@ -85,6 +91,14 @@ pub struct Report {
     pub threads: i32,
 }
 
+impl Report {
+    /// The device's name, as [`open`] takes it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        device_name(self.device)
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (libtorch {LIBTORCH_VERSION}", device_name(self.device))?;
@@ -101,7 +115,9 @@ mod tests {
 
     #[test]
     fn the_cpu_reports_itself_with_the_version_of_libtorch() {
-        let text = report(Device::Cpu).unwrap().to_string();
+        let report = report(Device::Cpu).unwrap();
+        assert_eq!(report.name(), "cpu");
+        let text = report.to_string();
         assert!(text.starts_with("cpu (libtorch 2.") && text.ends_with("threads)"), "{text}");
     }
 

@@ -70,6 +70,20 @@ impl Normalisation {
         let (mean, deviation) = sums.iter().map(number).unzip();
         Self { mean, deviation }
     }
+
+    /// 1/(255·deviation) and −mean/deviation of each channel, on the device.
+    fn on(&self, channels: i64, device: Device) -> Result<(Tensor, Tensor), Error> {
+        let Self { mean, deviation } = self;
+        if mean.len() as i64 != channels || mean.len() != deviation.len() {
+            let found = mean.len();
+            return Err(Error::Images(format!("{channels} channels, but {found} means to normalise them by")));
+        }
+        let channel = |number: &dyn Fn(f64, f64) -> f64| {
+            let numbers: Vec<f64> = mean.iter().zip(deviation).map(|(&m, &d)| number(m, d)).collect();
+            Tensor::from_slice(&numbers).to_kind(Kind::Float).to_device(device).view([channels, 1, 1])
+        };
+        Ok((channel(&|_, deviation| 1.0 / (255.0 * deviation)), channel(&|mean, deviation| -mean / deviation)))
+    }
 }
 
 /// A set of labelled images on a device, a byte a pixel: CIFAR-10's training set takes 154 MB.
@@ -105,20 +119,12 @@ impl Images {
     ) -> Result<Self, Error> {
         images.check(classes)?;
         let [channels, rows, columns] = images.shape.map(|size| size as i64);
-        if normalisation.mean.len() as i64 != channels {
-            let found = normalisation.mean.len();
-            return Err(Error::Images(format!("{channels} channels, but {found} means to normalise them by")));
-        }
-        let channel = |number: &dyn Fn(f64, f64) -> f64| {
-            let Normalisation { mean, deviation } = normalisation;
-            let numbers: Vec<f64> = mean.iter().zip(deviation).map(|(&m, &d)| number(m, d)).collect();
-            Tensor::from_slice(&numbers).to_kind(Kind::Float).to_device(device).view([channels, 1, 1])
-        };
+        let (scale, shift) = normalisation.on(channels, device)?;
         Ok(Self {
             pixels: Tensor::from_slice(images.pixels).view([-1, channels, rows, columns]).to_device(device),
             classes: Tensor::from_slice(images.labels).to_device(device).to_kind(Kind::Int64),
-            scale: channel(&|_, deviation| 1.0 / (255.0 * deviation)),
-            shift: channel(&|mean, deviation| -mean / deviation),
+            scale,
+            shift,
             augmented: false,
         })
     }
@@ -129,6 +135,10 @@ impl Images {
     #[must_use]
     pub fn augmented(self) -> Self {
         Self { augmented: true, ..self }
+    }
+    pub(crate) fn set_normalisation(&mut self, normalisation: &Normalisation) -> Result<(), Error> {
+        (self.scale, self.shift) = normalisation.on(self.pixels.size()[1], self.pixels.device())?;
+        Ok(())
     }
     pub(crate) fn set_augmented(&mut self, augmented: bool) {
         self.augmented = augmented;
