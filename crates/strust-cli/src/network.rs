@@ -102,7 +102,6 @@ fn measure(_: &Path, _: &Path, _: bool, _: &str) -> Result<Evaluation, Failure> 
 }
 
 /// `strust bench cifar10`.
-#[cfg(not(feature = "torch"))]
 pub fn bench(_device: &str, _shared: &Shared) -> Result<(), Failure> {
     Err(Failure::Failed(network::WITHOUT_TORCH.into()))
 }
