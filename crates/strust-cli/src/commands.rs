@@ -126,7 +126,8 @@ fn finish(folder: &Path, shared: &Shared, go: impl FnOnce(&Options) -> Result<Su
     Ok(())
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+/// A value as indented JSON.
+pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| Failure::Failed(e.to_string()))
 }
 

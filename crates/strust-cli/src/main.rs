@@ -5,6 +5,8 @@
 mod args;
 mod bench;
 mod commands;
+mod data;
+mod download;
 mod show;
 
 use args::{Args, Command};
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
             commands::report(&folders, markdown, &at, into.as_deref(), &shared)
         }
         Command::List { name } => commands::list(name.as_deref(), &shared),
+        Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
         Command::Bench { what } => bench::run(what, &shared),
     };
     match outcome {
