@@ -89,6 +89,18 @@ pub enum Command {
         /// Only this method or problem
         name: Option<String>,
     },
+    /// Download a data set, or go on with a download that was broken off
+    Data {
+        /// Which data set
+        #[arg(value_enum)]
+        set: DataSet,
+        /// The folder to put its files into
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+        /// Another address of the folder with its files, such as a mirror
+        #[arg(long, value_name = "URL")]
+        from: Option<String>,
+    },
     /// Measure speed on this machine
     Bench {
         /// What to measure
@@ -111,6 +123,16 @@ pub enum Reproducible {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+pub enum DataSet {
+    /// 60,000 small photographs of ten classes, 162 MiB
+    Cifar10,
+    /// 70,000 handwritten digits, 11 MiB
+    Mnist,
+    /// 70,000 pieces of clothing in the format of MNIST, 29 MiB
+    FashionMnist,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 pub enum Benchmark {
     /// A step of STR-P on subspace fitting, against its matrix products and against NumPy
     Subspace,
@@ -129,7 +151,7 @@ pub struct Network {
     pub device: Option<String>,
 }
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(next_help_heading = "Options of all commands")]
 pub struct Shared {
     /// Run the seeds 0, 1, … N−1

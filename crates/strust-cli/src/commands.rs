@@ -159,6 +159,7 @@ pub fn finish(
     Ok(())
 }
 
+/// A value as indented JSON.
 pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| Failure::Failed(e.to_string()))
 }

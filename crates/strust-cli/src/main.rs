@@ -5,6 +5,8 @@
 mod args;
 mod bench;
 mod commands;
+mod data;
+mod download;
 mod network;
 mod show;
 
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         }
         Command::List { name } => commands::list(name.as_deref(), &shared),
         Command::Bench { what, device } => bench::run(what, device.as_deref(), &shared),
+        Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
     };
     match outcome {
         Ok(()) | Err(Failure::Quiet) => ExitCode::SUCCESS,

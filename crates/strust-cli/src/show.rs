@@ -68,6 +68,53 @@ pub fn progress(shared: &Shared) -> Box<dyn Progress> {
     }
 }
 
+/// How far a download is: a bar on a terminal, a line now and then elsewhere, nothing when quiet.
+pub struct Meter {
+    bar: ProgressBar,
+    name: String,
+    lines: bool,
+    told: Instant,
+}
+
+impl Meter {
+    pub fn new(name: &str, bytes: u64, shared: &Shared) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target = if shared.quiet || !terminal {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr_with_hz(10)
+        };
+        let bar = ProgressBar::with_draw_target(Some(bytes), target);
+        let shape = if colours(shared, terminal) { "{bar:24.cyan/dim}" } else { "{bar:24}" };
+        bar.set_style(style(&format!(
+            "{{prefix}} {shape} {{bytes}} of {{total_bytes}}  {{bytes_per_sec}}  {{eta}} left"
+        )));
+        bar.set_prefix(name.to_string());
+        Self { bar, name: name.into(), lines: !shared.quiet && !terminal, told: Instant::now() }
+    }
+    /// So many bytes are there.
+    pub fn at(&mut self, bytes: u64) {
+        if self.bar.position() == 0 {
+            // What was there before did not come at any speed.
+            self.bar.set_position(bytes);
+            self.bar.reset_eta();
+        }
+        self.bar.set_position(bytes);
+        if self.lines && self.told.elapsed() > Duration::from_secs(2) {
+            let (total, left) = (self.bar.length().unwrap_or(0), self.bar.eta().as_secs());
+            eprintln!("{}: {} of {} MB, {left} s left", self.name, bytes / 1_000_000, total / 1_000_000);
+            self.told = Instant::now();
+        }
+    }
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the template is a constant").progress_chars("━╸─")
+}
+
 /// One bar for the whole and one for each running job, each with the time that is left.
 struct Bars {
     all: MultiProgress,
@@ -83,15 +130,13 @@ impl Bars {
     fn new(colours: bool) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let bar = if colours { "{bar:24.cyan/dim}" } else { "{bar:24}" };
-        let template =
-            |text: &str| ProgressStyle::with_template(text).expect("the template is a constant").progress_chars("━╸─");
         let whole = all.add(ProgressBar::new(0));
-        whole.set_style(template(&format!("{{prefix:<28!}} {bar} {{msg}}  {{elapsed}}  {{eta}} left")));
+        whole.set_style(style(&format!("{{prefix:<28!}} {bar} {{msg}}  {{elapsed}}  {{eta}} left")));
         Self {
             all,
             whole,
             done: AtomicU64::new(0),
-            style: template(&format!("  {{prefix:<26!}} {bar} {{percent:>3}} %  {{eta}} left")),
+            style: style(&format!("  {{prefix:<26!}} {bar} {{percent:>3}} %  {{eta}} left")),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod browser;
+mod data;
 mod repository;
 mod runs;
+mod server;
 mod snapshots;
 mod support;

@@ -17,6 +17,8 @@ const FITTING: &[&str] = &[
     "CC0-1.0",
     "BSL-1.0",
     "MIT-0",
+    // For data only: the root certificates that https trusts.
+    "CDLA-Permissive-2.0",
 ];
 
 /// What cargo knows of all packages. Those that only strust-torch needs may have to be downloaded first; without a network the

@@ -176,7 +176,7 @@ fn a_folder_without_permission_is_named_with_the_cause() {
     let place = folder(&[]);
     let closed = place.path().join("closed");
     fs::create_dir(&closed).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&closed).is_ok() {
         eprintln!("skipped: no permission stops this user");
         return;

@@ -1,0 +1,85 @@
+//! `strust data`: gets the data sets that experiments are made with, as their publishers offer them.
+
+use crate::{
+    Failure,
+    args::{DataSet, Shared},
+    commands::{json, print, refuse},
+    download::{self, Outcome, Wanted},
+    show,
+};
+use std::path::Path;
+
+/// Where a set is published, and its files with their lengths and MD5.
+struct Published {
+    at: &'static str,
+    files: &'static [(&'static str, u64, u128)],
+}
+
+const CIFAR10: Published = Published {
+    at: "https://www.cs.toronto.edu/~kriz/",
+    files: &[("cifar-10-binary.tar.gz", 170_052_171, 0xc32a_1d4a_b5d0_3f12_84b6_7883_e8d8_7530)],
+};
+const MNIST: Published = Published {
+    at: "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    files: &[
+        ("train-images-idx3-ubyte.gz", 9_912_422, 0xf68b_3c2d_cbea_aa9f_bdd3_48bb_deb9_4873),
+        ("train-labels-idx1-ubyte.gz", 28_881, 0xd53e_105e_e54e_a407_49a0_9fcb_cd1e_9432),
+        ("t10k-images-idx3-ubyte.gz", 1_648_877, 0x9fb6_29c4_1895_51a2_d022_fa33_0f95_73f3),
+        ("t10k-labels-idx1-ubyte.gz", 4_542, 0xec29_112d_d5af_a061_1ce8_0d1b_7f02_629c),
+    ],
+};
+const FASHION_MNIST: Published = Published {
+    // Its publisher offers no https; the MD5 tell what came.
+    at: "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    files: &[
+        ("train-images-idx3-ubyte.gz", 26_421_880, 0x8d4f_b7e6_c68d_591d_4c3d_fef9_ec88_bf0d),
+        ("train-labels-idx1-ubyte.gz", 29_515, 0x25c8_1989_df18_3df0_1b3e_8a0a_ad5d_ffbe),
+        ("t10k-images-idx3-ubyte.gz", 4_422_102, 0xbef4_ecab_320f_06d8_554e_a638_0940_ec79),
+        ("t10k-labels-idx1-ubyte.gz", 5_148, 0xbb30_0cfd_ad3c_16e7_a12a_480e_e83c_d310),
+    ],
+};
+
+/// Downloads what is not there yet.
+pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Result<(), Failure> {
+    refuse("data", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
+    let published = match set {
+        DataSet::Cifar10 => CIFAR10,
+        DataSet::Mnist => MNIST,
+        DataSet::FashionMnist => FASHION_MNIST,
+    };
+    let said = shared.clone();
+    // What came is in the file already, so there is nothing to wait for.
+    ctrlc::set_handler(move || {
+        show::error("stopped. What came is kept; the same command goes on from there", &said);
+        std::process::exit(1);
+    })
+    .map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;
+    std::fs::create_dir_all(to).map_err(|e| {
+        Failure::Failed(format!("cannot make the folder {}: {e}. Choose another with --to", to.display()))
+    })?;
+    let agent = download::config().build().new_agent();
+    let at = from.unwrap_or(published.at).trim_end_matches('/');
+    let mut files = Vec::new();
+    for &(name, bytes, md5) in published.files {
+        let wanted = Wanted { url: format!("{at}/{name}"), path: to.join(name), bytes, md5 };
+        let mut meter = show::Meter::new(name, bytes, shared);
+        let outcome = download::fetch(&agent, &wanted, &mut |have| meter.at(have));
+        meter.clear();
+        let outcome = outcome.map_err(Failure::Failed)?;
+        if !shared.quiet && !shared.json {
+            let what = match outcome {
+                Outcome::Kept => "was there already",
+                Outcome::Downloaded => "downloaded",
+            };
+            print(&format!("{}: {what}, {bytes} bytes, the MD5 is right\n", wanted.path.display()))?;
+        }
+        files.push(serde_json::json!({
+            "path": wanted.path,
+            "url": wanted.url,
+            "bytes": bytes,
+            "md5": format!("{md5:032x}"),
+            "downloaded": outcome == Outcome::Downloaded,
+        }));
+    }
+    if shared.json { print(&json(&serde_json::json!({ "files": files }))?) } else { Ok(()) }
+}
