@@ -1,10 +1,9 @@
 //! Everything a run needs to go on as if it had never stopped.
 
-use crate::{Component, Error, Flat, TorchObjective};
+use crate::{BatchLoss, Component, Error, Flat, TorchObjective};
 use serde::{Deserialize, Serialize};
 use strust::{
     methods::{AdamState, LineSearchState, SgdState, StrState},
-    sample::Sample,
     vector::{Vector, saved},
 };
 use tch::{Device, Kind, Tensor};
@@ -46,7 +45,7 @@ on_device! {
     LineSearchState { x }
 }
 
-impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
+impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     /// The state with the model's buffers as they are now.
     #[must_use]
     pub fn checkpoint<S>(&self, state: S) -> Checkpoint<S, T> {

@@ -2,7 +2,7 @@
 //! device, and the records are read in bulk.
 
 use crate::{
-    Component, Flat, TorchObjective,
+    BatchLoss, Component, Flat, TorchObjective,
     ledger::{Ledger, Row},
 };
 use strust::{
@@ -53,13 +53,13 @@ impl<T: Component> DeviceStr<T> {
     /// Starts at the model's parameters; records are read every `read_every` steps.
     pub fn start<L>(config: StrConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
     where
-        L: FnMut(&Sample) -> Tensor,
+        L: BatchLoss,
     {
         let radius = config.initial_radius;
         Self::at(config, f, radius, 0, read_every)
     }
     /// Goes on from a state, which may be one of [`strust::methods::Str`]; the model takes its point.
-    pub fn resume<L: FnMut(&Sample) -> Tensor>(
+    pub fn resume<L: BatchLoss>(
         config: StrConfig,
         f: &mut TorchObjective<T, L>,
         state: &StrState<Flat<T>>,
@@ -71,7 +71,7 @@ impl<T: Component> DeviceStr<T> {
     }
     fn at<L>(config: StrConfig, f: &TorchObjective<T, L>, radius: f64, k: u64, rows: usize) -> Result<Self, Error>
     where
-        L: FnMut(&Sample) -> Tensor,
+        L: BatchLoss,
     {
         let flat = f.parameters().flat();
         let device = flat.tensor().device();
@@ -89,7 +89,7 @@ impl<T: Component> DeviceStr<T> {
     /// One step on one sample.
     pub fn step<L>(&mut self, f: &mut TorchObjective<T, L>, sample: &Sample) -> Result<(), Error>
     where
-        L: FnMut(&Sample) -> Tensor,
+        L: BatchLoss,
     {
         let Self { region, radius, sound, gradient: g, old, .. } = self;
 
@@ -141,7 +141,7 @@ impl<T: Component> DeviceStr<T> {
     /// [`strust::methods::Str`], so that a run may change over.
     pub fn state<L>(&mut self, f: &TorchObjective<T, L>) -> StrState<Flat<T>>
     where
-        L: FnMut(&Sample) -> Tensor,
+        L: BatchLoss,
     {
         self.ledger.read();
         StrState { x: f.point(), radius: self.radius.double_value(&[]), k: self.ledger.broken_at().unwrap_or(self.k) }

@@ -60,7 +60,7 @@ pub use device_str::DeviceStr;
 pub use differentiated::Differentiated;
 pub use error::Error;
 pub use flat::{Component, Flat};
-pub use objective::{Loss, TorchObjective, cross_entropy, seeded, supervised};
+pub use objective::{BatchLoss, Loss, TorchObjective, cross_entropy, seeded, supervised};
 pub use orthonormal::Orthonormal;
 pub use parameters::{Parameters, Slot};
 pub use resnet::ResNet20;

@@ -23,7 +23,9 @@ pub fn seeded<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
 /// The same sample is the same function. The generator is seeded from the sample before each evaluation, so augmentation
 /// and dropout repeat; batch-norm uses the statistics of the sample's own batch. An evaluation with a gradient, which
 /// each step makes once, moves the running statistics; a value alone, which is a trial, leaves them as they were, and
-/// so does a sample with seed 0, by which the library measures the full sum ([`Sample::range`]).
+/// so does a sample without a seed, by which the library measures the full sum ([`Sample::range`]), and a loss that is
+/// not finite. Augmentation is to be left out where the sample has no seed; what a loss draws nevertheless is the same
+/// each time.
 ///
 /// After an evaluation the model has the parameters it had before. [`set`](Self::set) gives it the result of a run.
 #[derive(Debug)]
@@ -33,10 +35,33 @@ pub struct TorchObjective<T, L> {
     loss: L,
 }
 
+/// The mean loss of a model on a sample: a closure, or the loss of a problem of this crate.
+pub trait BatchLoss {
+    /// The mean loss in training mode, as a tensor of one number.
+    fn mean(&mut self, sample: &Sample) -> Tensor;
+    /// Whether it draws from libtorch's generator, which is then seeded for it and kept from other threads.
+    fn draws(&self) -> bool {
+        true
+    }
+}
+
+impl<L: FnMut(&Sample) -> Tensor> BatchLoss for L {
+    fn mean(&mut self, sample: &Sample) -> Tensor {
+        self(sample)
+    }
+}
+
 impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
     /// An objective over the variables of `store`; `loss` evaluates the model, in training mode, on a sample and gives
     /// the mean loss as a tensor of one number. The sum has `terms` terms.
     pub fn new(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
+        Self::over(store, terms, loss)
+    }
+}
+
+impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
+    /// [`new`](Self::new) for any loss; a closure's argument is inferred there and not here.
+    pub(crate) fn over(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
         Ok(Self { parameters: Parameters::new(store)?, terms, loss })
     }
 
@@ -57,6 +82,27 @@ impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
     pub(crate) fn parameters_mut(&mut self) -> &mut Parameters<T> {
         &mut self.parameters
     }
+    pub(crate) fn loss(&self) -> &L {
+        &self.loss
+    }
+    pub(crate) fn loss_mut(&mut self) -> &mut L {
+        &mut self.loss
+    }
+    /// Evaluates at x and leaves the model there.
+    pub(crate) fn value_at(&mut self, x: &Flat<T>, sample: &Sample) -> f64 {
+        self.set(x);
+        self.value_here(sample).double_value(&[])
+    }
+    /// The same with the gradient; a value that is not finite leaves the running statistics as they were.
+    pub(crate) fn value_and_gradient_at(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> f64 {
+        self.set(x);
+        let buffers = self.parameters.snapshot();
+        let value = self.value_and_gradient_here(sample, gradient).double_value(&[]);
+        if !value.is_finite() {
+            self.parameters.restore(&buffers);
+        }
+        value
+    }
 
     /// The value at the model's own parameters, in double precision, left on the device.
     pub(crate) fn value_here(&mut self, sample: &Sample) -> Tensor {
@@ -67,7 +113,7 @@ impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
     }
     /// The value and the gradient at the model's own parameters.
     pub(crate) fn value_and_gradient_here(&mut self, sample: &Sample, gradient: &mut Flat<T>) -> Tensor {
-        let buffers = (!moves_statistics(sample)).then(|| self.parameters.snapshot());
+        let buffers = sample.seed().is_none().then(|| self.parameters.snapshot());
         let value = self.forward(sample);
         self.parameters.gradient(&value, gradient);
         if let Some(buffers) = buffers {
@@ -76,16 +122,19 @@ impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
         value.detach().to_kind(Kind::Double)
     }
     fn forward(&mut self, sample: &Sample) -> Tensor {
-        let value = seeded(sample.seed(), || (self.loss)(sample));
+        let value = if self.loss.draws() {
+            seeded(generator_seed(sample), || self.loss.mean(sample))
+        } else {
+            self.loss.mean(sample)
+        };
         assert_eq!(value.numel(), 1, "the loss is the mean over the batch: one number, not {:?}", value.size());
         value.reshape([0_i64; 0])
     }
-    /// Evaluates somewhere else, then gives the model its parameters back.
-    fn at<R>(&mut self, x: &Flat<T>, evaluate: impl FnOnce(&mut Self) -> R) -> R {
+    /// Evaluates, then gives the model its parameters back.
+    fn elsewhere<R>(&mut self, evaluate: impl FnOnce(&mut Self) -> R) -> R {
         let own = self.point();
-        self.parameters.set(x);
         let result = evaluate(self);
-        self.parameters.set(&own);
+        self.set(&own);
         result
     }
 }
@@ -111,7 +160,7 @@ pub fn supervised<'a, T: Component>(
         }
         let (_, inputs, targets) = last.as_ref().expect("set above");
         // Again, so that the model's dropout does not depend on whether the batch was made or kept.
-        reseed(!sample.seed());
+        reseed(!generator_seed(sample));
         loss(&model(inputs), targets)
     });
     TorchObjective::new(store, terms, evaluate)
@@ -122,26 +171,26 @@ pub fn cross_entropy(logits: &Tensor, classes: &Tensor) -> Tensor {
     logits.cross_entropy_loss::<Tensor>(classes, None, Reduction::Mean, -100, 0.0)
 }
 
+/// A sample without a seed has nothing to draw; a loss that draws nevertheless stays a function of the sample.
+fn generator_seed(sample: &Sample) -> u64 {
+    sample.seed().unwrap_or(0)
+}
+
 fn reseed(seed: u64) {
     tch::manual_seed(seed.cast_signed());
 }
 
-/// Samples of steps have a seed; [`Sample::range`], by which the library measures, has none.
-fn moves_statistics(sample: &Sample) -> bool {
-    sample.seed() != 0
-}
-
-impl<T: Component, L: FnMut(&Sample) -> Tensor> Objective for TorchObjective<T, L> {
+impl<T: Component, L: BatchLoss> Objective for TorchObjective<T, L> {
     type Point = Flat<T>;
 
     fn terms(&self) -> usize {
         self.terms
     }
     fn value(&mut self, x: &Flat<T>, sample: &Sample) -> f64 {
-        self.at(x, |f| f.value_here(sample)).double_value(&[])
+        self.elsewhere(|f| f.value_at(x, sample))
     }
     fn value_and_gradient(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> f64 {
-        self.at(x, |f| f.value_and_gradient_here(sample, gradient)).double_value(&[])
+        self.elsewhere(|f| f.value_and_gradient_at(x, sample, gradient))
     }
     fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {
         let (expected, found) = (self.parameters.flat().shape(), x.shape());

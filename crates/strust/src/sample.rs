@@ -11,32 +11,39 @@ use rand_core::{Rng, SeedableRng};
 
 /// Which terms of the sum, and the seed of whatever else is random in them (augmentation, dropout).
 ///
-/// The same sample twice is the same function twice.
+/// The same sample twice is the same function twice. A sample of a step has a seed; one by which a point is measured
+/// has none: nothing random is drawn then, and an objective keeps nothing of it.
+///
+/// ```
+/// use strust::sample::Sample;
+/// assert_eq!(Sample::new(vec![3, 1], 0).seed(), Some(0));
+/// assert_eq!(Sample::range(0..2).seed(), None);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sample {
     indices: Vec<usize>,
-    seed: u64,
+    seed: Option<u64>,
 }
 
 impl Sample {
-    /// A sample of the given terms.
+    /// A sample of the given terms, as a sampler draws it.
     #[must_use]
     pub fn new(indices: Vec<usize>, seed: u64) -> Self {
-        Self { indices, seed }
+        Self { indices, seed: Some(seed) }
     }
-    /// The terms `range`, with seed 0: how a full sum is measured, piece by piece.
+    /// The terms `range`, without a seed: how a full sum is measured, piece by piece.
     #[must_use]
     pub fn range(range: std::ops::Range<usize>) -> Self {
-        Self::new(range.collect(), 0)
+        Self { indices: range.collect(), seed: None }
     }
     /// The terms.
     #[must_use]
     pub fn indices(&self) -> &[usize] {
         &self.indices
     }
-    /// The seed.
+    /// The seed; `None` where nothing is to be drawn.
     #[must_use]
-    pub fn seed(&self) -> u64 {
+    pub fn seed(&self) -> Option<u64> {
         self.seed
     }
     /// The number of terms.
@@ -129,7 +136,7 @@ impl Sampler for Epochs {
         let start = position as usize * self.batch;
         sample.indices.clear();
         sample.indices.extend_from_slice(&self.order[start..(start + self.batch).min(n)]);
-        sample.seed = sample_seed(self.seed, k);
+        sample.seed = Some(sample_seed(self.seed, k));
     }
     fn steps_per_epoch(&self) -> u64 {
         self.order.len().div_ceil(self.batch) as u64
@@ -157,7 +164,7 @@ impl Sampler for WithReplacement {
         let mut rng = generator(self.seed, k);
         sample.indices.clear();
         sample.indices.extend((0..self.batch).map(|_| below(self.n, &mut rng)));
-        sample.seed = sample_seed(self.seed, k);
+        sample.seed = Some(sample_seed(self.seed, k));
     }
     fn steps_per_epoch(&self) -> u64 {
         self.n.div_ceil(self.batch) as u64
