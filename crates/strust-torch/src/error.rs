@@ -60,6 +60,9 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// Images, or a network for them, that do not fit.
+    #[error("images: {0}")]
+    Images(String),
     /// A checkpoint does not fit the model.
     #[error("checkpoint: {0}")]
     Checkpoint(String),

@@ -11,6 +11,7 @@
 //! | [`Parameters`] | the views by name; safetensors under PyTorch's names |
 //! | [`Checkpoint`] | state and buffers, to go on bit for bit |
 //! | [`ResNet20`] | the model of the paper's section 5.1 |
+//! | [`ImageClassification`], [`images`] | a network over images as a problem of the library |
 //! | [`device`] | the device that was asked for, or an error |
 //!
 //! It is built against libtorch: `eval "$(scripts/torch-env)"` gets the right one and sets the variables.
@@ -43,11 +44,13 @@
 #![allow(clippy::cast_possible_wrap)]
 
 mod checkpoint;
+mod classification;
 pub mod device;
 mod device_str;
 mod differentiated;
 mod error;
 mod flat;
+pub mod images;
 mod ledger;
 mod model_file;
 mod objective;
@@ -56,6 +59,7 @@ mod parameters;
 pub mod resnet;
 
 pub use checkpoint::{Checkpoint, OnDevice};
+pub use classification::{ImageClassification, ImageLoss, Network};
 pub use device_str::DeviceStr;
 pub use differentiated::Differentiated;
 pub use error::Error;

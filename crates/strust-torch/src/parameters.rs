@@ -167,6 +167,12 @@ impl<T: Component> Parameters<T> {
             buffer.copy_(&Tensor::from_slice(numbers).reshape(buffer.size()));
         }
     }
+    /// Takes those of another model of the same architecture, wherever it is.
+    pub(crate) fn copy_buffers(&mut self, other: &Self) {
+        let Buffers { flat, others, .. } = &mut self.buffers;
+        flat.copy_from(&other.buffers.flat);
+        others.iter_mut().zip(&other.buffers.others).for_each(|(own, other)| own.copy_(other));
+    }
     pub(crate) fn snapshot(&self) -> Snapshot<T> {
         Snapshot(self.buffers.flat.clone(), self.buffers.others.iter().map(Tensor::copy).collect())
     }

@@ -1,0 +1,282 @@
+//! Classes of images by a network: the paper's section 5.1 as a problem of the library.
+
+use crate::{
+    BatchLoss, Error, Flat, Parameters, ResNet20, TorchObjective, cross_entropy,
+    images::{ImageBytes, Images, Normalisation},
+    seeded,
+};
+use std::{fmt, path::Path};
+use strust::{objective::Objective, sample::Sample, vector::Vector};
+use strust_problems::{Classifier, Problem};
+use tch::{
+    Device, Kind, Tensor,
+    nn::{self, ModuleT, VarStore},
+    no_grad,
+};
+
+/// Images evaluated at once for predictions: enough to keep a GPU busy, few enough for any memory.
+const PIECE: usize = 512;
+
+/// A network: images, n×channels×rows×columns, and whether it is in training mode, to n×classes logits.
+pub type Network = Box<dyn Fn(&Tensor, bool) -> Tensor + Send>;
+
+type Build = Box<dyn Fn(&nn::Path) -> Network + Send>;
+
+/// The mean cross-entropy of a network over images.
+///
+/// The training loss is that of training mode: batch-norm takes the statistics of the sample's own batch. Images are
+/// cropped and mirrored by the sample's seed; a sample without one, by which the full sum is measured, leaves them as
+/// they are and moves no running statistics. Predictions are those of evaluation mode, with the running statistics.
+///
+/// The running statistics are no part of a point: [`start`](Problem::start) makes them new, and a run that goes on
+/// later takes them along ([`save_buffers`](Self::save_buffers)).
+///
+/// ```
+/// use strust::prelude::*;
+/// use strust_problems::{Classifier, Problem};
+/// use strust_torch::{ImageClassification, images::ImageBytes};
+///
+/// // Eight images, dark ones of class 0 and bright ones of class 1.
+/// let labels = [0, 1, 0, 1, 0, 1, 0, 1];
+/// let pixels: Vec<u8> = labels.iter().flat_map(|&label| [60 + 100 * label; 3 * 32 * 32]).collect();
+/// let images = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };
+/// let mut f = ImageClassification::resnet20(&images, Some(&images), 2, tch::Device::Cpu)?;
+///
+/// let start = f.start(0);
+/// assert_eq!((start.len() as usize, f.optimum()), (f.parameters(), None));
+/// let mut sampler = Epochs::new(f.terms(), 4, 0)?;
+/// let report = minimize(&mut f, &mut Str::new(StrConfig::default())?, &mut sampler, start, &Stop::steps(2))?;
+/// assert!(f.test_accuracy(report.point()).is_some());
+/// # Ok::<(), strust_torch::Error>(())
+/// ```
+pub struct ImageClassification {
+    objective: TorchObjective<f32, ImageLoss>,
+    test: Option<Images>,
+    normalisation: Normalisation,
+    classes: usize,
+    build: Build,
+}
+
+/// The training loss of an [`ImageClassification`].
+pub struct ImageLoss {
+    network: Network,
+    draws: bool,
+    images: Images,
+    /// The batch of the last sample: all evaluations of a step use one.
+    last: Option<(Sample, Tensor, Tensor)>,
+}
+
+impl BatchLoss for ImageLoss {
+    fn mean(&mut self, sample: &Sample) -> Tensor {
+        if self.last.as_ref().is_none_or(|(of, ..)| of != sample) {
+            // The old one goes first: two at a time would be the peak of memory.
+            self.last = None;
+            let (inputs, classes) = self.images.batch(sample);
+            self.last = Some((sample.clone(), inputs, classes));
+        }
+        let (_, inputs, classes) = self.last.as_ref().expect("set above");
+        cross_entropy(&(self.network)(inputs, true), classes)
+    }
+    fn draws(&self) -> bool {
+        self.draws
+    }
+}
+
+impl ImageClassification {
+    /// ResNet-20 for images of 3×32×32, augmented. Without a test set there is no accuracy.
+    pub fn resnet20(
+        train: &ImageBytes,
+        test: Option<&ImageBytes>,
+        classes: usize,
+        device: Device,
+    ) -> Result<Self, Error> {
+        if train.shape != [3, 32, 32] {
+            let [channels, rows, columns] = train.shape;
+            let why = format!("they are {channels}×{rows}×{columns}, but ResNet-20 is made for 3×32×32");
+            return Err(Error::Images(why));
+        }
+        let mut this = Self::new(train, test, classes, device, move |path| {
+            let net = ResNet20::new(path, classes as i64);
+            Box::new(move |images, training| net.forward_t(images, training))
+        })?;
+        this.objective.loss_mut().draws = false;
+        Ok(this)
+    }
+
+    /// Any network: `build` makes its layers under a path, initialised from libtorch's generator.
+    ///
+    /// ```
+    /// # use strust_problems::Classifier;
+    /// use strust_torch::{ImageClassification, images::ImageBytes};
+    /// use tch::nn::{self, Module};
+    /// let images = ImageBytes { pixels: &[0, 9, 4, 7], labels: &[0, 1], shape: [1, 1, 2] };
+    /// let f = ImageClassification::new(&images, None, 2, tch::Device::Cpu, |path| {
+    ///     let layer = nn::linear(path / "linear", 2, 2, Default::default());
+    ///     Box::new(move |images, _training| layer.forward(&images.flatten(1, -1)))
+    /// })?;
+    /// assert_eq!(f.parameters(), 6);
+    /// # Ok::<(), strust_torch::Error>(())
+    /// ```
+    pub fn new(
+        train: &ImageBytes,
+        test: Option<&ImageBytes>,
+        classes: usize,
+        device: Device,
+        build: impl Fn(&nn::Path) -> Network + Send + 'static,
+    ) -> Result<Self, Error> {
+        let normalisation = Normalisation::of(train);
+        let images = Images::new(train, classes, &normalisation, device)?.augmented();
+        let test = test.map(|test| of_shape(test, train)).transpose()?;
+        let test = test.map(|test| Images::new(test, classes, &normalisation, device)).transpose()?;
+        let store = VarStore::new(device);
+        let network = seeded(0, || build(&store.root()));
+        let found = no_grad(|| network(&images.batch(&Sample::range(0..1)).0, false)).size();
+        if found != [1, classes as i64] {
+            let why = format!("there are {classes} classes, but for one image the network gives a tensor {found:?}");
+            return Err(Error::Images(why));
+        }
+        let terms = images.len();
+        let objective = TorchObjective::over(&store, terms, ImageLoss { network, draws: true, images, last: None })?;
+        Ok(Self { objective, test, normalisation, classes, build: Box::new(build) })
+    }
+
+    /// The same without crops and mirroring.
+    #[must_use]
+    pub fn without_augmentation(mut self) -> Self {
+        self.objective.loss_mut().images.set_augmented(false);
+        self
+    }
+
+    /// The training loss alone, as [`DeviceStr`](crate::DeviceStr) wants it.
+    pub fn objective(&mut self) -> &mut TorchObjective<f32, ImageLoss> {
+        &mut self.objective
+    }
+
+    pub(crate) fn make_batch(&self, sample: &Sample) -> (Tensor, Tensor) {
+        self.objective.loss().images.batch(sample)
+    }
+
+    /// The class of each image in evaluation mode, with the running statistics as they are now.
+    pub fn predict(&mut self, x: &Flat<f32>, images: &ImageBytes) -> Result<Vec<u8>, Error> {
+        let device = self.objective.parameters().device();
+        let images = Images::new(images, self.classes, &self.normalisation, device)?;
+        Ok(Vec::try_from(classes_of(&mut self.objective, x, &images).to_kind(Kind::Uint8)).expect("one dimension"))
+    }
+
+    /// What the network keeps besides its parameters: the running statistics of batch-norm.
+    #[must_use]
+    pub fn save_buffers(&self) -> Vec<u8> {
+        let parameters = self.objective.parameters();
+        let mut bytes = Vec::new();
+        parameters.buffers().write(&mut bytes);
+        for other in parameters.other_buffers() {
+            Flat::<f64>::from_tensor(other).write(&mut bytes);
+        }
+        bytes
+    }
+    /// Gives them back.
+    pub fn restore_buffers(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let parameters = self.objective.parameters_mut();
+        let first = parameters.buffers().len() as usize * size_of::<f32>();
+        let lengths: Vec<usize> = parameters.other_buffers().iter().map(Tensor::numel).collect();
+        let wanted = first + lengths.iter().sum::<usize>() * size_of::<f64>();
+        if bytes.len() != wanted {
+            let found = bytes.len();
+            return Err(Error::Checkpoint(format!(
+                "it holds {found} bytes of buffers, but the model has {wanted}: it is of another model"
+            )));
+        }
+        let (own, mut rest) = bytes.split_at(first);
+        let own = Flat::read("f32", &[first / size_of::<f32>()], own)?;
+        let mut others = Vec::new();
+        for length in lengths {
+            let (other, after) = rest.split_at(length * size_of::<f64>());
+            others.push(Flat::<f64>::read("f64", &[length], other)?.to_vec());
+            rest = after;
+        }
+        parameters.set_buffers(&own, &others);
+        Ok(())
+    }
+
+    /// Writes a point and the running statistics as a safetensors file, under PyTorch's names.
+    pub fn save(&mut self, path: &Path, x: &Flat<f32>) -> Result<(), Error> {
+        self.objective.check_point(x)?;
+        self.objective.set(x);
+        self.objective.parameters().save(path)
+    }
+    /// Reads one back: the point, and the running statistics in their place.
+    pub fn load(&mut self, path: &Path) -> Result<Flat<f32>, Error> {
+        self.objective.parameters_mut().load(path)?;
+        Ok(self.objective.point())
+    }
+}
+
+impl fmt::Debug for ImageClassification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (terms, parameters) = (self.terms(), self.objective.parameters().flat());
+        write!(f, "ImageClassification({terms} images, {} classes, {parameters:?})", self.classes)
+    }
+}
+
+/// A test set is of the training set's shape.
+fn of_shape<'a, 'b>(test: &'a ImageBytes<'b>, train: &ImageBytes) -> Result<&'a ImageBytes<'b>, Error> {
+    if test.shape == train.shape {
+        return Ok(test);
+    }
+    Err(Error::Images(format!("those of the test set are {:?}, those to train on {:?}", test.shape, train.shape)))
+}
+
+/// The class of each image in evaluation mode, on the device, made in pieces.
+fn classes_of(objective: &mut TorchObjective<f32, ImageLoss>, x: &Flat<f32>, images: &Images) -> Tensor {
+    objective.set(x);
+    let network = &objective.loss().network;
+    let piece = |start: usize| {
+        let (inputs, _) = images.batch(&Sample::range(start..(start + PIECE).min(images.len())));
+        network(&inputs, false).argmax(1, false)
+    };
+    no_grad(|| Tensor::cat(&(0..images.len()).step_by(PIECE).map(piece).collect::<Vec<_>>(), 0))
+}
+
+impl Objective for ImageClassification {
+    type Point = Flat<f32>;
+
+    fn terms(&self) -> usize {
+        self.objective.terms()
+    }
+    fn value(&mut self, x: &Flat<f32>, sample: &Sample) -> f64 {
+        self.objective.value_at(x, sample)
+    }
+    fn value_and_gradient(&mut self, x: &Flat<f32>, sample: &Sample, gradient: &mut Flat<f32>) -> f64 {
+        self.objective.value_and_gradient_at(x, sample, gradient)
+    }
+    fn check_point(&self, x: &Flat<f32>) -> Result<(), strust::Error> {
+        self.objective.check_point(x)
+    }
+}
+
+impl Problem for ImageClassification {
+    /// A network initialised anew, on the CPU, so that the device makes no difference, and its running statistics with
+    /// it.
+    fn start(&self, seed: u64) -> Flat<f32> {
+        let own = self.objective.parameters();
+        let store = VarStore::new(Device::Cpu);
+        let _network = seeded(seed, || (self.build)(&store.root()));
+        let fresh = Parameters::<f32>::new(&store).expect("the network was built once already");
+        own.share().copy_buffers(&fresh);
+        fresh.flat().to_device(own.device())
+    }
+    fn optimum(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl Classifier for ImageClassification {
+    fn test_accuracy(&mut self, x: &Flat<f32>) -> Option<f64> {
+        let test = self.test.as_ref()?;
+        let right = classes_of(&mut self.objective, x, test).eq_tensor(test.classes()).sum(Kind::Int64);
+        Some(right.int64_value(&[]) as f64 / test.len() as f64)
+    }
+    fn parameters(&self) -> usize {
+        self.objective.parameters().flat().len() as usize
+    }
+}

@@ -1,0 +1,230 @@
+//! ResNet-20 over images as a problem of the library.
+
+use strust::{objective::full_value, prelude::*};
+use strust_problems::{Classifier, Problem};
+use strust_torch::{DeviceStr, Flat, ImageClassification, images::ImageBytes};
+use tch::{
+    Device,
+    nn::{self, Module},
+};
+
+const TERMS: usize = 24;
+const BATCH: usize = 8;
+
+/// Images whose class shows in their brightness, with a pattern over it.
+struct Data(Vec<u8>, Vec<u8>);
+
+impl Data {
+    fn new(count: usize, shape: [usize; 3]) -> Self {
+        tch::set_num_threads(1);
+        let size: usize = shape.iter().product();
+        let labels: Vec<u8> = (0..count).map(|i| (i % 3) as u8).collect();
+        let noise = |i: usize| ((i as u32).wrapping_mul(2_654_435_761) >> 26) as u8;
+        let pixels = (0..count * size).map(|i| 60 * labels[i / size] + noise(i)).collect();
+        Self(pixels, labels)
+    }
+    fn bytes(&self, shape: [usize; 3]) -> ImageBytes<'_> {
+        ImageBytes { pixels: &self.0, labels: &self.1, shape }
+    }
+}
+
+const CIFAR: [usize; 3] = [3, 32, 32];
+
+fn resnet() -> ImageClassification {
+    let data = Data::new(TERMS, CIFAR);
+    let images = data.bytes(CIFAR);
+    ImageClassification::resnet20(&images, Some(&images), 3, Device::Cpu).unwrap()
+}
+
+/// A linear map with batch-norm over small images: fast, and with running statistics.
+fn small() -> ImageClassification {
+    let shape = [3, 4, 4];
+    let (train, test) = (Data::new(96, shape), Data::new(30, shape));
+    ImageClassification::new(&train.bytes(shape), Some(&test.bytes(shape)), 3, Device::Cpu, |path| {
+        let config = nn::BatchNormConfig { ws_init: nn::Init::Const(1.0), ..Default::default() };
+        let norm = nn::batch_norm2d(path / "norm", 3, config);
+        let linear = nn::linear(path / "linear", 48, 3, nn::LinearConfig::default());
+        Box::new(move |x, training| linear.forward(&x.apply_t(&norm, training).flatten(1, -1)))
+    })
+    .unwrap()
+}
+
+fn bits(x: &Flat<f32>) -> Vec<u8> {
+    let mut out = Vec::new();
+    x.write(&mut out);
+    out
+}
+
+#[test]
+fn a_start_depends_on_the_seed_only_and_makes_the_statistics_new() {
+    let mut f = resnet();
+    assert_eq!((f.parameters(), f.terms(), f.optimum()), (269_722 - 7 * 65, TERMS, None));
+    let (start, fresh) = (f.start(3), f.save_buffers());
+    let mut g = start.zeros_like();
+    f.value_and_gradient(&start, &Sample::new((0..BATCH).collect(), 0), &mut g);
+    assert!(f.save_buffers() != fresh, "seed 0 is a seed as any other, and the statistics move");
+    assert!(f.start(4) != start);
+    assert!(bits(&f.start(3)) == bits(&start) && f.save_buffers() == fresh);
+}
+
+#[test]
+fn measuring_moves_no_statistics_and_does_not_augment() {
+    let mut f = small();
+    let x = f.start(0);
+    let before = f.save_buffers();
+    let (value, accuracy) = (full_value(&mut f, &x), f.test_accuracy(&x));
+    let mut g = x.zeros_like();
+    let with_gradient = strust::objective::full_value_and_gradient(&mut f, &x, &mut g);
+    assert_eq!((value.to_bits(), f.save_buffers()), (with_gradient.to_bits(), before));
+    assert_eq!(f.test_accuracy(&x), accuracy);
+    let mut plain = small().without_augmentation();
+    let all: Vec<usize> = (0..96).collect();
+    assert_eq!(plain.value(&x, &Sample::new(all.clone(), 5)).to_bits(), value.to_bits());
+    assert_ne!(f.value(&x, &Sample::new(all, 5)).to_bits(), value.to_bits());
+}
+
+#[test]
+fn a_trial_that_is_not_finite_is_rejected_and_does_not_poison_the_statistics() {
+    let mut f = resnet();
+    let start = f.start(0);
+    let config = StrConfig { initial_radius: 8.0, ..Default::default() };
+    let mut method = Str::new(config).unwrap();
+    let mut state = method.init(&mut f, start.clone()).unwrap();
+    let sample = |k: u64| Sample::new((0..BATCH).map(|i| (i * 3 + k as usize) % TERMS).collect(), k);
+    method.step(&mut f, &mut state, &sample(0)).unwrap();
+
+    // The gradient is finite and the step is so long that the numbers of the trial overflow.
+    let (x, mut g) = (state.x.clone(), start.zeros_like());
+    f.value_and_gradient(&x, &sample(1), &mut g);
+    let (statistics, mut trial) = (f.save_buffers(), x.clone());
+    trial.add(-1e38 / g.norm(), &g);
+    assert!(!f.value(&trial, &sample(1)).is_finite());
+    assert!(f.save_buffers() == statistics, "a value");
+    assert!(!f.value_and_gradient(&trial, &sample(1), &mut g).is_finite());
+    assert!(f.save_buffers() == statistics, "a gradient that is not finite");
+}
+
+#[test]
+fn a_loss_that_is_nan_in_the_middle_is_a_rejected_step_that_the_record_shows() {
+    // log(1 − w) has no value beyond w = 1, where a step of length ½ lands.
+    let data = Data::new(4, [1, 2, 2]);
+    let mut f = ImageClassification::new(&data.bytes([1, 2, 2]), None, 3, Device::Cpu, |path| {
+        let w = path.var("w", &[3], nn::Init::Const(0.9));
+        let norm = nn::batch_norm2d(path / "norm", 1, nn::BatchNormConfig::default());
+        Box::new(move |x, training| {
+            let logits = x.apply_t(&norm, training).flatten(1, -1).narrow(1, 0, 3) * 0.0;
+            logits + (1.0_f64 - &w).log() * tch::Tensor::from_slice(&[1.0_f32, 0.0, 0.0])
+        })
+    })
+    .unwrap();
+    let start = f.start(0);
+    let mut method = Str::new(StrConfig { initial_radius: 8.0, ..Default::default() }).unwrap();
+    let mut state = method.init(&mut f, start.clone()).unwrap();
+    // Class 1 or 2 wants the logit of class 0 smaller, which is w towards 1 and beyond.
+    let record = method.step(&mut f, &mut state, &Sample::new(vec![1, 2], 1)).unwrap();
+    let region = record.region.unwrap();
+    assert_eq!((record.verdict, region.trial, region.ratio), (Verdict::Rejected, None, None));
+    assert!(state.radius < 8.0 && bits(&state.x) == bits(&start));
+    assert!(f.save_buffers().chunks(4).all(|b| f32::from_le_bytes(b.try_into().unwrap()).is_finite()));
+}
+
+#[test]
+fn every_step_is_a_function_of_the_seed_and_goes_on_from_saved_buffers() {
+    let run = |f: &mut ImageClassification, x: Flat<f32>, steps: std::ops::Range<u64>| {
+        let (mut sampler, mut sample) = (Epochs::new(TERMS, BATCH, 1).unwrap(), Sample::default());
+        let mut method = Str::new(StrConfig::default()).unwrap();
+        let mut state = method.init(f, x).unwrap();
+        let mut values = Vec::new();
+        for k in steps {
+            sampler.draw(k, &mut sample);
+            values.push(method.step(f, &mut state, &sample).unwrap().value.to_bits());
+        }
+        (state.x, values)
+    };
+    let mut f = resnet();
+    let start = f.start(0);
+    let (middle, _) = run(&mut f, start.clone(), 0..2);
+    let buffers = f.save_buffers();
+    let (end, values) = run(&mut f, middle.clone(), 2..4);
+    let mut other = resnet();
+    other.restore_buffers(&buffers).unwrap();
+    let (same, again) = run(&mut other, middle, 2..4);
+    assert!(values == again && bits(&end) == bits(&same) && f.save_buffers() == other.save_buffers());
+    let error = other.restore_buffers(&buffers[1..]).unwrap_err().to_string();
+    let length = buffers.len();
+    assert_eq!(
+        error,
+        format!(
+            "checkpoint: it holds {} bytes of buffers, but the model has {length}: it is of another model",
+            length - 1
+        )
+    );
+}
+
+#[test]
+fn training_learns_and_predictions_survive_a_file() {
+    // Crops of such small images are mostly black.
+    let mut f = small().without_augmentation();
+    let start = f.start(0);
+    let mut sampler = Epochs::new(f.terms(), 32, 0).unwrap();
+    let report =
+        minimize(&mut f, &mut Str::new(StrConfig::default()).unwrap(), &mut sampler, start, &Stop::epochs(20)).unwrap();
+    let x = report.point();
+    let accuracy = f.test_accuracy(x).unwrap();
+    assert!(accuracy > 0.9, "{accuracy}");
+    let test = Data::new(30, [3, 4, 4]);
+    let classes = f.predict(x, &test.bytes([3, 4, 4])).unwrap();
+    let right = classes.iter().zip(&test.1).filter(|(a, b)| a == b).count();
+    assert_eq!((classes.len(), right as f64 / 30.0), (30, accuracy));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    f.save(&path, x).unwrap();
+    let mut other = small();
+    let loaded = other.load(&path).unwrap();
+    assert!(bits(&loaded) == bits(x) && other.test_accuracy(&loaded) == Some(accuracy));
+    let error = resnet().load(&path).unwrap_err().to_string();
+    assert!(error.contains("it is of another architecture"), "{error}");
+}
+
+#[test]
+fn str_on_the_device_makes_the_same_steps() {
+    let (mut f, mut g) = (small(), small());
+    let start = f.start(1);
+    g.start(1);
+    g.objective().set(&start);
+    let mut library = Str::new(StrConfig::default()).unwrap();
+    let mut state = library.init(&mut f, start).unwrap();
+    let mut device = DeviceStr::start(StrConfig::default(), g.objective(), 10).unwrap();
+    for k in 0..10 {
+        let sample = Sample::new((0..16).map(|i| (i * 5 + k) % 96).collect(), k as u64);
+        library.step(&mut f, &mut state, &sample).unwrap();
+        device.step(g.objective(), &sample).unwrap();
+    }
+    let mut difference = device.state(g.objective()).x;
+    difference.add(-1.0, &state.x);
+    assert!(difference.norm() < 1e-4 * state.x.norm());
+}
+
+#[test]
+fn images_that_do_not_fit_are_refused_in_words() {
+    let (cifar, small) = (Data::new(6, CIFAR), Data::new(6, [3, 4, 4]));
+    let error = |train: &ImageBytes, test: Option<&ImageBytes>, classes| {
+        ImageClassification::resnet20(train, test, classes, Device::Cpu).unwrap_err().to_string()
+    };
+    assert_eq!(error(&small.bytes([3, 4, 4]), None, 3), "images: they are 3×4×4, but ResNet-20 is made for 3×32×32");
+    assert_eq!(
+        error(&cifar.bytes(CIFAR), Some(&small.bytes([3, 4, 4])), 3),
+        "images: those of the test set are [3, 4, 4], those to train on [3, 32, 32]"
+    );
+    let none = ImageBytes { pixels: &[], labels: &[], shape: CIFAR };
+    assert_eq!(error(&none, None, 3), "images: there is no image");
+    assert!(error(&cifar.bytes(CIFAR), None, 2).contains("image 2 has class 2, but there are 2 classes"));
+    // A batch larger than the training set is the sampler's to refuse.
+    assert!(Epochs::new(6, BATCH, 0).is_err());
+    let wrong = ImageClassification::new(&small.bytes([3, 4, 4]), None, 3, Device::Cpu, |path| {
+        let linear = nn::linear(path / "linear", 48, 4, nn::LinearConfig::default());
+        Box::new(move |x, _| linear.forward(&x.flatten(1, -1)))
+    });
+    assert!(wrong.unwrap_err().to_string().starts_with("images: there are 3 classes, but for one image"));
+}
