@@ -1,75 +1,56 @@
 //! What a step costs: ResNet-20 at batch 128 with SGD, with the library's STR and with STR on the device.
 //!
-//! Run with `cargo run --release -p strust-torch --example resnet20_speed [cpu|cuda] [steps]`. PyTorch's own number comes
-//! from `scripts/pytorch_speed.py` of this crate.
+//! Run with `cargo run --release -p strust-torch --example resnet20_speed [cpu|cuda] [rounds]`; `memory` in place of the
+//! device measures the peak of memory. PyTorch's own number comes from `scripts/pytorch_speed.py` of this crate.
 
-#![allow(clippy::cast_possible_wrap)] // libtorch counts in i64
-
-use std::time::Instant;
-use strust::prelude::*;
-use strust_torch::{DeviceStr, Loss, ResNet20, TorchObjective, cross_entropy, device, seeded, supervised};
-use tch::{Cuda, Device, Kind, Tensor, nn::ModuleT, nn::VarStore};
+use std::{env, process::Command};
+use strust_torch::{
+    bench::{self, Measured},
+    device,
+};
 
 const BATCH: usize = 128;
 
-type Step<'a> = (&'static str, Box<dyn FnMut(&Sample) + 'a>);
-
-fn objective(store: &VarStore) -> Result<TorchObjective<f32, Loss<'static>>, strust_torch::Error> {
-    let device = store.device();
-    let net = seeded(0, || ResNet20::new(&store.root(), 10));
-    let images = seeded(1, || Tensor::randn([BATCH as i64, 3, 32, 32], (Kind::Float, device)));
-    let labels = Tensor::arange(BATCH as i64, (Kind::Int64, device)).remainder(10);
-    let batch = move |_: &Sample| (images.shallow_clone(), labels.shallow_clone());
-    supervised(store, BATCH, batch, move |x| net.forward_t(x, true), cross_entropy)
-}
-
-/// Median milliseconds of each step, taken in turn so that a busy machine slows them alike.
-fn time(device: Device, rounds: u64, steps: &mut [Step]) -> Vec<f64> {
-    const WARM_UP: u64 = 3;
-    let mut times = vec![Vec::new(); steps.len()];
-    for k in 1..=rounds + WARM_UP {
-        let sample = Sample::new((0..BATCH).collect(), k);
-        for ((_, step), times) in steps.iter_mut().zip(&mut times) {
-            let began = Instant::now();
-            step(&sample);
-            if let Device::Cuda(index) = device {
-                Cuda::synchronize(index as i64);
-            }
-            if k > WARM_UP {
-                times.push(1e3 * began.elapsed().as_secs_f64());
-            }
-        }
-    }
-    let median = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    };
-    times.into_iter().map(median).collect()
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let device = device::open(&arguments.next().unwrap_or_else(|| "auto".into()))?;
-    let rounds = arguments.next().map_or(Ok(20), |text| text.parse())?;
-    println!("on {}", device::report(device)?);
-    let stores = [(); 3].map(|()| VarStore::new(device));
-    let [mut f, mut g, mut h] = [objective(&stores[0])?, objective(&stores[1])?, objective(&stores[2])?];
-    let start = f.point();
-    let region = StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() };
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["memory"] => memory(),
+        // One method in a process of its own.
+        ["memory", method] => {
+            let method = Measured::ALL.into_iter().find(|m| format!("{m:?}") == method).ok_or("unknown method")?;
+            println!("{}", bench::peak_memory(method, BATCH, 5)?.ok_or("this system does not tell the peak")?);
+            Ok(())
+        }
+        [] => speed("auto", 20),
+        [name] => speed(name, 20),
+        [name, rounds, ..] => speed(name, rounds.parse()?),
+    }
+}
 
-    let mut sgd = Sgd::new(SgdConfig { learning_rate: 0.01, ..Default::default() })?;
-    let mut sgd_state = sgd.init(&mut f, start.clone())?;
-    let mut str = Str::new(region.clone())?;
-    let mut str_state = str.init(&mut g, start)?;
-    let mut on_device = DeviceStr::start(region, &h, 1000)?;
-    let mut steps: [Step; 3] = [
-        ("SGD", Box::new(|sample| assert!(sgd.step(&mut f, &mut sgd_state, sample).is_ok()))),
-        ("STR", Box::new(|sample| assert!(str.step(&mut g, &mut str_state, sample).is_ok()))),
-        ("STR on device", Box::new(|sample| assert!(on_device.step(&mut h, sample).is_ok()))),
+fn speed(device: &str, rounds: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let speed = bench::cifar10(device::open(device)?, BATCH, rounds)?;
+    println!("on {}, batch {BATCH}, median of {rounds}", speed.device);
+    let rows = [
+        ("SGD", speed.sgd_step_ms, 1.0),
+        ("STR", speed.str_step_ms, speed.ratio),
+        ("STR on device", speed.device_str_step_ms, speed.device_ratio),
     ];
-    let times = time(device, rounds, &mut steps);
-    for ((name, _), ms) in steps.iter().zip(&times) {
-        println!("{name:<14} {ms:8.2} ms  {:7.0} images/s  {:.3} × SGD", 1e3 * BATCH as f64 / ms, ms / times[0]);
+    for (name, ms, ratio) in rows {
+        println!("{name:<14} {ms:8.2} ms  {:7.0} images/s  {ratio:.3} × SGD", 1e3 * BATCH as f64 / ms);
+    }
+    println!("{:<14} {:8.2} ms", "batch alone", speed.batch_ms);
+    if let (Some(str), Some(on_device)) = (speed.processor_ratio, speed.device_processor_ratio) {
+        println!("in processor time: STR {str:.3} × SGD, STR on device {on_device:.3} × SGD");
+    }
+    Ok(())
+}
+
+fn memory() -> Result<(), Box<dyn std::error::Error>> {
+    for method in Measured::ALL {
+        let name = format!("{method:?}");
+        let output = bench::precise(Command::new(env::current_exe()?).args(["memory", &name])).output()?;
+        let bytes: f64 = String::from_utf8(output.stdout)?.trim().parse()?;
+        println!("{name:<10} {:8.2} MB", bytes / 1e6);
     }
     Ok(())
 }

@@ -12,6 +12,7 @@
 //! | [`Checkpoint`] | state and buffers, to go on bit for bit |
 //! | [`ResNet20`] | the model of the paper's section 5.1 |
 //! | [`ImageClassification`], [`images`] | a network over images as a problem of the library |
+//! | [`bench`] | what a step costs |
 //! | [`device`] | the device that was asked for, or an error |
 //!
 //! It is built against libtorch: `eval "$(scripts/torch-env)"` gets the right one and sets the variables.
@@ -43,6 +44,7 @@
 // libtorch counts in i64; no count here comes near its end.
 #![allow(clippy::cast_possible_wrap)]
 
+pub mod bench;
 mod checkpoint;
 mod classification;
 pub mod device;

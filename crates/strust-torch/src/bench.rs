@@ -1,0 +1,221 @@
+//! What a step costs: ResNet-20 with SGD, with the library's STR and with STR on the device.
+
+use crate::{DeviceStr, Error, ImageClassification, device, images::ImageBytes, seeded};
+use serde::{Deserialize, Serialize};
+use std::{fs, process::Command, time::Instant};
+use strust::prelude::*;
+use strust_problems::{Classifier, Problem};
+use tch::{Cuda, Device, Kind, Tensor};
+
+/// Steps before the clock runs: memory is got and libtorch chooses its algorithms.
+const WARM_UP: usize = 3;
+
+/// A method whose step is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measured {
+    /// SGD, the yardstick.
+    Sgd,
+    /// The library's STR.
+    Str,
+    /// [`DeviceStr`].
+    DeviceStr,
+}
+
+impl Measured {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sgd, Self::Str, Self::DeviceStr];
+}
+
+/// What [`cifar10`] measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Speed {
+    /// Where it ran, with libtorch's version.
+    pub device: String,
+    /// Threads of one operation on the CPU.
+    pub threads: i32,
+    /// Images a step.
+    pub batch: usize,
+    /// Steps of each method that were timed.
+    pub rounds: usize,
+    /// Milliseconds of a step of SGD, median.
+    pub sgd_step_ms: f64,
+    /// The same of STR.
+    pub str_step_ms: f64,
+    /// The same of STR on the device.
+    pub device_str_step_ms: f64,
+    /// STR's step over SGD's: the median over rounds, each of which makes both right after each other.
+    pub ratio: f64,
+    /// The same for STR on the device.
+    pub device_ratio: f64,
+    /// `ratio` in processor time, which other programs on the machine hardly lengthen; on the CPU of a Linux machine.
+    pub processor_ratio: Option<f64>,
+    /// The same for STR on the device.
+    pub device_processor_ratio: Option<f64>,
+    /// Images a second of SGD.
+    pub images_per_second: f64,
+    /// Images a second of STR.
+    pub str_images_per_second: f64,
+    /// Milliseconds to make an augmented batch, median; part of every step above.
+    pub batch_ms: f64,
+    /// Bytes of one copy of the parameters.
+    pub parameter_bytes: usize,
+}
+
+/// CIFAR-10's shapes with made-up pixels.
+fn problem(images: usize, device: Device) -> Result<ImageClassification, Error> {
+    let pixels = seeded(0, || Tensor::randint(256, [images as i64 * 3 * 1024], (Kind::Uint8, Device::Cpu)));
+    let pixels = Vec::<u8>::try_from(pixels).expect("one dimension of bytes");
+    let labels: Vec<u8> = (0..images).map(|i| (i % 10) as u8).collect();
+    ImageClassification::resnet20(
+        &ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] },
+        None,
+        10,
+        device,
+    )
+}
+
+type Step<'a> = Box<dyn FnMut(&Sample) -> Result<(), Error> + 'a>;
+
+/// A method at its start, ready to step over `f`.
+fn stepper(method: Measured, f: &mut ImageClassification) -> Result<Step<'_>, Error> {
+    // Short steps, so that no run ends in numbers that are not finite.
+    let region = StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() };
+    let start = f.start(0);
+    Ok(match method {
+        Measured::Sgd => {
+            let mut sgd = Sgd::new(SgdConfig { learning_rate: 0.01, ..Default::default() })?;
+            let mut state = sgd.init(f, start)?;
+            Box::new(move |sample| Ok(sgd.step(f, &mut state, sample).map(drop)?))
+        }
+        Measured::Str => {
+            let mut str = Str::new(region)?;
+            let mut state = str.init(f, start)?;
+            Box::new(move |sample| Ok(str.step(f, &mut state, sample).map(drop)?))
+        }
+        Measured::DeviceStr => {
+            f.objective().set(&start);
+            let mut str = DeviceStr::start(region, f.objective(), 100)?;
+            Box::new(move |sample| Ok(str.step(f.objective(), sample)?))
+        }
+    })
+}
+
+/// Times a step of each method on made-up images of CIFAR-10's shape, augmented, `rounds` steps each.
+///
+/// The methods step in turn, so that a machine that is busy for a while slows them alike.
+///
+/// ```no_run
+/// let speed = strust_torch::bench::cifar10(tch::Device::Cpu, 128, 20)?;
+/// println!("{:.0} images/s, STR's step is {:.2} of SGD's", speed.images_per_second, speed.ratio);
+/// # Ok::<(), strust_torch::Error>(())
+/// ```
+pub fn cifar10(device: Device, batch: usize, rounds: usize) -> Result<Speed, Error> {
+    let report = device::report(device)?;
+    let rounds = rounds.max(1);
+    let mut problems = Vec::new();
+    for _ in Measured::ALL {
+        problems.push(problem(4 * batch, device)?);
+    }
+    let batches = problem(4 * batch, device)?;
+    let (terms, parameter_bytes) = (batches.terms(), batches.parameters() * size_of::<f32>());
+    let mut steps: Vec<Step> = Vec::new();
+    for (method, f) in Measured::ALL.into_iter().zip(&mut problems) {
+        steps.push(stepper(method, f)?);
+    }
+    steps.push(Box::new(|sample| {
+        drop(batches.make_batch(sample));
+        Ok(())
+    }));
+
+    let mut times = vec![Vec::new(); steps.len()];
+    let mut busy = times.clone();
+    let (mut sampler, mut sample) = (Epochs::new(terms, batch, 0)?, Sample::default());
+    for k in 0..WARM_UP + rounds {
+        sampler.draw(k as u64, &mut sample);
+        for ((step, times), busy) in steps.iter_mut().zip(&mut times).zip(&mut busy) {
+            wait(device);
+            let (before, began) = (processor_time(), Instant::now());
+            step(&sample)?;
+            wait(device);
+            if k >= WARM_UP {
+                times.push(1e3 * began.elapsed().as_secs_f64());
+                busy.extend(before.zip(processor_time()).map(|(before, after)| after - before));
+            }
+        }
+    }
+    let paired = |times: &[Vec<f64>], method: usize| median(times[method].iter().zip(&times[0]).map(|(a, b)| a / b));
+    let on_cpu = device == Device::Cpu && busy[0].len() == rounds;
+    let ms: Vec<f64> = times.iter().map(|times| median(times.iter().copied())).collect();
+    Ok(Speed {
+        device: report.to_string(),
+        threads: report.threads,
+        batch,
+        rounds,
+        sgd_step_ms: ms[0],
+        str_step_ms: ms[1],
+        device_str_step_ms: ms[2],
+        ratio: paired(&times, 1),
+        device_ratio: paired(&times, 2),
+        processor_ratio: on_cpu.then(|| paired(&busy, 1)),
+        device_processor_ratio: on_cpu.then(|| paired(&busy, 2)),
+        images_per_second: 1e3 * batch as f64 / ms[0],
+        str_images_per_second: 1e3 * batch as f64 / ms[1],
+        batch_ms: ms[3],
+        parameter_bytes,
+    })
+}
+
+fn median(numbers: impl Iterator<Item = f64>) -> f64 {
+    let mut numbers: Vec<f64> = numbers.collect();
+    numbers.sort_by(f64::total_cmp);
+    let (low, high) = (numbers[(numbers.len() - 1) / 2], numbers[numbers.len() / 2]);
+    f64::midpoint(low, high)
+}
+
+/// Seconds that all threads of this process have run, where the system tells.
+fn processor_time() -> Option<f64> {
+    let mut nanoseconds = 0.0;
+    for task in fs::read_dir("/proc/self/task").ok()? {
+        let line = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        nanoseconds += line.split_whitespace().next()?.parse::<f64>().ok()?;
+    }
+    Some(1e-9 * nanoseconds)
+}
+
+/// Work on a GPU goes on after a call returns.
+fn wait(device: Device) {
+    if let Device::Cuda(index) = device {
+        Cuda::synchronize(index as i64);
+    }
+}
+
+/// The most memory, in bytes, that this process held in `steps` steps of a method on the CPU; `None` where the system
+/// does not tell (it is Linux's `VmHWM`).
+///
+/// It is the memory of the whole process, so each method is to be measured in a process of its own, started by
+/// [`precise`]; the difference of two is then what one method needs more than the other.
+pub fn peak_memory(method: Measured, batch: usize, steps: usize) -> Result<Option<u64>, Error> {
+    let mut f = problem(4 * batch, Device::Cpu)?;
+    let (mut sampler, mut sample) = (Epochs::new(f.terms(), batch, 0)?, Sample::default());
+    let mut step = stepper(method, &mut f)?;
+    for k in 0..WARM_UP + steps {
+        if k == WARM_UP {
+            // Forgets the peak so far, which is that of the start.
+            let _ = fs::write("/proc/self/clear_refs", "5");
+        }
+        sampler.draw(k as u64, &mut sample);
+        step(&sample)?;
+    }
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kilobytes =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+    Ok(kilobytes.map(|kilobytes: u64| 1024 * kilobytes))
+}
+
+/// A program whose [`peak_memory`] is to be exact: glibc's allocator gives every block from 64 KiB up its own pages and
+/// returns them when it is freed. As it comes, it keeps freed blocks of up to 32 MB for later, and what it keeps hides
+/// differences of a few megabytes.
+pub fn precise(program: &mut Command) -> &mut Command {
+    program.env("MALLOC_MMAP_THRESHOLD_", "65536").env("MALLOC_TRIM_THRESHOLD_", "65536").env("MALLOC_ARENA_MAX", "1")
+}
