@@ -145,14 +145,12 @@ impl Images {
         self.len() == 0
     }
     /// The class of each image, on the device.
-    #[must_use]
     pub fn classes(&self) -> &Tensor {
         &self.classes
     }
 
     /// Normalised images, n×channels×rows×columns, and their classes. A pure function of the sample: crops come from the
     /// library's own generator.
-    #[must_use]
     pub fn batch(&self, sample: &Sample) -> (Tensor, Tensor) {
         let rows: Vec<i64> = sample.indices().iter().map(|&i| i as i64).collect();
         no_grad(|| {
