@@ -109,6 +109,9 @@ pub enum Command {
         /// cifar10: the device, cpu, cuda, cuda:N or auto [default: auto]
         #[arg(long, value_name = "DEVICE")]
         device: Option<String>,
+        /// cifar10: the peak of memory of sgd or str in this process, and nothing else
+        #[arg(long, value_name = "METHOD", hide = true)]
+        memory_of: Option<String>,
     },
 }
 

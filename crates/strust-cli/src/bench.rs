@@ -50,10 +50,15 @@ struct Scaling {
     ns_per_unit: f64,
 }
 
-pub fn run(what: Benchmark, device: Option<&str>, shared: &Shared) -> std::result::Result<(), Failure> {
+pub fn run(
+    what: Benchmark,
+    device: Option<&str>,
+    memory_of: Option<&str>,
+    shared: &Shared,
+) -> std::result::Result<(), Failure> {
     refuse("bench", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
     match (what, device) {
-        (Benchmark::Cifar10, device) => crate::network::bench(device.unwrap_or("auto"), shared),
+        (Benchmark::Cifar10, device) => crate::network::bench(device.unwrap_or("auto"), memory_of, shared),
         (Benchmark::Subspace, None) => subspace(shared),
         (Benchmark::Subspace, Some(_)) => Err(Failure::Usage("--device is for the benchmark cifar10".into())),
     }

@@ -44,7 +44,9 @@ fn main() -> ExitCode {
             commands::report(&folders, markdown, &at, into.as_deref(), &shared)
         }
         Command::List { name } => commands::list(name.as_deref(), &shared),
-        Command::Bench { what, device } => bench::run(what, device.as_deref(), &shared),
+        Command::Bench { what, device, memory_of } => {
+            bench::run(what, device.as_deref(), memory_of.as_deref(), &shared)
+        }
         Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
     };
     match outcome {

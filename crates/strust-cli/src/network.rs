@@ -102,6 +102,152 @@ fn measure(_: &Path, _: &Path, _: bool, _: &str) -> Result<Evaluation, Failure> 
 }
 
 /// `strust bench cifar10`.
-pub fn bench(_device: &str, _shared: &Shared) -> Result<(), Failure> {
+#[cfg(not(feature = "torch"))]
+pub fn bench(_device: &str, _memory_of: Option<&str>, _shared: &Shared) -> Result<(), Failure> {
     Err(Failure::Failed(network::WITHOUT_TORCH.into()))
+}
+
+#[cfg(feature = "torch")]
+pub use with_torch::bench;
+
+#[cfg(feature = "torch")]
+mod with_torch {
+    use super::{Failure, Shared, heading, json, print, table};
+    use serde::{Deserialize, Serialize};
+    use std::process::{Command, Output};
+    use strust_torch::{
+        bench::{self, Measured, Speed},
+        device::{self, Device},
+    };
+
+    const BATCH: usize = 128;
+    /// Steps of each method in a turn.
+    const ROUNDS: usize = 15;
+    /// Turns of this program and of PyTorch; the better one of each counts.
+    const TURNS: usize = 2;
+
+    #[derive(Serialize)]
+    struct Cost {
+        #[serde(flatten)]
+        speed: Speed,
+        #[serde(flatten)]
+        memory: Option<Memory>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pytorch_version: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pytorch_images_per_second: Option<f64>,
+    }
+
+    /// Peaks of memory in bytes, each of a process of its own.
+    #[derive(Serialize)]
+    struct Memory {
+        sgd_peak_bytes: u64,
+        str_peak_bytes: u64,
+    }
+
+    #[derive(Deserialize)]
+    struct PyTorch {
+        version: String,
+        images_per_second: f64,
+    }
+
+    /// `strust bench cifar10`; with `memory_of`, only the peak of memory of one method in this process.
+    pub fn bench(device: &str, memory_of: Option<&str>, shared: &Shared) -> Result<(), Failure> {
+        let failed = |e: strust_torch::Error| Failure::Failed(e.to_string());
+        if let Some(name) = memory_of {
+            let method = if name == "sgd" { Measured::Sgd } else { Measured::Str };
+            let peak = bench::peak_memory(method, BATCH, 5).map_err(failed)?;
+            return print(&format!("{}\n", peak.unwrap_or(0)));
+        }
+        let device = device::open(device).map_err(failed)?;
+        let (mut best, mut pytorch): (Option<Speed>, Option<PyTorch>) = (None, None);
+        for _ in 0..TURNS {
+            let speed = bench::cifar10(device, BATCH, ROUNDS).map_err(failed)?;
+            if best.as_ref().is_none_or(|best| speed.sgd_step_ms < best.sgd_step_ms) {
+                best = Some(speed);
+            }
+            let theirs = self::pytorch(device);
+            if theirs
+                .as_ref()
+                .is_some_and(|t| pytorch.as_ref().is_none_or(|p| t.images_per_second > p.images_per_second))
+            {
+                pytorch = theirs;
+            }
+        }
+        let memory = (device == Device::Cpu).then(memory).flatten();
+        let speed = best.expect("there is at least one turn");
+        let (version, images) = pytorch.map(|p| (p.version, p.images_per_second)).unzip();
+        let cost = Cost { speed, memory, pytorch_version: version, pytorch_images_per_second: images };
+        if shared.json { print(&json(&cost)?) } else { print(&text(&cost, shared)) }
+    }
+
+    fn text(cost: &Cost, shared: &Shared) -> String {
+        let Speed { sgd_step_ms, str_step_ms, device_str_step_ms, ratio, device_ratio, .. } = cost.speed;
+        let row = |name: &str, ms: f64, more: String| {
+            vec![name.into(), format!("{ms:.1} ms"), images(1e3 * BATCH as f64 / ms), more]
+        };
+        let mut rows = vec![
+            row("SGD", sgd_step_ms, String::new()),
+            row("STR", str_step_ms, format!("{ratio:.2}× SGD")),
+            row("STR, decided on the device", device_str_step_ms, format!("{device_ratio:.2}× SGD")),
+        ];
+        if let (Some(version), Some(theirs)) = (&cost.pytorch_version, cost.pytorch_images_per_second) {
+            let share = cost.speed.images_per_second / theirs;
+            let ms = 1e3 * BATCH as f64 / theirs;
+            rows.push(row(&format!("PyTorch {version}, SGD"), ms, format!("ours is {share:.2}× as fast")));
+        }
+        let mut text = format!(
+            "{}\n{}",
+            heading(&format!("A step of ResNet-20, batch {BATCH}, on {}", cost.speed.device), shared),
+            table(&rows)
+        );
+        if let Some(memory) = &cost.memory {
+            let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+            let more = memory.str_peak_bytes as f64 - memory.sgd_peak_bytes as f64;
+            let copies = more / cost.speed.parameter_bytes as f64;
+            text += &format!(
+                "\nPeak of memory: SGD {}, STR {}: {copies:.1} copies of the parameters more\n",
+                mb(memory.sgd_peak_bytes),
+                mb(memory.str_peak_bytes)
+            );
+        }
+        text
+    }
+
+    fn images(per_second: f64) -> String {
+        format!("{per_second:.0} images/s")
+    }
+
+    /// The peak of each method, in a process of its own.
+    fn memory() -> Option<Memory> {
+        let peak = |method: &str| {
+            let mut program = Command::new(std::env::current_exe().ok()?);
+            bench::precise(&mut program).args(["bench", "cifar10", "--memory-of", method]);
+            stdout(&program.output().ok()?)?.trim().parse().ok().filter(|&bytes| bytes > 0)
+        };
+        Some(Memory { sgd_peak_bytes: peak("sgd")?, str_peak_bytes: peak("str")? })
+    }
+
+    /// PyTorch's speed on the same device, where there is a Python with PyTorch.
+    fn pytorch(device: Device) -> Option<PyTorch> {
+        let python = ["STRUST_TORCH_PYTHON", "STRUST_PYTHON"].iter().find_map(std::env::var_os);
+        let folder = tempfile::tempdir().ok()?;
+        let scripts = [
+            ("golden_resnet20.py", include_str!("../../strust-torch/scripts/golden_resnet20.py")),
+            ("pytorch_speed.py", include_str!("../../strust-torch/scripts/pytorch_speed.py")),
+        ];
+        for (name, text) in scripts {
+            std::fs::write(folder.path().join(name), text).ok()?;
+        }
+        let name = device::report(device).ok()?.name();
+        let mut program = Command::new(python.unwrap_or_else(|| "python3".into()));
+        program.arg(folder.path().join("pytorch_speed.py")).args([name, ROUNDS.to_string()]);
+        // This program's libtorch is not the one that Python brings.
+        program.env_remove("LD_LIBRARY_PATH");
+        serde_json::from_str(&stdout(&program.output().ok()?)?).ok()
+    }
+
+    fn stdout(output: &Output) -> Option<String> {
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
 }

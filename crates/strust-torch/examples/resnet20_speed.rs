@@ -39,6 +39,9 @@ fn speed(device: &str, rounds: usize) -> Result<(), Box<dyn std::error::Error>> 
         println!("{name:<14} {ms:8.2} ms  {:7.0} images/s  {ratio:.3} × SGD", 1e3 * BATCH as f64 / ms);
     }
     println!("{:<14} {:8.2} ms", "batch alone", speed.batch_ms);
+    if let (Some(str), Some(on_device)) = (speed.processor_ratio, speed.device_processor_ratio) {
+        println!("in processor time: STR {str:.3} × SGD, STR on device {on_device:.3} × SGD");
+    }
     Ok(())
 }
 

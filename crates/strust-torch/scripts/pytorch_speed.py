@@ -1,8 +1,9 @@
-"""Images a second of PyTorch on ResNet-20 at batch 128 with SGD: the yardstick of examples/resnet20_speed.rs.
+"""Images a second of PyTorch on ResNet-20 at batch 128 with SGD: the yardstick of `strust bench cifar10`.
 
-Usage: pytorch_speed.py [DEVICE] [STEPS]. Prints the device, milliseconds a step (median) and images a second.
+Usage: pytorch_speed.py [DEVICE] [STEPS]. Prints one JSON object; times are medians.
 """
 
+import json
 import statistics
 import sys
 import time
@@ -31,7 +32,10 @@ def main():
         loss.item()
         times.append(1e3 * (time.perf_counter() - began))
     ms = statistics.median(times[3:])
-    print(f"PyTorch {torch.__version__} on {device}, {torch.get_num_threads()} threads: {ms:.2f} ms, {128e3 / ms:.0f} images/s")
+    print(json.dumps({
+        "version": torch.__version__, "device": str(device), "threads": torch.get_num_threads(),
+        "step_ms": ms, "images_per_second": 128e3 / ms,
+    }))
 
 
 if __name__ == "__main__":

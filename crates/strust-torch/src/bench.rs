@@ -48,6 +48,10 @@ pub struct Speed {
     pub ratio: f64,
     /// The same for STR on the device.
     pub device_ratio: f64,
+    /// `ratio` in processor time, which other programs on the machine hardly lengthen; on the CPU of a Linux machine.
+    pub processor_ratio: Option<f64>,
+    /// The same for STR on the device.
+    pub device_processor_ratio: Option<f64>,
     /// Images a second of SGD.
     pub images_per_second: f64,
     /// Images a second of STR.
@@ -125,20 +129,23 @@ pub fn cifar10(device: Device, batch: usize, rounds: usize) -> Result<Speed, Err
     }));
 
     let mut times = vec![Vec::new(); steps.len()];
+    let mut busy = times.clone();
     let (mut sampler, mut sample) = (Epochs::new(terms, batch, 0)?, Sample::default());
     for k in 0..WARM_UP + rounds {
         sampler.draw(k as u64, &mut sample);
-        for (step, times) in steps.iter_mut().zip(&mut times) {
+        for ((step, times), busy) in steps.iter_mut().zip(&mut times).zip(&mut busy) {
             wait(device);
-            let began = Instant::now();
+            let (before, began) = (processor_time(), Instant::now());
             step(&sample)?;
             wait(device);
             if k >= WARM_UP {
                 times.push(1e3 * began.elapsed().as_secs_f64());
+                busy.extend(before.zip(processor_time()).map(|(before, after)| after - before));
             }
         }
     }
-    let ratio = |method: usize| median(times[method].iter().zip(&times[0]).map(|(a, b)| a / b));
+    let paired = |times: &[Vec<f64>], method: usize| median(times[method].iter().zip(&times[0]).map(|(a, b)| a / b));
+    let on_cpu = device == Device::Cpu && busy[0].len() == rounds;
     let ms: Vec<f64> = times.iter().map(|times| median(times.iter().copied())).collect();
     Ok(Speed {
         device: report.to_string(),
@@ -148,8 +155,10 @@ pub fn cifar10(device: Device, batch: usize, rounds: usize) -> Result<Speed, Err
         sgd_step_ms: ms[0],
         str_step_ms: ms[1],
         device_str_step_ms: ms[2],
-        ratio: ratio(1),
-        device_ratio: ratio(2),
+        ratio: paired(&times, 1),
+        device_ratio: paired(&times, 2),
+        processor_ratio: on_cpu.then(|| paired(&busy, 1)),
+        device_processor_ratio: on_cpu.then(|| paired(&busy, 2)),
         images_per_second: 1e3 * batch as f64 / ms[0],
         str_images_per_second: 1e3 * batch as f64 / ms[1],
         batch_ms: ms[3],
@@ -162,6 +171,16 @@ fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let (low, high) = (numbers[(numbers.len() - 1) / 2], numbers[numbers.len() / 2]);
     f64::midpoint(low, high)
+}
+
+/// Seconds that all threads of this process have run, where the system tells.
+fn processor_time() -> Option<f64> {
+    let mut nanoseconds = 0.0;
+    for task in fs::read_dir("/proc/self/task").ok()? {
+        let line = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        nanoseconds += line.split_whitespace().next()?.parse::<f64>().ok()?;
+    }
+    Some(1e-9 * nanoseconds)
 }
 
 /// Work on a GPU goes on after a call returns.

@@ -29,7 +29,7 @@ type Build = Box<dyn Fn(&nn::Path) -> Network + Send>;
 /// they are and moves no running statistics. Predictions are those of evaluation mode, with the running statistics.
 ///
 /// The running statistics are no part of a point: [`start`](Problem::start) makes them new, and a run that goes on
-/// later takes them along ([`save_buffers`](Self::save_buffers)).
+/// later takes them along ([`kept`](Problem::kept)).
 ///
 /// ```
 /// use strust::prelude::*;
@@ -171,41 +171,6 @@ impl ImageClassification {
         Ok(Vec::try_from(classes_of(&mut self.objective, x, &images).to_kind(Kind::Uint8)).expect("one dimension"))
     }
 
-    /// What the network keeps besides its parameters: the running statistics of batch-norm.
-    #[must_use]
-    pub fn save_buffers(&self) -> Vec<u8> {
-        let parameters = self.objective.parameters();
-        let mut bytes = Vec::new();
-        parameters.buffers().write(&mut bytes);
-        for other in parameters.other_buffers() {
-            Flat::<f64>::from_tensor(other).write(&mut bytes);
-        }
-        bytes
-    }
-    /// Gives them back.
-    pub fn restore_buffers(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let parameters = self.objective.parameters_mut();
-        let first = parameters.buffers().len() as usize * size_of::<f32>();
-        let lengths: Vec<usize> = parameters.other_buffers().iter().map(Tensor::numel).collect();
-        let wanted = first + lengths.iter().sum::<usize>() * size_of::<f64>();
-        if bytes.len() != wanted {
-            let found = bytes.len();
-            return Err(Error::Checkpoint(format!(
-                "it holds {found} bytes of buffers, but the model has {wanted}: it is of another model"
-            )));
-        }
-        let (own, mut rest) = bytes.split_at(first);
-        let own = Flat::read("f32", &[first / size_of::<f32>()], own)?;
-        let mut others = Vec::new();
-        for length in lengths {
-            let (other, after) = rest.split_at(length * size_of::<f64>());
-            others.push(Flat::<f64>::read("f64", &[length], other)?.to_vec());
-            rest = after;
-        }
-        parameters.set_buffers(&own, &others);
-        Ok(())
-    }
-
     /// Writes a point and the running statistics as a safetensors file, under PyTorch's names.
     pub fn save(&mut self, path: &Path, x: &Flat<f32>) -> Result<(), Error> {
         self.objective.check_point(x)?;
@@ -276,11 +241,37 @@ impl Problem for ImageClassification {
     fn optimum(&self) -> Option<f64> {
         None
     }
+    /// What the network keeps besides its parameters: the running statistics of batch-norm.
     fn kept(&self) -> Vec<u8> {
-        self.save_buffers()
+        let parameters = self.objective.parameters();
+        let mut bytes = Vec::new();
+        parameters.buffers().write(&mut bytes);
+        for other in parameters.other_buffers() {
+            Flat::<f64>::from_tensor(other).write(&mut bytes);
+        }
+        bytes
     }
     fn restore_kept(&mut self, bytes: &[u8]) -> Result<(), strust::Error> {
-        self.restore_buffers(bytes).map_err(|e| strust::Error::Saved(e.to_string()))
+        let parameters = self.objective.parameters_mut();
+        let first = parameters.buffers().len() as usize * size_of::<f32>();
+        let lengths: Vec<usize> = parameters.other_buffers().iter().map(Tensor::numel).collect();
+        let wanted = first + lengths.iter().sum::<usize>() * size_of::<f64>();
+        if bytes.len() != wanted {
+            let found = bytes.len();
+            return Err(strust::Error::Saved(format!(
+                "it holds {found} bytes of buffers, but the model has {wanted}: it is of another model"
+            )));
+        }
+        let (own, mut rest) = bytes.split_at(first);
+        let own = Flat::read("f32", &[first / size_of::<f32>()], own)?;
+        let mut others = Vec::new();
+        for length in lengths {
+            let (other, after) = rest.split_at(length * size_of::<f64>());
+            others.push(Flat::<f64>::read("f64", &[length], other)?.to_vec());
+            rest = after;
+        }
+        parameters.set_buffers(&own, &others);
+        Ok(())
     }
 }
 

@@ -155,14 +155,12 @@ impl Images {
         self.len() == 0
     }
     /// The class of each image, on the device.
-    #[must_use]
     pub fn classes(&self) -> &Tensor {
         &self.classes
     }
 
     /// Normalised images, n×channels×rows×columns, and their classes. A pure function of the sample: crops come from the
     /// library's own generator.
-    #[must_use]
     pub fn batch(&self, sample: &Sample) -> (Tensor, Tensor) {
         let rows: Vec<i64> = sample.indices().iter().map(|&i| i as i64).collect();
         no_grad(|| {
@@ -200,7 +198,7 @@ fn draw(seed: u64, images: usize) -> Vec<u8> {
     let mut drawn = Vec::with_capacity(3 * images);
     for _ in 0..images {
         let bits = rng.next_u64();
-        let place = |bits: u64| ((bits & 0x7fff_ffff) * (2 * PADDING as u64 + 1) >> 31) as u8;
+        let place = |bits: u64| (((bits & 0x7fff_ffff) * (2 * PADDING as u64 + 1)) >> 31) as u8;
         drawn.extend([place(bits >> 33), place(bits >> 2), (bits & 1) as u8]);
     }
     drawn

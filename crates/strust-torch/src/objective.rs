@@ -122,9 +122,10 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         value.detach().to_kind(Kind::Double)
     }
     fn forward(&mut self, sample: &Sample) -> Tensor {
-        let value = match self.loss.draws() {
-            true => seeded(generator_seed(sample), || self.loss.mean(sample)),
-            false => self.loss.mean(sample),
+        let value = if self.loss.draws() {
+            seeded(generator_seed(sample), || self.loss.mean(sample))
+        } else {
+            self.loss.mean(sample)
         };
         assert_eq!(value.numel(), 1, "the loss is the mean over the batch: one number, not {:?}", value.size());
         value.reshape([0_i64; 0])
