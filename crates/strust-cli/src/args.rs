@@ -24,7 +24,7 @@ pub enum Command {
         /// Which experiment
         #[arg(value_enum)]
         what: Reproducible,
-        /// cifar10: a tenth of the images and a few epochs, for a machine without a GPU
+        /// cifar10: a twentieth of the images and a few epochs, for a machine without a GPU
         #[arg(long)]
         quick: bool,
         #[command(flatten)]

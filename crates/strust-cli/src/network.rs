@@ -205,11 +205,11 @@ mod with_torch {
             let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
             let more = memory.str_peak_bytes as f64 - memory.sgd_peak_bytes as f64;
             let copies = more / cost.speed.parameter_bytes as f64;
-            text += &format!(
+            text.push_str(&format!(
                 "\nPeak of memory: SGD {}, STR {}: {copies:.1} copies of the parameters more\n",
                 mb(memory.sgd_peak_bytes),
                 mb(memory.str_peak_bytes)
-            );
+            ));
         }
         text
     }

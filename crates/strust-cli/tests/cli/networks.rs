@@ -1,0 +1,242 @@
+//! Networks by libtorch, through the program: on images of our own in CIFAR-10's format, so that nothing is downloaded.
+
+use crate::support::{Folder, Said, records, run, said, strust};
+
+/// Without libtorch each command says what it needs.
+#[cfg(not(feature = "torch"))]
+#[test]
+fn a_program_without_libtorch_says_how_to_get_one() {
+    let commands: [&[&str]; 4] = [
+        &["reproduce", "cifar10"],
+        &["evaluate", "model.safetensors", "--data", "."],
+        &["train", "cifar10", "--save", "model.safetensors"],
+        &["bench", "cifar10"],
+    ];
+    for command in commands {
+        let said = run(command);
+        assert_eq!(said.code, Some(1), "{command:?}");
+        assert!(said.err.contains("built without it") && said.err.contains("--features torch"), "{}", said.err);
+    }
+    assert!(!std::path::Path::new("model.safetensors").exists());
+}
+
+#[test]
+fn options_for_networks_are_refused_elsewhere() {
+    let said = run(&["reproduce", "digits", "--device", "cpu"]);
+    assert_eq!((said.code, said.err.contains("--device is for networks")), (Some(2), true), "{}", said.err);
+    let said = run(&["reproduce", "subspace", "--quick"]);
+    assert_eq!((said.code, said.err.contains("--quick is for cifar10")), (Some(2), true), "{}", said.err);
+    let said = run(&["train", "digits", "--save", "x"]);
+    assert_eq!((said.code, said.err.contains("only a network")), (Some(1), true), "{}", said.err);
+}
+
+/// A trial point at which the loss is not finite is rejected, the radius shrinks and the run goes on.
+#[test]
+fn a_trial_that_is_not_finite_is_rejected_and_recorded() {
+    let folder = Folder::new();
+    // Features so large that a step of full length leaves the range of f32.
+    let rows: String = (0..20).map(|i| format!("{}e30,{}e30,{}\n", i % 7, (3 * i) % 5, i % 2)).collect();
+    folder.write("huge.csv", &rows);
+    let text = "name = \"huge\"\nepochs = 20\nbatch = 4\nseeds = 1\n\n[[problem]]\nkind = \"mlp\"\nhidden = \"4\"\ndata = \"huge.csv\"\n\n\
+                [[method]]\nname = \"str\"\ninitial_radius = 1e30\nmax_radius = 1e30\nshrink = 1e6\n";
+    let out = folder.path("out");
+    let file = folder.write("huge.toml", text);
+    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--quiet"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let lines = String::from_utf8(records(&out).into_values().next().unwrap()).unwrap();
+    let steps: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &serde_json::Value| line["type"] == "step")
+        .collect();
+    let blown: Vec<_> = steps.iter().filter(|s| s["trial"].is_null() && s["exit"] != "stationary").collect();
+    assert!(!blown.is_empty(), "no trial left the range: {lines}");
+    assert!(blown.iter().all(|s| s["verdict"] == "rejected" && s["change"] == "shrink"), "{blown:?}");
+    assert!(steps.iter().any(|s| s["verdict"] == "accepted"), "the run goes on");
+}
+
+#[cfg(feature = "torch")]
+mod with_torch {
+    use super::*;
+    use std::{fs, path::PathBuf};
+
+    const RECORD: usize = 3073;
+
+    /// Records of CIFAR-10's format: the class is the brightness, with some texture.
+    fn images(count: usize, salt: usize) -> Vec<u8> {
+        (0..count)
+            .flat_map(|i| {
+                let class = i % 10;
+                let pixel = move |p: usize| (20 * class + (p * 7 + i * 13 + salt) % 31) as u8;
+                std::iter::once(class as u8).chain((0..RECORD - 1).map(pixel))
+            })
+            .collect()
+    }
+
+    fn data(folder: &Folder) -> PathBuf {
+        let data = folder.path("images");
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("data_batch_1.bin"), images(48, 0)).unwrap();
+        fs::write(data.join("test_batch.bin"), images(20, 5)).unwrap();
+        data
+    }
+
+    fn experiment(methods: &[&str]) -> String {
+        let methods: String = methods.iter().map(|method| format!("\n[[method]]\n{method}\n")).collect();
+        format!(
+            "name = \"small\"\nepochs = 2\nbatch = 16\nseeds = 1\n\n[[problem]]\nkind = \"cifar10\"\ndata = \"images\"\n\
+             checksums = \"none\"\ndevice = \"cpu\"\n{methods}"
+        )
+    }
+
+    const ALL: [&str; 4] = [
+        "name = \"sgd\"\nlearning_rate = 0.1",
+        "name = \"adam\"\nlearning_rate = 0.001",
+        "name = \"sls\"",
+        "name = \"str\"",
+    ];
+
+    fn go(folder: &Folder, arguments: &[&str]) -> Said {
+        said(&strust().current_dir(folder.0.path()).args(arguments).arg("--quiet").output().unwrap())
+    }
+
+    #[track_caller]
+    fn fails(said: &Said, parts: &[&str]) {
+        assert_eq!(said.code, Some(1), "{}", said.err);
+        for part in parts {
+            assert!(said.err.contains(part), "{part:?} is not in: {}", said.err);
+        }
+        assert!(!said.err.contains("panicked"), "{}", said.err);
+    }
+
+    #[test]
+    fn four_methods_train_a_network_and_the_report_says_where() {
+        let folder = Folder::new();
+        data(&folder);
+        folder.write("small.toml", &experiment(&ALL));
+        for out in ["once", "again"] {
+            let said = go(&folder, &["run", "small.toml", "--out", out]);
+            assert_eq!(said.code, Some(0), "{}", said.err);
+        }
+        assert_eq!(records(&folder.path("once")), records(&folder.path("again")));
+
+        let read = |name: &str| fs::read_to_string(folder.path("once").join(name)).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
+        assert!(summary["machine"]["device"].as_str().unwrap().starts_with("cpu (libtorch 2."));
+        assert!(read("report.html").contains("<dt>device</dt><dd>cpu (libtorch 2."));
+        for method in summary["problems"][0]["methods"].as_array().unwrap() {
+            let last = &method["final"];
+            for key in ["train_loss", "test_accuracy", "seconds", "forwards", "backwards"] {
+                assert!(last[key]["mean"].is_number(), "{key} of {}", method["name"]);
+            }
+            assert_eq!(last["backwards"]["mean"], 6.0);
+            let losses = [0, 2].map(|epoch| method["curve"][epoch]["train_loss"]["mean"].as_f64().unwrap());
+            assert!(losses[1].is_finite() && losses[0] > 2.0, "{losses:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_goes_on_bit_for_bit() {
+        let folder = Folder::new();
+        data(&folder);
+        folder.write("small.toml", &experiment(&["name = \"str\""]).replace("epochs = 2", "epochs = 6"));
+        assert_eq!(go(&folder, &["run", "small.toml", "--out", "whole"]).code, Some(0));
+        let arguments = ["run", "small.toml", "--out", "stopped", "--save-every", "0", "--quiet"];
+        let mut child = strust().current_dir(folder.0.path()).args(arguments).spawn().unwrap();
+        // In the middle: some steps are recorded, not all.
+        let log = folder.path("stopped/runs/cifar10.str.s0/records.jsonl");
+        while fs::metadata(&log).map_or(0, |data| data.len()) < 1500 {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before it could be stopped");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_ne!(records(&folder.path("stopped")), records(&folder.path("whole")));
+        let said = go(&folder, &["resume", "stopped"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        assert_eq!(records(&folder.path("stopped")), records(&folder.path("whole")));
+    }
+
+    #[test]
+    fn a_trained_network_is_saved_and_evaluated() {
+        let folder = Folder::new();
+        data(&folder);
+        folder.write("small.toml", &experiment(&ALL));
+        let said =
+            go(&folder, &["train", "small.toml", "--method", "adam", "--save", "model.safetensors", "--out", "run"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let evaluate = ["evaluate", "model.safetensors", "--data", "images", "--unchecked", "--device", "cpu"];
+        let said = go(&folder, &[&evaluate[..], &["--json"]].concat());
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let found: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let text = fs::read_to_string(folder.path("run/summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        // The network that was saved is the one that was measured at the end of the run.
+        assert_eq!(found["accuracy"], summary["problems"][0]["methods"][0]["final"]["test_accuracy"]["mean"]);
+        assert_eq!((&found["images"], &found["classes"][3]["name"]), (&20.into(), &"cat".into()));
+        let row = found["confusion"][3].as_array().unwrap();
+        assert_eq!(row.iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), 2);
+
+        // The same command again has nothing left to train, and writes the same model.
+        let before = fs::read(folder.path("model.safetensors")).unwrap();
+        let again =
+            go(&folder, &["train", "small.toml", "--method", "adam", "--save", "model.safetensors", "--out", "run"]);
+        assert_eq!((again.code, fs::read(folder.path("model.safetensors")).unwrap()), (Some(0), before.clone()));
+
+        fs::write(folder.path("cut.safetensors"), &before[..before.len() / 2]).unwrap();
+        fails(&go(&folder, &["evaluate", "cut.safetensors", "--data", "images", "--unchecked"]), &["truncated"]);
+        let header = br#"{"other":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+        let mut other = (header.len() as u64).to_le_bytes().to_vec();
+        other.extend(header);
+        other.extend([0; 4]);
+        fs::write(folder.path("other.safetensors"), other).unwrap();
+        let said = go(&folder, &["evaluate", "other.safetensors", "--data", "images", "--unchecked"]);
+        fails(&said, &["other.safetensors", "another architecture"]);
+        let said = go(&folder, &["train", "small.toml", "--save", "no/such/folder/model", "--out", "run2"]);
+        fails(&said, &["no/such/folder/model"]);
+        assert!(!folder.path("run2").exists(), "known before anything is trained");
+        fails(
+            &go(&folder, &["train", "small.toml", "--method", "sdg", "--save", "m"]),
+            &["no method `sdg`", "sgd, adam"],
+        );
+    }
+
+    #[test]
+    fn a_point_that_is_not_finite_ends_the_run_with_an_error() {
+        let folder = Folder::new();
+        data(&folder);
+        folder.write("small.toml", &experiment(&["name = \"sgd\"\nlearning_rate = 1e38"]));
+        fails(&go(&folder, &["run", "small.toml", "--out", "out"]), &["broke down"]);
+        let failed = fs::read_to_string(folder.path("out/runs/cifar10.sgd.s0/failed.json")).unwrap();
+        assert!(failed.contains("not finite") || failed.contains("is NaN") || failed.contains("is inf"), "{failed}");
+    }
+
+    #[test]
+    fn images_that_do_not_fit_are_refused() {
+        let folder = Folder::new();
+        let images = data(&folder);
+        folder.write("small.toml", &experiment(&["name = \"str\""]));
+        let said = |arguments: &[&str]| go(&folder, &[&["run", "small.toml", "--out", "out"], arguments].concat());
+
+        let official = experiment(&["name = \"str\""]).replace("\"none\"", "\"official\"");
+        folder.write("official.toml", &official);
+        let refused = go(&folder, &["run", "official.toml", "--out", "out"]);
+        fails(&refused, &["data_batch_1.bin", "30730000"]);
+        fails(&said(&["--data", "nowhere"]), &["nowhere"]);
+        fails(&said(&["--device", "cuda:77"]), &["cuda:77", "cannot be used"]);
+        fails(&go(&folder, &["reproduce", "cifar10", "--device", "cpu"]), &["strust data cifar10 --to DIR"]);
+
+        let good = fs::read(images.join("data_batch_1.bin")).unwrap();
+        fs::write(images.join("data_batch_1.bin"), &good[..good.len() - 5]).unwrap();
+        fails(&said(&[]), &["data_batch_1.bin"]);
+        let mut label = good.clone();
+        label[4 * RECORD] = 10;
+        fs::write(images.join("data_batch_1.bin"), label).unwrap();
+        fails(&said(&[]), &["label 10 of record 4"]);
+        fs::write(images.join("data_batch_1.bin"), &good[..RECORD]).unwrap();
+        fails(&said(&[]), &["`batch` is 16, but must be in [1, 1]"]);
+        fs::remove_file(images.join("test_batch.bin")).unwrap();
+        fails(&said(&[]), &["test_batch.bin"]);
+        assert!(!folder.path("out").exists());
+    }
+}
