@@ -219,3 +219,33 @@ pub fn peak_memory(method: Measured, batch: usize, steps: usize) -> Result<Optio
 pub fn precise(program: &mut Command) -> &mut Command {
     program.env("MALLOC_MMAP_THRESHOLD_", "65536").env("MALLOC_TRIM_THRESHOLD_", "65536").env("MALLOC_ARENA_MAX", "1")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_fit_together_and_survive_a_file() {
+        tch::set_num_threads(1);
+        let speed = cifar10(Device::Cpu, 4, 2).unwrap();
+        assert_eq!((speed.batch, speed.rounds, speed.parameter_bytes), (4, 2, 4 * 269_722));
+        assert!((speed.images_per_second * speed.sgd_step_ms / 4e3 - 1.0).abs() < 1e-12 && speed.ratio > 0.0);
+        let text = serde_json::to_string(&speed).unwrap();
+        assert_eq!(serde_json::from_str::<Speed>(&text).unwrap(), speed);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_peak_of_memory_holds_at_least_the_parameters() {
+        tch::set_num_threads(1);
+        for method in Measured::ALL {
+            assert!(peak_memory(method, 2, 1).unwrap().unwrap() > 4 * 4 * 269_722);
+        }
+    }
+
+    #[test]
+    fn the_median_of_an_even_count_is_between_the_middle_two() {
+        assert!((median([4.0, 1.0, 3.0, 2.0].into_iter()) - 2.5).abs() < f64::EPSILON);
+        assert!((median([9.0, 1.0, 3.0].into_iter()) - 3.0).abs() < f64::EPSILON);
+    }
+}

@@ -12,7 +12,7 @@
 //! | [`Checkpoint`] | state and buffers, to go on bit for bit |
 //! | [`ResNet20`] | the model of the paper's section 5.1 |
 //! | [`ImageClassification`], [`images`] | a network over images as a problem of the library |
-//! | [`bench`] | what a step costs |
+//! | [`mod@bench`] | what a step costs |
 //! | [`device`] | the device that was asked for, or an error |
 //!
 //! It is built against libtorch: `eval "$(scripts/torch-env)"` gets the right one and sets the variables.
