@@ -259,7 +259,7 @@ impl Problem for ImageClassification {
         if bytes.len() != wanted {
             let found = bytes.len();
             return Err(strust::Error::Saved(format!(
-                "it holds {found} bytes of buffers, but the model has {wanted}: it is of another model"
+                "{found} bytes of running statistics, but the model has {wanted}: they are of another model"
             )));
         }
         let (own, mut rest) = bytes.split_at(first);

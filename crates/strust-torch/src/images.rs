@@ -227,7 +227,7 @@ mod tests {
     /// The batch, pixel by pixel.
     fn reference(normalisation: &Normalisation, sample: &Sample) -> Vec<u32> {
         let (pixels, _) = bytes();
-        let drawn = sample.seed().map_or(vec![4, 4, 0].repeat(sample.len()), |seed| draw(seed, sample.len()));
+        let drawn = sample.seed().map_or([4, 4, 0].repeat(sample.len()), |seed| draw(seed, sample.len()));
         let mut out = Vec::new();
         for (&image, drawn) in sample.indices().iter().zip(drawn.chunks(3)) {
             for (c, i, j) in (0..3).flat_map(|c| (0..8).flat_map(move |i| (0..6).map(move |j| (c, i, j)))) {

@@ -94,6 +94,8 @@ impl ResNet20 {
 impl ModuleT for ResNet20 {
     /// Images, n×3×32×32, to logits.
     fn forward_t(&self, images: &Tensor, train: bool) -> Tensor {
+        // The channels of a pixel side by side in memory: every layer keeps that order, and convolutions are made for it.
+        let images = images.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2]);
         let mut x = self.norm.forward_t(&images.apply(&self.conv), train).relu_();
         for block in &self.blocks {
             x = block.forward(&x, train);

@@ -155,7 +155,7 @@ fn every_step_is_a_function_of_the_seed_and_goes_on_from_saved_buffers() {
     assert_eq!(
         error,
         format!(
-            "checkpoint: it holds {} bytes of buffers, but the model has {length}: it is of another model",
+            "saved vector: {} bytes of running statistics, but the model has {length}: they are of another model",
             length - 1
         )
     );
