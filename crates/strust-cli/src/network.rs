@@ -114,7 +114,10 @@ pub use with_torch::bench;
 mod with_torch {
     use super::{Failure, Shared, heading, json, print, table};
     use serde::{Deserialize, Serialize};
-    use std::process::{Command, Output};
+    use std::{
+        fmt::Write as _,
+        process::{Command, Output},
+    };
     use strust_torch::{
         bench::{self, Measured, Speed},
         device::{self, Device},
@@ -205,11 +208,8 @@ mod with_torch {
             let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
             let more = memory.str_peak_bytes as f64 - memory.sgd_peak_bytes as f64;
             let copies = more / cost.speed.parameter_bytes as f64;
-            text.push_str(&format!(
-                "\nPeak of memory: SGD {}, STR {}: {copies:.1} copies of the parameters more\n",
-                mb(memory.sgd_peak_bytes),
-                mb(memory.str_peak_bytes)
-            ));
+            let (sgd, str) = (mb(memory.sgd_peak_bytes), mb(memory.str_peak_bytes));
+            let _ = writeln!(text, "\nPeak of memory: SGD {sgd}, STR {str}: {copies:.1} copies of the parameters more");
         }
         text
     }
