@@ -1,6 +1,6 @@
 //! Networks by libtorch, through the program: on images of our own in CIFAR-10's format, so that nothing is downloaded.
 
-use crate::support::{Folder, Said, records, run, said, strust};
+use crate::support::{Folder, records, run};
 
 /// Without libtorch each command says what it needs.
 #[cfg(not(feature = "torch"))]
@@ -35,8 +35,8 @@ fn options_for_networks_are_refused_elsewhere() {
 fn a_trial_that_is_not_finite_is_rejected_and_recorded() {
     let folder = Folder::new();
     // Features so large that a step of full length leaves the range of f32.
-    let rows: String = (0..20).map(|i| format!("{}e30,{}e30,{}\n", i % 7, (3 * i) % 5, i % 2)).collect();
-    folder.write("huge.csv", &rows);
+    let rows: Vec<String> = (0..20).map(|i| format!("{}e30,{}e30,{}", i % 7, (3 * i) % 5, i % 2)).collect();
+    folder.write("huge.csv", &rows.join("\n"));
     let text = "name = \"huge\"\nepochs = 20\nbatch = 4\nseeds = 1\n\n[[problem]]\nkind = \"mlp\"\nhidden = \"4\"\ndata = \"huge.csv\"\n\n\
                 [[method]]\nname = \"str\"\ninitial_radius = 1e30\nmax_radius = 1e30\nshrink = 1e6\n";
     let out = folder.path("out");
@@ -57,7 +57,7 @@ fn a_trial_that_is_not_finite_is_rejected_and_recorded() {
 
 #[cfg(feature = "torch")]
 mod with_torch {
-    use super::*;
+    use crate::support::{Folder, Said, records, said, strust};
     use std::{fs, path::PathBuf};
 
     const RECORD: usize = 3073;
@@ -82,10 +82,10 @@ mod with_torch {
     }
 
     fn experiment(methods: &[&str]) -> String {
-        let methods: String = methods.iter().map(|method| format!("\n[[method]]\n{method}\n")).collect();
+        let methods = methods.join("\n\n[[method]]\n");
         format!(
             "name = \"small\"\nepochs = 2\nbatch = 16\nseeds = 1\n\n[[problem]]\nkind = \"cifar10\"\ndata = \"images\"\n\
-             checksums = \"none\"\ndevice = \"cpu\"\n{methods}"
+             checksums = \"none\"\ndevice = \"cpu\"\n\n[[method]]\n{methods}\n"
         )
     }
 
