@@ -29,8 +29,8 @@ use strust_problems::{
     digits, images, read,
 };
 
-/// Steps between two signs of life.
-const TELL_EVERY: u64 = 32;
+/// Time between two signs of life: steps take microseconds or seconds.
+const TELL_EVERY: Duration = Duration::from_millis(50);
 
 /// A job and everything around it.
 pub(crate) struct Context<'a> {
@@ -321,7 +321,7 @@ where
         write_epoch(&mut logs, &mut f, &state, &mut totals)?;
     }
     let mut sample = Sample::default();
-    let mut saved_at = Instant::now();
+    let (mut saved_at, mut told_at) = (Instant::now(), Instant::now());
     loop {
         let done = state.steps() >= last_step;
         let stop = interrupt.iter().any(|flag| flag.load(Ordering::Relaxed));
@@ -334,8 +334,9 @@ where
             state = checkpoint.state;
             saved_at = Instant::now();
         }
-        if state.steps() % TELL_EVERY == 0 || done {
+        if done || told_at.elapsed() > TELL_EVERY {
             progress.at(state.steps(), last_step);
+            told_at = Instant::now();
         }
         if done {
             return Ok(());
