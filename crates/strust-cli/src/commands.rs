@@ -234,9 +234,10 @@ fn markdown_tables(summary: &Summary, at: &[u64]) -> String {
         let labels: Vec<&str> = problem.metrics.iter().map(|m| m.label.as_str()).collect();
         let _ = writeln!(
             text,
-            "**{}**, {}: median over {seeds} seeds of {}, after so many epochs.\n",
+            "**{}**, {}: median over {seeds} {} of {}, after so many epochs.\n",
             problem.name,
             problem.title,
+            if seeds == "1" { "seed" } else { "seeds" },
             labels.join(" / ")
         );
         let _ = writeln!(text, "| method | {} |", at.iter().map(u64::to_string).collect::<Vec<_>>().join(" | "));
