@@ -157,6 +157,33 @@ mod with_torch {
         assert_eq!(records(&folder.path("stopped")), records(&folder.path("whole")));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn training_that_was_interrupted_goes_on_with_the_same_command() {
+        let folder = Folder::new();
+        data(&folder);
+        folder.write("small.toml", &experiment(&["name = \"str\""]).replace("epochs = 2", "epochs = 40"));
+        let train = ["train", "small.toml", "--save", "model.safetensors", "--quiet"];
+        let child = strust()
+            .current_dir(folder.0.path())
+            .args(train)
+            .stderr(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        while !folder.path("runs/small-str/runs/cifar10.str.s0/records.jsonl").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+        let stopped = said(&child.wait_with_output().unwrap());
+        fails(&stopped, &["go on with: strust train small.toml --save model.safetensors"]);
+        assert!(!folder.path("model.safetensors").exists());
+        let said = go(&folder, &train[..4]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        assert!(folder.path("model.safetensors").is_file());
+    }
+
     #[test]
     fn a_trained_network_is_saved_and_evaluated() {
         let folder = Folder::new();
@@ -206,7 +233,8 @@ mod with_torch {
         let folder = Folder::new();
         data(&folder);
         folder.write("small.toml", &experiment(&["name = \"sgd\"\nlearning_rate = 1e38"]));
-        fails(&go(&folder, &["run", "small.toml", "--out", "out"]), &["broke down"]);
+        fails(&go(&folder, &["run", "small.toml", "--out", "out", "--save-every", "0"]), &["broke down"]);
+        assert!(folder.path("out/runs/cifar10.sgd.s0/checkpoint.bin").is_file(), "the last good point is kept");
         let failed = fs::read_to_string(folder.path("out/runs/cifar10.sgd.s0/failed.json")).unwrap();
         assert!(failed.contains("not finite") || failed.contains("is NaN") || failed.contains("is inf"), "{failed}");
     }
@@ -222,6 +250,14 @@ mod with_torch {
         folder.write("official.toml", &official);
         let refused = go(&folder, &["run", "official.toml", "--out", "out"]);
         fails(&refused, &["data_batch_1.bin", "30730000"]);
+        // Of the right length, and yet not CIFAR-10.
+        let forged = folder.path("forged");
+        fs::create_dir(&forged).unwrap();
+        for name in ["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"] {
+            fs::write(forged.join(name).with_extension("bin"), vec![0; 10_000 * RECORD]).unwrap();
+        }
+        let refused = go(&folder, &["run", "official.toml", "--data", "forged", "--out", "out"]);
+        fails(&refused, &["data_batch_1.bin", "5dd7e06a14cb22eb9f671a540d1b7c25"]);
         fails(&said(&["--data", "nowhere"]), &["nowhere"]);
         fails(&said(&["--device", "cuda:77"]), &["cuda:77", "cannot be used"]);
         fails(&go(&folder, &["reproduce", "cifar10", "--device", "cpu"]), &["strust data cifar10 --to DIR"]);
