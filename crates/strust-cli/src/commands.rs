@@ -53,7 +53,8 @@ pub fn run(file: &Path, network: &Network, shared: &Shared) -> Result<(), Failur
 }
 
 fn start(mut experiment: Experiment, network: &Network, shared: &Shared) -> Result<(), Failure> {
-    let folder = shared.out.clone().unwrap_or_else(|| unused(Path::new("runs"), &experiment.name));
+    let folder =
+        shared.out.clone().unwrap_or_else(|| unused(Path::new("runs"), &experiment.name, |path| !path.exists()));
     let mut plan = plan(&mut experiment, network, shared)?;
     finish(&folder, shared, &experiment, &resume_command(&folder), |options| {
         conduct::start(&folder, &mut plan, options)
@@ -179,7 +180,7 @@ fn overview(summary: &Summary, shared: &Shared) -> String {
             };
             let mut row = vec![method.label.clone()];
             row.extend(problem.metrics.iter().map(|m| shown(m, last)));
-            row.push(format!("{:.3}", last.seconds.mean));
+            row.push(format!("{:.3}", last.seconds.median));
             row.push(format!("{:.0}", last.evaluations.gradients));
             row.push(format!("{:.1} %", 100.0 * method.acceptance_rate));
             row.push(seeds_done(method));
@@ -213,7 +214,7 @@ pub fn report(
     let folder = match (folders, &shared.out) {
         (_, Some(out)) => out.clone(),
         ([one], None) => one.clone(),
-        _ => unused(Path::new("runs"), "comparison"),
+        _ => unused(Path::new("runs"), "comparison", |path| !path.exists()),
     };
     conduct::write_report(&folder, &summaries)?;
     if shared.json {
@@ -344,11 +345,11 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
     print(&text)
 }
 
-/// The first of NAME, NAME-2, NAME-3 … that does not exist.
-pub fn unused(parent: &Path, name: &str) -> PathBuf {
+/// The first of NAME, NAME-2, NAME-3 … that is free.
+pub fn unused(parent: &Path, name: &str, free: impl Fn(&Path) -> bool) -> PathBuf {
     let mut path = parent.join(name);
     let mut number = 1;
-    while path.exists() {
+    while !free(&path) {
         number += 1;
         path = parent.join(format!("{name}-{number}"));
     }

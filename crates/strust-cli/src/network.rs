@@ -34,19 +34,32 @@ pub fn train(
         let names = names.join(", ");
         return Err(Failure::Failed(format!("{}: there is no method `{method}`; there are {names}", file.display())));
     }
-    experiment.problems.truncate(1);
+    experiment.problems.retain(network::is_network);
+    if experiment.problems.len() > 1 {
+        let many = experiment.problems.len();
+        return Err(Failure::Failed(format!("{}: it has {many} networks; leave one to train", file.display())));
+    }
     (experiment.seeds, experiment.tune) = (vec![seed], None);
-    experiment.name = format!("{}-{method}", experiment.name);
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    experiment.name = format!("{}-{}", experiment.name, method.chars().map(plain).collect::<String>());
     // Better known now than after hours.
     conduct::check_writable(save)?;
 
-    let folder = shared.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
     let mut plan = commands::plan(&mut experiment, network, shared)?;
-    commands::finish(&folder, shared, &experiment, &commands::command_line(), |options| match Plan::load(&folder) {
-        Ok(begun) if begun.jobs == plan.jobs => conduct::resume(&folder, options),
-        _ => conduct::start(&folder, &mut plan, options),
+    let begun = |folder: &Path| {
+        Plan::load(folder).is_ok_and(|begun| begun.jobs == plan.jobs && begun.experiment == plan.experiment)
+    };
+    let folder = shared.out.clone().unwrap_or_else(|| {
+        commands::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder))
+    });
+    let goes_on = begun(&folder);
+    commands::finish(&folder, shared, &experiment, &commands::command_line(), |options| {
+        let summary =
+            if goes_on { conduct::resume(&folder, options)? } else { conduct::start(&folder, &mut plan, options)? };
+        // Before anything is said: a reader that went away must not cost the model.
+        export(&folder, &plan, save)?;
+        Ok(summary)
     })?;
-    export(&folder, &plan, save)?;
     if shared.quiet || shared.json { Ok(()) } else { print(&format!("Model: {}\n", save.display())) }
 }
 
@@ -81,9 +94,7 @@ fn text(e: &Evaluation, shared: &Shared) -> String {
 }
 
 #[cfg(feature = "torch")]
-fn export(folder: &Path, plan: &Plan, save: &Path) -> Result<(), Failure> {
-    Ok(network::export(folder, plan, save)?)
-}
+use network::export;
 
 #[cfg(feature = "torch")]
 fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Evaluation, Failure> {
@@ -92,8 +103,8 @@ fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<E
 }
 
 #[cfg(not(feature = "torch"))]
-fn export(_: &Path, _: &Plan, _: &Path) -> Result<(), Failure> {
-    Err(Failure::Failed(network::WITHOUT_TORCH.into()))
+fn export(_: &Path, _: &Plan, _: &Path) -> Result<(), strust_lab::Error> {
+    Err(strust_lab::Error::Network(network::WITHOUT_TORCH.into()))
 }
 
 #[cfg(not(feature = "torch"))]

@@ -193,6 +193,9 @@ impl JobProgress for JobBar<'_> {
         let (done, whole) = (self.all.done.fetch_add(1, Ordering::Relaxed) + 1, &self.all.whole);
         whole.set_message(format!("{done}/{} jobs", whole.length().unwrap_or(0) / PART));
     }
+    fn stop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// A name in so many letters: its end, the seed, tells jobs apart as its beginning does.
@@ -251,4 +254,5 @@ impl JobProgress for JobLine<'_> {
             stage.told = Some(Instant::now());
         }
     }
+    fn stop(&mut self) {}
 }

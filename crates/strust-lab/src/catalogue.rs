@@ -97,10 +97,10 @@ strust::config! {
     pub struct Cifar10Config for "cifar10" {
         /// The folder with the binary files, or cifar-10-binary.tar.gz itself; `strust data cifar10` gets it. Required.
         pub data: String = String::new(), Text("a folder or a file");
-        /// Training images, the first of all; at most as many as there are.
-        pub train_images: u64 = 50_000, Whole(Range::closed(1.0, 1e7));
-        /// Test images, the first of all; at most as many as there are.
-        pub test_images: u64 = 10_000, Whole(Range::closed(1.0, 1e7));
+        /// Training images, the first of all there are; 0 is all.
+        pub train_images: u64 = 0, Whole(Range::closed(0.0, 1e7));
+        /// Test images, the first of all there are; 0 is all.
+        pub test_images: u64 = 0, Whole(Range::closed(0.0, 1e7));
         /// Whether training images are cropped and mirrored at random: on or off.
         pub augment: Switch = Switch::On, OneOf(&["on", "off"]);
         /// Whether the files must be those of CIFAR-10; none is for images of your own in the same format.
@@ -328,7 +328,10 @@ pub fn that_count(kind: &str, parameters: &Parameters) -> Parameters {
         _ => &[],
     };
     let mut counting = parameters.clone();
-    counting.retain(|name, _| !synthetic.contains(&name.as_str()));
+    counting.retain(|name, value| {
+        let all = kind == "cifar10" && name.ends_with("_images") && value.as_integer() == Some(0);
+        !all && !synthetic.contains(&name.as_str())
+    });
     if let Some(toml::Value::String(data)) = counting.get_mut("data") {
         // The name says which file; where it lies on this machine is nobody's business.
         *data = Path::new(data).file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -237,12 +237,8 @@ fn run_one(folder: &Path, plan: &Plan, job: &Job, halt: &AtomicBool, options: &O
             files::write_json(&folder.join("failed.json"), &failure)?;
             context.progress.end(shown(&failure.failure.error).as_deref());
         }
-        Err(Error::Interrupted) => {
-            context.progress.end(None);
-            return Err(Error::Interrupted);
-        }
         Err(error) => {
-            context.progress.end(Some(&error.to_string()));
+            context.progress.stop();
             return Err(error);
         }
     }

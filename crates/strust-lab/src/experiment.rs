@@ -76,6 +76,10 @@ impl ProblemSpec {
     /// Whether the data file still is what it was when the plan was made.
     pub fn check_data(&self) -> Result<(), Error> {
         let Some(path) = data_file(&self.parameters) else { return Ok(()) };
+        if !path.exists() {
+            let why = "the data of this run are not here any more: put them back, or run the experiment anew on others";
+            return Err(Error::saved(path, why));
+        }
         if self.checksum.as_deref() == Some(checksum(path)?.as_str()) {
             return Ok(());
         }
@@ -193,7 +197,8 @@ impl Experiment {
 
     /// Takes the images of its networks from `data`, a folder or a file.
     pub fn set_data(&mut self, data: &Path) -> Result<(), Error> {
-        let data = data.canonicalize().map_err(Error::io("open", data))?;
+        let missing = "there is no such file or folder; `strust data cifar10 --to DIR` gets the images of CIFAR-10";
+        let data = data.canonicalize().map_err(|_| Error::saved(data, missing))?;
         let sum = checksum(&data)?;
         self.set_of_networks("data", &data.to_string_lossy());
         self.problems.iter_mut().filter(|p| network::is_network(p)).for_each(|p| p.checksum = Some(sum.clone()));

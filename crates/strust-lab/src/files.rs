@@ -24,14 +24,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     // Through a link to the file itself, which keeps its permissions.
     let real = path.canonicalize().unwrap_or_else(|_| path.into());
     let path = real.as_path();
-    let existing = std::fs::metadata(path).ok().map(|data| data.permissions());
-    if existing.as_ref().is_some_and(std::fs::Permissions::readonly) {
-        return Err(Error::io("write", path)(std::io::ErrorKind::PermissionDenied.into()));
-    }
-    // The parent of a bare file name is empty, which is no folder that can be opened.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file =
-        tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder).map_err(Error::io("write", path))?;
+    let existing = replaceable(path)?;
+    let (mut file, folder) = temporary(path)?;
     file.write_all(bytes).map_err(Error::io("write", path))?;
     file.as_file().sync_all().map_err(Error::io("write", path))?;
     let file = file.persist(path).map_err(|e| Error::Io { doing: "write", path: path.into(), source: e.error })?;
@@ -44,11 +38,33 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     fs::File::open(folder).and_then(|f| f.sync_all()).map_err(Error::io("sync", folder))
 }
 
-/// Whether [`write`] would find a place for the file: its folder is there and lets one be made.
+/// Whether [`write`] could write the file: nothing that must stay is in its place, and its folder lets one be made.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
+    replaceable(path)?;
+    temporary(path).map(|_| ())
+}
+
+/// The permissions of what is there, which must be a file that may be written. A rename would replace anything.
+fn replaceable(path: &Path) -> Result<Option<fs::Permissions>, Error> {
+    let Ok(data) = fs::metadata(path) else { return Ok(None) };
+    if !data.is_file() {
+        let what = if data.is_dir() { "a folder" } else { "no regular file" };
+        return Err(Error::saved(path, format!("cannot be written: this is {what}; choose another name")));
+    }
+    if data.permissions().readonly() {
+        return Err(Error::io("write", path)(std::io::ErrorKind::PermissionDenied.into()));
+    }
+    Ok(Some(data.permissions()))
+}
+
+/// A new file beside another, and their folder.
+fn temporary(path: &Path) -> Result<(tempfile::NamedTempFile, &Path), Error> {
+    // The parent of a bare file name is empty, which is no folder that can be opened.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let made = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder);
-    made.map(|_| ()).map_err(Error::io("write", path))
+    // Its own name says nothing to anybody.
+    let file = made.map_err(|e| Error::io("write", path)(e.kind().into()))?;
+    Ok((file, folder))
 }
 
 /// Temporary files are private to their owner; results are to be shared.

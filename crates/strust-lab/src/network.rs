@@ -108,6 +108,7 @@ mod with_torch {
         catalogue::{self, Cifar10Config, Files, Switch},
         checkpoint::Checkpoint,
         conduct::job_folder,
+        files,
         machine::cores,
         plan::Plan,
     };
@@ -156,22 +157,31 @@ mod with_torch {
     /// The problem that a configuration describes.
     pub(crate) fn cifar10(config: &Cifar10Config) -> Result<ImageClassification, Error> {
         let ImageSet { train, test, classes } = read(&config.data, config.checksums)?;
-        let normalisation = Normalisation::of(&bytes(&train));
-        let train = train.take(config.train_images as usize);
-        let test = test.take(config.test_images as usize);
+        let train = first(train, "train_images", config.train_images)?;
+        let test = first(test, "test_images", config.test_images)?;
         let set = ImageSet { train, test, classes };
-        let problem = network(&set, &normalisation, device::open(&config.device).map_err(error)?)?;
+        let problem = network(&set, device::open(&config.device).map_err(error)?)?;
         Ok(match config.augment {
             Switch::On => problem,
             Switch::Off => problem.without_augmentation(),
         })
     }
 
-    /// Part of the images is normalised as all of them are: what was trained on a part can be used on the whole.
-    fn network(set: &ImageSet, by: &Normalisation, device: device::Device) -> Result<ImageClassification, Error> {
+    /// So many of the images, or all if that is 0.
+    fn first(images: Images, field: &'static str, count: u64) -> Result<Images, Error> {
+        let there = images.len() as u64;
+        if count > there {
+            let (value, allowed) = (count.to_string(), format!("at most {there}, the images there are, or 0 for all"));
+            return Err(strust::Error::OutOfRange { owner: "cifar10", field, value, allowed }.into());
+        }
+        Ok(if count == 0 { images } else { images.take(count as usize) })
+    }
+
+    /// All images are normalised by CIFAR-10's constants: what was trained on some can be used on others.
+    fn network(set: &ImageSet, device: device::Device) -> Result<ImageClassification, Error> {
         let (train, test) = (bytes(&set.train), bytes(&set.test));
         ImageClassification::resnet20(&train, Some(&test), set.classes.len(), device)
-            .and_then(|network| network.normalised(by))
+            .and_then(|network| network.normalised(&Normalisation::cifar10()))
             .map_err(error)
     }
 
@@ -195,14 +205,18 @@ mod with_torch {
         let mut network = cifar10(&config)?;
         network.restore_kept(&checkpoint.kept)?;
         let device = device::open(&config.device).map_err(error)?;
-        network.save(model, &checkpoint.state.x.to_device(device)).map_err(error)
+        // Where the file is to be there may be anything; what is there is replaced with the same care as all files.
+        let space = tempfile::tempdir().map_err(Error::io("write", &std::env::temp_dir()))?;
+        let path = space.path().join("model.safetensors");
+        network.save(&path, &checkpoint.state.x.to_device(device)).map_err(error)?;
+        files::write(model, &std::fs::read(&path).map_err(Error::io("read", &path))?)
     }
 
     /// What a network in a safetensors file makes of the test images in a folder.
     pub fn evaluate(model: &Path, data: &Path, files: Files, device: &str) -> Result<Evaluation, Error> {
         let device = device::open(device).map_err(error)?;
         let set = read(&data.to_string_lossy(), files)?;
-        let mut network = network(&set, &Normalisation::of(&bytes(&set.train)), device)?;
+        let mut network = network(&set, device)?;
         let x = network.load(model).map_err(error)?;
         let predicted = network.predict(&x, &bytes(&set.test)).map_err(error)?;
         let device = device::report(device).map_err(error)?.to_string();

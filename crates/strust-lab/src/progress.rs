@@ -14,6 +14,8 @@ pub trait JobProgress {
     fn at(&mut self, step: u64, last: u64);
     /// The job is over: done, or broken down with this error.
     fn end(&mut self, error: Option<&str>);
+    /// The job stops in the middle.
+    fn stop(&mut self);
 }
 
 /// Shows nothing.
@@ -29,4 +31,5 @@ impl Progress for Silent {
 impl JobProgress for Silent {
     fn at(&mut self, _: u64, _: u64) {}
     fn end(&mut self, _: Option<&str>) {}
+    fn stop(&mut self) {}
 }

@@ -103,7 +103,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (libtorch {LIBTORCH_VERSION}", device_name(self.device))?;
         if self.device == Device::Cpu {
-            write!(f, ", {} threads", self.threads)?;
+            write!(f, ", {} {}", self.threads, if self.threads == 1 { "thread" } else { "threads" })?;
         }
         f.write_str(")")
     }
@@ -118,7 +118,10 @@ mod tests {
         let report = report(Device::Cpu).unwrap();
         assert_eq!(report.name(), "cpu");
         let text = report.to_string();
-        assert!(text.starts_with("cpu (libtorch 2.") && text.ends_with("threads)"), "{text}");
+        assert!(
+            text.starts_with("cpu (libtorch 2.") && (text.ends_with("threads)") || text.ends_with(", 1 thread)")),
+            "{text}"
+        );
     }
 
     #[test]

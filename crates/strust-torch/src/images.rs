@@ -51,6 +51,11 @@ pub struct Normalisation {
 }
 
 impl Normalisation {
+    /// The usual constants of CIFAR-10, which are those of its training set.
+    #[must_use]
+    pub fn cifar10() -> Self {
+        Self { mean: vec![0.4914, 0.4822, 0.4465], deviation: vec![0.2470, 0.2435, 0.2616] }
+    }
     /// That of a training set. For CIFAR-10 these are the usual 0.4914, 0.4822, 0.4465 and 0.2470, 0.2435, 0.2616.
     #[must_use]
     pub fn of(images: &ImageBytes) -> Self {

@@ -1,11 +1,7 @@
 //! Models in safetensors files, under PyTorch's names.
 
 use crate::{Component, Error, Parameters};
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, path::Path};
 use tch::{Device, Tensor, no_grad};
 
 /// A count that PyTorch's batch-norm keeps and the arithmetic never reads.
@@ -17,17 +13,16 @@ impl<T: Component> Parameters<T> {
         let error = |why: String| Error::ModelFile { path: path.into(), why };
         let tensors: Vec<(&str, Tensor)> =
             self.named().map(|(name, tensor)| (name, tensor.detach().to_device(Device::Cpu).contiguous())).collect();
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(".part");
-        let unfinished = PathBuf::from(unfinished);
-        let written = Tensor::write_safetensors(&tensors, &unfinished)
+        // Beside the file, under a name that nobody has; through a link to the file itself.
+        let place = path.canonicalize().unwrap_or_else(|_| path.into());
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let space = tempfile::tempdir_in(folder).map_err(|e| error(format!("cannot be written: {}", e.kind())))?;
+        let unfinished = space.path().join("model");
+        Tensor::write_safetensors(&tensors, &unfinished)
             .map_err(|e| e.to_string())
             .and_then(|()| fs::File::open(&unfinished).and_then(|f| f.sync_all()).map_err(|e| e.to_string()))
-            .and_then(|()| fs::rename(&unfinished, path).map_err(|e| e.to_string()));
-        written.map_err(|e| {
-            let _ = fs::remove_file(&unfinished);
-            error(format!("cannot be written: {e}"))
-        })
+            .and_then(|()| fs::rename(&unfinished, &place).map_err(|e| e.to_string()))
+            .map_err(|e| error(format!("cannot be written: {e}")))
     }
 
     /// Reads parameters and buffers. Nothing changes unless every name and every shape fits.
@@ -49,6 +44,10 @@ impl<T: Component> Parameters<T> {
                 return Err(error(format!(
                     "`{name}` has shape {found:?}, but the model's is {wanted:?}: it is of another architecture"
                 )));
+            }
+            if !saved.is_floating_point() || saved.isfinite().all().int64_value(&[]) == 0 {
+                let kind = saved.kind();
+                return Err(error(format!("`{name}` ({kind:?}) does not hold finite numbers of floating point")));
             }
             pairs.push((tensor.shallow_clone(), saved));
         }

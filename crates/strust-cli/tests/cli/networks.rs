@@ -210,6 +210,35 @@ mod with_torch {
             go(&folder, &["train", "small.toml", "--method", "adam", "--save", "model.safetensors", "--out", "run"]);
         assert_eq!((again.code, fs::read(folder.path("model.safetensors")).unwrap()), (Some(0), before.clone()));
 
+        // Another seed is another run, in a folder of its own; nobody reads what it says, and the model is there.
+        let link = folder.path("link.safetensors");
+        std::os::unix::fs::symlink(folder.path("model.safetensors"), &link).unwrap();
+        let mut child = strust()
+            .current_dir(folder.0.path())
+            .args([
+                "train",
+                "small.toml",
+                "--method",
+                "adam",
+                "--seed",
+                "1",
+                "--epochs",
+                "1",
+                "--save",
+                "link.safetensors",
+            ])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert!(child.wait().unwrap().success());
+        assert!(link.is_symlink() && fs::read(&link).unwrap() != before);
+
+        let header = 8 + u64::from_le_bytes(before[..8].try_into().unwrap()) as usize;
+        let nan: Vec<u8> = before[..header].iter().copied().chain(before[header..].iter().map(|_| 0xff)).collect();
+        fs::write(folder.path("nan.safetensors"), nan).unwrap();
+        fails(&go(&folder, &["evaluate", "nan.safetensors", "--data", "images", "--unchecked"]), &["finite numbers"]);
         fs::write(folder.path("cut.safetensors"), &before[..before.len() / 2]).unwrap();
         fails(&go(&folder, &["evaluate", "cut.safetensors", "--data", "images", "--unchecked"]), &["truncated"]);
         let header = br#"{"other":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
@@ -221,6 +250,7 @@ mod with_torch {
         fails(&said, &["other.safetensors", "another architecture"]);
         let said = go(&folder, &["train", "small.toml", "--save", "no/such/folder/model", "--out", "run2"]);
         fails(&said, &["no/such/folder/model"]);
+        fails(&go(&folder, &["train", "small.toml", "--save", "images", "--out", "run2"]), &["this is a folder"]);
         assert!(!folder.path("run2").exists(), "known before anything is trained");
         fails(
             &go(&folder, &["train", "small.toml", "--method", "sdg", "--save", "m"]),
@@ -269,6 +299,12 @@ mod with_torch {
         label[4 * RECORD] = 10;
         fs::write(images.join("data_batch_1.bin"), label).unwrap();
         fails(&said(&[]), &["label 10 of record 4"]);
+        fs::write(images.join("data_batch_1.bin"), &good).unwrap();
+        fs::write(images.join("data_batch_3.bin"), &good).unwrap();
+        fails(&said(&[]), &["data_batch_2.bin is missing, though data_batch_3.bin is there"]);
+        fs::remove_file(images.join("data_batch_3.bin")).unwrap();
+        folder.write("many.toml", &experiment(&["name = \"str\""]).replace("device", "train_images = 49\ndevice"));
+        fails(&go(&folder, &["run", "many.toml", "--out", "out"]), &["`train_images` is 49", "at most 48"]);
         fs::write(images.join("data_batch_1.bin"), &good[..RECORD]).unwrap();
         fails(&said(&[]), &["`batch` is 16, but must be in [1, 1]"]);
         fs::remove_file(images.join("test_batch.bin")).unwrap();

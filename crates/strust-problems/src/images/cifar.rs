@@ -77,6 +77,11 @@ pub fn cifar10(path: &Path, checksums: Checksums) -> Result<ImageSet, ReadError>
             return Err(parts.nothing(path, &format!("neither {} nor {ARCHIVE} is in this folder", FILES[0].0)));
         }
     }
+    let last = (0..TEST).rfind(|&k| parts.counts[k] > 0).unwrap_or(0);
+    if let Some(k) = (0..last).find(|&k| parts.counts[k] == 0) {
+        let why = format!("{} is missing, though {} is there", FILES[k].0, FILES[last].0);
+        return Err(parts.nothing(path, &why));
+    }
     Ok(parts.set)
 }
 

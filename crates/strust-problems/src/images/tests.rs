@@ -47,8 +47,8 @@ fn refused(files: &[(&str, &[u8])], checksums: Checksums) -> String {
 
 #[test]
 fn cifar_is_read_from_files_a_subfolder_and_the_archive_in_any_order() {
-    let (one, three, test) = (records(0, 2), records(2, 3), records(7, 1));
-    let files = [("data_batch_1.bin", &one[..]), ("data_batch_3.bin", &three), ("test_batch.bin", &test)];
+    let (one, two, test) = (records(0, 2), records(2, 3), records(7, 1));
+    let files = [("data_batch_1.bin", &one[..]), ("data_batch_2.bin", &two), ("test_batch.bin", &test)];
     let set = cifar10(folder(&files).path(), Checksums::Unchecked).unwrap();
     assert_eq!((&set.train.labels[..], &set.test.labels[..]), (&[0, 1, 2, 3, 4][..], &[7][..]));
     assert_eq!((set.train.shape, set.train.image(3)), ([3, 32, 32], &[3; 3072][..]));
@@ -73,6 +73,8 @@ fn what_is_missing_of_cifar_is_named_with_how_to_get_it() {
     let message = cifar10("/nowhere/cifar".as_ref(), Official).unwrap_err().to_string();
     let get = "Get it again: `strust data cifar10 --to FOLDER` downloads the official archive";
     assert_eq!(message, format!("/nowhere/cifar: there is no such file or folder. {get}"));
+    let gap = [("data_batch_1.bin", &one[..]), ("data_batch_3.bin", &one), ("test_batch.bin", &one)];
+    assert!(refused(&gap, Unchecked).starts_with(": data_batch_2.bin is missing, though data_batch_3.bin is there."));
     assert_eq!(
         refused(&[], Official),
         format!(": neither data_batch_1.bin nor cifar-10-binary.tar.gz is in this folder. {get}")
