@@ -1,6 +1,9 @@
-//! What a step costs: ResNet-20 with SGD, with the library's STR and with STR on the device.
+//! What a step costs: ResNet-20 with SGD, with the library's STR and with STR on the device. What an epoch costs on a GPU.
 
-use crate::{DeviceStr, Error, ImageClassification, device, images::ImageBytes, seeded};
+use crate::{
+    DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, Error, ImageClassification, ImageLoss, Launch, cuda,
+    device, images::ImageBytes, seeded,
+};
 use serde::{Deserialize, Serialize};
 use std::{fs, process::Command, time::Instant};
 use strust::prelude::*;
@@ -77,10 +80,14 @@ fn problem(images: usize, device: Device) -> Result<ImageClassification, Error> 
 
 type Step<'a> = Box<dyn FnMut(&Sample) -> Result<(), Error> + 'a>;
 
+/// So that no run ends in numbers that are not finite.
+fn short_steps() -> StrConfig {
+    StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() }
+}
+
 /// A method at its start, ready to step over `f`.
 fn stepper(method: Measured, f: &mut ImageClassification) -> Result<Step<'_>, Error> {
-    // Short steps, so that no run ends in numbers that are not finite.
-    let region = StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() };
+    let region = short_steps();
     let start = f.start(0);
     Ok(match method {
         Measured::Sgd => {
@@ -163,6 +170,119 @@ pub fn cifar10(device: Device, batch: usize, rounds: usize) -> Result<Speed, Err
         str_images_per_second: 1e3 * batch as f64 / ms[1],
         batch_ms: ms[3],
         parameter_bytes,
+    })
+}
+
+/// A method on the device whose epoch is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Optimiser {
+    /// [`DeviceSgd`].
+    Sgd,
+    /// [`DeviceStr`].
+    Str,
+    /// [`DeviceAdam`].
+    Adam,
+}
+
+/// The arithmetic of convolutions and products on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arithmetic {
+    /// Single precision.
+    Single,
+    /// Factors rounded to TF32.
+    Tf32,
+    /// bfloat16 in the network, as [`ImageClassification::in_bf16`] has it.
+    Bf16,
+}
+
+/// What [`epochs`] measured.
+#[derive(Debug, Clone)]
+pub struct EpochSpeed {
+    /// Seconds of each epoch: drawing the samples, all steps, reading the records.
+    pub seconds: Vec<f64>,
+    /// The record of every step, those of the epoch before the clock ran included.
+    pub records: Vec<StepRecord>,
+    /// Whether steps were replayed from a graph, or why not.
+    pub graph: Result<(), String>,
+    /// The most bytes of the GPU's memory in tensors, and got from the driver.
+    pub peak: [u64; 2],
+    /// How often the host read records.
+    pub reads: u64,
+}
+
+impl EpochSpeed {
+    /// Seconds of the median epoch.
+    #[must_use]
+    pub fn median(&self) -> f64 {
+        median(self.seconds.iter().copied())
+    }
+}
+
+/// Times `rounds` epochs of `steps` steps each, after one that is not timed, on made-up images of CIFAR-10's shape.
+///
+/// ```no_run
+/// use strust_torch::{Launch, bench::{self, Arithmetic, Optimiser}};
+/// let speed = bench::epochs(tch::Device::Cuda(0), Optimiser::Str, Arithmetic::Tf32, Launch::Graph, [128, 390, 5])?;
+/// println!("{:.2} s an epoch", speed.median());
+/// # Ok::<(), strust_torch::Error>(())
+/// ```
+pub fn epochs(
+    device: Device,
+    method: Optimiser,
+    arithmetic: Arithmetic,
+    launch: Launch,
+    [batch, steps, rounds]: [usize; 3],
+) -> Result<EpochSpeed, Error> {
+    device::report(device)?;
+    cuda::set_tf32(arithmetic != Arithmetic::Single);
+    let mut problem = problem(batch * steps, device)?;
+    if arithmetic == Arithmetic::Bf16 {
+        problem = problem.in_bf16();
+    }
+    let start = problem.start(0);
+    let f = problem.objective();
+    f.set(&start);
+    let _forgotten = cuda::peak_memory(device);
+    let shape = [batch, steps, rounds];
+    match method {
+        Optimiser::Sgd => {
+            let config = SgdConfig { learning_rate: 0.01, ..Default::default() };
+            time_epochs(DeviceRun::new(f, DeviceSgd::start(config, f, steps)?, batch, steps, launch)?, shape)
+        }
+        Optimiser::Str => {
+            time_epochs(DeviceRun::new(f, DeviceStr::start(short_steps(), f, steps)?, batch, steps, launch)?, shape)
+        }
+        Optimiser::Adam => {
+            let config = AdamConfig::default();
+            time_epochs(DeviceRun::new(f, DeviceAdam::start(config, f, steps)?, batch, steps, launch)?, shape)
+        }
+    }
+}
+
+fn time_epochs(
+    mut run: DeviceRun<f32, ImageLoss, impl DeviceMethod<f32>>,
+    [batch, steps, rounds]: [usize; 3],
+) -> Result<EpochSpeed, Error> {
+    let device = run.objective().parameters().device();
+    let mut sampler = Epochs::new(run.objective().terms(), batch, 0)?;
+    let mut seconds = Vec::new();
+    let mut records = Vec::new();
+    for _ in 0..=rounds {
+        wait(device);
+        let began = Instant::now();
+        run.steps(&mut sampler, steps as u64)?;
+        records.extend(run.method().records()?);
+        seconds.push(began.elapsed().as_secs_f64());
+    }
+    let graph = run.why_eager().map_or(Ok(()), |why| Err(why.into()));
+    Ok(EpochSpeed {
+        seconds: seconds.split_off(1),
+        records,
+        graph,
+        peak: cuda::peak_memory(device),
+        reads: run.method().reads(),
     })
 }
 
