@@ -1,6 +1,8 @@
 //! Methods on the device make the library's steps, from samples that wait there too, and as a CUDA graph where there is
 //! a GPU.
 
+#![allow(clippy::cast_possible_wrap)]
+
 mod common;
 
 use common::{TERMS, bits, steep_problem, store, waves};
