@@ -35,8 +35,8 @@ pub fn bf16<R>(forward: impl FnOnce() -> R) -> R {
     autocast(BUILT_WITH_GRAPHS, forward)
 }
 
-/// Runs `steps` with every operation that would wait for the GPU an error: what proves that a loop never waits. A GPU's
-/// operations then panic, as all errors of tch do.
+/// Runs `steps` with every operation that would wait for a GPU an error, at which tch panics: what proves that a loop
+/// never waits. It concerns the whole process.
 pub fn without_waiting<R>(steps: impl FnOnce() -> R) -> R {
     struct Forbidden;
     impl Drop for Forbidden {

@@ -6,7 +6,11 @@
 mod common;
 
 use common::{TERMS, bits, steep_problem, store, waves};
-use std::{cell::Cell, rc::Rc};
+use std::{
+    cell::Cell,
+    rc::Rc,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 use strust::prelude::*;
 use strust_problems::Problem;
 use strust_torch::{
@@ -222,12 +226,14 @@ fn table<T: Component>(
     .unwrap()
 }
 
-fn gpu() -> Option<Device> {
+/// One test at a time: that a GPU may not be waited for concerns the whole process.
+fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
+    static ALONE: Mutex<()> = Mutex::new(());
     let there = cuda::BUILT_WITH_GRAPHS && Cuda::is_available();
     if !there {
         eprintln!("no GPU: nothing to test");
     }
-    there.then_some(Device::Cuda(0))
+    there.then(|| (Device::Cuda(0), ALONE.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// 250 steps, of which the last 200 may not wait; and the records.
@@ -247,7 +253,7 @@ fn never_waits<T: Component, L: QueuedLoss, M: DeviceMethod<T>>(
 
 #[test]
 fn a_graph_makes_the_steps_that_are_made_one_by_one_and_never_waits() {
-    let Some(device) = gpu() else { return };
+    let Some((device, _alone)) = gpu() else { return };
     let curves = |launch| {
         let made = |start: &dyn Fn(&mut nn::VarStore) -> Vec<StepRecord>| {
             let mut store = nn::VarStore::new(device);
@@ -279,7 +285,7 @@ fn a_graph_makes_the_steps_that_are_made_one_by_one_and_never_waits() {
 
 #[test]
 fn a_step_that_cannot_be_captured_runs_on_and_says_why() {
-    let Some(device) = gpu() else { return };
+    let Some((device, _alone)) = gpu() else { return };
     let curve = |peek| {
         let mut store = nn::VarStore::new(device);
         store.set_kind(Kind::Double);
@@ -298,7 +304,7 @@ fn a_step_that_cannot_be_captured_runs_on_and_says_why() {
 
 #[test]
 fn a_graph_of_images_in_single_precision_and_in_bfloat16() {
-    let Some(device) = gpu() else { return };
+    let Some((device, _alone)) = gpu() else { return };
     let curve = |launch, bf16: bool| {
         let mut f = images(device);
         f = if bf16 { f.in_bf16() } else { f };
