@@ -70,14 +70,14 @@ fn epochs(device: &str, steps: usize, rounds: usize) -> Result<(), Box<dyn std::
             let mut sgd = f64::NAN;
             for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
                 let speed = bench::epochs(device, method, arithmetic, launch, [BATCH, steps, rounds])?;
-                let (name, seconds) = (format!("{method:?} {arithmetic:?} {launch:?}"), speed.median());
+                let (name, seconds) = (format!("{method:?} {arithmetic:?} {launch:?}"), speed.median);
                 if method == Optimiser::Sgd {
                     sgd = seconds;
                 }
                 let [tensors, reserved] = speed.peak.map(|bytes| bytes as f64 / 1e6);
                 print!("{name:<18} {seconds:7.3} s  {:.3} × SGD  {tensors:6.0} of {reserved:6.0} MB", seconds / sgd);
                 println!("  {} reads in {} epochs", speed.reads, rounds + 1);
-                if let (Launch::Graph, Err(why)) = (launch, &speed.graph) {
+                if let (Launch::Graph, Some(why)) = (launch, &speed.why_eager) {
                     println!("    {why}");
                 }
                 curves.push((name, speed.records.iter().map(|record| record.value).collect()));

@@ -2,13 +2,13 @@
 
 use crate::{
     DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, Error, ImageClassification, ImageLoss, Launch, cuda,
-    device, images::ImageBytes, seeded,
+    device, images::ImageBytes,
 };
 use serde::{Deserialize, Serialize};
 use std::{fs, process::Command, time::Instant};
 use strust::prelude::*;
 use strust_problems::{Classifier, Problem};
-use tch::{Cuda, Device, Kind, Tensor};
+use tch::{Cuda, Device};
 
 /// Steps before the clock runs: memory is got and libtorch chooses its algorithms.
 const WARM_UP: usize = 3;
@@ -67,8 +67,7 @@ pub struct Speed {
 
 /// CIFAR-10's shapes with made-up pixels.
 fn problem(images: usize, device: Device) -> Result<ImageClassification, Error> {
-    let pixels = seeded(0, || Tensor::randint(256, [images as i64 * 3 * 1024], (Kind::Uint8, Device::Cpu)));
-    let pixels = Vec::<u8>::try_from(pixels).expect("one dimension of bytes");
+    let pixels: Vec<u8> = (0..images as u32 * 3 * 1024).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let labels: Vec<u8> = (0..images).map(|i| (i % 10) as u8).collect();
     ImageClassification::resnet20(
         &ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] },
@@ -198,26 +197,27 @@ pub enum Arithmetic {
 }
 
 /// What [`epochs`] measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct EpochSpeed {
+    /// The method.
+    pub method: Optimiser,
+    /// How it calculates.
+    pub arithmetic: Arithmetic,
+    /// How its steps are given to the device.
+    pub launch: Launch,
+    /// Seconds of the median epoch.
+    pub median: f64,
     /// Seconds of each epoch: drawing the samples, all steps, reading the records.
     pub seconds: Vec<f64>,
     /// The record of every step, those of the epoch before the clock ran included.
+    #[serde(skip)]
     pub records: Vec<StepRecord>,
-    /// Whether steps were replayed from a graph, or why not.
-    pub graph: Result<(), String>,
+    /// Why the steps were not replayed from a graph.
+    pub why_eager: Option<String>,
     /// The most bytes of the GPU's memory in tensors, and got from the driver.
     pub peak: [u64; 2],
     /// How often the host read records.
     pub reads: u64,
-}
-
-impl EpochSpeed {
-    /// Seconds of the median epoch.
-    #[must_use]
-    pub fn median(&self) -> f64 {
-        median(self.seconds.iter().copied())
-    }
 }
 
 /// Times `rounds` epochs of `steps` steps each, after one that is not timed, on made-up images of CIFAR-10's shape.
@@ -225,7 +225,7 @@ impl EpochSpeed {
 /// ```no_run
 /// use strust_torch::{Launch, bench::{self, Arithmetic, Optimiser}};
 /// let speed = bench::epochs(tch::Device::Cuda(0), Optimiser::Str, Arithmetic::Tf32, Launch::Graph, [128, 390, 5])?;
-/// println!("{:.2} s an epoch", speed.median());
+/// println!("{:.2} s an epoch", speed.median);
 /// # Ok::<(), strust_torch::Error>(())
 /// ```
 pub fn epochs(
@@ -246,29 +246,34 @@ pub fn epochs(
     f.set(&start);
     let _forgotten = cuda::peak_memory(device);
     let shape = [batch, steps, rounds];
-    match method {
+    let (seconds, records, why_eager, reads) = match method {
         Optimiser::Sgd => {
             let config = SgdConfig { learning_rate: 0.01, ..Default::default() };
-            time_epochs(DeviceRun::new(f, DeviceSgd::start(config, f, steps)?, batch, steps, launch)?, shape)
+            let method = DeviceSgd::start(config, f, steps)?;
+            time_epochs(DeviceRun::new(f, method, batch, steps, launch)?, shape)?
         }
         Optimiser::Str => {
-            time_epochs(DeviceRun::new(f, DeviceStr::start(short_steps(), f, steps)?, batch, steps, launch)?, shape)
+            let method = DeviceStr::start(short_steps(), f, steps)?;
+            time_epochs(DeviceRun::new(f, method, batch, steps, launch)?, shape)?
         }
         Optimiser::Adam => {
-            let config = AdamConfig::default();
-            time_epochs(DeviceRun::new(f, DeviceAdam::start(config, f, steps)?, batch, steps, launch)?, shape)
+            let method = DeviceAdam::start(AdamConfig::default(), f, steps)?;
+            time_epochs(DeviceRun::new(f, method, batch, steps, launch)?, shape)?
         }
-    }
+    };
+    let (median, peak) = (median(seconds.iter().copied()), cuda::peak_memory(device));
+    Ok(EpochSpeed { method, arithmetic, launch, median, seconds, records, why_eager, peak, reads })
 }
+
+type Timed = (Vec<f64>, Vec<StepRecord>, Option<String>, u64);
 
 fn time_epochs(
     mut run: DeviceRun<f32, ImageLoss, impl DeviceMethod<f32>>,
     [batch, steps, rounds]: [usize; 3],
-) -> Result<EpochSpeed, Error> {
+) -> Result<Timed, Error> {
     let device = run.objective().parameters().device();
     let mut sampler = Epochs::new(run.objective().terms(), batch, 0)?;
-    let mut seconds = Vec::new();
-    let mut records = Vec::new();
+    let (mut seconds, mut records) = (Vec::new(), Vec::new());
     for _ in 0..=rounds {
         wait(device);
         let began = Instant::now();
@@ -276,14 +281,8 @@ fn time_epochs(
         records.extend(run.method().records()?);
         seconds.push(began.elapsed().as_secs_f64());
     }
-    let graph = run.why_eager().map_or(Ok(()), |why| Err(why.into()));
-    Ok(EpochSpeed {
-        seconds: seconds.split_off(1),
-        records,
-        graph,
-        peak: cuda::peak_memory(device),
-        reads: run.method().reads(),
-    })
+    let (why_eager, reads) = (run.why_eager().map(String::from), run.method().reads());
+    Ok((seconds.split_off(1), records, why_eager, reads))
 }
 
 fn median(numbers: impl Iterator<Item = f64>) -> f64 {
@@ -352,6 +351,16 @@ mod tests {
         assert!((speed.images_per_second * speed.sgd_step_ms / 4e3 - 1.0).abs() < 1e-12 && speed.ratio > 0.0);
         let text = serde_json::to_string(&speed).unwrap();
         assert_eq!(serde_json::from_str::<Speed>(&text).unwrap(), speed);
+    }
+
+    #[test]
+    fn an_epoch_of_each_method_has_a_record_a_step_and_one_read() {
+        tch::set_num_threads(1);
+        for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
+            let speed = epochs(Device::Cpu, method, Arithmetic::Bf16, Launch::Graph, [2, 3, 1]).unwrap();
+            assert_eq!((speed.records.len(), speed.seconds.len(), speed.reads, speed.peak), (6, 1, 2, [0; 2]));
+            assert_eq!(speed.why_eager.as_deref(), Some("CUDA graph: Cpu is no GPU"));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::{
     cuda::{Graph, OwnStream},
     objective::Queued,
 };
+use serde::{Deserialize, Serialize};
 use strust::sample::{Sample, Sampler};
 use tch::{Cuda, Device};
 
@@ -12,7 +13,8 @@ use tch::{Cuda, Device};
 const WARM_UP: usize = 12;
 
 /// How a step is given to the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Launch {
     /// Operation by operation.
     Eager,
