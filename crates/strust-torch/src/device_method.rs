@@ -67,8 +67,8 @@ impl Progress {
     }
     /// Whether these numbers and all before them are finite, on the device.
     pub(crate) fn is_sound(&mut self, value: &Tensor, squared_norm: &Tensor) -> &Tensor {
-        // A sum that overflows is not finite either; then one of the two is beyond any use.
-        let _ = self.sound.logical_and_(&(value + squared_norm).isfinite());
+        // Nothing times a number is nothing only if that is finite.
+        let _ = self.sound.logical_and_(&((value + squared_norm) * 0.0).eq(0.0));
         &self.sound
     }
     pub(crate) fn write(&mut self, row: &[&Tensor]) {

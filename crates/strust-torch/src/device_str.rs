@@ -105,12 +105,10 @@ impl<T: Component> Step<T> for DeviceStr<T> {
         no_grad(|| {
             let squared_norm = g.dot_tensor(g);
             // p = −a·g with a = min(1, Δ/‖g‖)
-            let moves = squared_norm.gt(0.0);
+            let (moves, still) = (squared_norm.gt(0.0), squared_norm.eq(0.0));
             let norm = squared_norm.sqrt();
-            let cut = &*radius / &norm;
-            let interior = cut.ge(1.0);
-            let size = cut.clamp_max(1.0).where_scalarother(&moves, 0.0);
-            let length = norm.where_self(&interior, radius);
+            let size = (&*radius / &norm).clamp_max(1.0);
+            let length = &size * &norm;
             // a‖g‖² − ½a²‖g‖², in the order in which nothing cancels
             let predicted = &size * (&squared_norm - &size * &squared_norm * 0.5);
 
@@ -122,19 +120,19 @@ impl<T: Component> Step<T> for DeviceStr<T> {
             // r, on the same sample; accept or reject; the next radius
             let rounding = f.rounding(1.0) * value.abs();
             let actual = &value - &trial;
-            let ratio = ((&actual + &rounding) / (&predicted + &rounding))
-                .where_scalarother(&actual.isfinite(), f64::NEG_INFINITY);
+            // What is not finite makes the ratio NaN, which is above and below nothing: a rejection with a shrink.
+            let ratio = (&actual + &rounding) / (&predicted + &rounding) + &actual * 0.0;
             let sound = progress.is_sound(&value, &squared_norm);
-            let accepted = ratio.gt(region.accept_above).logical_or(&moves.logical_not()).logical_and(sound);
+            let accepted = ratio.gt(region.accept_above).logical_or(&still).logical_and(sound);
             let grows = ratio.gt(region.grow_above).logical_and(&moves);
-            let keeps = ratio.ge(region.shrink_below).logical_and(&accepted).logical_or(&moves.logical_not());
+            let keeps = ratio.ge(region.shrink_below).logical_and(&accepted).logical_or(&still);
             let x = f.parameters_mut().flat_mut();
             x.set_choice(&accepted, &x.share(), old);
             let grown = (&*radius * region.grow).clamp_max(region.max_radius);
             let shrunk = (&*radius / region.shrink).clamp_min(f64::MIN_POSITIVE);
             let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(sound, radius);
 
-            let flags = [interior, accepted, grows, keeps].map(|flag| flag.to_kind(Kind::Double));
+            let flags = [accepted, grows, keeps].map(|flag| flag.to_kind(Kind::Double));
             let numbers = [&value, &squared_norm, &size, &length, radius, &predicted, &trial, &ratio];
             progress.write(&numbers.into_iter().chain(&flags).collect::<Vec<_>>());
             radius.copy_(&next);

@@ -170,10 +170,10 @@ impl Images {
     pub(crate) const PLAN: usize = 4;
 
     /// What the device has to know of a sample: for each image its number, the first row and column of its crop, and
-    /// whether it is mirrored.
+    /// whether it is mirrored; the image itself where nothing is drawn.
     pub(crate) fn plan(&self, sample: &Sample) -> Vec<i64> {
         let drawn = sample.seed().filter(|_| self.augmented).map(|seed| draw(seed, sample.len()));
-        let drawn = drawn.unwrap_or_else(|| vec![[0; 3]; sample.len()]);
+        let drawn = drawn.unwrap_or_else(|| vec![[PADDING as u8, PADDING as u8, 0]; sample.len()]);
         sample
             .indices()
             .iter()
@@ -289,6 +289,8 @@ mod tests {
         let (images, normalisation) = images(Device::Cpu);
         let plain = reference(&normalisation, &Sample::range(5..9));
         assert_eq!(numbers(&images.batch(&Sample::range(5..9)).0), plain);
+        let plan = Tensor::from_slice(&images.plan(&Sample::range(5..9)));
+        assert_eq!(numbers(&images.planned(&plan, true).0), plain);
         let off = Images { augmented: false, ..images };
         assert_eq!(numbers(&off.batch(&Sample::new((5..9).collect(), 7)).0), plain);
         // Normalised over the set: mean 0 and deviation 1 in each channel.

@@ -126,20 +126,21 @@ pub(crate) fn plain(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
     })
 }
 
-/// A step of STR: value, ‖g‖², a, ‖p‖, Δ, predicted reduction, trial, ratio, and whether it was interior, was accepted,
-/// grew the radius, kept it.
-pub(crate) const REGION_COLUMNS: usize = 12;
+/// A step of STR: value, ‖g‖², a, ‖p‖, Δ, predicted reduction, trial, ratio, and whether it was accepted, grew the
+/// radius, kept it.
+pub(crate) const REGION_COLUMNS: usize = 11;
 
 pub(crate) fn region(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
     let &[value, squared_norm, step_size, step_length, radius, predicted, trial, ratio, ref flags @ ..] = row else {
         unreachable!("a row of {REGION_COLUMNS}")
     };
-    let [interior, accepted, grows, keeps] = [0, 1, 2, 3].map(|i| flags[i] > 0.0);
+    let [accepted, grows, keeps] = [0, 1, 2].map(|i| flags[i] > 0.0);
     check(k, value, squared_norm)?;
-    let exit = match (squared_norm, interior) {
-        (0.0, _) => Exit::Stationary,
-        (_, true) => Exit::Interior,
-        (_, false) => Exit::Boundary,
+    // a = min(1, Δ/‖g‖), which the device makes 1 where there is no step.
+    let (exit, step_size) = match squared_norm {
+        0.0 => (Exit::Stationary, 0.0),
+        _ if step_size < 1.0 => (Exit::Boundary, step_size),
+        _ => (Exit::Interior, step_size),
     };
     let judged = exit != Exit::Stationary && trial.is_finite();
     let change = match (grows, keeps) {
