@@ -3,13 +3,13 @@
 #[path = "build/libtorch.rs"]
 mod libtorch;
 
-use std::{env, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode};
 
 fn main() -> ExitCode {
     for file in ["build.rs", "build/libtorch.rs", libtorch::SCRIPT] {
         println!("cargo:rerun-if-changed={file}");
     }
-    println!("cargo:rustc-check-cfg=cfg(libtorch_cuda)");
+    println!("cargo:rustc-check-cfg=cfg(libtorch_cuda, cuda_graphs)");
     if variable("DOCS_RS").is_some() {
         println!("cargo:rustc-env=STRUST_LIBTORCH_VERSION=unknown");
         return ExitCode::SUCCESS;
@@ -49,6 +49,23 @@ fn link(found: &libtorch::Found) {
         println!("cargo:rustc-link-search=native={}", env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
         cc::Build::new().file("build/keep_cuda.c").cargo_metadata(false).compile("strust_keep_cuda");
         println!("cargo:rustc-link-lib=static:+whole-archive=strust_keep_cuda");
+        match found.cuda_headers(variable) {
+            Some(headers) => compile_graphs(&headers),
+            None => println!(
+                "cargo:warning=CUDA's headers were not found, so steps cannot be captured as CUDA graphs; \
+                 run  eval \"$(scripts/torch-env cuda)\"  and build again"
+            ),
+        }
         println!("cargo:rustc-link-lib=dylib=torch_cuda");
+        println!("cargo:rustc-link-lib=dylib=c10_cuda");
     }
+}
+
+fn compile_graphs(headers: &[PathBuf]) {
+    println!("cargo:rerun-if-changed=build/graph.cpp");
+    println!("cargo:rustc-cfg=cuda_graphs");
+    let mut build = cc::Build::new();
+    build.cpp(true).std("c++17").includes(headers).warnings(false).cargo_metadata(false).file("build/graph.cpp");
+    build.compile("strust_graph");
+    println!("cargo:rustc-link-lib=static=strust_graph");
 }

@@ -130,7 +130,8 @@ mod with_torch {
         process::{Command, Output},
     };
     use strust_torch::{
-        bench::{self, Measured, Speed},
+        Launch,
+        bench::{self, Arithmetic, EpochSpeed, Measured, Optimiser, Speed},
         device::{self, Device},
     };
 
@@ -139,6 +140,9 @@ mod with_torch {
     const ROUNDS: usize = 15;
     /// Turns of this program and of PyTorch; the better one of each counts.
     const TURNS: usize = 2;
+    /// Steps of an epoch of CIFAR-10, and epochs that are timed on a GPU.
+    const STEPS: usize = 390;
+    const EPOCHS: usize = 3;
 
     #[derive(Serialize)]
     struct Cost {
@@ -146,6 +150,8 @@ mod with_torch {
         speed: Speed,
         #[serde(flatten)]
         memory: Option<Memory>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        epochs: Vec<EpochSpeed>,
         #[serde(skip_serializing_if = "Option::is_none")]
         pytorch_version: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -191,8 +197,22 @@ mod with_torch {
         let memory = (device == Device::Cpu).then(memory).flatten();
         let speed = best.expect("there is at least one turn");
         let (version, images) = pytorch.map(|p| (p.version, p.images_per_second)).unzip();
-        let cost = Cost { speed, memory, pytorch_version: version, pytorch_images_per_second: images };
+        let epochs = if device == Device::Cpu { Vec::new() } else { self::epochs(device).map_err(failed)? };
+        let cost = Cost { speed, memory, epochs, pytorch_version: version, pytorch_images_per_second: images };
         if shared.json { print(&json(&cost)?) } else { print(&text(&cost, shared)) }
+    }
+
+    /// Epochs of every method and arithmetic, operation by operation and as a CUDA graph.
+    fn epochs(device: Device) -> Result<Vec<EpochSpeed>, strust_torch::Error> {
+        let mut epochs = Vec::new();
+        for arithmetic in [Arithmetic::Single, Arithmetic::Tf32, Arithmetic::Bf16] {
+            for launch in [Launch::Eager, Launch::Graph] {
+                for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
+                    epochs.push(bench::epochs(device, method, arithmetic, launch, [BATCH, STEPS, EPOCHS])?);
+                }
+            }
+        }
+        Ok(epochs)
     }
 
     fn text(cost: &Cost, shared: &Shared) -> String {
@@ -215,6 +235,24 @@ mod with_torch {
             heading(&format!("A step of ResNet-20, batch {BATCH}, on {}", cost.speed.device), shared),
             table(&rows)
         );
+        if !cost.epochs.is_empty() {
+            let row = |of: &[EpochSpeed]| {
+                let [sgd, str, adam] = [0, 1, 2].map(|i| of[i].median);
+                let mut row = vec![format!("{:?}, {:?}", of[0].arithmetic, of[0].launch).to_lowercase()];
+                row.extend([("SGD", sgd), ("STR", str), ("Adam", adam)].map(|(name, s)| format!("{name} {s:.2} s")));
+                row.push(format!("STR {:.2}× SGD", str / sgd));
+                row.push(
+                    of.iter()
+                        .find_map(|e| e.why_eager.clone())
+                        .filter(|_| of[0].launch == Launch::Graph)
+                        .unwrap_or_default(),
+                );
+                row
+            };
+            let rows: Vec<Vec<String>> = cost.epochs.chunks(3).map(row).collect();
+            let title = heading(&format!("An epoch of {STEPS} steps"), shared);
+            let _ = write!(text, "\n{title}\n{}", table(&rows));
+        }
         if let Some(memory) = &cost.memory {
             let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
             let more = memory.str_peak_bytes as f64 - memory.sgd_peak_bytes as f64;

@@ -1,11 +1,13 @@
 //! What a step costs: ResNet-20 at batch 128 with SGD, with the library's STR and with STR on the device.
 //!
 //! Run with `cargo run --release -p strust-torch --example resnet20_speed [cpu|cuda] [rounds]`; `memory` in place of the
-//! device measures the peak of memory. PyTorch's own number comes from `scripts/pytorch_speed.py` of this crate.
+//! device measures the peak of memory, and `epochs [cuda|cpu] [steps] [rounds]` whole epochs with each method, step by step
+//! and as a CUDA graph, with a comparison of the two. PyTorch's own number comes from `scripts/pytorch_speed.py` of this crate.
 
-use std::{env, process::Command};
+use std::{env, fmt::Write as _, fs, process::Command};
 use strust_torch::{
-    bench::{self, Measured},
+    Launch,
+    bench::{self, Arithmetic, Measured, Optimiser},
     device,
 };
 
@@ -21,6 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{}", bench::peak_memory(method, BATCH, 5)?.ok_or("this system does not tell the peak")?);
             Ok(())
         }
+        ["epochs", name, steps, rounds] => epochs(name, steps.parse()?, rounds.parse()?),
+        ["epochs", name] => epochs(name, 390, 5),
         [] => speed("auto", 20),
         [name] => speed(name, 20),
         [name, rounds, ..] => speed(name, rounds.parse()?),
@@ -51,6 +55,44 @@ fn memory() -> Result<(), Box<dyn std::error::Error>> {
         let output = bench::precise(Command::new(env::current_exe()?).args(["memory", &name])).output()?;
         let bytes: f64 = String::from_utf8(output.stdout)?.trim().parse()?;
         println!("{name:<10} {:8.2} MB", bytes / 1e6);
+    }
+    Ok(())
+}
+
+/// Epochs with each method, each arithmetic, and both ways to give a step to the device. The losses of the steps go to
+/// `losses.csv` in the folder `STRUST_OUT`, if that is set.
+fn epochs(device: &str, steps: usize, rounds: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let device = device::open(device)?;
+    println!("on {}, batch {BATCH}, {steps} steps an epoch, median of {rounds}", device::report(device)?);
+    let mut curves: Vec<(String, Vec<f64>)> = Vec::new();
+    for arithmetic in [Arithmetic::Single, Arithmetic::Tf32, Arithmetic::Bf16] {
+        for launch in [Launch::Eager, Launch::Graph] {
+            let mut sgd = f64::NAN;
+            for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
+                let speed = bench::epochs(device, method, arithmetic, launch, [BATCH, steps, rounds])?;
+                let (name, seconds) = (format!("{method:?} {arithmetic:?} {launch:?}"), speed.median);
+                if method == Optimiser::Sgd {
+                    sgd = seconds;
+                }
+                let [tensors, reserved] = speed.peak.map(|bytes| bytes as f64 / 1e6);
+                print!("{name:<18} {seconds:7.3} s  {:.3} × SGD  {tensors:6.0} of {reserved:6.0} MB", seconds / sgd);
+                println!("  {} reads in {} epochs", speed.reads, rounds + 1);
+                if let (Launch::Graph, Some(why)) = (launch, &speed.why_eager) {
+                    println!("    {why}");
+                }
+                curves.push((name, speed.records.iter().map(|record| record.value).collect()));
+            }
+        }
+    }
+    if let Some(folder) = env::var_os("STRUST_OUT") {
+        let names: Vec<&str> = curves.iter().map(|(name, _)| name.as_str()).collect();
+        let mut text = format!("step,{}\n", names.join(","));
+        for k in 0..curves[0].1.len() {
+            write!(text, "{k}")?;
+            curves.iter().try_for_each(|(_, values)| write!(text, ",{}", values[k]))?;
+            text.push('\n');
+        }
+        fs::write(std::path::Path::new(&folder).join("losses.csv"), text)?;
     }
     Ok(())
 }

@@ -1,11 +1,14 @@
-//! What a step costs: ResNet-20 with SGD, with the library's STR and with STR on the device.
+//! What a step costs: ResNet-20 with SGD, with the library's STR and with STR on the device. What an epoch costs on a GPU.
 
-use crate::{DeviceStr, Error, ImageClassification, device, images::ImageBytes, seeded};
+use crate::{
+    DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, Error, ImageClassification, ImageLoss, Launch, cuda,
+    device, images::ImageBytes,
+};
 use serde::{Deserialize, Serialize};
 use std::{fs, process::Command, time::Instant};
 use strust::prelude::*;
 use strust_problems::{Classifier, Problem};
-use tch::{Cuda, Device, Kind, Tensor};
+use tch::{Cuda, Device};
 
 /// Steps before the clock runs: memory is got and libtorch chooses its algorithms.
 const WARM_UP: usize = 3;
@@ -64,8 +67,7 @@ pub struct Speed {
 
 /// CIFAR-10's shapes with made-up pixels.
 fn problem(images: usize, device: Device) -> Result<ImageClassification, Error> {
-    let pixels = seeded(0, || Tensor::randint(256, [images as i64 * 3 * 1024], (Kind::Uint8, Device::Cpu)));
-    let pixels = Vec::<u8>::try_from(pixels).expect("one dimension of bytes");
+    let pixels: Vec<u8> = (0..images as u32 * 3 * 1024).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let labels: Vec<u8> = (0..images).map(|i| (i % 10) as u8).collect();
     ImageClassification::resnet20(
         &ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] },
@@ -77,10 +79,14 @@ fn problem(images: usize, device: Device) -> Result<ImageClassification, Error> 
 
 type Step<'a> = Box<dyn FnMut(&Sample) -> Result<(), Error> + 'a>;
 
+/// So that no run ends in numbers that are not finite.
+fn short_steps() -> StrConfig {
+    StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() }
+}
+
 /// A method at its start, ready to step over `f`.
 fn stepper(method: Measured, f: &mut ImageClassification) -> Result<Step<'_>, Error> {
-    // Short steps, so that no run ends in numbers that are not finite.
-    let region = StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() };
+    let region = short_steps();
     let start = f.start(0);
     Ok(match method {
         Measured::Sgd => {
@@ -166,6 +172,119 @@ pub fn cifar10(device: Device, batch: usize, rounds: usize) -> Result<Speed, Err
     })
 }
 
+/// A method on the device whose epoch is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Optimiser {
+    /// [`DeviceSgd`].
+    Sgd,
+    /// [`DeviceStr`].
+    Str,
+    /// [`DeviceAdam`].
+    Adam,
+}
+
+/// The arithmetic of convolutions and products on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arithmetic {
+    /// Single precision.
+    Single,
+    /// Factors rounded to TF32.
+    Tf32,
+    /// bfloat16 in the network, as [`ImageClassification::in_bf16`] has it.
+    Bf16,
+}
+
+/// What [`epochs`] measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct EpochSpeed {
+    /// The method.
+    pub method: Optimiser,
+    /// How it calculates.
+    pub arithmetic: Arithmetic,
+    /// How its steps are given to the device.
+    pub launch: Launch,
+    /// Seconds of the median epoch.
+    pub median: f64,
+    /// Seconds of each epoch: drawing the samples, all steps, reading the records.
+    pub seconds: Vec<f64>,
+    /// The record of every step, those of the epoch before the clock ran included.
+    #[serde(skip)]
+    pub records: Vec<StepRecord>,
+    /// Why the steps were not replayed from a graph.
+    pub why_eager: Option<String>,
+    /// The most bytes of the GPU's memory in tensors, and got from the driver.
+    pub peak: [u64; 2],
+    /// How often the host read records.
+    pub reads: u64,
+}
+
+/// Times `rounds` epochs of `steps` steps each, after one that is not timed, on made-up images of CIFAR-10's shape.
+///
+/// ```no_run
+/// use strust_torch::{Launch, bench::{self, Arithmetic, Optimiser}};
+/// let speed = bench::epochs(tch::Device::Cuda(0), Optimiser::Str, Arithmetic::Tf32, Launch::Graph, [128, 390, 5])?;
+/// println!("{:.2} s an epoch", speed.median);
+/// # Ok::<(), strust_torch::Error>(())
+/// ```
+pub fn epochs(
+    device: Device,
+    method: Optimiser,
+    arithmetic: Arithmetic,
+    launch: Launch,
+    [batch, steps, rounds]: [usize; 3],
+) -> Result<EpochSpeed, Error> {
+    device::report(device)?;
+    cuda::set_tf32(arithmetic != Arithmetic::Single);
+    let mut problem = problem(batch * steps, device)?;
+    if arithmetic == Arithmetic::Bf16 {
+        problem = problem.in_bf16();
+    }
+    let start = problem.start(0);
+    let f = problem.objective();
+    f.set(&start);
+    let _forgotten = cuda::peak_memory(device);
+    let shape = [batch, steps, rounds];
+    let (seconds, records, why_eager, reads) = match method {
+        Optimiser::Sgd => {
+            let config = SgdConfig { learning_rate: 0.01, ..Default::default() };
+            let method = DeviceSgd::start(config, f, steps)?;
+            time_epochs(DeviceRun::new(f, method, batch, steps, launch)?, shape)?
+        }
+        Optimiser::Str => {
+            let method = DeviceStr::start(short_steps(), f, steps)?;
+            time_epochs(DeviceRun::new(f, method, batch, steps, launch)?, shape)?
+        }
+        Optimiser::Adam => {
+            let method = DeviceAdam::start(AdamConfig::default(), f, steps)?;
+            time_epochs(DeviceRun::new(f, method, batch, steps, launch)?, shape)?
+        }
+    };
+    let (median, peak) = (median(seconds.iter().copied()), cuda::peak_memory(device));
+    Ok(EpochSpeed { method, arithmetic, launch, median, seconds, records, why_eager, peak, reads })
+}
+
+type Timed = (Vec<f64>, Vec<StepRecord>, Option<String>, u64);
+
+fn time_epochs(
+    mut run: DeviceRun<f32, ImageLoss, impl DeviceMethod<f32>>,
+    [batch, steps, rounds]: [usize; 3],
+) -> Result<Timed, Error> {
+    let device = run.objective().parameters().device();
+    let mut sampler = Epochs::new(run.objective().terms(), batch, 0)?;
+    let (mut seconds, mut records) = (Vec::new(), Vec::new());
+    for _ in 0..=rounds {
+        wait(device);
+        let began = Instant::now();
+        run.steps(&mut sampler, steps as u64)?;
+        records.extend(run.method().records()?);
+        seconds.push(began.elapsed().as_secs_f64());
+    }
+    let (why_eager, reads) = (run.why_eager().map(String::from), run.method().reads());
+    Ok((seconds.split_off(1), records, why_eager, reads))
+}
+
 fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);
@@ -232,6 +351,16 @@ mod tests {
         assert!((speed.images_per_second * speed.sgd_step_ms / 4e3 - 1.0).abs() < 1e-12 && speed.ratio > 0.0);
         let text = serde_json::to_string(&speed).unwrap();
         assert_eq!(serde_json::from_str::<Speed>(&text).unwrap(), speed);
+    }
+
+    #[test]
+    fn an_epoch_of_each_method_has_a_record_a_step_and_one_read() {
+        tch::set_num_threads(1);
+        for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
+            let speed = epochs(Device::Cpu, method, Arithmetic::Bf16, Launch::Graph, [2, 3, 1]).unwrap();
+            assert_eq!((speed.records.len(), speed.seconds.len(), speed.reads, speed.peak), (6, 1, 2, [0; 2]));
+            assert_eq!(speed.why_eager.as_deref(), Some("CUDA graph: Cpu is no GPU"));
+        }
     }
 
     #[test]

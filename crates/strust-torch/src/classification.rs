@@ -1,7 +1,7 @@
 //! Classes of images by a network: the paper's section 5.1 as a problem of the library.
 
 use crate::{
-    BatchLoss, Error, Flat, Parameters, ResNet20, TorchObjective, cross_entropy,
+    BatchLoss, Error, Flat, Parameters, Queue, QueuedLoss, ResNet20, TorchObjective, cross_entropy, cuda,
     images::{ImageBytes, Images, Normalisation},
     seeded,
 };
@@ -61,9 +61,22 @@ pub struct ImageClassification {
 pub struct ImageLoss {
     network: Network,
     draws: bool,
+    bf16: bool,
     images: Images,
     /// The batch of the last sample: all evaluations of a step use one.
     last: Option<(Sample, Tensor, Tensor)>,
+    /// Samples that wait on the device, and the batch of the last that was taken from them.
+    queue: Option<Queue>,
+    taken: Option<(Tensor, Tensor)>,
+}
+
+impl ImageLoss {
+    fn loss(&self, inputs: &Tensor, classes: &Tensor) -> Tensor {
+        let forward = || (self.network)(inputs, true);
+        // The loss is in single precision whatever the network is: the ratio compares two of them.
+        let logits = if self.bf16 { cuda::bf16(forward).to_kind(Kind::Float) } else { forward() };
+        cross_entropy(&logits, classes)
+    }
 }
 
 impl BatchLoss for ImageLoss {
@@ -75,10 +88,29 @@ impl BatchLoss for ImageLoss {
             self.last = Some((sample.clone(), inputs, classes));
         }
         let (_, inputs, classes) = self.last.as_ref().expect("set above");
-        cross_entropy(&(self.network)(inputs, true), classes)
+        self.loss(inputs, classes)
     }
     fn draws(&self) -> bool {
         self.draws
+    }
+}
+
+impl QueuedLoss for ImageLoss {
+    fn reserve(&mut self, steps: usize, batch: usize) {
+        self.queue = Some(Queue::new(steps, batch * Images::PLAN, self.images.device()));
+    }
+    fn queue(&mut self, samples: &[Sample]) {
+        let plans: Vec<i64> = samples.iter().flat_map(|sample| self.images.plan(sample)).collect();
+        self.queue.as_mut().expect("room was reserved").fill(&plans);
+    }
+    fn advance(&mut self) {
+        self.taken = None;
+        let plan = self.queue.as_mut().expect("room was reserved").take();
+        self.taken = Some(self.images.planned(&plan, self.images.is_augmented()));
+    }
+    fn mean_queued(&mut self) -> Tensor {
+        let (inputs, classes) = self.taken.as_ref().expect("a batch was taken");
+        self.loss(inputs, classes)
     }
 }
 
@@ -95,12 +127,11 @@ impl ImageClassification {
             let why = format!("they are {channels}×{rows}×{columns}, but ResNet-20 is made for 3×32×32");
             return Err(Error::Images(why));
         }
-        let mut this = Self::new(train, test, classes, device, move |path| {
+        let this = Self::new(train, test, classes, device, move |path| {
             let net = ResNet20::new(path, classes as i64);
             Box::new(move |images, training| net.forward_t(images, training))
         })?;
-        this.objective.loss_mut().draws = false;
-        Ok(this)
+        Ok(this.without_random_numbers())
     }
 
     /// Any network: `build` makes its layers under a path, initialised from libtorch's generator.
@@ -136,7 +167,8 @@ impl ImageClassification {
             return Err(Error::Images(why));
         }
         let terms = images.len();
-        let objective = TorchObjective::over(&store, terms, ImageLoss { network, draws: true, images, last: None })?;
+        let loss = ImageLoss { network, draws: true, bf16: false, images, last: None, queue: None, taken: None };
+        let objective = TorchObjective::over(&store, terms, loss)?;
         Ok(Self { objective, test, normalisation, classes, build: Box::new(build) })
     }
 
@@ -152,6 +184,22 @@ impl ImageClassification {
     #[must_use]
     pub fn without_augmentation(mut self) -> Self {
         self.objective.loss_mut().images.set_augmented(false);
+        self
+    }
+
+    /// The same, trusting that the network draws nothing from libtorch's generator (no dropout), so that its evaluations
+    /// need not wait for it and its steps can be captured.
+    #[must_use]
+    pub fn without_random_numbers(mut self) -> Self {
+        self.objective.loss_mut().draws = false;
+        self
+    }
+
+    /// The same with the network's convolutions and products in bfloat16 on a GPU ([`cuda::bf16`]); the parameters, the
+    /// loss and so STR's ratio stay in single precision, and so do predictions.
+    #[must_use]
+    pub fn in_bf16(mut self) -> Self {
+        self.objective.loss_mut().bf16 = true;
         self
     }
 

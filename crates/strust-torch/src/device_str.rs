@@ -2,16 +2,16 @@
 //! device, and the records are read in bulk.
 
 use crate::{
-    BatchLoss, Component, Flat, TorchObjective,
-    ledger::{Ledger, Row},
+    BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
+    device_method::{Progress, sealed::Step},
+    ledger::{REGION_COLUMNS, region},
+    objective::Source,
 };
 use strust::{
     Error,
     config::{Checked, Config},
     methods::{StrConfig, StrState},
     objective::Objective,
-    record::StepRecord,
-    sample::Sample,
     vector::Vector,
 };
 use tch::{Kind, Tensor, no_grad};
@@ -23,7 +23,7 @@ use tch::{Kind, Tensor, no_grad};
 ///
 /// ```
 /// use strust::prelude::*;
-/// use strust_torch::{DeviceStr, TorchObjective};
+/// use strust_torch::{DeviceMethod, DeviceStr, TorchObjective};
 /// use tch::{Device, nn::{Init, VarStore}};
 ///
 /// let store = VarStore::new(Device::Cpu);
@@ -41,12 +41,9 @@ pub struct DeviceStr<T> {
     region: Checked<StrConfig>,
     /// Δ.
     radius: Tensor,
-    /// Whether everything was finite so far.
-    sound: Tensor,
-    k: u64,
     gradient: Flat<T>,
     old: Flat<T>,
-    ledger: Ledger,
+    progress: Progress,
 }
 
 impl<T: Component> DeviceStr<T> {
@@ -78,72 +75,67 @@ impl<T: Component> DeviceStr<T> {
         Ok(Self {
             region: config.check()?,
             radius: Tensor::full([0_i64; 0], radius, (Kind::Double, device)),
-            sound: Tensor::ones([0_i64; 0], (Kind::Bool, device)),
-            k,
             gradient: flat.zeros_like(),
             old: flat.zeros_like(),
-            ledger: Ledger::new(rows.max(1), k, device),
+            progress: Progress::new(k, rows, REGION_COLUMNS, device, region),
         })
     }
 
-    /// One step on one sample.
-    pub fn step<L>(&mut self, f: &mut TorchObjective<T, L>, sample: &Sample) -> Result<(), Error>
-    where
-        L: BatchLoss,
-    {
-        let Self { region, radius, sound, gradient: g, old, .. } = self;
-
-        // fᵢ(x), g = ∇fᵢ(x); H = I
-        let value = f.value_and_gradient_here(sample, g);
-        let squared_norm = g.dot_tensor(g);
-        let row = no_grad(|| {
-            // p = −a·g with a = min(1, Δ/‖g‖)
-            let moves = squared_norm.gt(0.0);
-            let norm = squared_norm.sqrt();
-            let cut = &*radius / &norm;
-            let interior = cut.ge(1.0);
-            let size = cut.clamp_max(1.0).where_scalarother(&moves, 0.0);
-            let length = norm.where_self(&interior, radius);
-            // a‖g‖² − ½a²‖g‖², in the order in which nothing cancels
-            let predicted = &size * (&squared_norm - &size * &squared_norm * 0.5);
-
-            let x = f.parameters_mut().flat_mut();
-            old.copy_from(x);
-            x.set_sum_tensor(old, &(-&size), g);
-            let trial = f.value_here(sample);
-
-            // r, on the same sample; accept or reject; the next radius
-            let rounding = f.rounding(1.0) * value.abs();
-            let actual = &value - &trial;
-            let ratio = ((&actual + &rounding) / (&predicted + &rounding))
-                .where_scalarother(&actual.isfinite(), f64::NEG_INFINITY);
-            *sound = sound.logical_and(&value.isfinite()).logical_and(&squared_norm.isfinite());
-            let accepted = ratio.gt(region.accept_above).logical_or(&moves.logical_not()).logical_and(sound);
-            let grows = ratio.gt(region.grow_above).logical_and(&moves);
-            let keeps = ratio.ge(region.shrink_below).logical_and(&accepted).logical_or(&moves.logical_not());
-            let x = f.parameters_mut().flat_mut();
-            x.set_choice(&accepted, &x.share(), old);
-            let grown = (&*radius * region.grow).clamp_max(region.max_radius);
-            let shrunk = (&*radius / region.shrink).clamp_min(f64::MIN_POSITIVE);
-            let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(sound, radius);
-            let radius = std::mem::replace(radius, next);
-            Row { value, squared_norm, size, length, radius, predicted, trial, ratio, interior, accepted, grows, keeps }
-        });
-        self.k += 1;
-        self.ledger.push(&row)
-    }
-
-    /// The records not yet taken; waits for the device. After the records before a breakdown comes its error.
-    pub fn records(&mut self) -> Result<Vec<StepRecord>, Error> {
-        self.ledger.take()
-    }
     /// Everything the next step depends on besides the model's buffers; waits for the device. It is the state of
     /// [`strust::methods::Str`], so that a run may change over.
     pub fn state<L>(&mut self, f: &TorchObjective<T, L>) -> StrState<Flat<T>>
     where
         L: BatchLoss,
     {
-        self.ledger.read();
-        StrState { x: f.point(), radius: self.radius.double_value(&[]), k: self.ledger.broken_at().unwrap_or(self.k) }
+        StrState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]) }
+    }
+}
+
+impl<T: Component> DeviceMethod<T> for DeviceStr<T> {}
+
+impl<T: Component> Step<T> for DeviceStr<T> {
+    fn progress(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+    fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl Source<L>) {
+        let Self { region, radius, gradient: g, old, progress } = self;
+
+        // fᵢ(x), g = ∇fᵢ(x); H = I
+        let value = f.value_and_gradient_here(on, g);
+        no_grad(|| {
+            let squared_norm = g.dot_tensor(g);
+            // p = −a·g with a = min(1, Δ/‖g‖)
+            let (moves, still) = (squared_norm.gt(0.0), squared_norm.eq(0.0));
+            let norm = squared_norm.sqrt();
+            let size = (&*radius / &norm).clamp_max(1.0);
+            let length = &size * &norm;
+            // a‖g‖² − ½a²‖g‖², in the order in which nothing cancels
+            let predicted = &size * (&squared_norm - &size * &squared_norm * 0.5);
+
+            let x = f.parameters_mut().flat_mut();
+            old.copy_from(x);
+            x.set_sum_tensor(old, &(-&size), g);
+            let trial = f.value_here(on);
+
+            // r, on the same sample; accept or reject; the next radius
+            let rounding = f.rounding(1.0) * value.abs();
+            let actual = &value - &trial;
+            // What is not finite makes the ratio NaN, which is above and below nothing: a rejection with a shrink.
+            let ratio = (&actual + &rounding) / (&predicted + &rounding) + &actual * 0.0;
+            let sound = progress.is_sound(&value, &squared_norm);
+            let accepted = ratio.gt(region.accept_above).logical_or(&still).logical_and(sound);
+            let grows = ratio.gt(region.grow_above).logical_and(&moves);
+            let keeps = ratio.ge(region.shrink_below).logical_and(&accepted).logical_or(&still);
+            let x = f.parameters_mut().flat_mut();
+            x.set_choice(&accepted, &x.share(), old);
+            let grown = (&*radius * region.grow).clamp_max(region.max_radius);
+            let shrunk = (&*radius / region.shrink).clamp_min(f64::MIN_POSITIVE);
+            let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(sound, radius);
+
+            let flags = [accepted, grows, keeps].map(|flag| flag.to_kind(Kind::Double));
+            let numbers = [&value, &squared_norm, &size, &length, radius, &predicted, &trial, &ratio];
+            progress.write(&numbers.into_iter().chain(&flags).collect::<Vec<_>>());
+            radius.copy_(&next);
+        });
     }
 }

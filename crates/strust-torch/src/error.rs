@@ -66,6 +66,9 @@ pub enum Error {
     /// A checkpoint does not fit the model.
     #[error("checkpoint: {0}")]
     Checkpoint(String),
+    /// A step could not be captured as a CUDA graph, or the graph did not run.
+    #[error("CUDA graph: {0}")]
+    Graph(String),
     /// An error of the library.
     #[error(transparent)]
     Method(#[from] strust::Error),

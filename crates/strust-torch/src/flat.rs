@@ -68,6 +68,9 @@ impl<T: Component> Flat<T> {
     pub fn tensor(&self) -> &Tensor {
         &self.tensor
     }
+    pub(crate) fn tensor_mut(&mut self) -> &mut Tensor {
+        &mut self.tensor
+    }
     /// The number of components.
     #[must_use]
     pub fn len(&self) -> i64 {

@@ -1,6 +1,6 @@
 //! Labelled images on the device as bytes, and the batches made from them.
 
-use crate::Error;
+use crate::{Error, queue::upload};
 use rand_core::Rng;
 use strust::sample::{Sample, generator};
 use tch::{Device, Kind, Tensor, no_grad};
@@ -167,25 +167,51 @@ impl Images {
     /// Normalised images, n×channels×rows×columns, and their classes. A pure function of the sample: crops come from the
     /// library's own generator.
     pub fn batch(&self, sample: &Sample) -> (Tensor, Tensor) {
-        let rows: Vec<i64> = sample.indices().iter().map(|&i| i as i64).collect();
+        let plan = upload(&self.plan(sample), self.device());
+        self.planned(&plan, self.augmented && sample.seed().is_some())
+    }
+
+    /// Numbers a [`plan`](Self::plan) has for each image.
+    pub(crate) const PLAN: usize = 4;
+
+    /// What the device has to know of a sample: for each image its number, the first row and column of its crop, and
+    /// whether it is mirrored; the image itself where nothing is drawn.
+    pub(crate) fn plan(&self, sample: &Sample) -> Vec<i64> {
+        let drawn = sample.seed().filter(|_| self.augmented).map(|seed| draw(seed, sample.len()));
+        let drawn = drawn.unwrap_or_else(|| vec![[PADDING as u8, PADDING as u8, 0]; sample.len()]);
+        sample
+            .indices()
+            .iter()
+            .zip(drawn)
+            .flat_map(|(&i, [t, l, m])| [i as i64, t.into(), l.into(), m.into()])
+            .collect()
+    }
+    /// The batch of a sample whose plan is on the device; nothing of it is looked at.
+    pub(crate) fn planned(&self, plan: &Tensor, augmented: bool) -> (Tensor, Tensor) {
         no_grad(|| {
-            let rows = Tensor::from_slice(&rows).to_device(self.pixels.device());
+            let plan = plan.view([-1, Self::PLAN as i64]);
+            let rows = plan.select(1, 0);
             let mut pixels = self.pixels.index_select(0, &rows);
-            if let (true, Some(seed)) = (self.augmented, sample.seed()) {
-                pixels = crop_and_mirror(&pixels, seed);
+            if augmented {
+                pixels = crop_and_mirror(&pixels, &plan);
             }
             let inputs = pixels.to_kind(Kind::Float).g_mul_(&self.scale).g_add_(&self.shift);
             (inputs, self.classes.index_select(0, &rows))
         })
     }
+    pub(crate) fn is_augmented(&self) -> bool {
+        self.augmented
+    }
+    pub(crate) fn device(&self) -> Device {
+        self.pixels.device()
+    }
 }
 
-/// Moves the pixels where `draw` says, in one gather for the whole batch.
-fn crop_and_mirror(pixels: &Tensor, seed: u64) -> Tensor {
+/// Moves the pixels where the plan says, in one gather for the whole batch.
+fn crop_and_mirror(pixels: &Tensor, plan: &Tensor) -> Tensor {
     let size = pixels.size();
     let [n, channels, height, width] = size[..] else { unreachable!("images have four dimensions") };
-    let drawn = Tensor::from_slice(&draw(seed, n as usize)).to_device(pixels.device()).to_kind(Kind::Int64);
-    let [top, left, mirrored] = [0, 1, 2].map(|i| drawn.view([n, 3]).narrow(1, i, 1));
+    let [top, left, mirrored] = [1, 2, 3].map(|i| plan.narrow(1, i, 1));
     let along = |length: i64| Tensor::arange(length, (Kind::Int64, pixels.device()));
     // Where in the padded image the rows and the columns of the crop come from.
     let (i, j) = (along(height), along(width));
@@ -198,15 +224,14 @@ fn crop_and_mirror(pixels: &Tensor, seed: u64) -> Tensor {
 }
 
 /// For each image the first row and column of its crop, 0 to 8, and whether it is mirrored.
-fn draw(seed: u64, images: usize) -> Vec<u8> {
+fn draw(seed: u64, images: usize) -> Vec<[u8; 3]> {
     let mut rng = generator(seed, 0);
-    let mut drawn = Vec::with_capacity(3 * images);
-    for _ in 0..images {
+    let place = |bits: u64| (((bits & 0x7fff_ffff) * (2 * PADDING as u64 + 1)) >> 31) as u8;
+    let image = |_| {
         let bits = rng.next_u64();
-        let place = |bits: u64| (((bits & 0x7fff_ffff) * (2 * PADDING as u64 + 1)) >> 31) as u8;
-        drawn.extend([place(bits >> 33), place(bits >> 2), (bits & 1) as u8]);
-    }
-    drawn
+        [place(bits >> 33), place(bits >> 2), (bits & 1) as u8]
+    };
+    (0..images).map(image).collect()
 }
 
 #[cfg(test)]
@@ -232,9 +257,9 @@ mod tests {
     /// The batch, pixel by pixel.
     fn reference(normalisation: &Normalisation, sample: &Sample) -> Vec<u32> {
         let (pixels, _) = bytes();
-        let drawn = sample.seed().map_or([4, 4, 0].repeat(sample.len()), |seed| draw(seed, sample.len()));
+        let drawn = sample.seed().map_or(vec![[4, 4, 0]; sample.len()], |seed| draw(seed, sample.len()));
         let mut out = Vec::new();
-        for (&image, drawn) in sample.indices().iter().zip(drawn.chunks(3)) {
+        for (&image, drawn) in sample.indices().iter().zip(drawn) {
             for (c, i, j) in (0..3).flat_map(|c| (0..8).flat_map(move |i| (0..6).map(move |j| (c, i, j)))) {
                 let row = i + i32::from(drawn[0]) - 4;
                 let column = if drawn[2] == 1 { 5 - j } else { j } + i32::from(drawn[1]) - 4;
@@ -269,6 +294,8 @@ mod tests {
         let (images, normalisation) = images(Device::Cpu);
         let plain = reference(&normalisation, &Sample::range(5..9));
         assert_eq!(numbers(&images.batch(&Sample::range(5..9)).0), plain);
+        let plan = Tensor::from_slice(&images.plan(&Sample::range(5..9)));
+        assert_eq!(numbers(&images.planned(&plan, true).0), plain);
         let off = Images { augmented: false, ..images };
         assert_eq!(numbers(&off.batch(&Sample::new((5..9).collect(), 7)).0), plain);
         // Normalised over the set: mean 0 and deviation 1 in each channel.
@@ -280,7 +307,7 @@ mod tests {
     #[test]
     fn crops_are_everywhere_alike_and_half_are_mirrored() {
         let drawn = draw(5, 90_000);
-        let count = |at: usize, value: u8| drawn.iter().skip(at).step_by(3).filter(|&&d| d == value).count() as f64;
+        let count = |at: usize, value: u8| drawn.iter().filter(|d| d[at] == value).count() as f64;
         for (place, expected) in (0..9).map(|p| (p, 10_000.0)) {
             // Six standard deviations.
             assert!((count(0, place) - expected).abs() < 600.0 && (count(1, place) - expected).abs() < 600.0);

@@ -9,55 +9,44 @@ use strust::{
 };
 use tch::{Device, Kind, Tensor};
 
-/// The numbers of one step of STR, each a tensor of one double on the device.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub value: Tensor,
-    pub squared_norm: Tensor,
-    pub size: Tensor,
-    pub length: Tensor,
-    pub radius: Tensor,
-    pub predicted: Tensor,
-    pub trial: Tensor,
-    pub ratio: Tensor,
-    pub interior: Tensor,
-    pub accepted: Tensor,
-    pub grows: Tensor,
-    pub keeps: Tensor,
-}
-const COLUMNS: usize = 12;
-
-impl Row {
-    fn stack(&self) -> Tensor {
-        let Self { value, squared_norm, size, length, radius, predicted, trial, ratio, .. } = self;
-        let Self { interior, accepted, grows, keeps, .. } = self;
-        let flags = [interior, accepted, grows, keeps].map(|flag| flag.to_kind(Kind::Double));
-        let numbers = [value, squared_norm, size, length, radius, predicted, trial, ratio];
-        Tensor::stack(&numbers.into_iter().chain(&flags).collect::<Vec<_>>(), 0)
-    }
-}
+/// What a row says as a record of step k.
+pub(crate) type Reader = fn(u64, &[f64]) -> Result<StepRecord, Error>;
 
 /// A table on the device with a row a step, and the records read from it so far.
+///
+/// The place of the next row is on the device too, so that writing one is the same operation each time.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     table: Tensor,
+    next: Tensor,
+    reader: Reader,
     /// Rows that are written and not yet read.
     filled: usize,
     /// The step of the first row.
     first: u64,
     records: Vec<StepRecord>,
     failure: Option<Error>,
+    reads: u64,
 }
 
 impl Ledger {
-    pub fn new(rows: usize, first: u64, device: Device) -> Self {
-        let table = Tensor::zeros([rows as i64, COLUMNS as i64], (Kind::Double, device));
-        Self { table, filled: 0, first, records: Vec::new(), failure: None }
+    pub fn new(rows: usize, columns: usize, first: u64, device: Device, reader: Reader) -> Self {
+        let table = Tensor::zeros([rows.max(1) as i64, columns as i64], (Kind::Double, device));
+        let next = Tensor::zeros([1], (Kind::Int64, device));
+        Self { table, next, reader, filled: 0, first, records: Vec::new(), failure: None, reads: 0 }
     }
 
-    /// Writes a row, and reads the table when it is full.
-    pub fn push(&mut self, row: &Row) -> Result<(), Error> {
-        self.table.get(self.filled as i64).copy_(&row.stack());
+    /// The step of the first row.
+    pub fn begin_at(&mut self, first: u64) {
+        self.first = first;
+    }
+    /// Writes a row, each number a tensor of one double. The host has to [`count`](Self::count) it.
+    pub fn write(&mut self, row: &[&Tensor]) {
+        let _ = self.table.index_copy_(0, &self.next, &Tensor::stack(row, 0).unsqueeze(0));
+        let _ = self.next.g_add_scalar_(1);
+    }
+    /// Counts a row that was written, and reads the table when it is full.
+    pub fn count(&mut self) -> Result<(), Error> {
         self.filled += 1;
         if self.filled == self.table.size()[0] as usize {
             self.read();
@@ -79,17 +68,25 @@ impl Ledger {
             _ => None,
         }
     }
+    /// How often the host has waited for the device to read the table.
+    pub fn reads(&self) -> u64 {
+        self.reads
+    }
 
     /// The only place where the host waits for the device.
     pub fn read(&mut self) {
+        if self.filled == 0 {
+            return;
+        }
+        self.reads += 1;
         let numbers: Vec<f64> =
             Vec::try_from(self.table.narrow(0, 0, self.filled as i64).reshape([-1])).expect("a table of doubles");
-        let (rows, _) = numbers.as_chunks::<COLUMNS>();
-        for (k, row) in (self.first..).zip(rows) {
+        let _ = self.next.zero_();
+        for (k, row) in (self.first..).zip(numbers.chunks_exact(self.table.size()[1] as usize)) {
             if self.failure.is_some() {
                 break;
             }
-            match record(k, row) {
+            match (self.reader)(k, row) {
                 Ok(record) => self.records.push(record),
                 Err(error) => self.failure = Some(error),
             }
@@ -99,19 +96,51 @@ impl Ledger {
     }
 }
 
-fn record(k: u64, row: &[f64; COLUMNS]) -> Result<StepRecord, Error> {
-    let [value, squared_norm, step_size, step_length, radius, predicted, trial, ratio, ..] = *row;
-    let [interior, accepted, grows, keeps] = [row[8], row[9], row[10], row[11]].map(|flag| flag > 0.0);
+/// A step is reported where everything was finite.
+fn check(step: u64, value: f64, squared_norm: f64) -> Result<(), Error> {
     if !value.is_finite() {
-        return Err(Error::NonFiniteValue { step: k, value });
+        return Err(Error::NonFiniteValue { step, value });
     }
     if !squared_norm.is_finite() {
-        return Err(Error::NonFiniteGradient { step: k, norm: squared_norm.sqrt() });
+        return Err(Error::NonFiniteGradient { step, norm: squared_norm.sqrt() });
     }
-    let exit = match (squared_norm, interior) {
-        (0.0, _) => Exit::Stationary,
-        (_, true) => Exit::Interior,
-        (_, false) => Exit::Boundary,
+    Ok(())
+}
+
+/// A step that is always taken: value, ‖g‖², the step's size and length.
+pub(crate) const PLAIN_COLUMNS: usize = 4;
+
+pub(crate) fn plain(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
+    let &[value, squared_norm, step_size, step_length] = row else { unreachable!("a row of {PLAIN_COLUMNS}") };
+    check(k, value, squared_norm)?;
+    Ok(StepRecord {
+        k,
+        value,
+        gradient_norm: squared_norm.sqrt(),
+        step_size,
+        step_length,
+        verdict: Verdict::Accepted,
+        region: None,
+        constraint_norm: None,
+        evaluations: Evaluations { values: 0, gradients: 1 },
+    })
+}
+
+/// A step of STR: value, ‖g‖², a, ‖p‖, Δ, predicted reduction, trial, ratio, and whether it was accepted, grew the
+/// radius, kept it.
+pub(crate) const REGION_COLUMNS: usize = 11;
+
+pub(crate) fn region(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
+    let &[value, squared_norm, step_size, step_length, radius, predicted, trial, ratio, ref flags @ ..] = row else {
+        unreachable!("a row of {REGION_COLUMNS}")
+    };
+    let [accepted, grows, keeps] = [0, 1, 2].map(|i| flags[i] > 0.0);
+    check(k, value, squared_norm)?;
+    // a = min(1, Δ/‖g‖), which the device makes 1 where there is no step.
+    let (exit, step_size) = match squared_norm {
+        0.0 => (Exit::Stationary, 0.0),
+        _ if step_size < 1.0 => (Exit::Boundary, step_size),
+        _ => (Exit::Interior, step_size),
     };
     let judged = exit != Exit::Stationary && trial.is_finite();
     let change = match (grows, keeps) {

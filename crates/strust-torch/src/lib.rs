@@ -6,7 +6,9 @@
 //! | item | what |
 //! |---|---|
 //! | [`supervised`], [`TorchObjective`] | model, batch and loss as a function of the parameters and the sample |
-//! | [`DeviceStr`] | STR with nothing coming back to the host |
+//! | [`DeviceStr`], [`DeviceSgd`], [`DeviceAdam`] | methods with nothing coming back to the host |
+//! | [`DeviceRun`], [`QueuedLoss`] | their steps captured once as a CUDA graph and replayed |
+//! | [`cuda`] | TF32, bfloat16, memory of the GPU |
 //! | [`Orthonormal`], [`Differentiated`] | constraints on parameters, in closed form and by automatic differentiation |
 //! | [`Parameters`] | the views by name; safetensors under PyTorch's names |
 //! | [`Checkpoint`] | state and buffers, to go on bit for bit |
@@ -47,7 +49,12 @@
 pub mod bench;
 mod checkpoint;
 mod classification;
+pub mod cuda;
 pub mod device;
+mod device_adam;
+mod device_method;
+mod device_run;
+mod device_sgd;
 mod device_str;
 mod differentiated;
 mod error;
@@ -58,15 +65,21 @@ mod model_file;
 mod objective;
 mod orthonormal;
 mod parameters;
+mod queue;
 pub mod resnet;
 
 pub use checkpoint::{Checkpoint, OnDevice};
 pub use classification::{ImageClassification, ImageLoss, Network};
+pub use device_adam::DeviceAdam;
+pub use device_method::DeviceMethod;
+pub use device_run::{DeviceRun, Launch};
+pub use device_sgd::DeviceSgd;
 pub use device_str::DeviceStr;
 pub use differentiated::Differentiated;
 pub use error::Error;
 pub use flat::{Component, Flat};
-pub use objective::{BatchLoss, Loss, TorchObjective, cross_entropy, seeded, supervised};
+pub use objective::{BatchLoss, Loss, QueuedLoss, TorchObjective, cross_entropy, seeded, supervised};
 pub use orthonormal::Orthonormal;
 pub use parameters::{Parameters, Slot};
+pub use queue::{Queue, TableLoss};
 pub use resnet::ResNet20;

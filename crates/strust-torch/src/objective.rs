@@ -35,6 +35,58 @@ pub struct TorchObjective<T, L> {
     loss: L,
 }
 
+/// Where the batch of a step comes from: a sample on the host, or [`Queued`].
+pub trait Source<L> {
+    /// Makes the batch; all evaluations of a step use it.
+    fn prepare(&self, _loss: &mut L) {}
+    /// The mean loss on it.
+    fn mean(&self, loss: &mut L) -> Tensor;
+    /// Whether the running statistics move with a step.
+    fn moves_statistics(&self) -> bool;
+}
+
+impl<L: BatchLoss> Source<L> for Sample {
+    fn mean(&self, loss: &mut L) -> Tensor {
+        if loss.draws() { seeded(generator_seed(self), || loss.mean(self)) } else { loss.mean(self) }
+    }
+    fn moves_statistics(&self) -> bool {
+        self.seed().is_some()
+    }
+}
+
+/// The next of the batches that wait on the device.
+#[derive(Debug, Clone, Copy)]
+pub struct Queued;
+
+impl<L: QueuedLoss> Source<L> for Queued {
+    fn prepare(&self, loss: &mut L) {
+        no_grad(|| loss.advance());
+    }
+    fn mean(&self, loss: &mut L) -> Tensor {
+        loss.mean_queued()
+    }
+    fn moves_statistics(&self) -> bool {
+        true
+    }
+}
+
+/// A loss whose batches can wait on the device, so that a step needs nothing of the host: what
+/// [`DeviceRun`](crate::DeviceRun) captures.
+///
+/// [`queue`](Self::queue) alone may bring something from the host. The other two give the device the same operations
+/// with the same shapes each time, on memory that stays where it is, and look at no number on the device: nothing
+/// random, no `double_value`, no `nonzero`, no boolean mask as an index, no branch on a value.
+pub trait QueuedLoss: BatchLoss {
+    /// Makes room for the samples of `steps` steps, each of `batch` terms. It is called once, before all others.
+    fn reserve(&mut self, steps: usize, batch: usize);
+    /// Brings the samples of the next steps to the device, in place of those that were there.
+    fn queue(&mut self, samples: &[Sample]);
+    /// Makes the batch of the next sample.
+    fn advance(&mut self);
+    /// The mean loss on it in training mode, as a tensor of one number.
+    fn mean_queued(&mut self) -> Tensor;
+}
+
 /// The mean loss of a model on a sample: a closure, or the loss of a problem of this crate.
 pub trait BatchLoss {
     /// The mean loss in training mode, as a tensor of one number.
@@ -60,8 +112,8 @@ impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
 }
 
 impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
-    /// [`new`](Self::new) for any loss; a closure's argument is inferred there and not here.
-    pub(crate) fn over(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
+    /// [`new`](Self::new) for any loss; the argument of a closure is inferred there and not here.
+    pub fn over(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
         Ok(Self { parameters: Parameters::new(store)?, terms, loss })
     }
 
@@ -105,28 +157,25 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     }
 
     /// The value at the model's own parameters, in double precision, left on the device.
-    pub(crate) fn value_here(&mut self, sample: &Sample) -> Tensor {
+    pub(crate) fn value_here(&mut self, on: &impl Source<L>) -> Tensor {
         let buffers = self.parameters.snapshot();
-        let value = no_grad(|| self.forward(sample));
+        let value = no_grad(|| self.forward(on));
         self.parameters.restore(&buffers);
         value.to_kind(Kind::Double)
     }
     /// The value and the gradient at the model's own parameters.
-    pub(crate) fn value_and_gradient_here(&mut self, sample: &Sample, gradient: &mut Flat<T>) -> Tensor {
-        let buffers = sample.seed().is_none().then(|| self.parameters.snapshot());
-        let value = self.forward(sample);
+    pub(crate) fn value_and_gradient_here(&mut self, on: &impl Source<L>, gradient: &mut Flat<T>) -> Tensor {
+        on.prepare(&mut self.loss);
+        let buffers = (!on.moves_statistics()).then(|| self.parameters.snapshot());
+        let value = self.forward(on);
         self.parameters.gradient(&value, gradient);
         if let Some(buffers) = buffers {
             self.parameters.restore(&buffers);
         }
         value.detach().to_kind(Kind::Double)
     }
-    fn forward(&mut self, sample: &Sample) -> Tensor {
-        let value = if self.loss.draws() {
-            seeded(generator_seed(sample), || self.loss.mean(sample))
-        } else {
-            self.loss.mean(sample)
-        };
+    fn forward(&mut self, on: &impl Source<L>) -> Tensor {
+        let value = on.mean(&mut self.loss);
         assert_eq!(value.numel(), 1, "the loss is the mean over the batch: one number, not {:?}", value.size());
         value.reshape([0_i64; 0])
     }

@@ -9,7 +9,7 @@ use tch::{Device, Tensor, nn::VarStore, no_grad};
 ///
 /// After [`Parameters::new`] the tensors of the `VarStore`, and so those of the layers made from it, are windows into
 /// [`flat`](Self::flat): writing one writes the other. A parameter that does not require a gradient (`VarStore::freeze`)
-/// counts as a buffer.
+/// counts as a buffer. The weight of a convolution whose channels lie side by side in memory keeps that order.
 #[derive(Debug)]
 pub struct Parameters<T> {
     flat: Flat<T>,
@@ -26,8 +26,39 @@ pub struct Slot {
     pub offset: i64,
     /// The shape.
     pub shape: Vec<i64>,
+    layout: Layout,
     /// The parameter itself, a leaf of the graph.
     variable: Tensor,
+}
+
+/// The order of a tensor's numbers in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// The last index runs fastest.
+    Rows,
+    /// Of four indices the second runs fastest: what convolutions are made for.
+    ChannelsLast,
+}
+
+impl Layout {
+    fn of(tensor: &Tensor) -> Self {
+        let last = tensor.dim() == 4 && !tensor.is_contiguous() && tensor.permute([0, 2, 3, 1]).is_contiguous();
+        if last { Self::ChannelsLast } else { Self::Rows }
+    }
+    /// The window of that shape into a flat tensor.
+    fn window(self, flat: &Tensor, shape: &[i64]) -> Tensor {
+        match (self, shape) {
+            (Self::ChannelsLast, &[n, c, h, w]) => flat.view([n, h, w, c]).permute([0, 3, 1, 2]),
+            _ => flat.view_(shape),
+        }
+    }
+    /// A tensor's numbers in that order.
+    fn flatten(self, tensor: &Tensor) -> Tensor {
+        match self {
+            Self::ChannelsLast => tensor.permute([0, 2, 3, 1]).reshape([-1]),
+            Self::Rows => tensor.reshape([-1]),
+        }
+    }
 }
 
 impl Slot {
@@ -43,7 +74,7 @@ impl Slot {
     }
     /// This parameter's window into any vector of the model's shape.
     pub fn of<T: Component>(&self, vector: &Flat<T>) -> Tensor {
-        vector.tensor().narrow(0, self.offset, self.len()).view_(&self.shape[..])
+        self.layout.window(&vector.tensor().narrow(0, self.offset, self.len()), &self.shape)
     }
     fn share(&self) -> Self {
         Self { name: self.name.clone(), shape: self.shape.clone(), variable: self.variable.shallow_clone(), ..*self }
@@ -80,7 +111,7 @@ impl<T: Component> Parameters<T> {
             if variable.kind() != T::KIND {
                 return Err(Error::Kind { name, expected: T::KIND, found: variable.kind() });
             }
-            let slot = Slot { name, offset, shape: variable.size(), variable };
+            let slot = Slot { name, offset, shape: variable.size(), layout: Layout::of(&variable), variable };
             offset += slot.len();
             slots.push(slot);
         }
@@ -186,7 +217,8 @@ impl<T: Component> Parameters<T> {
     /// The gradient of a number of the graph with respect to the parameters, as one vector.
     pub(crate) fn gradient(&self, of: &Tensor, gradient: &mut Flat<T>) {
         let pieces = self.derivatives(of, false);
-        let pieces: Vec<Tensor> = pieces.iter().map(|piece| piece.reshape([-1])).collect();
+        let pieces: Vec<Tensor> =
+            self.slots.iter().zip(&pieces).map(|(slot, piece)| slot.layout.flatten(piece)).collect();
         let _ = Tensor::cat_out(gradient.tensor(), &pieces, 0);
     }
     /// The same parameter by parameter, zero where it does not depend on one; `again` keeps it differentiable.
@@ -205,7 +237,7 @@ fn gather<'a, T: Component>(tensors: impl Iterator<Item = &'a mut Tensor>, devic
         let mut offset = 0;
         for tensor in tensors {
             let (len, shape) = (tensor.numel() as i64, tensor.size());
-            let mut view = flat.tensor().narrow(0, offset, len).view_(&shape[..]);
+            let mut view = Layout::of(tensor).window(&flat.tensor().narrow(0, offset, len), &shape);
             view.copy_(tensor);
             tensor.set_data(&view);
             offset += len;

@@ -35,7 +35,15 @@ struct Block {
 
 fn conv3x3(path: nn::Path, inputs: i64, outputs: i64, stride: i64) -> nn::Conv2D {
     let config = nn::ConvConfig { stride, padding: 1, bias: false, ws_init: KAIMING, ..Default::default() };
-    nn::conv2d(path, inputs, outputs, 3, config)
+    let mut conv = nn::conv2d(path, inputs, outputs, 3, config);
+    // As the images are; otherwise every pass would make a copy of every weight in that order.
+    conv.ws.set_data(&channels_last(&conv.ws.detach()));
+    conv
+}
+
+/// The same numbers with the channels of a pixel side by side in memory.
+fn channels_last(tensor: &Tensor) -> Tensor {
+    tensor.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
 }
 
 fn batch_norm(path: nn::Path, channels: i64) -> nn::BatchNorm {
@@ -94,8 +102,8 @@ impl ResNet20 {
 impl ModuleT for ResNet20 {
     /// Images, n×3×32×32, to logits.
     fn forward_t(&self, images: &Tensor, train: bool) -> Tensor {
-        // The channels of a pixel side by side in memory: every layer keeps that order, and convolutions are made for it.
-        let images = images.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2]);
+        // Every layer keeps that order, and convolutions are made for it.
+        let images = channels_last(images);
         let mut x = self.norm.forward_t(&images.apply(&self.conv), train).relu_();
         for block in &self.blocks {
             x = block.forward(&x, train);

@@ -59,3 +59,22 @@ fn the_right_version_passes_whatever_it_was_built_for() {
         assert!(found.lib.ends_with("lib"));
     }
 }
+
+#[test]
+fn graphs_are_compiled_where_all_headers_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let torch = folder.path().join("torch");
+    fs::create_dir(&torch).unwrap();
+    package(&torch, "2.11.0+cu130");
+    let found = || libtorch::Found { lib: torch.join("lib"), version: None }.cuda_headers(|_| Some("nowhere".into()));
+    for header in ["torch/include/ATen/cuda/CUDAGraph.h", "nvidia/cu13/include/cuda_runtime_api.h"] {
+        let header = folder.path().join(header);
+        fs::create_dir_all(header.parent().unwrap()).unwrap();
+        fs::write(header, "").unwrap();
+    }
+    assert_eq!(found(), None);
+    let cuda = folder.path().join("nvidia/cu13/include");
+    fs::create_dir(cuda.join("crt")).unwrap();
+    fs::write(cuda.join("crt/host_defines.h"), "").unwrap();
+    assert_eq!(found(), Some([torch.join("include"), cuda]));
+}

@@ -5,7 +5,7 @@ mod common;
 use common::{TERMS, bits, problem, store};
 use serde::{Serialize, de::DeserializeOwned};
 use strust::{methods::StrState, prelude::*};
-use strust_torch::{Checkpoint, DeviceStr, Flat, Loss, OnDevice, TorchObjective};
+use strust_torch::{Checkpoint, DeviceMethod, DeviceStr, Flat, Loss, OnDevice, TorchObjective};
 
 type Problem = TorchObjective<f32, Loss<'static>>;
 

@@ -2,7 +2,7 @@
 
 use strust::{objective::full_value, prelude::*};
 use strust_problems::{Classifier, Problem};
-use strust_torch::{DeviceStr, Flat, ImageClassification, images::ImageBytes};
+use strust_torch::{DeviceMethod, DeviceStr, Flat, ImageClassification, images::ImageBytes};
 use tch::{
     Device,
     nn::{self, Module},

@@ -5,7 +5,7 @@ mod common;
 use common::{TERMS, bits, steep_problem, store};
 use std::{cell::Cell, rc::Rc};
 use strust::{model::Exit, prelude::*};
-use strust_torch::{Component, DeviceStr, TorchObjective};
+use strust_torch::{Component, DeviceMethod, DeviceStr, TorchObjective};
 use tch::{Kind, nn};
 
 fn near(a: f64, b: f64, tolerance: f64) -> bool {

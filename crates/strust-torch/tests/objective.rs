@@ -200,3 +200,21 @@ fn wrong_types_and_shapes_are_refused_in_words() {
     let unknown = f.parameters().slot("v").unwrap_err().to_string();
     assert_eq!(unknown, "there is no parameter `v`; there are `w`");
 }
+
+#[test]
+fn a_weight_with_its_channels_side_by_side_keeps_that_order_in_the_vector_and_in_the_gradient() {
+    let store = store::<f64>();
+    let mut w = store.root().var("w", &[2, 3, 2, 2], nn::Init::Const(0.0));
+    let numbers = waves(&[2, 3, 2, 2], 0.4, Kind::Double);
+    w.set_data(&numbers.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2]));
+    let factors = waves(&[2, 3, 2, 2], 0.9, Kind::Double);
+    let weights = w.shallow_clone();
+    let loss = |_: &Sample| (&weights * &factors).sum(Kind::Double);
+    let mut f = TorchObjective::<f64, _>::new(&store, 1, loss).unwrap();
+    assert!(w.equal(&numbers) && w.permute([0, 2, 3, 1]).is_contiguous());
+    let in_memory = Flat::<f64>::from_tensor(&numbers.permute([0, 2, 3, 1]));
+    assert_eq!(f.point(), in_memory);
+    let mut g = f.point();
+    f.value_and_gradient(&in_memory, &Sample::range(0..1), &mut g);
+    assert!(f.parameters().slot("w").unwrap().of(&g).equal(&factors));
+}

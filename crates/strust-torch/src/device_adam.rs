@@ -1,0 +1,127 @@
+//! Adam with nothing coming back to the host.
+
+use crate::{
+    BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
+    device_method::{Progress, sealed::Step},
+    ledger::{PLAIN_COLUMNS, plain},
+    objective::Source,
+};
+use strust::{
+    Error,
+    config::{Checked, Config},
+    methods::{AdamConfig, AdamState},
+    objective::Objective,
+    vector::Vector,
+};
+use tch::{Device, Tensor, no_grad};
+
+/// Adam on the device, at the model's own parameters; the same steps as [`strust::methods::Adam`], to rounding.
+///
+/// ```
+/// use strust::prelude::*;
+/// use strust_torch::{DeviceAdam, DeviceMethod, TorchObjective};
+/// use tch::{Device, nn::{Init, VarStore}};
+///
+/// let store = VarStore::new(Device::Cpu);
+/// let x = store.root().var("x", &[2], Init::Const(3.0));
+/// let mut f = TorchObjective::<f32, _>::new(&store, 1, |_: &Sample| x.square().sum(tch::Kind::Float))?;
+/// let mut method = DeviceAdam::start(AdamConfig { learning_rate: 0.2, ..Default::default() }, &f, 100)?;
+/// for _ in 0..200 {
+///     method.step(&mut f, &Sample::range(0..1))?;
+/// }
+/// assert!(method.records()?.last().unwrap().value < 1e-4);
+/// # Ok::<(), strust_torch::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DeviceAdam<T> {
+    config: Checked<AdamConfig>,
+    /// η, β₁, β₂, 1−β₁, 1−β₂ of a step, and what they are of one that changes nothing.
+    factors: Tensor,
+    frozen: Tensor,
+    /// β₁ᵏ and β₂ᵏ.
+    powers: Tensor,
+    gradient: Flat<T>,
+    mean: Flat<T>,
+    square: Flat<T>,
+    progress: Progress,
+}
+
+fn numbers(numbers: &[f64], device: Device) -> Tensor {
+    Tensor::from_slice(numbers).to_device(device)
+}
+
+impl<T: Component> DeviceAdam<T> {
+    /// Starts at the model's parameters; records are read every `read_every` steps.
+    pub fn start<L: BatchLoss>(config: AdamConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
+        let flat = f.parameters().flat();
+        let device = flat.tensor().device();
+        let config = config.check()?;
+        let AdamConfig { learning_rate, beta1, beta2, .. } = *config;
+        Ok(Self {
+            factors: numbers(&[learning_rate, beta1, beta2, 1.0 - beta1, 1.0 - beta2], device),
+            frozen: numbers(&[0.0, 1.0, 1.0, 0.0, 0.0], device),
+            powers: numbers(&[1.0, 1.0], device),
+            config,
+            gradient: flat.zeros_like(),
+            mean: flat.zeros_like(),
+            square: flat.zeros_like(),
+            progress: Progress::new(0, read_every, PLAIN_COLUMNS, device, plain),
+        })
+    }
+    /// Goes on from a state, which may be one of [`strust::methods::Adam`]; the model takes its point.
+    pub fn resume<L: BatchLoss>(
+        config: AdamConfig,
+        f: &mut TorchObjective<T, L>,
+        state: &AdamState<Flat<T>>,
+        read_every: usize,
+    ) -> Result<Self, Error> {
+        f.check_point(&state.x)?;
+        f.set(&state.x);
+        let mut this = Self::start(config, f, read_every)?;
+        this.mean.copy_from(&state.mean);
+        this.square.copy_from(&state.square);
+        let power = |beta: f64| beta.powf(state.k as f64);
+        this.powers = numbers(&[power(this.config.beta1), power(this.config.beta2)], this.powers.device());
+        this.progress.go_on_at(state.k);
+        Ok(this)
+    }
+    /// Everything the next step depends on besides the model's buffers; waits for the device.
+    pub fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> AdamState<Flat<T>> {
+        AdamState { x: f.point(), mean: self.mean.clone(), square: self.square.clone(), k: self.progress.k() }
+    }
+}
+
+impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {}
+
+impl<T: Component> Step<T> for DeviceAdam<T> {
+    fn progress(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+    fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl Source<L>) {
+        let Self { config, factors, frozen, powers, gradient: g, mean, square, progress } = self;
+        let value = f.value_and_gradient_here(on, g);
+        no_grad(|| {
+            let squared_norm = g.dot_tensor(g);
+            let sound = progress.is_sound(&value, &squared_norm);
+            // What is not finite is put away: nothing times it is not nothing.
+            let unsound = sound.logical_not();
+            let _ = g.tensor_mut().masked_fill_(&unsound, 0.0);
+            let now = factors.where_self(sound, frozen);
+            let [rate, beta1, beta2, rest1, rest2] = [0, 1, 2, 3, 4].map(|i| now.get(i));
+
+            // m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g∘g
+            let (m, v) = (mean.tensor_mut(), square.tensor_mut());
+            let _ = m.g_mul_(&beta1).g_add_(&(g.tensor() * rest1));
+            let _ = v.g_mul_(&beta2).g_add_(&(g.tensor().square() * rest2));
+            // x ← x − η·m̂/(√v̂ + ε); the gradient is spent, and its space takes the step
+            let _ = powers.g_mul_(&now.narrow(0, 1, 2));
+            let correction: Tensor = 1.0 - &*powers;
+            let divisor = (&*v / correction.get(1)).sqrt_().g_add_scalar_(config.epsilon);
+            let _ = (&*m * (-rate / correction.get(0))).div_out(g.tensor(), &divisor);
+            let _ = g.tensor_mut().masked_fill_(&unsound, 0.0);
+            let _ = f.parameters_mut().flat_mut().tensor_mut().g_add_(g.tensor());
+            let length = g.dot_tensor(g).sqrt();
+            progress.write(&[&value, &squared_norm, &factors.get(0), &length]);
+        });
+    }
+}

@@ -1,0 +1,153 @@
+//! Steps on the device from samples that wait there: one by one, or captured once as a CUDA graph and replayed.
+
+use crate::{
+    Component, DeviceMethod, Error, QueuedLoss, TorchObjective,
+    cuda::{Graph, OwnStream},
+    objective::Queued,
+};
+use serde::{Deserialize, Serialize};
+use strust::sample::{Sample, Sampler};
+use tch::{Cuda, Device};
+
+/// Steps before the capture: libtorch gets its handles and workspaces and chooses its algorithms, which a capture cannot.
+const WARM_UP: usize = 12;
+
+/// How a step is given to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Launch {
+    /// Operation by operation.
+    Eager,
+    /// As one CUDA graph, captured after a few steps.
+    #[default]
+    Graph,
+}
+
+/// A run of a [`DeviceMethod`] whose samples wait on the device, so that the host gives orders and never looks.
+///
+/// With [`Launch::Graph`] the first steps are made operation by operation, then one is captured, and all later ones of
+/// the same batch size are replayed: forward pass, backward pass, trial, verdict, update and radius are one launch. Both
+/// ways give the same steps, to rounding. Where a step cannot be captured, the run goes on operation by operation, and
+/// [`why_eager`](Self::why_eager) says why.
+///
+/// Any model can be captured whose forward pass gives the device the same operations each time, with the same shapes, on
+/// tensors that stay where they are: what is kept from step to step is written in place (`copy_`, `g_add_`), as
+/// batch-norm does. It may not look at a number on the device (`double_value`, `nonzero`, a boolean mask as an index), nor
+/// branch on one, nor bring something from the host, nor draw random numbers. [`TableLoss`](crate::TableLoss) takes such
+/// a model; for other data there is [`QueuedLoss`].
+///
+/// While it lives on a GPU, this thread's work goes to a stream of its own.
+#[derive(Debug)]
+pub struct DeviceRun<'f, T, L, M> {
+    f: &'f mut TorchObjective<T, L>,
+    method: M,
+    batch: usize,
+    /// Samples that are brought to the device at a time.
+    room: usize,
+    k: u64,
+    /// Queued steps before the capture.
+    warm_up: usize,
+    why_eager: Option<String>,
+    // Freed before the stream is given back.
+    graph: Option<Graph>,
+    stream: Option<OwnStream>,
+}
+
+impl<'f, T: Component, L: QueuedLoss, M: DeviceMethod<T>> DeviceRun<'f, T, L, M> {
+    /// Samples of `batch` terms are brought to the device `room` at a time: an epoch's, say. A sample of another size,
+    /// as the last of an epoch may be, is made on the host.
+    pub fn new(
+        f: &'f mut TorchObjective<T, L>,
+        mut method: M,
+        batch: usize,
+        room: usize,
+        launch: Launch,
+    ) -> Result<Self, Error> {
+        let device = f.parameters().device();
+        if let Device::Cuda(_) = device {
+            // The shapes are always the same, so that looking for the fastest algorithms pays.
+            Cuda::cudnn_set_benchmark(true);
+        }
+        let room = room.max(1);
+        let stream = match launch {
+            Launch::Eager => Err(Error::Graph("none was asked for".into())),
+            Launch::Graph if f.loss().draws() => {
+                Err(Error::Graph("the loss draws random numbers, which a replay would not repeat for its trial".into()))
+            }
+            Launch::Graph => OwnStream::on(device),
+        };
+        let why_eager = stream.as_ref().err().map(ToString::to_string);
+        f.loss_mut().reserve(room, batch);
+        let k = method.progress().k();
+        Ok(Self { f, method, batch, room, k, warm_up: WARM_UP, why_eager, graph: None, stream: stream.ok() })
+    }
+
+    /// Makes `count` steps on the sampler's next samples. The host waits only where the method's records are read.
+    pub fn steps(&mut self, sampler: &mut impl Sampler, count: u64) -> Result<(), Error> {
+        let draw = |k| {
+            let mut sample = Sample::default();
+            sampler.draw(k, &mut sample);
+            sample
+        };
+        let samples: Vec<Sample> = (self.k..self.k + count).map(draw).collect();
+        for same in samples.chunk_by(|a, b| a.len() == b.len()) {
+            if same[0].len() == self.batch {
+                same.chunks(self.room).try_for_each(|samples| self.queued(samples))?;
+            } else {
+                same.iter().try_for_each(|sample| self.method.step(self.f, sample))?;
+            }
+            self.k += same.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn queued(&mut self, samples: &[Sample]) -> Result<(), Error> {
+        self.f.loss_mut().queue(samples);
+        for _ in samples {
+            if self.graph.is_none()
+                && self.warm_up == 0
+                && let Some(stream) = &self.stream
+            {
+                let Self { f, method, .. } = self;
+                match stream.capture(|| method.advance(f, &Queued)) {
+                    Ok(graph) => self.graph = Some(graph),
+                    Err(why) => {
+                        eprintln!("strust: this step cannot be captured, so it runs operation by operation: {why}");
+                        (self.why_eager, self.stream) = (Some(why.to_string()), None);
+                    }
+                }
+            }
+            match &mut self.graph {
+                Some(graph) => graph.replay()?,
+                None => self.method.advance(self.f, &Queued),
+            }
+            self.warm_up = self.warm_up.saturating_sub(1);
+            self.method.progress().count()?;
+        }
+        Ok(())
+    }
+
+    /// The method, to read its records.
+    pub fn method(&mut self) -> &mut M {
+        &mut self.method
+    }
+    /// The objective, to evaluate the model between steps.
+    pub fn objective(&mut self) -> &mut TorchObjective<T, L> {
+        self.f
+    }
+    /// Ends the run and gives the method, to ask for its state.
+    #[must_use]
+    pub fn into_method(self) -> M {
+        self.method
+    }
+    /// Whether steps are replayed from a graph by now.
+    #[must_use]
+    pub fn is_captured(&self) -> bool {
+        self.graph.is_some()
+    }
+    /// Why the steps are made operation by operation; `None` where they are captured, or will be.
+    #[must_use]
+    pub fn why_eager(&self) -> Option<&str> {
+        self.why_eager.as_deref()
+    }
+}

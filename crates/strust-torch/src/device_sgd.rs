@@ -1,0 +1,104 @@
+//! SGD with nothing coming back to the host.
+
+use crate::{
+    BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
+    device_method::{Progress, sealed::Step},
+    ledger::{PLAIN_COLUMNS, plain},
+    objective::Source,
+};
+use strust::{
+    Error,
+    config::{Checked, Config},
+    methods::{SgdConfig, SgdState},
+    objective::Objective,
+    vector::Vector,
+};
+use tch::{Kind, Tensor, no_grad};
+
+/// SGD on the device, at the model's own parameters; the same steps as [`strust::methods::Sgd`], to rounding.
+///
+/// ```
+/// use strust::prelude::*;
+/// use strust_torch::{DeviceMethod, DeviceSgd, TorchObjective};
+/// use tch::{Device, nn::{Init, VarStore}};
+///
+/// let store = VarStore::new(Device::Cpu);
+/// let x = store.root().var("x", &[2], Init::Const(3.0));
+/// let mut f = TorchObjective::<f32, _>::new(&store, 1, |_: &Sample| x.square().sum(tch::Kind::Float))?;
+/// let mut method = DeviceSgd::start(SgdConfig::default(), &f, 100)?;
+/// for _ in 0..50 {
+///     method.step(&mut f, &Sample::range(0..1))?;
+/// }
+/// assert!(method.records()?.last().unwrap().value < 1e-6);
+/// # Ok::<(), strust_torch::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DeviceSgd<T> {
+    config: Checked<SgdConfig>,
+    /// η.
+    rate: Tensor,
+    gradient: Flat<T>,
+    velocity: Flat<T>,
+    progress: Progress,
+}
+
+impl<T: Component> DeviceSgd<T> {
+    /// Starts at the model's parameters; records are read every `read_every` steps.
+    pub fn start<L: BatchLoss>(config: SgdConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
+        let flat = f.parameters().flat();
+        let device = flat.tensor().device();
+        let config = config.check()?;
+        Ok(Self {
+            rate: Tensor::full([0_i64; 0], config.learning_rate, (Kind::Double, device)),
+            config,
+            gradient: flat.zeros_like(),
+            velocity: flat.zeros_like(),
+            progress: Progress::new(0, read_every, PLAIN_COLUMNS, device, plain),
+        })
+    }
+    /// Goes on from a state, which may be one of [`strust::methods::Sgd`]; the model takes its point.
+    pub fn resume<L: BatchLoss>(
+        config: SgdConfig,
+        f: &mut TorchObjective<T, L>,
+        state: &SgdState<Flat<T>>,
+        read_every: usize,
+    ) -> Result<Self, Error> {
+        f.check_point(&state.x)?;
+        f.set(&state.x);
+        let mut this = Self::start(config, f, read_every)?;
+        this.velocity.copy_from(&state.velocity);
+        this.progress.go_on_at(state.k);
+        Ok(this)
+    }
+    /// Everything the next step depends on besides the model's buffers; waits for the device.
+    pub fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> SgdState<Flat<T>> {
+        SgdState { x: f.point(), velocity: self.velocity.clone(), k: self.progress.k() }
+    }
+}
+
+impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {}
+
+impl<T: Component> Step<T> for DeviceSgd<T> {
+    fn progress(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+    fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl Source<L>) {
+        let Self { config, rate, gradient: g, velocity: v, progress } = self;
+        let plain = config.momentum == 0.0 && config.weight_decay == 0.0;
+        let value = f.value_and_gradient_here(on, g);
+        no_grad(|| {
+            let squared_norm = g.dot_tensor(g);
+            let sound = progress.is_sound(&value, &squared_norm);
+            let x = f.parameters_mut().flat_mut();
+            // v ← βv + (g + w·x) and x ← x − η·v, unless something is not finite: then both stay, v being finite.
+            if !plain {
+                let _ = g.tensor_mut().g_add_(&(x.tensor() * config.weight_decay));
+                let _ = g.tensor_mut().g_add_(&(v.tensor() * config.momentum));
+            }
+            v.set_choice(sound, g, &v.share());
+            x.set_sum_tensor(&x.share(), &(-&*rate).where_scalarother(sound, 0.0), v);
+            let norm = if plain { squared_norm.sqrt() } else { v.dot_tensor(v).sqrt() };
+            progress.write(&[&value, &squared_norm, rate, &(norm * &*rate)]);
+        });
+    }
+}

@@ -1,0 +1,324 @@
+//! Methods on the device make the library's steps, from samples that wait there too, and as a CUDA graph where there is
+//! a GPU.
+
+#![allow(clippy::cast_possible_wrap)]
+
+mod common;
+
+use common::{TERMS, bits, steep_problem, store, waves};
+use std::{
+    cell::Cell,
+    rc::Rc,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use strust::prelude::*;
+use strust_problems::Problem;
+use strust_torch::{
+    BatchLoss, Component, DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, ImageClassification, Launch,
+    QueuedLoss, TableLoss, TorchObjective, cross_entropy, cuda, images::ImageBytes,
+};
+use tch::{Cuda, Device, Kind, Tensor, nn};
+
+fn near(a: f64, b: f64, tolerance: f64) -> bool {
+    a.to_bits() == b.to_bits() || (a - b).abs() <= tolerance * a.abs().max(b.abs())
+}
+
+fn assert_near(a: &[StepRecord], b: &[StepRecord], tolerance: f64) {
+    assert_eq!(a.len(), b.len());
+    for (a, b) in a.iter().zip(b) {
+        assert_eq!((a.k, a.verdict, &a.evaluations), (b.k, b.verdict, &b.evaluations));
+        let pairs = [
+            (a.value, b.value),
+            (a.gradient_norm, b.gradient_norm),
+            (a.step_size, b.step_size),
+            (a.step_length, b.step_length),
+        ];
+        for (i, (a_i, b_i)) in pairs.into_iter().enumerate() {
+            assert!(near(a_i, b_i, tolerance), "step {}, number {i}: {a_i} against {b_i}", a.k);
+        }
+    }
+}
+
+/// 60 steps of the library's method and of ours, with dropout, batch-norm and noise; then 20 more of the other one each,
+/// from the state of the first.
+macro_rules! the_librarys_steps {
+    ($T:ty, $library:ident, $device:ident, $config:expr, $tolerance:expr) => {{
+        let (one, other) = (store::<$T>(), store::<$T>());
+        let (mut f, mut g) = (steep_problem::<$T>(&one, 0.2, 0.2, 3.0), steep_problem::<$T>(&other, 0.2, 0.2, 3.0));
+        let mut library = $library::new($config).unwrap();
+        let start = f.point();
+        let mut state = library.init(&mut f, start).unwrap();
+        let mut device = $device::start($config, &g, 7).unwrap();
+        let mut sampler = Epochs::new(TERMS, 16, 7).unwrap();
+        let (mut sample, mut records) = (Sample::default(), Vec::new());
+        for k in 0..60 {
+            sampler.draw(k, &mut sample);
+            records.push(library.step(&mut f, &mut state, &sample).unwrap());
+            device.step(&mut g, &sample).unwrap();
+        }
+        assert_near(&device.records().unwrap(), &records, $tolerance);
+        assert!(records[59].value < 0.7 * records[0].value, "it learns: {} {}", records[0].value, records[59].value);
+        // The states change over.
+        let seen = device.state(&g);
+        let mut device = $device::resume($config, &mut g, &state, 100).unwrap();
+        let mut library = $library::new($config).unwrap();
+        let start = f.point();
+        library.init(&mut f, start).unwrap();
+        (state, records) = (seen, Vec::new());
+        for k in 60..80 {
+            sampler.draw(k, &mut sample);
+            records.push(library.step(&mut f, &mut state, &sample).unwrap());
+            device.step(&mut g, &sample).unwrap();
+        }
+        assert_near(&device.records().unwrap(), &records, $tolerance);
+        assert_eq!(device.state(&g).k, 80);
+    }};
+}
+
+#[test]
+fn sgd_makes_the_librarys_steps() {
+    let plain = SgdConfig { learning_rate: 0.1, ..Default::default() };
+    let heavy = SgdConfig { learning_rate: 0.02, momentum: 0.9, weight_decay: 1e-3 };
+    the_librarys_steps!(f64, Sgd, DeviceSgd, plain.clone(), 1e-9);
+    the_librarys_steps!(f64, Sgd, DeviceSgd, heavy.clone(), 1e-9);
+    the_librarys_steps!(f32, Sgd, DeviceSgd, plain.clone(), 1e-3);
+    the_librarys_steps!(f32, Sgd, DeviceSgd, heavy.clone(), 1e-3);
+}
+
+#[test]
+fn adam_makes_the_librarys_steps() {
+    // The gradient of a bias before batch-norm is rounding alone; a small ε would make steps of it.
+    let config = AdamConfig { learning_rate: 0.02, epsilon: 1e-3, ..Default::default() };
+    the_librarys_steps!(f64, Adam, DeviceAdam, config.clone(), 1e-9);
+    the_librarys_steps!(f32, Adam, DeviceAdam, config.clone(), 1e-3);
+}
+
+/// A value that is not finite leaves the point where it was, from then on, and is an error after the good records.
+fn freezes<M: DeviceMethod<f64>>(good_steps: u64, start: impl FnOnce(&TorchObjective<f64, Bowl>) -> M) {
+    let (store, factor) = (store::<f64>(), Rc::new(Cell::new(0.25)));
+    let x = store.root().var("x", &[3], nn::Init::Const(1.0));
+    let mut f = TorchObjective::over(&store, 1, Bowl(x, factor.clone())).unwrap();
+    let mut method = start(&f);
+    let sample = Sample::new(vec![0], 1);
+    (0..good_steps).for_each(|_| method.step(&mut f, &sample).unwrap());
+    let good = bits(f.parameters().flat());
+    for factor_now in [f64::NAN, 0.25] {
+        factor.set(factor_now);
+        method.step(&mut f, &sample).unwrap();
+    }
+    assert_eq!(bits(f.parameters().flat()), good);
+    if good_steps > 0 {
+        assert_eq!(method.records().unwrap().len() as u64, good_steps);
+    }
+    assert!(matches!(method.records(), Err(strust::Error::NonFiniteValue { step, .. }) if step == good_steps));
+    assert!(method.step(&mut f, &sample).is_err());
+}
+
+struct Bowl(Tensor, Rc<Cell<f64>>);
+
+impl BatchLoss for Bowl {
+    fn mean(&mut self, _: &Sample) -> Tensor {
+        self.0.square().sum(Kind::Double) * self.1.get()
+    }
+}
+
+#[test]
+fn a_value_that_is_not_finite_freezes_the_point() {
+    for good in [0, 3] {
+        freezes(good, |f| DeviceSgd::start(SgdConfig { momentum: 0.5, ..Default::default() }, f, 100).unwrap());
+        freezes(good, |f| DeviceAdam::start(AdamConfig::default(), f, 100).unwrap());
+        freezes(good, |f| DeviceStr::start(StrConfig::default(), f, 100).unwrap());
+    }
+}
+
+/// A small convolutional network with batch-norm over made-up images.
+fn images(device: Device) -> ImageClassification {
+    let pixels: Vec<u8> = (0..44 * 3 * 64_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let labels: Vec<u8> = (0..44).map(|i| i % 4).collect();
+    let bytes = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 8, 8] };
+    let mut f = ImageClassification::new(&bytes, None, 4, device, |path| {
+        let conv = nn::conv2d(path / "conv", 3, 8, 3, nn::ConvConfig { padding: 1, ..Default::default() });
+        let norm = nn::batch_norm2d(path / "norm", 8, nn::BatchNormConfig::default());
+        let linear = nn::linear(path / "linear", 8, 4, nn::LinearConfig::default());
+        Box::new(move |x, train| {
+            let x = x.apply(&conv).apply_t(&norm, train).relu();
+            x.mean_dim([2_i64, 3].as_slice(), false, None).apply(&linear)
+        })
+    })
+    .unwrap()
+    .without_random_numbers();
+    let start = f.start(1);
+    f.objective().set(&start);
+    f
+}
+
+fn end<M: DeviceMethod<f32>>(f: &mut ImageClassification, method: &mut M) -> (Vec<StepRecord>, Vec<u8>, Vec<u8>) {
+    let parameters = f.objective().parameters();
+    (method.records().unwrap(), bits(parameters.flat()), bits(parameters.buffers()))
+}
+
+#[test]
+fn samples_that_wait_on_the_device_give_the_same_steps_bit_for_bit() {
+    tch::set_num_threads(1);
+    // 44 images in batches of 8: the sixth of an epoch has four.
+    let sampler = || Epochs::new(44, 8, 5).unwrap();
+    let one_by_one = {
+        let mut f = images(Device::Cpu);
+        let mut method = DeviceStr::start(StrConfig::default(), f.objective(), 100).unwrap();
+        let (mut sampler, mut sample) = (sampler(), Sample::default());
+        for k in 0..27 {
+            sampler.draw(k, &mut sample);
+            method.step(f.objective(), &sample).unwrap();
+        }
+        end(&mut f, &mut method)
+    };
+    // However many wait at a time, and without a GPU also where a graph is asked for.
+    for (room, launch) in [(1, Launch::Eager), (3, Launch::Graph), (100, Launch::Eager)] {
+        let mut f = images(Device::Cpu);
+        let method = DeviceStr::start(StrConfig::default(), f.objective(), 100).unwrap();
+        let mut run = DeviceRun::new(f.objective(), method, 8, room, launch).unwrap();
+        let mut sampler = sampler();
+        run.steps(&mut sampler, 13).unwrap();
+        run.steps(&mut sampler, 14).unwrap();
+        assert!(!run.is_captured() && run.why_eager().is_some());
+        let mut method = run.into_method();
+        assert_eq!(end(&mut f, &mut method), one_by_one);
+    }
+}
+
+#[test]
+fn the_host_reads_once_an_epoch() {
+    tch::set_num_threads(1);
+    let mut f = images(Device::Cpu);
+    let method = DeviceStr::start(StrConfig::default(), f.objective(), 5).unwrap();
+    let mut run = DeviceRun::new(f.objective(), method, 8, 5, Launch::Eager).unwrap();
+    let mut sampler = Epochs::new(40, 8, 5).unwrap();
+    for epoch in 1..=3 {
+        run.steps(&mut sampler, 4).unwrap();
+        assert_eq!(run.method().reads(), epoch - 1);
+        run.steps(&mut sampler, 1).unwrap();
+        assert_eq!(run.method().reads(), epoch);
+    }
+    assert_eq!(run.method().records().unwrap().len(), 15);
+    assert_eq!(run.method().reads(), 3);
+}
+
+/// Regression from a table by a small network.
+fn table<T: Component>(
+    device: Device,
+    store: &nn::VarStore,
+    peek: bool,
+) -> TorchObjective<T, impl QueuedLoss + use<T>> {
+    let net = common::Net::new(store, 0.0);
+    let inputs = waves(&[TERMS as i64, 8], 0.3, T::KIND).to_device(device);
+    let classes = (waves(&[TERMS as i64], 1.7, Kind::Double) * 1e3).remainder(4.0).floor();
+    let model = move |x: &Tensor| {
+        let y = net.forward(x, true);
+        // Looking at a number is what cannot be captured.
+        if peek && y.sum(Kind::Double).double_value(&[]).is_nan() { y * 0.0 } else { y }
+    };
+    let loss = |y: &Tensor, t: &Tensor| cross_entropy(y, t) * 10.0;
+    TorchObjective::over(
+        store,
+        TERMS,
+        TableLoss::new(inputs, classes.to_kind(Kind::Int64).to_device(device), model, loss),
+    )
+    .unwrap()
+}
+
+/// One test at a time: that a GPU may not be waited for concerns the whole process.
+fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let there = cuda::BUILT_WITH_GRAPHS && Cuda::is_available();
+    if !there {
+        eprintln!("no GPU: nothing to test");
+    }
+    there.then(|| (Device::Cuda(0), ALONE.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// 250 steps, of which the last 200 may not wait; and the records.
+fn never_waits<T: Component, L: QueuedLoss, M: DeviceMethod<T>>(
+    f: &mut TorchObjective<T, L>,
+    method: M,
+    launch: Launch,
+) -> Vec<StepRecord> {
+    let mut run = DeviceRun::new(f, method, 16, 60, launch).unwrap();
+    let mut sampler = Epochs::new(TERMS - 4, 16, 7).unwrap();
+    run.steps(&mut sampler, 50).unwrap();
+    assert_eq!(run.is_captured(), launch == Launch::Graph, "{:?}", run.why_eager());
+    cuda::without_waiting(|| run.steps(&mut sampler, 200)).unwrap();
+    assert_eq!(run.method().reads(), 0);
+    run.method().records().unwrap()
+}
+
+#[test]
+fn a_graph_makes_the_steps_that_are_made_one_by_one_and_never_waits() {
+    let Some((device, _alone)) = gpu() else { return };
+    let curves = |launch| {
+        let made = |start: &dyn Fn(&mut nn::VarStore) -> Vec<StepRecord>| {
+            let mut store = nn::VarStore::new(device);
+            store.set_kind(Kind::Double);
+            start(&mut store)
+        };
+        [
+            made(&|store| {
+                let mut f = table::<f64>(device, store, false);
+                let method = DeviceStr::start(StrConfig::default(), &f, 1000).unwrap();
+                never_waits(&mut f, method, launch)
+            }),
+            made(&|store| {
+                let mut f = table::<f64>(device, store, false);
+                let method = DeviceSgd::start(SgdConfig { momentum: 0.5, ..Default::default() }, &f, 1000).unwrap();
+                never_waits(&mut f, method, launch)
+            }),
+            made(&|store| {
+                let mut f = table::<f64>(device, store, false);
+                let method = DeviceAdam::start(AdamConfig::default(), &f, 1000).unwrap();
+                never_waits(&mut f, method, launch)
+            }),
+        ]
+    };
+    for (eager, graph) in curves(Launch::Eager).iter().zip(&curves(Launch::Graph)) {
+        assert_near(eager, graph, 1e-6);
+    }
+}
+
+#[test]
+fn a_step_that_cannot_be_captured_runs_on_and_says_why() {
+    let Some((device, _alone)) = gpu() else { return };
+    let curve = |peek| {
+        let mut store = nn::VarStore::new(device);
+        store.set_kind(Kind::Double);
+        let mut f = table::<f64>(device, &store, peek);
+        let method = DeviceStr::start(StrConfig::default(), &f, 1000).unwrap();
+        let mut run = DeviceRun::new(&mut f, method, 16, 60, Launch::Graph).unwrap();
+        run.steps(&mut Epochs::new(TERMS, 16, 7).unwrap(), 100).unwrap();
+        assert_eq!(run.is_captured(), !peek);
+        assert_eq!(run.why_eager().is_some(), peek, "{:?}", run.why_eager());
+        run.method().records().unwrap()
+    };
+    let peeked = curve(true);
+    // And the next one is captured again.
+    assert_near(&peeked, &curve(false), 1e-6);
+}
+
+#[test]
+fn a_graph_of_images_in_single_precision_and_in_bfloat16() {
+    let Some((device, _alone)) = gpu() else { return };
+    let curve = |launch, bf16: bool| {
+        let mut f = images(device);
+        f = if bf16 { f.in_bf16() } else { f };
+        let method = DeviceStr::start(StrConfig::default(), f.objective(), 1000).unwrap();
+        let mut run = DeviceRun::new(f.objective(), method, 8, 60, launch).unwrap();
+        let mut sampler = Epochs::new(44, 8, 5).unwrap();
+        run.steps(&mut sampler, 30).unwrap();
+        cuda::without_waiting(|| run.steps(&mut sampler, 30)).unwrap();
+        run.method().records().unwrap()
+    };
+    for (bf16, tolerance) in [(false, 1e-3), (true, 5e-2)] {
+        let (eager, graph) = (curve(Launch::Eager, bf16), curve(Launch::Graph, bf16));
+        for (a, b) in eager.iter().zip(&graph) {
+            assert!(near(a.value, b.value, tolerance), "step {}: {} against {}", a.k, a.value, b.value);
+        }
+    }
+}
