@@ -113,17 +113,7 @@ pub(crate) const PLAIN_COLUMNS: usize = 4;
 pub(crate) fn plain(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
     let &[value, squared_norm, step_size, step_length] = row else { unreachable!("a row of {PLAIN_COLUMNS}") };
     check(k, value, squared_norm)?;
-    Ok(StepRecord {
-        k,
-        value,
-        gradient_norm: squared_norm.sqrt(),
-        step_size,
-        step_length,
-        verdict: Verdict::Accepted,
-        region: None,
-        constraint_norm: None,
-        evaluations: Evaluations { values: 0, gradients: 1 },
-    })
+    Ok(StepRecord::plain(k, value, squared_norm.sqrt(), step_size, step_length))
 }
 
 /// A step of STR: value, ‖g‖², a, ‖p‖, Δ, predicted reduction, trial, ratio, and whether it was accepted, grew the

@@ -215,7 +215,7 @@ macro_rules! config {
             const FIELDS: &'static [$crate::config::Field] = &[
                 $( $crate::config::Field {
                     name: stringify!($field),
-                    allowed: { #[allow(unused_imports)] use $crate::config::{Allowed::{self, *}, Range}; const ALLOWED: Allowed = $allowed; ALLOWED },
+                    allowed: { use $crate::config::words::*; const ALLOWED: $crate::config::Allowed = $allowed; ALLOWED },
                     meaning: concat!($($meaning,)+).trim_ascii(),
                 }, )*
             ];
@@ -228,6 +228,12 @@ macro_rules! config {
             } )?
         }
     };
+}
+
+/// What [`config!`](crate::config!) writes ranges with.
+#[doc(hidden)]
+pub mod words {
+    pub use super::{Allowed::*, Range};
 }
 
 #[cfg(test)]

@@ -39,6 +39,24 @@ pub struct StepRecord {
     pub evaluations: Evaluations,
 }
 
+impl StepRecord {
+    /// The record of a step that is always taken, with one gradient.
+    #[must_use]
+    pub fn plain(k: u64, value: f64, gradient_norm: f64, step_size: f64, step_length: f64) -> Self {
+        Self {
+            k,
+            value,
+            gradient_norm,
+            step_size,
+            step_length,
+            verdict: Verdict::Accepted,
+            region: None,
+            constraint_norm: None,
+            evaluations: Evaluations { values: 0, gradients: 1 },
+        }
+    }
+}
+
 /// The trust region's part of a [`StepRecord`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RegionRecord {

@@ -1,6 +1,6 @@
 //! Adam (Kingma and Ba 2015): the adaptive baseline of section 5.1.
 
-use super::{Measurement, Method, evaluate, measure_unconstrained, plain_record, scratch, state};
+use super::{Measurement, Method, evaluate, measure_unconstrained, scratch, state};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -78,7 +78,7 @@ impl<F: Objective> Method<F> for Adam<F::Point> {
         g.set_zero();
         g.add_ratio(-learning_rate / correction(beta1), mean, 1.0 / correction(beta2), square, epsilon);
         x.add(1.0, g);
-        Ok(plain_record(*k - 1, value, squared_norm.sqrt(), learning_rate, g.norm()))
+        Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), learning_rate, g.norm()))
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure_unconstrained(f, &state.x))

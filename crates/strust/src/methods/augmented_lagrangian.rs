@@ -1,6 +1,6 @@
 //! Stochastic augmented Lagrangian: a baseline of section 5.2.
 
-use super::{Measurement, Method, evaluate, plain_record, scratch, state};
+use super::{Measurement, Method, evaluate, scratch, state};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -108,7 +108,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
         }
         Ok(StepRecord {
             constraint_norm: Some(constraint_norm),
-            ..plain_record(*k - 1, lagrangian, norm, eta, eta * norm)
+            ..StepRecord::plain(*k - 1, lagrangian, norm, eta, eta * norm)
         })
     }
 

@@ -149,21 +149,6 @@ fn evaluate<F: Objective + ?Sized>(
     Ok((value, squared))
 }
 
-/// The record of a step that is always taken, with one gradient.
-fn plain_record(k: u64, value: f64, gradient_norm: f64, step_size: f64, step_length: f64) -> StepRecord {
-    StepRecord {
-        k,
-        value,
-        gradient_norm,
-        step_size,
-        step_length,
-        verdict: Verdict::Accepted,
-        region: None,
-        constraint_norm: None,
-        evaluations: Evaluations { values: 0, gradients: 1 },
-    }
-}
-
 fn measure_unconstrained<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> Measurement {
     let mut g = x.zeros_like();
     let value = full_value_and_gradient(f, x, &mut g);

@@ -1,6 +1,6 @@
 //! Projected SGD: a baseline of section 5.2.
 
-use super::{Iterate, Measurement, Method, evaluate, measure_on_manifold, plain_record, scratch};
+use super::{Iterate, Measurement, Method, evaluate, measure_on_manifold, scratch};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -56,7 +56,7 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for ProjectedSgd<M> 
         self.manifold.restore(x)?;
         *k += 1;
         let norm = squared_norm.sqrt();
-        Ok(plain_record(*k - 1, value, norm, eta, eta * norm))
+        Ok(StepRecord::plain(*k - 1, value, norm, eta, eta * norm))
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         measure_on_manifold(f, &mut self.manifold, &state.x)

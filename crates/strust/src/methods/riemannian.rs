@@ -1,6 +1,6 @@
 //! Riemannian gradient descent: a baseline of section 5.2.
 
-use super::{Iterate, Measurement, Method, evaluate, measure_on_manifold, plain_record, scratch};
+use super::{Iterate, Measurement, Method, evaluate, measure_on_manifold, scratch};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -58,7 +58,7 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for Riemannian<M> {
         self.manifold.restore(x)?;
         *k += 1;
         let norm = g.norm();
-        Ok(plain_record(*k - 1, value, norm, eta, eta * norm))
+        Ok(StepRecord::plain(*k - 1, value, norm, eta, eta * norm))
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         measure_on_manifold(f, &mut self.manifold, &state.x)

@@ -1,6 +1,6 @@
 //! SGD with a constant step: the baseline of section 5.1.
 
-use super::{Measurement, Method, evaluate, measure_unconstrained, plain_record, scratch, state};
+use super::{Measurement, Method, evaluate, measure_unconstrained, scratch, state};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -69,7 +69,7 @@ impl<F: Objective> Method<F> for Sgd<F::Point> {
         velocity.scale_add(momentum, 1.0, g);
         x.add(-learning_rate, velocity);
         *k += 1;
-        Ok(plain_record(*k - 1, value, squared_norm.sqrt(), learning_rate, learning_rate * velocity.norm()))
+        Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), learning_rate, learning_rate * velocity.norm()))
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure_unconstrained(f, &state.x))
