@@ -29,8 +29,8 @@ pub use str_p::{StrP, StrPConfig};
 use crate::{
     Error,
     constraints::Manifold,
-    objective::{Evaluations, Objective, full_value_and_gradient},
-    record::{StepRecord, Verdict},
+    objective::{Objective, full_value_and_gradient},
+    record::StepRecord,
     sample::Sample,
     vector::{Vector, saved},
 };
