@@ -208,7 +208,7 @@ mod with_torch {
         for arithmetic in [Arithmetic::Single, Arithmetic::Tf32, Arithmetic::Bf16] {
             for launch in [Launch::Eager, Launch::Graph] {
                 for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
-                    epochs.push(bench::epochs(device, method, arithmetic, launch, [BATCH, STEPS, EPOCHS])?);
+                    epochs.push(bench::epochs(device, method, arithmetic, launch, 1, [BATCH, STEPS, EPOCHS])?);
                 }
             }
         }

@@ -36,6 +36,17 @@ int attempt(char* why, size_t room, F f) {
 }  // namespace
 
 extern "C" {
+// Whether this thread's work goes to another stream than the default one.
+bool strust_has_stream(int device) {
+  bool own = false;
+  char unused[1];
+  attempt(unused, 0, [&] {
+    auto index = static_cast<c10::DeviceIndex>(device);
+    own = c10::cuda::getCurrentCUDAStream(index) != c10::cuda::getDefaultCUDAStream(index);
+  });
+  return own;
+}
+
 // This thread's work goes to a stream of its own, as a capture needs it, or back to the default stream.
 int strust_use_stream(int device, bool own, char* why, size_t room) {
   return attempt(why, room, [&] {

@@ -69,7 +69,7 @@ fn epochs(device: &str, steps: usize, rounds: usize) -> Result<(), Box<dyn std::
         for launch in [Launch::Eager, Launch::Graph] {
             let mut sgd = f64::NAN;
             for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
-                let speed = bench::epochs(device, method, arithmetic, launch, [BATCH, steps, rounds])?;
+                let speed = bench::epochs(device, method, arithmetic, launch, 1, [BATCH, steps, rounds])?;
                 let (name, seconds) = (format!("{method:?} {arithmetic:?} {launch:?}"), speed.median);
                 if method == Optimiser::Sgd {
                     sgd = seconds;

@@ -1,11 +1,14 @@
 //! What a step costs: ResNet-20 with SGD, with the library's STR and with STR on the device. What an epoch costs on a GPU.
 
 use crate::{
-    DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, Error, ImageClassification, ImageLoss, Launch, cuda,
-    device, images::ImageBytes,
+    DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, Error, ImageClassification, ImageLoss, Launch,
+    TorchObjective,
+    cuda::{self, OwnStream},
+    device,
+    images::ImageBytes,
 };
 use serde::{Deserialize, Serialize};
-use std::{fs, process::Command, time::Instant};
+use std::{fs, panic::resume_unwind, process::Command, sync::Barrier, time::Instant};
 use strust::prelude::*;
 use strust_problems::{Classifier, Problem};
 use tch::{Cuda, Device};
@@ -205,26 +208,31 @@ pub struct EpochSpeed {
     pub arithmetic: Arithmetic,
     /// How its steps are given to the device.
     pub launch: Launch,
-    /// Seconds of the median epoch.
+    /// Runs side by side.
+    pub runs: usize,
+    /// Seconds of the median epoch, divided by the number of runs.
     pub median: f64,
-    /// Seconds of each epoch: drawing the samples, all steps, reading the records.
+    /// Seconds of each epoch until the last run has ended it: drawing the samples, all steps, reading the records.
     pub seconds: Vec<f64>,
-    /// The record of every step, those of the epoch before the clock ran included.
+    /// Seconds from nothing to the end of the first step: getting the device, its data and a model.
+    pub first_step: f64,
+    /// The record of every step of the first run, those of the epoch before the clock ran included.
     #[serde(skip)]
     pub records: Vec<StepRecord>,
     /// Why the steps were not replayed from a graph.
     pub why_eager: Option<String>,
     /// The most bytes of the GPU's memory in tensors, and got from the driver.
     pub peak: [u64; 2],
-    /// How often the host read records.
+    /// How often the host read records of the first run.
     pub reads: u64,
 }
 
-/// Times `rounds` epochs of `steps` steps each, after one that is not timed, on made-up images of CIFAR-10's shape.
+/// Times `rounds` epochs of `steps` steps each, after one that is not timed, on made-up images of CIFAR-10's shape: one
+/// run, or several from different seeds side by side, each on a thread and a stream of its own.
 ///
 /// ```no_run
 /// use strust_torch::{Launch, bench::{self, Arithmetic, Optimiser}};
-/// let speed = bench::epochs(tch::Device::Cuda(0), Optimiser::Str, Arithmetic::Tf32, Launch::Graph, [128, 390, 5])?;
+/// let speed = bench::epochs(tch::Device::Cuda(0), Optimiser::Str, Arithmetic::Tf32, Launch::Graph, 1, [128, 390, 5])?;
 /// println!("{:.2} s an epoch", speed.median);
 /// # Ok::<(), strust_torch::Error>(())
 /// ```
@@ -233,56 +241,116 @@ pub fn epochs(
     method: Optimiser,
     arithmetic: Arithmetic,
     launch: Launch,
-    [batch, steps, rounds]: [usize; 3],
+    runs: usize,
+    shape: [usize; 3],
 ) -> Result<EpochSpeed, Error> {
+    let began = Instant::now();
     device::report(device)?;
     cuda::set_tf32(arithmetic != Arithmetic::Single);
-    let mut problem = problem(batch * steps, device)?;
-    if arithmetic == Arithmetic::Bf16 {
-        problem = problem.in_bf16();
-    }
-    let start = problem.start(0);
-    let f = problem.objective();
-    f.set(&start);
     let _forgotten = cuda::peak_memory(device);
-    let shape = [batch, steps, rounds];
-    let (seconds, records, why_eager, reads) = match method {
-        Optimiser::Sgd => {
-            let config = SgdConfig { learning_rate: 0.01, ..Default::default() };
-            let method = DeviceSgd::start(config, f, steps)?;
-            time_epochs(DeviceRun::new(f, method, batch, steps, launch)?, shape)?
+    let runs = runs.max(1);
+    let together = Barrier::new(runs);
+    let run = &|seed: u64| {
+        let mut turns = Turns { together: &together, left: shape[2] };
+        let _stream = OwnStream::on(device);
+        let mut problem = problem(shape[0] * shape[1], device)?;
+        if arithmetic == Arithmetic::Bf16 {
+            problem = problem.in_bf16();
         }
-        Optimiser::Str => {
-            let method = DeviceStr::start(short_steps(), f, steps)?;
-            time_epochs(DeviceRun::new(f, method, batch, steps, launch)?, shape)?
-        }
-        Optimiser::Adam => {
-            let method = DeviceAdam::start(AdamConfig::default(), f, steps)?;
-            time_epochs(DeviceRun::new(f, method, batch, steps, launch)?, shape)?
+        let start = problem.start(seed);
+        let f = problem.objective();
+        f.set(&start);
+        let steps = shape[1];
+        match method {
+            Optimiser::Sgd => {
+                let config = SgdConfig { learning_rate: 0.01, ..Default::default() };
+                let method = DeviceSgd::start(config, f, steps)?;
+                time_epochs(f, method, launch, shape, &mut turns)
+            }
+            Optimiser::Str => {
+                let method = DeviceStr::start(short_steps(), f, steps)?;
+                time_epochs(f, method, launch, shape, &mut turns)
+            }
+            Optimiser::Adam => {
+                let method = DeviceAdam::start(AdamConfig::default(), f, steps)?;
+                time_epochs(f, method, launch, shape, &mut turns)
+            }
         }
     };
-    let (median, peak) = (median(seconds.iter().copied()), cuda::peak_memory(device));
-    Ok(EpochSpeed { method, arithmetic, launch, median, seconds, records, why_eager, peak, reads })
+    let timed: Vec<Timed> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..runs as u64).map(|seed| scope.spawn(move || run(seed))).collect();
+        let joined = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        joined.collect::<Result<_, _>>()
+    })?;
+    let first_step = timed.iter().map(|timed| timed.first_step.duration_since(began).as_secs_f64()).fold(0.0, f64::max);
+    // From the first that begins an epoch to the last that ends it.
+    let epoch = |i: usize| {
+        let begin = timed.iter().map(|timed| timed.epochs[i].0).min().expect("there is a run");
+        let end = timed.iter().map(|timed| timed.epochs[i].1).max().expect("there is a run");
+        end.duration_since(begin).as_secs_f64()
+    };
+    let seconds: Vec<f64> = (0..shape[2]).map(epoch).collect();
+    let median = median(seconds.iter().copied()) / runs as f64;
+    let Timed { records, why_eager, reads, .. } = timed.into_iter().next().expect("there is a run");
+    let peak = cuda::peak_memory(device);
+    Ok(EpochSpeed { method, arithmetic, launch, runs, median, seconds, first_step, records, why_eager, peak, reads })
 }
 
-type Timed = (Vec<f64>, Vec<StepRecord>, Option<String>, u64);
+/// Epochs that all runs begin together. A run that fails lets the others go on.
+struct Turns<'a> {
+    together: &'a Barrier,
+    left: usize,
+}
+
+impl Turns<'_> {
+    fn next(&mut self) {
+        self.left -= 1;
+        self.together.wait();
+    }
+}
+
+impl Drop for Turns<'_> {
+    fn drop(&mut self) {
+        (0..self.left).for_each(|_| self.next());
+    }
+}
+
+struct Timed {
+    first_step: Instant,
+    /// When each epoch began and ended.
+    epochs: Vec<(Instant, Instant)>,
+    records: Vec<StepRecord>,
+    why_eager: Option<String>,
+    reads: u64,
+}
 
 fn time_epochs(
-    mut run: DeviceRun<f32, ImageLoss, impl DeviceMethod<f32>>,
+    f: &mut TorchObjective<f32, ImageLoss>,
+    method: impl DeviceMethod<f32>,
+    launch: Launch,
     [batch, steps, rounds]: [usize; 3],
+    turns: &mut Turns,
 ) -> Result<Timed, Error> {
-    let device = run.objective().parameters().device();
-    let mut sampler = Epochs::new(run.objective().terms(), batch, 0)?;
-    let (mut seconds, mut records) = (Vec::new(), Vec::new());
-    for _ in 0..=rounds {
+    let mut run = DeviceRun::new(f, method, batch, steps, launch);
+    let device = f.parameters().device();
+    let mut sampler = Epochs::new(f.terms(), batch, 0)?;
+    let mut records = Vec::new();
+    run.steps(f, &mut sampler, 1)?;
+    wait(device);
+    let first_step = Instant::now();
+    run.steps(f, &mut sampler, steps as u64 - 1)?;
+    records.extend(run.method().records()?);
+    let mut epochs = Vec::new();
+    for _ in 0..rounds {
         wait(device);
+        turns.next();
         let began = Instant::now();
-        run.steps(&mut sampler, steps as u64)?;
+        run.steps(f, &mut sampler, steps as u64)?;
         records.extend(run.method().records()?);
-        seconds.push(began.elapsed().as_secs_f64());
+        epochs.push((began, Instant::now()));
     }
     let (why_eager, reads) = (run.why_eager().map(String::from), run.method().reads());
-    Ok((seconds.split_off(1), records, why_eager, reads))
+    Ok(Timed { first_step, epochs, records, why_eager, reads })
 }
 
 fn median(numbers: impl Iterator<Item = f64>) -> f64 {
@@ -357,7 +425,7 @@ mod tests {
     fn an_epoch_of_each_method_has_a_record_a_step_and_one_read() {
         tch::set_num_threads(1);
         for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
-            let speed = epochs(Device::Cpu, method, Arithmetic::Bf16, Launch::Graph, [2, 3, 1]).unwrap();
+            let speed = epochs(Device::Cpu, method, Arithmetic::Bf16, Launch::Graph, 2, [2, 3, 1]).unwrap();
             assert_eq!((speed.records.len(), speed.seconds.len(), speed.reads, speed.peak), (6, 1, 2, [0; 2]));
             assert_eq!(speed.why_eager.as_deref(), Some("CUDA graph: Cpu is no GPU"));
         }

@@ -2,6 +2,10 @@
 //! they exist and say that they cannot be used.
 
 use crate::Error;
+use std::{
+    marker::PhantomData,
+    sync::{Mutex, PoisonError},
+};
 use tch::{Device, autocast};
 
 /// Whether this build can capture a step as a CUDA graph.
@@ -56,24 +60,46 @@ pub fn peak_memory(device: Device) -> [u64; 2] {
     foreign::peak_memory(index)
 }
 
-/// Work of this thread goes to a stream of its own while this lives: the default stream cannot be captured.
+/// Work of this thread goes to a stream of its own while this lives: the default stream cannot be captured, and there
+/// the work of several threads would wait for each other. A thread that has one already keeps it.
+///
+/// What is made on one stream is best used and freed there: make it before the model and its data.
+///
+/// ```
+/// use strust_torch::{cuda::OwnStream, device::Device};
+/// assert!(OwnStream::on(Device::Cpu).is_err());
+/// ```
 #[derive(Debug)]
-pub(crate) struct OwnStream(usize);
+pub struct OwnStream {
+    device: usize,
+    /// Whether this one brought the thread there and has to bring it back.
+    entered: bool,
+    of_this_thread: PhantomData<*const ()>,
+}
 
 impl OwnStream {
+    /// Brings this thread to a stream of its own on a GPU; an error elsewhere.
     pub fn on(device: Device) -> Result<Self, Error> {
-        let Device::Cuda(index) = device else { return Err(Error::Graph(format!("{device:?} is no GPU"))) };
-        foreign::use_stream(index, true).map(|()| Self(index))
+        let Device::Cuda(device) = device else { return Err(Error::Graph(format!("{device:?} is no GPU"))) };
+        let entered = !foreign::has_stream(device);
+        if entered {
+            foreign::use_stream(device, true)?;
+        }
+        Ok(Self { device, entered, of_this_thread: PhantomData })
     }
-    /// Captures what `body` gives to the device; none of it runs.
-    pub fn capture(&self, body: impl FnOnce()) -> Result<Graph, Error> {
-        foreign::Capture::of(self.0, body).map(Graph)
+    /// Captures what `body` gives to the device; none of it runs. One thread at a time.
+    pub(crate) fn capture(&self, body: impl FnOnce()) -> Result<Graph, Error> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _held = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        foreign::Capture::of(self.device, body).map(Graph)
     }
 }
 
 impl Drop for OwnStream {
     fn drop(&mut self) {
-        let _ = foreign::use_stream(self.0, false);
+        if self.entered {
+            let _ = foreign::use_stream(self.device, false);
+        }
     }
 }
 
@@ -100,6 +126,7 @@ mod foreign {
 
     // SAFETY: these are the signatures in build/graph.cpp, and no exception leaves it. The safe ones take numbers only.
     unsafe extern "C" {
+        safe fn strust_has_stream(device: c_int) -> bool;
         fn strust_use_stream(device: c_int, own: bool, why: *mut c_char, room: usize) -> c_int;
         fn strust_capture_begin(device: c_int, out: *mut *mut c_void, why: *mut c_char, room: usize) -> c_int;
         fn strust_capture_end(graph: *mut c_void, why: *mut c_char, room: usize) -> c_int;
@@ -125,6 +152,9 @@ mod foreign {
         Err(Error::Graph(why.lines().next().unwrap_or_default().into()))
     }
 
+    pub fn has_stream(device: usize) -> bool {
+        strust_has_stream(device as c_int)
+    }
     pub fn use_stream(device: usize, own: bool) -> Result<(), Error> {
         // SAFETY: `why` has `room` bytes.
         attempt(|why, room| unsafe { strust_use_stream(device as c_int, own, why, room) })
@@ -176,6 +206,9 @@ mod foreign {
 mod foreign {
     use crate::Error;
 
+    pub fn has_stream(_device: usize) -> bool {
+        false
+    }
     pub fn use_stream(_device: usize, _own: bool) -> Result<(), Error> {
         let advice = "run  eval \"$(scripts/torch-env cuda)\"  and build again";
         Err(Error::Graph(format!("this program was built without CUDA graphs; {advice}")))

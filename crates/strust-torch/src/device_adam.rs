@@ -50,9 +50,11 @@ fn numbers(numbers: &[f64], device: Device) -> Tensor {
     Tensor::from_slice(numbers).to_device(device)
 }
 
-impl<T: Component> DeviceAdam<T> {
-    /// Starts at the model's parameters; records are read every `read_every` steps.
-    pub fn start<L: BatchLoss>(config: AdamConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
+impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {
+    type Config = AdamConfig;
+    type State = AdamState<Flat<T>>;
+
+    fn start<L: BatchLoss>(config: AdamConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
         let flat = f.parameters().flat();
         let device = flat.tensor().device();
         let config = config.check()?;
@@ -68,8 +70,7 @@ impl<T: Component> DeviceAdam<T> {
             progress: Progress::new(0, read_every, PLAIN_COLUMNS, device, plain),
         })
     }
-    /// Goes on from a state, which may be one of [`strust::methods::Adam`]; the model takes its point.
-    pub fn resume<L: BatchLoss>(
+    fn resume<L: BatchLoss>(
         config: AdamConfig,
         f: &mut TorchObjective<T, L>,
         state: &AdamState<Flat<T>>,
@@ -85,13 +86,10 @@ impl<T: Component> DeviceAdam<T> {
         this.progress.go_on_at(state.k);
         Ok(this)
     }
-    /// Everything the next step depends on besides the model's buffers; waits for the device.
-    pub fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> AdamState<Flat<T>> {
+    fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> AdamState<Flat<T>> {
         AdamState { x: f.point(), mean: self.mean.clone(), square: self.square.clone(), k: self.progress.k() }
     }
 }
-
-impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {}
 
 impl<T: Component> Step<T> for DeviceAdam<T> {
     fn progress(&mut self) -> &mut Progress {

@@ -1,10 +1,10 @@
 //! What the methods on the device have in common.
 
 use crate::{
-    BatchLoss, Component, TorchObjective,
+    BatchLoss, Component, Flat, TorchObjective,
     ledger::{Ledger, Reader},
 };
-use strust::{Error, record::StepRecord, sample::Sample};
+use strust::{Error, config::Config, methods::State, record::StepRecord, sample::Sample};
 use tch::{Device, Kind, Tensor};
 
 /// A method whose step is made of operations on tensors alone, with nothing coming back to the host: [`DeviceStr`],
@@ -17,7 +17,26 @@ use tch::{Device, Kind, Tensor};
 /// [`DeviceStr`]: crate::DeviceStr
 /// [`DeviceSgd`]: crate::DeviceSgd
 /// [`DeviceAdam`]: crate::DeviceAdam
-pub trait DeviceMethod<T: Component>: sealed::Step<T> {
+pub trait DeviceMethod<T: Component>: sealed::Step<T> + Sized {
+    /// The configuration of its namesake.
+    type Config: Config;
+    /// The state of its namesake, so that a run may change over.
+    type State: State<Point = Flat<T>>;
+
+    /// Starts at the model's parameters; records are read every `read_every` steps.
+    fn start<L>(config: Self::Config, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
+    where
+        L: BatchLoss;
+    /// Goes on from a state; the model takes its point.
+    fn resume<L: BatchLoss>(
+        config: Self::Config,
+        f: &mut TorchObjective<T, L>,
+        state: &Self::State,
+        read_every: usize,
+    ) -> Result<Self, Error>;
+    /// Everything the next step depends on besides the model's buffers; waits for the device.
+    fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> Self::State;
+
     /// One step on one sample.
     fn step<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, sample: &Sample) -> Result<(), Error> {
         self.advance(f, sample);

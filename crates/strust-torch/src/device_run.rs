@@ -36,10 +36,12 @@ pub enum Launch {
 /// branch on one, nor bring something from the host, nor draw random numbers. [`TableLoss`](crate::TableLoss) takes such
 /// a model; for other data there is [`QueuedLoss`].
 ///
-/// While it lives on a GPU, this thread's work goes to a stream of its own.
+/// The objective is given to each call and stays free in between, to evaluate the model or to save it. A graph knows the
+/// memory it was captured on, so it must be the same objective, and a run that is started on it ends the one before.
+///
+/// While it lives on a GPU, this thread's work goes to a stream of its own ([`OwnStream`]).
 #[derive(Debug)]
-pub struct DeviceRun<'f, T, L, M> {
-    f: &'f mut TorchObjective<T, L>,
+pub struct DeviceRun<M> {
     method: M,
     batch: usize,
     /// Samples that are brought to the device at a time.
@@ -48,21 +50,26 @@ pub struct DeviceRun<'f, T, L, M> {
     /// Queued steps before the capture.
     warm_up: usize,
     why_eager: Option<String>,
+    /// What the objective knows this run by.
+    id: u64,
     // Freed before the stream is given back.
     graph: Option<Graph>,
     stream: Option<OwnStream>,
 }
 
-impl<'f, T: Component, L: QueuedLoss, M: DeviceMethod<T>> DeviceRun<'f, T, L, M> {
+impl<M> DeviceRun<M> {
     /// Samples of `batch` terms are brought to the device `room` at a time: an epoch's, say. A sample of another size,
     /// as the last of an epoch may be, is made on the host.
-    pub fn new(
-        f: &'f mut TorchObjective<T, L>,
+    pub fn new<T: Component, L: QueuedLoss>(
+        f: &mut TorchObjective<T, L>,
         mut method: M,
         batch: usize,
         room: usize,
         launch: Launch,
-    ) -> Result<Self, Error> {
+    ) -> Self
+    where
+        M: DeviceMethod<T>,
+    {
         let device = f.parameters().device();
         if let Device::Cuda(_) = device {
             // The shapes are always the same, so that looking for the fastest algorithms pays.
@@ -78,12 +85,23 @@ impl<'f, T: Component, L: QueuedLoss, M: DeviceMethod<T>> DeviceRun<'f, T, L, M>
         };
         let why_eager = stream.as_ref().err().map(ToString::to_string);
         f.loss_mut().reserve(room, batch);
-        let k = method.progress().k();
-        Ok(Self { f, method, batch, room, k, warm_up: WARM_UP, why_eager, graph: None, stream: stream.ok() })
+        let (k, id) = (method.progress().k(), f.begin_run());
+        Self { method, batch, room, k, warm_up: WARM_UP, why_eager, id, graph: None, stream: stream.ok() }
     }
 
     /// Makes `count` steps on the sampler's next samples. The host waits only where the method's records are read.
-    pub fn steps(&mut self, sampler: &mut impl Sampler, count: u64) -> Result<(), Error> {
+    pub fn steps<T: Component, L: QueuedLoss>(
+        &mut self,
+        f: &mut TorchObjective<T, L>,
+        sampler: &mut (impl Sampler + ?Sized),
+        count: u64,
+    ) -> Result<(), Error>
+    where
+        M: DeviceMethod<T>,
+    {
+        if f.run() != self.id {
+            return Err(Error::Graph("another run was started on this objective, or it is another objective".into()));
+        }
         let draw = |k| {
             let mut sample = Sample::default();
             sampler.draw(k, &mut sample);
@@ -92,24 +110,28 @@ impl<'f, T: Component, L: QueuedLoss, M: DeviceMethod<T>> DeviceRun<'f, T, L, M>
         let samples: Vec<Sample> = (self.k..self.k + count).map(draw).collect();
         for same in samples.chunk_by(|a, b| a.len() == b.len()) {
             if same[0].len() == self.batch {
-                same.chunks(self.room).try_for_each(|samples| self.queued(samples))?;
+                same.chunks(self.room).try_for_each(|samples| self.queued(f, samples))?;
             } else {
-                same.iter().try_for_each(|sample| self.method.step(self.f, sample))?;
+                same.iter().try_for_each(|sample| self.method.step(f, sample))?;
             }
             self.k += same.len() as u64;
         }
         Ok(())
     }
 
-    fn queued(&mut self, samples: &[Sample]) -> Result<(), Error> {
-        self.f.loss_mut().queue(samples);
+    fn queued<T, L>(&mut self, f: &mut TorchObjective<T, L>, samples: &[Sample]) -> Result<(), Error>
+    where
+        T: Component,
+        L: QueuedLoss,
+        M: DeviceMethod<T>,
+    {
+        f.loss_mut().queue(samples);
         for _ in samples {
             if self.graph.is_none()
                 && self.warm_up == 0
                 && let Some(stream) = &self.stream
             {
-                let Self { f, method, .. } = self;
-                match stream.capture(|| method.advance(f, &Queued)) {
+                match stream.capture(|| self.method.advance(f, &Queued)) {
                     Ok(graph) => self.graph = Some(graph),
                     Err(why) => {
                         eprintln!("strust: this step cannot be captured, so it runs operation by operation: {why}");
@@ -119,7 +141,7 @@ impl<'f, T: Component, L: QueuedLoss, M: DeviceMethod<T>> DeviceRun<'f, T, L, M>
             }
             match &mut self.graph {
                 Some(graph) => graph.replay()?,
-                None => self.method.advance(self.f, &Queued),
+                None => self.method.advance(f, &Queued),
             }
             self.warm_up = self.warm_up.saturating_sub(1);
             self.method.progress().count()?;
@@ -130,10 +152,6 @@ impl<'f, T: Component, L: QueuedLoss, M: DeviceMethod<T>> DeviceRun<'f, T, L, M>
     /// The method, to read its records.
     pub fn method(&mut self) -> &mut M {
         &mut self.method
-    }
-    /// The objective, to evaluate the model between steps.
-    pub fn objective(&mut self) -> &mut TorchObjective<T, L> {
-        self.f
     }
     /// Ends the run and gives the method, to ask for its state.
     #[must_use]

@@ -42,9 +42,11 @@ pub struct DeviceSgd<T> {
     progress: Progress,
 }
 
-impl<T: Component> DeviceSgd<T> {
-    /// Starts at the model's parameters; records are read every `read_every` steps.
-    pub fn start<L: BatchLoss>(config: SgdConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
+impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {
+    type Config = SgdConfig;
+    type State = SgdState<Flat<T>>;
+
+    fn start<L: BatchLoss>(config: SgdConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
         let flat = f.parameters().flat();
         let device = flat.tensor().device();
         let config = config.check()?;
@@ -56,8 +58,7 @@ impl<T: Component> DeviceSgd<T> {
             progress: Progress::new(0, read_every, PLAIN_COLUMNS, device, plain),
         })
     }
-    /// Goes on from a state, which may be one of [`strust::methods::Sgd`]; the model takes its point.
-    pub fn resume<L: BatchLoss>(
+    fn resume<L: BatchLoss>(
         config: SgdConfig,
         f: &mut TorchObjective<T, L>,
         state: &SgdState<Flat<T>>,
@@ -70,13 +71,10 @@ impl<T: Component> DeviceSgd<T> {
         this.progress.go_on_at(state.k);
         Ok(this)
     }
-    /// Everything the next step depends on besides the model's buffers; waits for the device.
-    pub fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> SgdState<Flat<T>> {
+    fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> SgdState<Flat<T>> {
         SgdState { x: f.point(), velocity: self.velocity.clone(), k: self.progress.k() }
     }
 }
-
-impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {}
 
 impl<T: Component> Step<T> for DeviceSgd<T> {
     fn progress(&mut self) -> &mut Progress {

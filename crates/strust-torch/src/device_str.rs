@@ -47,25 +47,6 @@ pub struct DeviceStr<T> {
 }
 
 impl<T: Component> DeviceStr<T> {
-    /// Starts at the model's parameters; records are read every `read_every` steps.
-    pub fn start<L>(config: StrConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
-    where
-        L: BatchLoss,
-    {
-        let radius = config.initial_radius;
-        Self::at(config, f, radius, 0, read_every)
-    }
-    /// Goes on from a state, which may be one of [`strust::methods::Str`]; the model takes its point.
-    pub fn resume<L: BatchLoss>(
-        config: StrConfig,
-        f: &mut TorchObjective<T, L>,
-        state: &StrState<Flat<T>>,
-        read_every: usize,
-    ) -> Result<Self, Error> {
-        f.check_point(&state.x)?;
-        f.set(&state.x);
-        Self::at(config, f, state.radius, state.k, read_every)
-    }
     fn at<L>(config: StrConfig, f: &TorchObjective<T, L>, radius: f64, k: u64, rows: usize) -> Result<Self, Error>
     where
         L: BatchLoss,
@@ -80,18 +61,33 @@ impl<T: Component> DeviceStr<T> {
             progress: Progress::new(k, rows, REGION_COLUMNS, device, region),
         })
     }
+}
 
-    /// Everything the next step depends on besides the model's buffers; waits for the device. It is the state of
-    /// [`strust::methods::Str`], so that a run may change over.
-    pub fn state<L>(&mut self, f: &TorchObjective<T, L>) -> StrState<Flat<T>>
+impl<T: Component> DeviceMethod<T> for DeviceStr<T> {
+    type Config = StrConfig;
+    type State = StrState<Flat<T>>;
+
+    fn start<L>(config: StrConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
     where
         L: BatchLoss,
     {
+        let radius = config.initial_radius;
+        Self::at(config, f, radius, 0, read_every)
+    }
+    fn resume<L: BatchLoss>(
+        config: StrConfig,
+        f: &mut TorchObjective<T, L>,
+        state: &StrState<Flat<T>>,
+        read_every: usize,
+    ) -> Result<Self, Error> {
+        f.check_point(&state.x)?;
+        f.set(&state.x);
+        Self::at(config, f, state.radius, state.k, read_every)
+    }
+    fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrState<Flat<T>> {
         StrState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]) }
     }
 }
-
-impl<T: Component> DeviceMethod<T> for DeviceStr<T> {}
 
 impl<T: Component> Step<T> for DeviceStr<T> {
     fn progress(&mut self) -> &mut Progress {

@@ -1,7 +1,10 @@
 //! The loss of a model on a mini-batch as the library's objective.
 
 use crate::{Component, Error, Flat, Parameters};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 use strust::{objective::Objective, sample::Sample, vector::Vector};
 use tch::{Kind, Reduction, Tensor, nn::VarStore, no_grad};
 
@@ -33,6 +36,8 @@ pub struct TorchObjective<T, L> {
     parameters: Parameters<T>,
     terms: usize,
     loss: L,
+    /// The last [`DeviceRun`](crate::DeviceRun) that was started on it.
+    run: u64,
 }
 
 /// Where the batch of a step comes from: a sample on the host, or [`Queued`].
@@ -114,7 +119,7 @@ impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
 impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     /// [`new`](Self::new) for any loss; the argument of a closure is inferred there and not here.
     pub fn over(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
-        Ok(Self { parameters: Parameters::new(store)?, terms, loss })
+        Ok(Self { parameters: Parameters::new(store)?, terms, loss, run: 0 })
     }
 
     /// The model's parameters: `objective.parameters().flat().clone()` is a start.
@@ -130,6 +135,15 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     /// Writes a point into the model.
     pub fn set(&mut self, x: &Flat<T>) {
         self.parameters.set(x);
+    }
+    /// A number no other run has.
+    pub(crate) fn begin_run(&mut self) -> u64 {
+        static RUNS: AtomicU64 = AtomicU64::new(1);
+        self.run = RUNS.fetch_add(1, Ordering::Relaxed);
+        self.run
+    }
+    pub(crate) fn run(&self) -> u64 {
+        self.run
     }
     pub(crate) fn parameters_mut(&mut self) -> &mut Parameters<T> {
         &mut self.parameters

@@ -61,8 +61,8 @@ impl Queue {
 /// let mut f = TorchObjective::<f32, _>::over(&store, 32, loss)?;
 ///
 /// let method = DeviceStr::start(StrConfig::default(), &f, 400)?;
-/// let mut run = DeviceRun::new(&mut f, method, 8, 400, Launch::Eager)?;
-/// run.steps(&mut Epochs::new(32, 8, 0)?, 400)?;
+/// let mut run = DeviceRun::new(&mut f, method, 8, 400, Launch::Eager);
+/// run.steps(&mut f, &mut Epochs::new(32, 8, 0)?, 400)?;
 /// assert!(run.method().records()?.last().unwrap().value < 1e-8);
 /// # Ok::<(), strust_torch::Error>(())
 /// ```

@@ -176,10 +176,10 @@ fn samples_that_wait_on_the_device_give_the_same_steps_bit_for_bit() {
     for (room, launch) in [(1, Launch::Eager), (3, Launch::Graph), (100, Launch::Eager)] {
         let mut f = images(Device::Cpu);
         let method = DeviceStr::start(StrConfig::default(), f.objective(), 100).unwrap();
-        let mut run = DeviceRun::new(f.objective(), method, 8, room, launch).unwrap();
+        let mut run = DeviceRun::new(f.objective(), method, 8, room, launch);
         let mut sampler = sampler();
-        run.steps(&mut sampler, 13).unwrap();
-        run.steps(&mut sampler, 14).unwrap();
+        run.steps(f.objective(), &mut sampler, 13).unwrap();
+        run.steps(f.objective(), &mut sampler, 14).unwrap();
         assert!(!run.is_captured() && run.why_eager().is_some());
         let mut method = run.into_method();
         assert_eq!(end(&mut f, &mut method), one_by_one);
@@ -191,12 +191,12 @@ fn the_host_reads_once_an_epoch() {
     tch::set_num_threads(1);
     let mut f = images(Device::Cpu);
     let method = DeviceStr::start(StrConfig::default(), f.objective(), 5).unwrap();
-    let mut run = DeviceRun::new(f.objective(), method, 8, 5, Launch::Eager).unwrap();
+    let mut run = DeviceRun::new(f.objective(), method, 8, 5, Launch::Eager);
     let mut sampler = Epochs::new(40, 8, 5).unwrap();
     for epoch in 1..=3 {
-        run.steps(&mut sampler, 4).unwrap();
+        run.steps(f.objective(), &mut sampler, 4).unwrap();
         assert_eq!(run.method().reads(), epoch - 1);
-        run.steps(&mut sampler, 1).unwrap();
+        run.steps(f.objective(), &mut sampler, 1).unwrap();
         assert_eq!(run.method().reads(), epoch);
     }
     assert_eq!(run.method().records().unwrap().len(), 15);
@@ -242,11 +242,11 @@ fn never_waits<T: Component, L: QueuedLoss, M: DeviceMethod<T>>(
     method: M,
     launch: Launch,
 ) -> Vec<StepRecord> {
-    let mut run = DeviceRun::new(f, method, 16, 60, launch).unwrap();
+    let mut run = DeviceRun::new(f, method, 16, 60, launch);
     let mut sampler = Epochs::new(TERMS - 4, 16, 7).unwrap();
-    run.steps(&mut sampler, 50).unwrap();
+    run.steps(f, &mut sampler, 50).unwrap();
     assert_eq!(run.is_captured(), launch == Launch::Graph, "{:?}", run.why_eager());
-    cuda::without_waiting(|| run.steps(&mut sampler, 200)).unwrap();
+    cuda::without_waiting(|| run.steps(f, &mut sampler, 200)).unwrap();
     assert_eq!(run.method().reads(), 0);
     run.method().records().unwrap()
 }
@@ -291,8 +291,8 @@ fn a_step_that_cannot_be_captured_runs_on_and_says_why() {
         store.set_kind(Kind::Double);
         let mut f = table::<f64>(device, &store, peek);
         let method = DeviceStr::start(StrConfig::default(), &f, 1000).unwrap();
-        let mut run = DeviceRun::new(&mut f, method, 16, 60, Launch::Graph).unwrap();
-        run.steps(&mut Epochs::new(TERMS, 16, 7).unwrap(), 100).unwrap();
+        let mut run = DeviceRun::new(&mut f, method, 16, 60, Launch::Graph);
+        run.steps(&mut f, &mut Epochs::new(TERMS, 16, 7).unwrap(), 100).unwrap();
         assert_eq!(run.is_captured(), !peek);
         assert_eq!(run.why_eager().is_some(), peek, "{:?}", run.why_eager());
         run.method().records().unwrap()
@@ -309,10 +309,10 @@ fn a_graph_of_images_in_single_precision_and_in_bfloat16() {
         let mut f = images(device);
         f = if bf16 { f.in_bf16() } else { f };
         let method = DeviceStr::start(StrConfig::default(), f.objective(), 1000).unwrap();
-        let mut run = DeviceRun::new(f.objective(), method, 8, 60, launch).unwrap();
+        let mut run = DeviceRun::new(f.objective(), method, 8, 60, launch);
         let mut sampler = Epochs::new(44, 8, 5).unwrap();
-        run.steps(&mut sampler, 30).unwrap();
-        cuda::without_waiting(|| run.steps(&mut sampler, 30)).unwrap();
+        run.steps(f.objective(), &mut sampler, 30).unwrap();
+        cuda::without_waiting(|| run.steps(f.objective(), &mut sampler, 30)).unwrap();
         run.method().records().unwrap()
     };
     for (bf16, tolerance) in [(false, 1e-3), (true, 5e-2)] {
