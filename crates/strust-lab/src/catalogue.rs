@@ -107,6 +107,10 @@ strust::config! {
         pub checksums: Files = Files::Official, OneOf(&["official", "none"]);
         /// Where the network runs: cpu, cuda, cuda:1 and so on; auto is the first GPU, or else the CPU.
         pub device: String = "auto".into(), Text("cpu, cuda, cuda:N or auto");
+        /// Arithmetic of convolutions and products on a GPU: single; tf32, whose factors are rounded to ten bits; bf16, the network in bfloat16 and the loss, from which STR's ratio comes, in single. On the CPU it is single.
+        pub precision: Arithmetic = Arithmetic::Tf32, OneOf(&["single", "tf32", "bf16"]);
+        /// How SGD, Adam and STR give a step to a GPU: graph, captured once and replayed; eager, operation by operation.
+        pub launch: Launch = Launch::Graph, OneOf(&["graph", "eager"]);
     }
 }
 
@@ -118,6 +122,28 @@ pub enum Switch {
     On,
     /// Off.
     Off,
+}
+
+/// Arithmetic of a [`Cifar10Config`] on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arithmetic {
+    /// Single precision.
+    Single,
+    /// Single precision with the factors of products rounded to TF32.
+    Tf32,
+    /// bfloat16 in the network, single precision in its parameters and its loss.
+    Bf16,
+}
+
+/// How a step of a [`Cifar10Config`] is given to a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Launch {
+    /// As one CUDA graph.
+    Graph,
+    /// Operation by operation.
+    Eager,
 }
 
 /// Which files a [`Cifar10Config`] takes.
@@ -159,7 +185,7 @@ macro_rules! words {
         }
     )*};
 }
-words!(Activation, Precision, Switch, Files);
+words!(Activation, Precision, Switch, Files, Arithmetic, Launch);
 
 impl MlpConfig {
     /// The widths of the hidden layers.
@@ -327,10 +353,12 @@ pub fn that_count(kind: &str, parameters: &Parameters) -> Parameters {
         "cifar10" => &["device"],
         _ => &[],
     };
+    let on_cpu = kind == "cifar10" && parameters.get("device").and_then(toml::Value::as_str) == Some("cpu");
     let mut counting = parameters.clone();
     counting.retain(|name, value| {
         let all = kind == "cifar10" && name.ends_with("_images") && value.as_integer() == Some(0);
-        !all && !synthetic.contains(&name.as_str())
+        let of_gpus = on_cpu && ["precision", "launch"].contains(&name.as_str());
+        !all && !of_gpus && !synthetic.contains(&name.as_str())
     });
     if let Some(toml::Value::String(data)) = counting.get_mut("data") {
         // The name says which file; where it lies on this machine is nobody's business.

@@ -86,7 +86,7 @@ impl EpochTotals {
     }
 }
 
-impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
+impl<S: Serialize> Checkpoint<S> {
     /// Writes it, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let body = rmp_serde::to_vec_named(self).map_err(|e| Error::saved(path, e.to_string()))?;
@@ -94,7 +94,9 @@ impl<S: Serialize + DeserializeOwned> Checkpoint<S> {
         bytes.extend(body);
         files::write(path, &bytes)
     }
+}
 
+impl<S: DeserializeOwned> Checkpoint<S> {
     /// Reads it back, for the job with that checksum; `None` if there is no such file.
     pub fn load(path: &Path, job: u64) -> Result<Option<Self>, Error> {
         let Some(body) = body(path, job)? else { return Ok(None) };

@@ -1,5 +1,7 @@
 //! One job: build the problem and the method, run, record, save, go on where it was left.
 
+#[cfg(feature = "torch")]
+use crate::walk::Captured;
 use crate::{
     Error,
     catalogue::{
@@ -13,6 +15,7 @@ use crate::{
     progress::JobProgress,
     record::{EpochRecord, Line, Timing},
     summary::Metric,
+    walk::{StepByStep, Walk},
 };
 use serde::Serialize;
 use std::{
@@ -152,7 +155,7 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
         "cifar10" => {
             let config: Cifar10Config = config(context, &problem.parameters)?;
             #[cfg(feature = "torch")]
-            return on(context, classifier(network::cifar10(&config)?));
+            return on_network(context, &config);
             #[cfg(not(feature = "torch"))]
             return Err(Error::Network(format!("{}: {}", config.data, network::WITHOUT_TORCH)));
         }
@@ -222,6 +225,31 @@ fn config<C: Config>(context: &Context, values: &crate::summary::Parameters) -> 
     catalogue::config(values).map_err(|why| broken(context, &why))
 }
 
+/// On a GPU the methods that never look at a number stay there.
+#[cfg(feature = "torch")]
+fn on_network(context: &mut Context, settings: &Cifar10Config) -> Result<(), Error> {
+    use strust_torch::{DeviceAdam, DeviceSgd, DeviceStr};
+    let _stream = network::own_stream(settings)?;
+    let problem = network::cifar10(settings)?;
+    let values = &context.job.method.hyperparameters;
+    let (batch, terms, launch) = (context.experiment.batch as usize, problem.terms(), network::launch(settings));
+    match (problem.device().is_cuda(), context.job.method.name.as_str()) {
+        (true, "str") => {
+            let walk = Captured::<DeviceStr<f32>>::new(config(context, values)?, batch, terms, launch);
+            drive(context, classifier(problem), walk)
+        }
+        (true, "sgd") => {
+            let walk = Captured::<DeviceSgd<f32>>::new(config(context, values)?, batch, terms, launch);
+            drive(context, classifier(problem), walk)
+        }
+        (true, "adam") => {
+            let walk = Captured::<DeviceAdam<f32>>::new(config(context, values)?, batch, terms, launch);
+            drive(context, classifier(problem), walk)
+        }
+        _ => on(context, classifier(problem)),
+    }
+}
+
 fn on<F, C>(context: &mut Context, setup: Setup<F, C>) -> Result<(), Error>
 where
     F: Problem,
@@ -234,47 +262,47 @@ where
     match context.job.method.name.as_str() {
         "str" => {
             let method = Str::new(config(context, values)?)?;
-            drive(context, setup, method)
+            drive(context, setup, StepByStep::new(method))
         }
         "sgd" => {
             let method = Sgd::new(config(context, values)?)?;
-            drive(context, setup, method)
+            drive(context, setup, StepByStep::new(method))
         }
         "adam" => {
             let method = Adam::new(config(context, values)?)?;
-            drive(context, setup, method)
+            drive(context, setup, StepByStep::new(method))
         }
         "sls" => {
             let method = LineSearch::new(config(context, values)?)?;
-            drive(context, setup, method)
+            drive(context, setup, StepByStep::new(method))
         }
         "str-p" => {
             let method = StrP::new(config(context, values)?, constraint(Retraction::Qr)?)?;
-            drive(context, setup, method)
+            drive(context, setup, StepByStep::new(method))
         }
         "sgd-proj" => {
             let method = ProjectedSgd::new(config(context, values)?, constraint(Retraction::Qr)?)?;
-            drive(context, setup, method)
+            drive(context, setup, StepByStep::new(method))
         }
         "riemannian" => {
             let config: RiemannianConfig = config(context, values)?;
             let manifold = constraint(config.retraction)?;
-            drive(context, setup, Riemannian::new(config, manifold)?)
+            drive(context, setup, StepByStep::new(Riemannian::new(config, manifold)?))
         }
         "auglag" => {
             let method = AugLag::new(config(context, values)?, constraint(Retraction::Qr)?)?;
-            drive(context, setup, method)
+            drive(context, setup, StepByStep::new(method))
         }
         other => Err(broken(context, &format!("unknown method `{other}`"))),
     }
 }
 
 /// The loop: step, record, measure at the end of an epoch, save now and then.
-fn drive<F, C, M>(context: &mut Context, setup: Setup<F, C>, mut method: M) -> Result<(), Error>
+fn drive<F, C, W>(context: &mut Context, setup: Setup<F, C>, mut walk: W) -> Result<(), Error>
 where
     F: Problem,
     C: Manifold<Point = F::Point>,
-    M: Method<F>,
+    W: Walk<F>,
 {
     let Setup { mut f, constraint, accuracy } = setup;
     let mut measure =
@@ -286,30 +314,32 @@ where
 
     if *check {
         let start = f.start(job.seed);
-        method.init(&mut f, start)?;
-        return Ok(());
+        return walk.start(&mut f, start);
     }
     files::make_folder(folder)?;
     let id = job.checksum(experiment);
     let checkpoint_path = folder.join("checkpoint.bin");
-    let saved = Checkpoint::<M::State>::load(&checkpoint_path, id)?;
+    let saved = Checkpoint::<W::State>::load(&checkpoint_path, id)?;
     let fresh = saved.is_none();
-    let (mut state, mut totals, mut logs) = if let Some(saved) = saved {
+    let (mut totals, mut logs) = if let Some(saved) = saved {
         f.restore_kept(&saved.kept).map_err(|e| Error::saved(&checkpoint_path, e.to_string()))?;
-        (saved.state, saved.totals, Logs::open(folder, saved.records, saved.timings)?)
+        walk.resume(&mut f, saved.state)?;
+        (saved.totals, Logs::open(folder, saved.records, saved.timings)?)
     } else {
         let start = f.start(job.seed);
-        (method.init(&mut f, start)?, Totals::default(), Logs::open(folder, 0, 0)?)
+        walk.start(&mut f, start)?;
+        (Totals::default(), Logs::open(folder, 0, 0)?)
     };
-    let mut write_epoch = |logs: &mut Logs, f: &mut F, state: &M::State, totals: &mut Totals| {
-        let epoch = state.steps() / epoch_steps;
+    let mut write_epoch = |logs: &mut Logs, f: &mut F, walk: &mut W, totals: &mut Totals| {
+        let state = walk.state(f);
+        let (steps, epoch) = (state.steps(), state.steps() / epoch_steps);
         let metrics = measure.at(f, state.point(), totals.evaluations);
         if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
-            return Err(Error::Method(strust::Error::NonFiniteValue { step: state.steps(), value: *bad }));
+            return Err(Error::Method(strust::Error::NonFiniteValue { step: steps, value: *bad }));
         }
         logs.record(&Line::Epoch(EpochRecord {
             epoch,
-            steps: state.steps(),
+            steps,
             accepted: totals.accepted,
             evaluations: totals.evaluations,
             trust_region: std::mem::take(&mut totals.epoch).numbers(),
@@ -318,24 +348,23 @@ where
         logs.timing(&Timing { epoch, seconds: totals.seconds })
     };
     if fresh {
-        write_epoch(&mut logs, &mut f, &state, &mut totals)?;
+        write_epoch(&mut logs, &mut f, &mut walk, &mut totals)?;
     }
-    let mut sample = Sample::default();
+    let mut k = walk.state(&mut f).steps();
+    let mut records = Vec::new();
+    let stopped = || interrupt.iter().any(|flag| flag.load(Ordering::Relaxed));
     let (mut saved_at, mut told_at) = (Instant::now(), Instant::now());
     loop {
-        let done = state.steps() >= last_step;
-        let stop = interrupt.iter().any(|flag| flag.load(Ordering::Relaxed));
+        let (done, stop) = (k >= last_step, stopped());
         if done || stop || saved_at.elapsed() > *save_every {
             let (records, timings) = logs.sync()?;
             let version = env!("CARGO_PKG_VERSION").into();
-            let kept = f.kept();
-            let checkpoint = Checkpoint { version, job: id, records, timings, totals, done, kept, state };
-            checkpoint.save(&checkpoint_path)?;
-            state = checkpoint.state;
+            let (kept, state) = (f.kept(), walk.state(&mut f));
+            Checkpoint { version, job: id, records, timings, totals, done, kept, state }.save(&checkpoint_path)?;
             saved_at = Instant::now();
         }
         if done || told_at.elapsed() > TELL_EVERY {
-            progress.at(state.steps(), last_step);
+            progress.at(k, last_step);
             told_at = Instant::now();
         }
         if done {
@@ -345,18 +374,28 @@ where
             return Err(Error::Interrupted);
         }
 
-        sampler.draw(state.steps(), &mut sample);
         let began = Instant::now();
-        let record = method.step(&mut f, &mut state, &sample)?;
+        let mut go_on = |made: u64| {
+            if told_at.elapsed() > TELL_EVERY {
+                progress.at(k + made, last_step);
+                told_at = Instant::now();
+            }
+            !stopped() && saved_at.elapsed() <= *save_every
+        };
+        let outcome = walk.advance(&mut f, &mut *sampler, epoch_steps - k % epoch_steps, &mut go_on, &mut records);
         totals.seconds += began.elapsed().as_secs_f64();
-        totals.evaluations += record.evaluations;
-        totals.accepted += u64::from(record.verdict == Verdict::Accepted);
-        totals.epoch.add(&record);
-        if experiment.records == Records::Steps {
-            logs.record(&Line::Step(record))?;
+        for record in records.drain(..) {
+            k += 1;
+            totals.evaluations += record.evaluations;
+            totals.accepted += u64::from(record.verdict == Verdict::Accepted);
+            totals.epoch.add(&record);
+            if experiment.records == Records::Steps {
+                logs.record(&Line::Step(record))?;
+            }
         }
-        if state.steps().is_multiple_of(epoch_steps) {
-            write_epoch(&mut logs, &mut f, &state, &mut totals)?;
+        outcome?;
+        if k.is_multiple_of(epoch_steps) {
+            write_epoch(&mut logs, &mut f, &mut walk, &mut totals)?;
         }
     }
 }

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Every stochastic result is a function of its seed: the same plan gives the same bytes in `records.jsonl` on every
-//! run and for every number of jobs side by side. Wall-clock times live in `timings.jsonl`.
+//! run and for every number of jobs side by side, but for networks on a GPU, where rounding differs from run to run.
+//! Wall-clock times live in `timings.jsonl`.
 
 pub mod catalogue;
 mod checkpoint;
@@ -23,6 +24,7 @@ pub mod record;
 pub mod report;
 mod summarise;
 pub mod summary;
+mod walk;
 
 pub use error::Error;
 pub use machine::{cores, describe as this_machine};

@@ -8,7 +8,7 @@ use crate::{
 };
 use serde::Serialize;
 #[cfg(feature = "torch")]
-pub(crate) use with_torch::{cifar10, set_threads};
+pub(crate) use with_torch::{cifar10, error, launch, own_stream, set_threads};
 #[cfg(feature = "torch")]
 pub use with_torch::{evaluate, export};
 
@@ -28,6 +28,7 @@ pub fn is_network(problem: &ProblemSpec) -> bool {
 /// the report; nothing without networks. With `jobs` side by side, each gets its share of the cores.
 pub fn open_devices(experiment: &mut Experiment, jobs: usize) -> Result<Option<String>, Error> {
     let mut devices: Vec<String> = Vec::new();
+    check_precision(experiment)?;
     for problem in experiment.problems.iter_mut().filter(|p| is_network(p)) {
         let asked = problem.parameters.get("device").and_then(toml::Value::as_str).unwrap_or("auto");
         let (name, device) = open(asked, jobs)?;
@@ -37,6 +38,19 @@ pub fn open_devices(experiment: &mut Experiment, jobs: usize) -> Result<Option<S
         }
     }
     Ok((!devices.is_empty()).then(|| devices.join(" and ")))
+}
+
+/// Whether libtorch rounds the factors of products is one switch for the whole program, and jobs run side by side.
+fn check_precision(experiment: &Experiment) -> Result<(), Error> {
+    let networks = experiment.problems.iter().filter(|p| is_network(p));
+    let single: Vec<bool> =
+        networks.map(|p| p.parameters.get("precision").and_then(toml::Value::as_str) == Some("single")).collect();
+    if single.iter().any(|&s| s != single[0]) {
+        let why = "the networks of one experiment calculate alike: `precision` is single for all of them or for none; \
+                   make two experiments";
+        return Err(Error::Network(why.into()));
+    }
+    Ok(())
 }
 
 /// The device's name, and what it is.
@@ -105,7 +119,7 @@ mod with_torch {
     use super::Evaluation;
     use crate::{
         Error,
-        catalogue::{self, Cifar10Config, Files, Switch},
+        catalogue::{self, Arithmetic, Cifar10Config, Files, Switch},
         checkpoint::Checkpoint,
         conduct::job_folder,
         files,
@@ -120,12 +134,12 @@ mod with_torch {
         images::{self, Checksums, ImageSet, Images},
     };
     use strust_torch::{
-        Flat, ImageClassification, device,
+        Flat, ImageClassification, Launch, cuda, device,
         images::{ImageBytes, Normalisation},
     };
 
     #[allow(clippy::needless_pass_by_value)] // for `map_err`
-    pub(super) fn error(error: strust_torch::Error) -> Error {
+    pub(crate) fn error(error: strust_torch::Error) -> Error {
         match error {
             strust_torch::Error::Method(error) => Error::Method(error),
             error => Error::Network(error.to_string()),
@@ -154,6 +168,18 @@ mod with_torch {
         Ok(images::cifar10(Path::new(data), checksums)?)
     }
 
+    /// On a GPU, a stream for this job, so that those of other jobs need not wait for it.
+    pub(crate) fn own_stream(config: &Cifar10Config) -> Result<Option<cuda::OwnStream>, Error> {
+        let device = device::open(&config.device).map_err(error)?;
+        Ok(cuda::OwnStream::on(device).ok())
+    }
+    pub(crate) fn launch(config: &Cifar10Config) -> Launch {
+        match config.launch {
+            catalogue::Launch::Graph => Launch::Graph,
+            catalogue::Launch::Eager => Launch::Eager,
+        }
+    }
+
     /// The problem that a configuration describes.
     pub(crate) fn cifar10(config: &Cifar10Config) -> Result<ImageClassification, Error> {
         let ImageSet { train, test, classes } = read(&config.data, config.checksums)?;
@@ -161,6 +187,8 @@ mod with_torch {
         let test = first(test, "test_images", config.test_images)?;
         let set = ImageSet { train, test, classes };
         let problem = network(&set, device::open(&config.device).map_err(error)?)?;
+        cuda::set_tf32(config.precision != Arithmetic::Single);
+        let problem = if config.precision == Arithmetic::Bf16 { problem.in_bf16() } else { problem };
         Ok(match config.augment {
             Switch::On => problem,
             Switch::Off => problem.without_augmentation(),

@@ -172,6 +172,12 @@ impl ImageClassification {
         Ok(Self { objective, test, normalisation, classes, build: Box::new(build) })
     }
 
+    /// Where the network and its images are.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.objective.parameters().device()
+    }
+
     /// The same with the pixels normalised in another way than by the training set, as for a part of a larger one.
     pub fn normalised(mut self, by: &Normalisation) -> Result<Self, Error> {
         self.objective.loss_mut().images.set_normalisation(by)?;
