@@ -152,6 +152,9 @@ pub struct Network {
     /// Where networks run: cpu, cuda, cuda:N, or auto for the first GPU and else the CPU
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
+    /// Arithmetic of networks on a GPU: single, tf32 or bf16 [default: the experiment's, or tf32]
+    #[arg(long, value_name = "KIND", value_parser = ["single", "tf32", "bf16"])]
+    pub precision: Option<String>,
 }
 
 #[derive(clap::Args, Clone)]

@@ -72,7 +72,11 @@ pub fn plan(experiment: &mut Experiment, network: &Network, shared: &Shared) -> 
             tune.epochs = tune.epochs.min(epochs);
         }
     }
-    let given = [("--data", network.data.is_some()), ("--device", network.device.is_some())];
+    let given = [
+        ("--data", network.data.is_some()),
+        ("--device", network.device.is_some()),
+        ("--precision", network.precision.is_some()),
+    ];
     if let (Some((flag, _)), false) = (given.iter().find(|(_, given)| *given), experiment.has_network()) {
         return Err(Failure::Usage(format!("{flag} is for networks, and `{}` has none", experiment.name)));
     }
@@ -80,7 +84,10 @@ pub fn plan(experiment: &mut Experiment, network: &Network, shared: &Shared) -> 
         experiment.set_data(data)?;
     }
     if let Some(device) = &network.device {
-        experiment.set_device(device);
+        experiment.set_of_networks("device", device);
+    }
+    if let Some(precision) = &network.precision {
+        experiment.set_of_networks("precision", precision);
     }
     let jobs = jobs(shared, experiment);
     let device = strust_lab::network::open_devices(experiment, jobs)?;

@@ -30,7 +30,19 @@ impl From<strust_lab::Error> for Failure {
     }
 }
 
+/// A GPU that fails makes libtorch's binding panic. The job says so in words; a stack trace says nothing to the user.
+fn say_no_more_of_gpus() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = strust_lab::conduct::panic_text(panic.payload());
+        if text.and_then(strust_lab::network::gpu_failure).is_none() {
+            usual(panic);
+        }
+    }));
+}
+
 fn main() -> ExitCode {
+    say_no_more_of_gpus();
     let Args { command, shared } = Args::parse();
     let outcome = match command {
         Command::Reproduce { what, quick, network } => commands::reproduce(what, quick, &network, &shared),

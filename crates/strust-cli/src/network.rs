@@ -68,6 +68,11 @@ pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Share
     refuse("evaluate", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
     let missing = || Failure::Usage("`strust evaluate` needs --data DIR, with the test images".into());
     let data = network.data.as_deref().ok_or_else(missing)?;
+    if network.precision.is_some() {
+        return Err(Failure::Usage(
+            "`strust evaluate` always calculates in single precision: leave out --precision".into(),
+        ));
+    }
     let evaluation = measure(model, data, unchecked, network.device.as_deref().unwrap_or("auto"))?;
     if shared.json { print(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }
 }
@@ -180,6 +185,8 @@ mod with_torch {
             return print(&format!("{}\n", peak.unwrap_or(0)));
         }
         let device = device::open(device).map_err(failed)?;
+        // First, so that the first step of all is seen with everything that comes before it.
+        let epochs = if device == Device::Cpu { Vec::new() } else { self::epochs(device).map_err(failed)? };
         let (mut best, mut pytorch): (Option<Speed>, Option<PyTorch>) = (None, None);
         for _ in 0..TURNS {
             let speed = bench::cifar10(device, BATCH, ROUNDS).map_err(failed)?;
@@ -197,22 +204,48 @@ mod with_torch {
         let memory = (device == Device::Cpu).then(memory).flatten();
         let speed = best.expect("there is at least one turn");
         let (version, images) = pytorch.map(|p| (p.version, p.images_per_second)).unzip();
-        let epochs = if device == Device::Cpu { Vec::new() } else { self::epochs(device).map_err(failed)? };
         let cost = Cost { speed, memory, epochs, pytorch_version: version, pytorch_images_per_second: images };
         if shared.json { print(&json(&cost)?) } else { print(&text(&cost, shared)) }
     }
 
-    /// Epochs of every method and arithmetic, operation by operation and as a CUDA graph.
+    /// Epochs of every method: operation by operation, as a CUDA graph, and several runs side by side.
     fn epochs(device: Device) -> Result<Vec<EpochSpeed>, strust_torch::Error> {
+        use {
+            Arithmetic::{Bf16, Single, Tf32},
+            Launch::{Eager, Graph},
+        };
+        let ways = [
+            (Tf32, Eager, 1),
+            (Single, Graph, 1),
+            (Tf32, Graph, 1),
+            (Bf16, Graph, 1),
+            (Tf32, Graph, 4),
+            (Bf16, Graph, 4),
+        ];
         let mut epochs = Vec::new();
-        for arithmetic in [Arithmetic::Single, Arithmetic::Tf32, Arithmetic::Bf16] {
-            for launch in [Launch::Eager, Launch::Graph] {
-                for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
-                    epochs.push(bench::epochs(device, method, arithmetic, launch, 1, [BATCH, STEPS, EPOCHS])?);
-                }
+        for (arithmetic, launch, runs) in ways {
+            for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
+                epochs.push(bench::epochs(device, method, arithmetic, launch, runs, [BATCH, STEPS, EPOCHS])?);
             }
         }
         Ok(epochs)
+    }
+
+    /// A row for each way to calculate: seconds of a run's epoch with each method.
+    fn epoch_rows(epochs: &[EpochSpeed]) -> Vec<Vec<String>> {
+        let header = ["", "side by side", "SGD", "STR", "Adam", "STR / SGD", "memory of STR", ""];
+        let row = |of: &[EpochSpeed]| {
+            let [sgd, str, adam] = [0, 1, 2].map(|i| of[i].median);
+            let mut row = vec![format!("{:?}, {:?}", of[0].arithmetic, of[0].launch).to_lowercase()];
+            row.push(of[0].runs.to_string());
+            row.extend([sgd, str, adam].map(|seconds| format!("{seconds:.3} s")));
+            row.push(format!("{:.2}", str / sgd));
+            row.push(format!("{:.2} GB", of[1].peak[0] as f64 / 1e9));
+            let why = of.iter().find_map(|e| e.why_eager.clone());
+            row.push(why.filter(|_| of[0].launch == Launch::Graph).unwrap_or_default());
+            row
+        };
+        std::iter::once(header.map(String::from).to_vec()).chain(epochs.chunks(3).map(row)).collect()
     }
 
     fn text(cost: &Cost, shared: &Shared) -> String {
@@ -235,23 +268,10 @@ mod with_torch {
             heading(&format!("A step of ResNet-20, batch {BATCH}, on {}", cost.speed.device), shared),
             table(&rows)
         );
-        if !cost.epochs.is_empty() {
-            let row = |of: &[EpochSpeed]| {
-                let [sgd, str, adam] = [0, 1, 2].map(|i| of[i].median);
-                let mut row = vec![format!("{:?}, {:?}", of[0].arithmetic, of[0].launch).to_lowercase()];
-                row.extend([("SGD", sgd), ("STR", str), ("Adam", adam)].map(|(name, s)| format!("{name} {s:.2} s")));
-                row.push(format!("STR {:.2}× SGD", str / sgd));
-                row.push(
-                    of.iter()
-                        .find_map(|e| e.why_eager.clone())
-                        .filter(|_| of[0].launch == Launch::Graph)
-                        .unwrap_or_default(),
-                );
-                row
-            };
-            let rows: Vec<Vec<String>> = cost.epochs.chunks(3).map(row).collect();
-            let title = heading(&format!("An epoch of {STEPS} steps"), shared);
-            let _ = write!(text, "\n{title}\n{}", table(&rows));
+        if let Some(first) = cost.epochs.first() {
+            let title = heading(&format!("An epoch of {STEPS} steps, of each run"), shared);
+            let _ = write!(text, "\n{title}\n{}", table(&epoch_rows(&cost.epochs)));
+            let _ = writeln!(text, "\nThe first step was made {:.1} s after the start.", first.first_step);
         }
         if let Some(memory) = &cost.memory {
             let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);

@@ -3,7 +3,7 @@
 use crate::{
     Error,
     experiment::{MethodSpec, ProblemSpec},
-    files, job,
+    files, job, network,
     plan::{Job, Plan},
     progress::{Progress, Silent},
     report, summarise,
@@ -11,6 +11,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::{
+    any::Any,
     fs::{File, TryLockError},
     panic::AssertUnwindSafe,
     path::{Path, PathBuf},
@@ -77,7 +78,7 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
         plan.experiment.problems.iter().try_for_each(ProblemSpec::check_data)?;
     }
     #[cfg(feature = "torch")]
-    crate::network::set_threads(options.jobs);
+    network::set_threads(options.jobs);
     go_on(folder, &mut plan, options)
 }
 
@@ -103,13 +104,21 @@ fn check(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// A panic is a fault of ours; it ends the job, not the program with all its other jobs unsaved.
+/// A panic is a fault of ours, or a GPU's; it ends the job, not the program with all its other jobs unsaved.
 fn caught(run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let why = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+        let why = panic_text(&*panic).unwrap_or("no reason given");
+        if let Some(why) = network::gpu_failure(why) {
+            return Err(Error::Network(why));
+        }
         Err(Error::Problem { problem: "internal".into(), why: format!("this should not have happened: {why}") })
     })
+}
+
+/// What a panic says, if it is words.
+#[must_use]
+pub fn panic_text(payload: &(dyn Any + Send)) -> Option<&str> {
+    payload.downcast_ref::<String>().map(String::as_str).or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
 /// Only one program at a time works in a folder. The lock ends with the program, however it ends.

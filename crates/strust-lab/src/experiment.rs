@@ -202,12 +202,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// Runs its networks on `device`.
-    pub fn set_device(&mut self, device: &str) {
-        self.set_of_networks("device", device);
-    }
-
-    fn set_of_networks(&mut self, parameter: &str, value: &str) {
+    /// Sets a parameter of its networks, such as `device`.
+    pub fn set_of_networks(&mut self, parameter: &str, value: &str) {
         for problem in self.problems.iter_mut().filter(|p| network::is_network(p)) {
             problem.parameters.insert(parameter.into(), value.into());
         }

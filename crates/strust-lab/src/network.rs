@@ -53,6 +53,27 @@ fn check_precision(experiment: &Experiment) -> Result<(), Error> {
     Ok(())
 }
 
+/// What a failure of the GPU in the middle of a run means to the user, if `text`, of an error or a panic, tells of one.
+///
+/// libtorch throws, tch panics with what was thrown, stack and all.
+#[must_use]
+pub fn gpu_failure(text: &str) -> Option<String> {
+    let signs =
+        ["CUDA out of memory", "CUDA error", "CUDA driver error", "cuDNN error", "CUBLAS_STATUS", "CUDNN_STATUS"];
+    let begin = signs.iter().filter_map(|sign| text.find(sign)).min()?;
+    let what = text[begin..].split(['\n', '"']).next().unwrap_or_default();
+    let what = what.split("\\n").next().unwrap_or_default().trim_end_matches('.');
+    let saved = "What was saved is whole";
+    Some(if ["out of memory", "ALLOC_FAILED"].iter().any(|sign| what.contains(sign)) {
+        format!(
+            "the GPU's memory is full: {what}. {saved}: let fewer jobs run side by side (--jobs 1), or see what else \
+             uses the GPU (nvidia-smi), and go on with `strust resume`. A smaller `batch` in the experiment needs less"
+        )
+    } else {
+        format!("the GPU failed: {what}. {saved}: when the GPU works again (nvidia-smi), go on with `strust resume`")
+    })
+}
+
 /// The device's name, and what it is.
 #[cfg(feature = "torch")]
 fn open(name: &str, jobs: usize) -> Result<(String, String), Error> {
@@ -142,7 +163,7 @@ mod with_torch {
     pub(crate) fn error(error: strust_torch::Error) -> Error {
         match error {
             strust_torch::Error::Method(error) => Error::Method(error),
-            error => Error::Network(error.to_string()),
+            error => Error::Network(super::gpu_failure(&error.to_string()).unwrap_or_else(|| error.to_string())),
         }
     }
 
@@ -244,6 +265,7 @@ mod with_torch {
     pub fn evaluate(model: &Path, data: &Path, files: Files, device: &str) -> Result<Evaluation, Error> {
         let device = device::open(device).map_err(error)?;
         let set = read(&data.to_string_lossy(), files)?;
+        cuda::set_tf32(false);
         let mut network = network(&set, device)?;
         let x = network.load(model).map_err(error)?;
         let predicted = network.predict(&x, &bytes(&set.test)).map_err(error)?;
@@ -255,6 +277,39 @@ mod with_torch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As tch panics.
+    #[test]
+    fn a_failure_of_the_gpu_is_told_in_words() {
+        let told = |text: &str| gpu_failure(&format!("called `Result::unwrap()` on an `Err` value: Torch({text:?})"));
+        let full =
+            told("CUDA out of memory. Tried to allocate 2.00 MiB.\nException raised from malloc (frames)").unwrap();
+        assert!(
+            full.starts_with("the GPU's memory is full: CUDA out of memory. Tried to allocate 2.00 MiB. What"),
+            "{full}"
+        );
+        assert!(full.contains("--jobs 1") && full.contains("strust resume") && !full.contains("frames"));
+        let lost = told("CUDA error: unspecified launch failure\nCUDA kernel errors might be reported later").unwrap();
+        assert!(lost.starts_with("the GPU failed: CUDA error: unspecified launch failure. What was saved"), "{lost}");
+        assert!(told("cuDNN error: CUDNN_STATUS_ALLOC_FAILED").unwrap().contains("memory is full"));
+        assert_eq!(told("The size of tensor a (3) must match"), None);
+    }
+
+    #[test]
+    fn networks_that_calculate_differently_do_not_run_together() {
+        let experiment = |precisions: [&str; 2]| {
+            let problem = |p: &str| format!("[[problem]]\nkind = \"cifar10\"\nname = \"{p}\"\nprecision = \"{p}\"\n");
+            let text = format!(
+                "name = \"two\"\nepochs = 1\nbatch = 2\nseeds = 1\n{}{}[[method]]\nname = \"str\"\n",
+                problem(precisions[0]),
+                problem(precisions[1])
+            );
+            Experiment::parse(std::path::Path::new("two.toml"), &text).unwrap()
+        };
+        let error = check_precision(&experiment(["single", "tf32"])).unwrap_err().to_string();
+        assert!(error.contains("`precision` is single for all of them or for none"), "{error}");
+        assert!(check_precision(&experiment(["bf16", "tf32"])).is_ok());
+    }
 
     #[test]
     fn an_evaluation_counts_class_by_class() {

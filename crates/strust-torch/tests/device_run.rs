@@ -203,6 +203,24 @@ fn the_host_reads_once_an_epoch() {
     assert_eq!(run.method().reads(), 3);
 }
 
+#[test]
+fn a_run_goes_on_with_its_own_objective_alone() {
+    tch::set_num_threads(1);
+    let (mut f, mut other) = (images(Device::Cpu), images(Device::Cpu));
+    let mut sampler = Epochs::new(44, 8, 5).unwrap();
+    let begin = |f: &mut ImageClassification| {
+        let method = DeviceStr::start(StrConfig::default(), f.objective(), 100).unwrap();
+        DeviceRun::new(f.objective(), method, 8, 5, Launch::Eager)
+    };
+    let (mut run, _) = (begin(&mut f), begin(&mut other));
+    assert!(run.steps(other.objective(), &mut sampler, 1).is_err());
+    run.steps(f.objective(), &mut sampler, 1).unwrap();
+    let mut next = begin(&mut f);
+    let error = run.steps(f.objective(), &mut sampler, 1).unwrap_err().to_string();
+    assert!(error.contains("another run was started on this objective"), "{error}");
+    next.steps(f.objective(), &mut sampler, 1).unwrap();
+}
+
 /// Regression from a table by a small network.
 fn table<T: Component>(
     device: Device,
