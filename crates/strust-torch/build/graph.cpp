@@ -2,6 +2,7 @@
 // can fail writes what was wrong to `why` and gives 1.
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -76,6 +77,11 @@ int strust_capture_end(Graph* graph, char* why, size_t room) {
     // The error has left the allocator in the middle of a capture.
     char unused[1];
     attempt(unused, 0, [&] { allocator::endAllocateToPool(graph->device, graph->pool); });
+    // And the random generator, which a copy of it is not.
+    attempt(unused, 0, [&] {
+      auto generator = at::cuda::detail::getDefaultCUDAGenerator(graph->device);
+      generator.graphsafe_set_state(generator.clone());
+    });
   }
   return failed;
 }

@@ -4,9 +4,12 @@
 use crate::Error;
 use std::{
     marker::PhantomData,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
-use tch::{Device, autocast};
+use tch::{Cuda, Device, autocast};
 
 /// Whether this build can capture a step as a CUDA graph.
 pub const BUILT_WITH_GRAPHS: bool = cfg!(cuda_graphs);
@@ -58,6 +61,29 @@ pub fn without_waiting<R>(steps: impl FnOnce() -> R) -> R {
 pub fn peak_memory(device: Device) -> [u64; 2] {
     let Device::Cuda(index) = device else { return [0; 2] };
     foreign::peak_memory(index)
+}
+
+/// While one lives, cuDNN times all its algorithms for a convolution it has not seen and keeps the fastest: it pays for
+/// shapes that come again and again, not for those of an evaluation.
+#[derive(Debug)]
+pub(crate) struct Choosing(());
+
+static CHOOSING: AtomicUsize = AtomicUsize::new(0);
+
+impl Choosing {
+    pub fn algorithms() -> Self {
+        CHOOSING.fetch_add(1, Ordering::SeqCst);
+        Cuda::cudnn_set_benchmark(true);
+        Self(())
+    }
+}
+
+impl Drop for Choosing {
+    fn drop(&mut self) {
+        if CHOOSING.fetch_sub(1, Ordering::SeqCst) == 1 {
+            Cuda::cudnn_set_benchmark(false);
+        }
+    }
 }
 
 /// Work of this thread goes to a stream of its own while this lives: the default stream cannot be captured, and there
@@ -183,7 +209,9 @@ mod foreign {
             let because = |panic: Box<dyn std::any::Any + Send>| {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
                 let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
-                Error::Graph(text.lines().next().unwrap_or_default().into())
+                // What libtorch has thrown is in quotes there, its lines divided by `\\n`.
+                let thrown = text.split_once("Torch(\"").map_or(text, |(_, thrown)| thrown);
+                Error::Graph(thrown.split("\\n").next().and_then(|text| text.lines().next()).unwrap_or_default().into())
             };
             outcome.map_err(because).and(ended).map(|()| graph)
         }

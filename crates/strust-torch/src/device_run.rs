@@ -2,12 +2,12 @@
 
 use crate::{
     Component, DeviceMethod, Error, QueuedLoss, TorchObjective,
-    cuda::{Graph, OwnStream},
+    cuda::{Choosing, Graph, OwnStream},
     objective::Queued,
 };
 use serde::{Deserialize, Serialize};
 use strust::sample::{Sample, Sampler};
-use tch::{Cuda, Device};
+use tch::Device;
 
 /// Steps before the capture: libtorch gets its handles and workspaces and chooses its algorithms, which a capture cannot.
 const WARM_UP: usize = 12;
@@ -49,6 +49,7 @@ pub struct DeviceRun<M> {
     k: u64,
     /// Queued steps before the capture.
     warm_up: usize,
+    choosing: Option<Choosing>,
     why_eager: Option<String>,
     /// What the objective knows this run by.
     id: u64,
@@ -71,10 +72,6 @@ impl<M> DeviceRun<M> {
         M: DeviceMethod<T>,
     {
         let device = f.parameters().device();
-        if let Device::Cuda(_) = device {
-            // The shapes are always the same, so that looking for the fastest algorithms pays.
-            Cuda::cudnn_set_benchmark(true);
-        }
         let room = room.max(1);
         let stream = match launch {
             Launch::Eager => Err(Error::Graph("none was asked for".into())),
@@ -86,7 +83,8 @@ impl<M> DeviceRun<M> {
         let why_eager = stream.as_ref().err().map(ToString::to_string);
         f.loss_mut().reserve(room, batch);
         let (k, id) = (method.progress().k(), f.begin_run());
-        Self { method, batch, room, k, warm_up: WARM_UP, why_eager, id, graph: None, stream: stream.ok() }
+        let choosing = matches!(device, Device::Cuda(_)).then(Choosing::algorithms);
+        Self { method, batch, room, k, warm_up: WARM_UP, choosing, why_eager, id, graph: None, stream: stream.ok() }
     }
 
     /// Makes `count` steps on the sampler's next samples. The host waits only where the method's records are read.
@@ -143,7 +141,10 @@ impl<M> DeviceRun<M> {
                 Some(graph) => graph.replay()?,
                 None => self.method.advance(f, &Queued),
             }
-            self.warm_up = self.warm_up.saturating_sub(1);
+            match self.warm_up {
+                0 => self.choosing = None,
+                left => self.warm_up = left - 1,
+            }
             self.method.progress().count()?;
         }
         Ok(())
