@@ -83,6 +83,12 @@ pub enum Command {
         /// Put the Markdown tables into this file, between `<!-- strust:NAME -->` and `<!-- /strust -->`
         #[arg(long, value_name = "FILE", conflicts_with = "json")]
         into: Option<PathBuf>,
+        /// Show mean ± standard deviation in the Markdown tables instead of the median
+        #[arg(long)]
+        mean: bool,
+        /// Write what is worth keeping into this folder: summary, report, figures, and a record an epoch and job
+        #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "markdown", "into", "out"])]
+        publish: Option<PathBuf>,
     },
     /// List methods and problems with their parameters, defaults, ranges and meaning
     List {

@@ -21,7 +21,7 @@ use strust_lab::{
     conduct::{self, Options},
     experiment::Experiment,
     plan::Plan,
-    summary::{CurvePoint, MethodSummary, Metric, Summary},
+    summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
 };
 
 /// Prints to the standard output; a reader that went away ends the program quietly.
@@ -199,11 +199,27 @@ fn overview(summary: &Summary, shared: &Shared) -> String {
     text
 }
 
+/// `strust report --publish`.
+pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), Failure> {
+    refuse("report", shared, &["--seeds", "--epochs", "--jobs"])?;
+    let [folder] = folders else { return Err(Failure::Usage("--publish takes one folder of results".into())) };
+    strust_lab::publish(folder, to)?;
+    if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
+}
+
+/// What the Markdown tables show.
+pub struct Tables {
+    /// After which epochs.
+    pub at: Vec<u64>,
+    /// Mean ± standard deviation instead of the median.
+    pub mean: bool,
+}
+
 /// `strust report`.
 pub fn report(
     folders: &[PathBuf],
     markdown: bool,
-    at: &[u64],
+    shown: &Tables,
     into: Option<&Path>,
     shared: &Shared,
 ) -> Result<(), Failure> {
@@ -212,7 +228,7 @@ pub fn report(
         folders.iter().map(|folder| conduct::load_summary(folder)).collect::<Result<_, _>>()?;
     if markdown || into.is_some() {
         let tables: Vec<(String, String)> =
-            summaries.iter().map(|s| (s.experiment.clone(), markdown_tables(s, at))).collect();
+            summaries.iter().map(|s| (s.experiment.clone(), markdown_tables(s, shown))).collect();
         return match into {
             Some(file) => tables.iter().try_for_each(|(name, table)| put_into(file, name, table)),
             None => tables.iter().try_for_each(|(_, table)| print(table)),
@@ -233,8 +249,9 @@ pub fn report(
     }
 }
 
-/// One table a problem: medians after the given epochs.
-fn markdown_tables(summary: &Summary, at: &[u64]) -> String {
+/// One table a problem: medians, or means, after the given epochs.
+fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> String {
+    let what = if *mean { "mean ± standard deviation" } else { "median" };
     let mut text = String::new();
     for problem in &summary.problems {
         let seeds: BTreeSet<String> = problem.methods.iter().map(seeds_done).collect();
@@ -242,7 +259,7 @@ fn markdown_tables(summary: &Summary, at: &[u64]) -> String {
         let labels: Vec<&str> = problem.metrics.iter().map(|m| m.label.as_str()).collect();
         let _ = writeln!(
             text,
-            "**{}**, {}: median over {seeds} {} of {}, after so many epochs.\n",
+            "**{}**, {}: {what} over {seeds} {} of {}, after so many epochs.\n",
             problem.name,
             problem.title,
             if seeds == "1" { "seed" } else { "seeds" },
@@ -251,7 +268,7 @@ fn markdown_tables(summary: &Summary, at: &[u64]) -> String {
         let _ = writeln!(text, "| method | {} |", at.iter().map(u64::to_string).collect::<Vec<_>>().join(" | "));
         let _ = writeln!(text, "|---|{}", "---|".repeat(at.len()));
         for method in &problem.methods {
-            let cells = at.iter().map(|&epoch| cell(method, epoch, &problem.metrics));
+            let cells = at.iter().map(|&epoch| cell(method, epoch, &problem.metrics, *mean));
             let _ = writeln!(text, "| {} | {} |", method.label, cells.collect::<Vec<_>>().join(" | "));
         }
         text.push('\n');
@@ -267,9 +284,10 @@ fn seeds_done(method: &MethodSummary) -> String {
     }
 }
 
-fn cell(method: &MethodSummary, epoch: u64, metrics: &[Metric]) -> String {
+fn cell(method: &MethodSummary, epoch: u64, metrics: &[Metric], mean: bool) -> String {
     let point = method.curve.iter().find(|p| p.epoch == epoch);
-    let values = metrics.iter().map(|metric| point.map_or("–".into(), |point| shown(metric, point)));
+    let show = if mean { with_deviation } else { shown };
+    let values = metrics.iter().map(|metric| point.map_or("–".into(), |point| show(metric, point)));
     values.collect::<Vec<_>>().join(" / ")
 }
 
@@ -277,6 +295,18 @@ fn cell(method: &MethodSummary, epoch: u64, metrics: &[Metric]) -> String {
 fn shown(metric: &Metric, point: &CurvePoint) -> String {
     let Some(spread) = point.metrics.get(&metric.key) else { return "–".into() };
     if metric.log { number(spread.median) } else { format!("{:.1} %", 100.0 * spread.median) }
+}
+
+/// Mean ± standard deviation.
+fn with_deviation(metric: &Metric, point: &CurvePoint) -> String {
+    let Some(Spread { mean, std, .. }) = point.metrics.get(&metric.key) else { return "–".into() };
+    if metric.log {
+        // Digits down to the second of the deviation say all there is to say.
+        let digits = if *std > 0.0 { (1.0 - std.log10().floor()).clamp(0.0, 6.0) as usize } else { 3 };
+        format!("{mean:.digits$} ± {std:.digits$}")
+    } else {
+        format!("{:.2} ± {:.2} %", 100.0 * mean, 100.0 * std)
+    }
 }
 
 /// Replaces what stands between the lines `<!-- strust:NAME -->` and `<!-- /strust -->` of a file.

@@ -52,8 +52,10 @@ fn main() -> ExitCode {
         }
         Command::Evaluate { model, unchecked, network } => network::evaluate(&model, unchecked, &network, &shared),
         Command::Resume { folder } => commands::resume(&folder, &shared),
-        Command::Report { folders, markdown, at, into } => {
-            commands::report(&folders, markdown, &at, into.as_deref(), &shared)
+        Command::Report { folders, publish: Some(to), .. } => commands::publish(&folders, &to, &shared),
+        Command::Report { folders, markdown, at, into, mean, publish: None } => {
+            let tables = commands::Tables { at, mean };
+            commands::report(&folders, markdown, &tables, into.as_deref(), &shared)
         }
         Command::List { name } => commands::list(name.as_deref(), &shared),
         Command::Bench { what, device, memory_of } => {

@@ -155,6 +155,8 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("subspace-tune", include_str!("../../../experiments/subspace-tune.toml")),
     ("digits", include_str!("../../../experiments/digits.toml")),
     ("cifar10", include_str!("../../../experiments/cifar10.toml")),
+    ("cifar10-interpolate", include_str!("../../../experiments/cifar10-interpolate.toml")),
+    ("cifar10-launch", include_str!("../../../experiments/cifar10-launch.toml")),
     ("cifar10-quick", include_str!("../../../experiments/cifar10-quick.toml")),
     ("cifar10-tune", include_str!("../../../experiments/cifar10-tune.toml")),
 ];

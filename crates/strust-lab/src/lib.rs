@@ -20,6 +20,7 @@ mod machine;
 pub mod network;
 pub mod plan;
 pub mod progress;
+mod publish;
 pub mod record;
 pub mod report;
 mod summarise;
@@ -28,3 +29,4 @@ mod walk;
 
 pub use error::Error;
 pub use machine::{cores, describe as this_machine};
+pub use publish::publish;

@@ -21,13 +21,13 @@ use std::{
 };
 
 /// What a finished job left.
-struct Finished {
+pub struct Finished {
     seed: u64,
-    epochs: Vec<EpochRecord>,
-    seconds: Vec<f64>,
+    pub epochs: Vec<EpochRecord>,
+    pub seconds: Vec<f64>,
 }
 
-enum Outcome {
+pub enum Outcome {
     Finished(Finished),
     Failed(Failure),
 }
@@ -45,7 +45,7 @@ fn lines<T: serde::de::DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> boo
     Ok(values)
 }
 
-fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, Error> {
+pub fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, Error> {
     let folder = job_folder(folder, job);
     if let Some(failure) = failure(&folder, job.checksum(&plan.experiment))? {
         return Ok(Outcome::Failed(failure));

@@ -214,6 +214,37 @@ fn several_runs_are_compared_in_one_report() {
     );
 }
 
+#[test]
+fn what_is_published_is_whole_and_says_nothing_of_the_machine() {
+    let folder = Folder::new();
+    let file = folder.write("test.toml", &experiment(SMALL, FOUR).replace("epochs\"", "steps\""));
+    let (out, to) = (folder.path("out"), folder.path("kept"));
+    let (out, kept) = (out.to_str().unwrap(), to.to_str().unwrap());
+    assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out, "-q"]).code, Some(0));
+    // Twice: what was published is replaced.
+    for _ in 0..2 {
+        let said = run(&["report", out, "--publish", kept]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+    }
+    let read = |name: &str| std::fs::read_to_string(to.join(name)).unwrap();
+    let records = read("records.jsonl");
+    let summary: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
+    let epochs = summary["epochs"].as_u64().unwrap() as usize;
+    assert_eq!(records.lines().count(), 4 * 2 * (epochs + 1));
+    let line: serde_json::Value = serde_json::from_str(records.lines().next().unwrap()).unwrap();
+    assert!(line["job"].is_string() && line["seconds"].is_number() && line["metrics"].is_object(), "{line}");
+    assert!(to.join("report.html").is_file() && to.join("summary.csv").is_file());
+    assert!(!to.join("plan.json").exists() && !to.join("runs").exists());
+    assert!(!records.contains(folder.0.path().to_str().unwrap()));
+
+    let said = run(&["report", kept, out, "--publish", kept]);
+    assert_eq!((said.code, said.err.contains("one folder")), (Some(2), true), "{}", said.err);
+    let said = run(&["report", out, "--publish", out]);
+    assert_eq!((said.code, said.err.contains("the folder of a run")), (Some(1), true), "{}", said.err);
+    let said = run(&["report", out, "--markdown", "--mean", "--at", "1"]);
+    assert!(said.out.contains("mean ± standard deviation over 2 seeds") && said.out.contains(" ± "), "{}", said.out);
+}
+
 /// Forty lines of data.
 fn rows(row: impl Fn(usize) -> String) -> String {
     (0..40).map(row).collect()

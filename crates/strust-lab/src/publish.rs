@@ -1,0 +1,58 @@
+//! Results to keep and to show: without checkpoints, single steps and paths of the machine they were made on.
+
+use crate::{
+    Error,
+    conduct::write_report,
+    files,
+    plan::Plan,
+    record::EpochRecord,
+    summarise::{self, Finished, Outcome},
+    summary::Failure,
+};
+use serde::Serialize;
+use std::path::Path;
+
+/// A line of the published `records.jsonl`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Published<'a> {
+    /// A job after an epoch, and the seconds it has spent in steps.
+    Epoch {
+        job: &'a str,
+        #[serde(flatten)]
+        record: &'a EpochRecord,
+        seconds: f64,
+    },
+    /// A job that broke down.
+    Failed { job: &'a str, error: &'a str },
+}
+
+/// Writes the summary, the report with its figures, and one line an epoch of every job into a folder.
+pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
+    let plan = Plan::load(folder)?;
+    let summary = summarise::summary(folder, &plan)?;
+    if to.join("plan.json").exists() {
+        return Err(Error::saved(to, "this is the folder of a run: choose another one to publish into"));
+    }
+    let mut records = Vec::new();
+    let mut line = |line: &Published| {
+        serde_json::to_writer(&mut records, line).map_err(|e| Error::saved(to, e.to_string()))?;
+        records.push(b'\n');
+        Ok::<(), Error>(())
+    };
+    for job in &plan.jobs {
+        match summarise::outcome(folder, &plan, job)? {
+            Outcome::Failed(Failure { error, .. }) => line(&Published::Failed { job: &job.name, error: &error })?,
+            Outcome::Finished(Finished { epochs, seconds, .. }) => {
+                for (record, &seconds) in epochs.iter().zip(&seconds) {
+                    line(&Published::Epoch { job: &job.name, record, seconds })?;
+                }
+            }
+        }
+    }
+    files::make_folder(to)?;
+    files::write(&to.join("records.jsonl"), &records)?;
+    files::write_json(&to.join("summary.json"), &summary)?;
+    files::write(&to.join("summary.csv"), summarise::csv(&summary).as_bytes())?;
+    write_report(to, std::slice::from_ref(&summary))
+}
