@@ -276,3 +276,19 @@ pub(crate) fn failure(folder: &Path, job: u64) -> Result<Option<Failure>, Error>
         Err(e) => Err(Error::io("read", &path)(e)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_a_gpu_is_no_fault_of_ours() {
+        let of = |text: &str| {
+            let text = text.to_string();
+            caught(|| std::panic::panic_any(text)).unwrap_err()
+        };
+        let full = of("called `Result::unwrap()` on an `Err` value: Torch(\"CUDA out of memory. Tried to allocate\")");
+        assert!(matches!(&full, Error::Network(why) if why.contains("`strust resume`")), "{full}");
+        assert!(of("index out of bounds").to_string().contains("this should not have happened: index out of bounds"));
+    }
+}
