@@ -243,6 +243,11 @@ fn what_is_published_is_whole_and_says_nothing_of_the_machine() {
     assert_eq!((said.code, said.err.contains("the folder of a run")), (Some(1), true), "{}", said.err);
     let said = run(&["report", out, "--markdown", "--mean", "--at", "1"]);
     assert!(said.out.contains("mean ± standard deviation over 2 seeds") && said.out.contains(" ± "), "{}", said.out);
+    // What was published can be reported again.
+    assert_eq!(run(&["report", kept, "--markdown", "--mean", "--at", "1"]).out, said.out);
+    std::fs::write(to.join("summary.json"), "{}").unwrap();
+    let said = run(&["report", kept, "--markdown"]);
+    assert_eq!((said.code, said.err.contains("no summary of strust")), (Some(1), true), "{}", said.err);
 }
 
 /// Forty lines of data.
