@@ -1,5 +1,6 @@
 //! The figures of a report: every metric against every measure of effort, and the trust region.
 
+use super::tuning::dependence;
 use crate::figure::{Axis, Figure, Point, Series, Theme, escape};
 use crate::record::TRUST_REGION;
 use crate::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary};
@@ -72,6 +73,7 @@ pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
         for (key, figure) in trust_region(&title, &curves) {
             all.push((format!("{}-{key}-epoch", problem.name), figure));
         }
+        all.extend(dependence(summary, problem).map(|figure| (format!("{}-tuning", problem.name), figure)));
     }
     let mut taken = BTreeSet::new();
     for (stem, _) in &mut all {
@@ -171,7 +173,7 @@ fn panel(title: &str, metrics: &[Metric], against: Against, curves: &[Curve], le
     )
 }
 
-fn framed(figure: &Figure) -> String {
+pub(super) fn framed(figure: &Figure) -> String {
     format!(
         "<figure>\n<figcaption>{} <span class=\"quiet\">against {}</span></figcaption>\n{}</figure>\n",
         escape(&figure.y.label),

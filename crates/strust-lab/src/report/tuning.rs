@@ -1,9 +1,10 @@
 //! What a grid search tried, what it chose and what it cost.
 
+use super::curves::framed;
 use super::format::{count, fixed, pairs, plural, scientific};
 use super::tables::boxed;
-use crate::figure::escape;
-use crate::summary::{Summary, Trial, Tuning};
+use crate::figure::{Axis, Figure, Point, Series, escape};
+use crate::summary::{ProblemSummary, Summary, Trial, Tuning};
 
 /// The section on tuning; nothing if there was none.
 pub(super) fn section(summary: &Summary, level: usize) -> String {
@@ -23,12 +24,48 @@ pub(super) fn section(summary: &Summary, level: usize) -> String {
 fn problem(summary: &Summary, name: &str, level: usize) -> String {
     let tunings: Vec<&Tuning> = summary.tuning.iter().filter(|tuning| tuning.problem == name).collect();
     let tables: String = tunings.iter().map(|tuning| trials(tuning)).collect();
+    let shown = summary.problems.iter().find(|problem| problem.name == name).and_then(|one| dependence(summary, one));
+    let figure = shown.map_or(String::new(), |figure| format!("<div class=\"figures\">\n{}</div>\n", framed(&figure)));
     format!(
-        "<h{level}>{}</h{level}>\n<p>{}</p>\n{}<div class=\"trials\">\n{tables}</div>\n",
+        "<h{level}>{}</h{level}>\n<p>{}</p>\n{figure}{}<div class=\"trials\">\n{tables}</div>\n",
         escape(name),
         budget(summary, name, &tunings),
         costs(&tunings),
     )
+}
+
+/// How much the result depends on the setting: the score of every setting against the number that the grid of a method
+/// varies, in units of its best one. Nothing where no grid varies one number alone.
+pub(super) fn dependence(summary: &Summary, problem: &ProblemSummary) -> Option<Figure> {
+    let series = |tuning: &Tuning| {
+        let best = only_number(chosen(tuning)?)?;
+        let mut points: Vec<Point> = Vec::new();
+        for trial in &tuning.tried {
+            // A setting that failed breaks the line.
+            let (x, y) = (only_number(trial)? / best, trial.score.unwrap_or(f64::NAN));
+            points.push(Point { x, y, low: f64::NAN, high: f64::NAN });
+        }
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let colour = problem.methods.iter().position(|method| method.name == tuning.method)?;
+        Some(Series { name: tuning.method.clone(), colour, points })
+    };
+    let tunings: Vec<&Tuning> = summary.tuning.iter().filter(|tuning| tuning.problem == problem.name).collect();
+    let series: Vec<Series> = tunings.iter().filter_map(|tuning| series(tuning)).collect();
+    let metric = &tunings.first().filter(|_| !series.is_empty())?.metric;
+    let log = problem.metrics.iter().any(|known| metric.starts_with(&known.key) && known.log);
+    Some(Figure {
+        title: format!("{}: how much the result depends on the setting", problem.name),
+        x: Axis { label: "setting, in units of the best one".into(), log: true },
+        y: Axis { label: metric.clone(), log },
+        series,
+    })
+}
+
+/// The number that a setting is, if it is one positive number.
+fn only_number(trial: &Trial) -> Option<f64> {
+    let mut values = trial.setting.values();
+    let value = values.next().filter(|_| trial.setting.len() == 1)?;
+    value.as_float().or_else(|| value.as_integer().map(|n| n as f64)).filter(|&number| number > 0.0)
 }
 
 /// Whether the methods were given the same chances.
