@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -53,9 +54,13 @@ int strust_capture_begin(int device, Graph** out, char* why, size_t room) {
 int strust_capture_end(Graph* graph, char* why, size_t room) {
   int failed = attempt(why, room, [&] { graph->graph.capture_end(); });
   if (failed) {
-    // The error has left the allocator in the middle of a capture.
+    // The error has left the allocator and the random generator in the middle of a capture.
     char unused[1];
     attempt(unused, 0, [&] { allocator::endAllocateToPool(graph->device, graph->pool); });
+    attempt(unused, 0, [&] {
+      at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator(graph->device);
+      generator.graphsafe_set_state(generator.clone());
+    });
   }
   return failed;
 }

@@ -5,8 +5,8 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAFunctions.h>
-#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda.h>
 #include <dlfcn.h>
@@ -14,6 +14,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -204,7 +205,7 @@ struct Settings {
 // y, and the mean and the inverse deviation of each channel.
 std::array<Tensor, 2> forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& other,
                               const Settings& settings) {
-  c10::cuda::CUDAGuard guard(x.device());
+  c10::DeviceGuard guard(x.device());
   Division d(x);
   Tensor parts = d.parts(weight), y = at::empty_like(x), kept = at::empty({2, x.size(1)}, weight.options());
   float* mean = kept.data_ptr<float>();
@@ -244,7 +245,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     Tensor dy = as_stored(gradients[0], x), dy2 = gradients.size() > 1 ? as_stored(gradients[1], x) : Tensor();
     if (!dy.defined()) std::swap(dy, dy2);
     if (!dy.defined()) return variable_list(6);
-    c10::cuda::CUDAGuard guard(x.device());
+    c10::DeviceGuard guard(x.device());
     Division d(x);
     Tensor parts = d.parts(weight), dx = at::empty_like(x), g = y.defined() ? at::empty_like(x) : Tensor();
     Tensor dweight = at::empty_like(weight), dbias = at::empty_like(bias);
@@ -262,7 +263,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
 // Every second pixel of every second row, with `pad` zero channels on either side.
 struct Halve : torch::autograd::Function<Halve> {
   static void run(Kernel kernel, const Tensor& from, const Tensor& to, const Tensor& small, int64_t pad) {
-    c10::cuda::CUDAGuard guard(from.device());
+    c10::DeviceGuard guard(from.device());
     Kind kind = kind_for(from, small.size(1) % 8 ? 4 : pad);
     int v = numbers(kind);
     long long count = to.numel() / v;
@@ -294,7 +295,7 @@ Outcome available(const Tensor& x, char* why, size_t room) {
   static std::atomic<bool> failed{false};
   if (failed) return kNotForThis;
   auto look = [&] {
-    c10::cuda::CUDAGuard guard(x.device());
+    c10::DeviceGuard guard(x.device());
     kernels();
   };
   if (attempt(why, room, look) == 0) return kDone;
