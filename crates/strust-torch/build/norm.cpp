@@ -164,7 +164,8 @@ void* at_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr;
 // Whether a tensor is one for these kernels, its memory apart.
 bool fits(const Tensor& x) {
   bool kind = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
-  return x.is_cuda() && x.dim() == 4 && kind && x.numel() > 0 && x.size(1) % 4 == 0;
+  // They count in 32 bits.
+  return x.is_cuda() && x.dim() == 4 && kind && x.numel() > 0 && x.numel() < (1LL << 31) && x.size(1) % 4 == 0;
 }
 
 Kind kind_for(const Tensor& x, int64_t divisible) {
@@ -173,8 +174,7 @@ Kind kind_for(const Tensor& x, int64_t divisible) {
 
 // As in norm.cu.
 struct Shape {
-  long long rows;
-  int q, group;
+  int rows, q, group;
 };
 
 // How the work on a tensor is divided.
@@ -185,7 +185,7 @@ struct Division {
 
   explicit Division(const Tensor& x) : kind(kind_for(x, x.size(1))) {
     int q = static_cast<int>(x.size(1)) / numbers(kind);
-    shape = {x.numel() / x.size(1), q, q % 4 == 0 ? 2 : q % 2 == 0 ? 1 : 0};
+    shape = {static_cast<int>(x.numel() / x.size(1)), q, q % 4 == 0 ? 2 : q % 2 == 0 ? 1 : 0};
     groups = q >> shape.group;
     int64_t step = kThreads >> shape.group, most = (shape.rows + step - 1) / step;
     // One block a processor: more would only be more sums to add.
@@ -266,7 +266,7 @@ struct Halve : torch::autograd::Function<Halve> {
     c10::DeviceGuard guard(from.device());
     Kind kind = kind_for(from, small.size(1) % 8 ? 4 : pad);
     int v = numbers(kind);
-    long long count = to.numel() / v;
+    int count = static_cast<int>(to.numel() / v);
     launch(kernel, kind, static_cast<unsigned>((count + kThreads - 1) / kThreads), 1, from.data_ptr(), to.data_ptr(),
            static_cast<int>(small.size(1) / v), static_cast<int>(pad / v), static_cast<int>(small.size(2)),
            static_cast<int>(small.size(3)), count);

@@ -11,8 +11,6 @@ R"CUDA(
 #define THREADS 512
 #define WARPS (THREADS / 32)
 
-typedef long long Long;
-
 struct F4 {
   enum { V = 4 };
   typedef float4 Raw;
@@ -50,18 +48,16 @@ struct B4 {
 
 // A tensor's rows, and the vectors of a group.
 struct Shape {
-  Long rows;
-  int q;
+  int rows, q;
   // The binary logarithm of the vectors in a group.
   int group;
 };
 
 // What a thread does: every step-th row from the first, at one vector of the row.
 struct Place {
-  Long row, end;
-  int step, within, vector;
+  int row, end, step, within, vector;
   __device__ explicit Place(const Shape& s) {
-    Long share = (s.rows + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * share;
+    int share = (s.rows + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * share;
     step = THREADS >> s.group;
     within = threadIdx.x & ((1 << s.group) - 1);
     row = begin + (threadIdx.x >> s.group);
@@ -71,7 +67,7 @@ struct Place {
 };
 
 template <int U, class Raw>
-__device__ void load(Raw (&into)[U], const Raw* from, const Shape& s, const Place& at, Long row) {
+__device__ void load(Raw (&into)[U], const Raw* from, const Shape& s, const Place& at, int row) {
 #pragma unroll
   for (int k = 0; k < U; k++)
     if (row + k * at.step < at.end) into[k] = from[(row + k * at.step) * s.q + at.vector];
@@ -102,7 +98,7 @@ template <int N>
 __device__ void add_parts(float (&a)[N], const float* parts, int count, int group, int within) {
   __shared__ float room[THREADS];
   int width = N << group, t = threadIdx.x;
-  parts += (Long)blockIdx.y * count * width;
+  parts += blockIdx.y * count * width;
   float sum = 0;
 #pragma unroll 8
   for (int i = t; i < count * width; i += THREADS) sum += parts[i];
@@ -123,7 +119,7 @@ __device__ void statistics(const typename T::Raw* x, float* parts, const Shape& 
   Place at(s);
   float first[V], sums[2 * V] = {};
   T::unpack(x[at.vector], first);
-  for (Long row = at.row; row < at.end; row += U * at.step) {
+  for (int row = at.row; row < at.end; row += U * at.step) {
     typename T::Raw in[U];
     load(in, x, s, at, row);
 #pragma unroll
@@ -155,28 +151,37 @@ __device__ void forward(const typename T::Raw* x, const typename T::Raw* other, 
   typename T::Raw in[U], add[U];
   load(in, x, s, at, at.row);
   if (other) load(add, other, s, at, at.row);
-  float first[V], sums[2 * V], m[V], scale[V], b[V];
-  T::unpack(x[at.vector], first);
-  add_parts(sums, parts, count, s.group, at.within);
+  // All of this is on its way before the sums are waited for.
   bool keeps = blockIdx.x == 0 && threadIdx.x >> s.group == 0;
-  float share = 1.0f / s.rows;
+  float m[V], scale[V], b[V], old_mean[V], old_variance[V];
+  T::unpack(x[at.vector], m);
 #pragma unroll
   for (int i = 0; i < V; i++) {
     int c = at.vector * V + i;
-    float d = sums[i] * share, variance = fmaxf(sums[V + i] * share - d * d, 0.0f);
-    float r = rsqrtf(variance + epsilon);
-    m[i] = first[i] + d;
-    scale[i] = r * weight[c];
+    scale[i] = weight[c];
     b[i] = bias[c];
+    if (keeps) old_mean[i] = running_mean[c], old_variance[i] = running_variance[c];
+  }
+  float sums[2 * V], share = 1.0f / s.rows;
+  add_parts(sums, parts, count, s.group, at.within);
+#pragma unroll
+  for (int i = 0; i < V; i++) {
+    int c = at.vector * V + i;
+    float d = sums[i] * share, variance = sums[V + i] * share - d * d;
+    // Neither here nor below fmaxf, which makes 0 of what is not a number.
+    variance = variance < 0 ? 0 : variance;
+    float r = rsqrtf(variance + epsilon);
+    m[i] += d;
+    scale[i] *= r;
     if (keeps) {
       mean[c] = m[i];
       inverse[c] = r;
-      running_mean[c] = momentum * m[i] + (1 - momentum) * running_mean[c];
+      running_mean[c] = momentum * m[i] + (1 - momentum) * old_mean[i];
       float unbiased = variance * ((float)s.rows / (s.rows - 1));
-      running_variance[c] = momentum * unbiased + (1 - momentum) * running_variance[c];
+      running_variance[c] = momentum * unbiased + (1 - momentum) * old_variance[i];
     }
   }
-  for (Long row = at.row; row < at.end;) {
+  for (int row = at.row; row < at.end;) {
 #pragma unroll
     for (int k = 0; k < U; k++)
       if (row + k * at.step < at.end) {
@@ -190,7 +195,6 @@ __device__ void forward(const typename T::Raw* x, const typename T::Raw* other, 
           for (int i = 0; i < V; i++) v[i] += a[i];
         }
 #pragma unroll
-        // Not fmaxf, which makes 0 of what is not a number.
         for (int i = 0; i < V; i++) v[i] = v[i] <= 0 ? 0 : v[i];
         y[(row + k * at.step) * s.q + at.vector] = T::pack(v);
       }
@@ -225,7 +229,7 @@ __device__ void backward_sums(const typename T::Raw* dy, const typename T::Raw* 
   Place at(s);
   Channels<V> c(mean, inverse, weight, bias, at.vector);
   float sums[2 * V] = {};
-  for (Long row = at.row; row < at.end; row += U * at.step) {
+  for (int row = at.row; row < at.end; row += U * at.step) {
     typename T::Raw in[U], out[U], grad[U], more[U];
     load(grad, dy, s, at, row);
     load(in, x, s, at, row);
@@ -284,7 +288,7 @@ __device__ void backward(const typename T::Raw* dy, const typename T::Raw* dy2, 
     sums[i] = c.scale[i] * (sums[i] * share);
     slope[i] = c.scale[i] * r * r * (sums[V + i] * share);
   }
-  for (Long row = at.row; row < at.end;) {
+  for (int row = at.row; row < at.end;) {
 #pragma unroll
     for (int k = 0; k < U; k++)
       if (row + k * at.step < at.end) {
@@ -313,24 +317,24 @@ __device__ void backward(const typename T::Raw* dy, const typename T::Raw* dy2, 
 // Every second pixel of every second row, with `pad` empty vectors on either side; and back. A thread for each vector that
 // is written; the small tensor has rows of q vectors and images of height by width.
 template <class Raw>
-__device__ void halve(const Raw* large, Raw* small, int q, int pad, int height, int width, Long count) {
-  Long i = (Long)blockIdx.x * THREADS + threadIdx.x;
+__device__ void halve(const Raw* large, Raw* small, int q, int pad, int height, int width, int count) {
+  int i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= count) return;
   int v = i % q - pad, inner = q - 2 * pad;
-  Long pixel = i / q;
-  Long column = pixel % width, row = pixel / width % height, image = pixel / width / height;
+  int pixel = i / q;
+  int column = pixel % width, row = pixel / width % height, image = pixel / width / height;
   Raw none = {};
   bool inside = v >= 0 && v < inner;
   small[i] = inside ? large[((image * 2 * height + 2 * row) * 2 * width + 2 * column) * inner + v] : none;
 }
 template <class Raw>
-__device__ void halve_back(const Raw* small, Raw* large, int q, int pad, int height, int width, Long count) {
-  Long i = (Long)blockIdx.x * THREADS + threadIdx.x;
+__device__ void halve_back(const Raw* small, Raw* large, int q, int pad, int height, int width, int count) {
+  int i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= count) return;
   int inner = q - 2 * pad;
   int v = i % inner;
-  Long pixel = i / inner;
-  Long column = pixel % (2 * width), row = pixel / (2 * width) % (2 * height), image = pixel / (2 * width) / (2 * height);
+  int pixel = i / inner;
+  int column = pixel % (2 * width), row = pixel / (2 * width) % (2 * height), image = pixel / (2 * width) / (2 * height);
   Raw none = {};
   bool kept = row % 2 == 0 && column % 2 == 0;
   large[i] = kept ? small[((image * height + row / 2) * width + column / 2) * q + v + pad] : none;
@@ -360,11 +364,11 @@ __device__ void halve_back(const Raw* small, Raw* large, int q, int pad, int hei
     backward<T>(dy, dy2, x, parts, count, mean, inverse, weight, bias, dx, dweight, dbias, s, masked);                   \
   }                                                                                                                      \
   KERNEL halve_##T(const T::Raw* __restrict__ large, T::Raw* __restrict__ small, int q, int pad, int height, int width,  \
-                   Long count) {                                                                                         \
+                   int count) {                                                                                         \
     halve(large, small, q, pad, height, width, count);                                                                   \
   }                                                                                                                      \
   KERNEL halve_back_##T(const T::Raw* __restrict__ small, T::Raw* __restrict__ large, int q, int pad, int height,        \
-                        int width, Long count) {                                                                         \
+                        int width, int count) {                                                                         \
     halve_back(small, large, q, pad, height, width, count);                                                              \
   }
 

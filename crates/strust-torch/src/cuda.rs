@@ -121,13 +121,13 @@ pub(crate) struct NormNumbers {
 }
 
 /// Batch-norm with these weight, bias, running mean and running variance, the sum with `other`, and ReLU, all in one;
-/// two handles with a gradient each if `TWICE` is 2. `None` where there is no kernel for it.
-pub(crate) fn norm_relu<const TWICE: usize>(
+/// two handles with a gradient each if `HANDLES` is 2. `None` where there is no kernel for it.
+pub(crate) fn norm_relu<const HANDLES: usize>(
     x: &Tensor,
     rows: [&Tensor; 4],
     other: Option<&Tensor>,
     numbers: NormNumbers,
-) -> Option<[Tensor; TWICE]> {
+) -> Option<[Tensor; HANDLES]> {
     matches!(x.device(), Device::Cuda(_)).then(|| foreign::norm_relu(x, rows, other, numbers))?
 }
 
@@ -251,18 +251,18 @@ mod foreign {
         }
     }
 
-    pub fn norm_relu<const TWICE: usize>(
+    pub fn norm_relu<const HANDLES: usize>(
         x: &Tensor,
         rows: [&Tensor; 4],
         other: Option<&Tensor>,
         NormNumbers { momentum, epsilon }: NormNumbers,
-    ) -> Option<[Tensor; TWICE]> {
+    ) -> Option<[Tensor; HANDLES]> {
         let rows = rows.map(|row| row.as_ptr().cast());
         let other = other.map_or(null(), |other| other.as_ptr().cast());
         // SAFETY: the pointers are those of living tensors, four of them in `rows`; `out` has room for one or two.
         fused(|out, why, room| unsafe {
             let x = x.as_ptr().cast();
-            strust_norm_relu(x, rows.as_ptr(), other, momentum, epsilon, TWICE == 2, out, why, room)
+            strust_norm_relu(x, rows.as_ptr(), other, momentum, epsilon, HANDLES == 2, out, why, room)
         })
     }
     pub fn halve(x: &Tensor, pad: i64) -> Option<Tensor> {
@@ -363,12 +363,12 @@ mod foreign {
     pub fn profile_end(_trace: Option<&Path>, _take: impl FnMut(bool, Usage)) -> Result<(), Error> {
         use_stream(0, true)
     }
-    pub fn norm_relu<const TWICE: usize>(
+    pub fn norm_relu<const HANDLES: usize>(
         _x: &Tensor,
         _rows: [&Tensor; 4],
         _other: Option<&Tensor>,
         _numbers: NormNumbers,
-    ) -> Option<[Tensor; TWICE]> {
+    ) -> Option<[Tensor; HANDLES]> {
         None
     }
     pub fn halve(_x: &Tensor, _pad: i64) -> Option<Tensor> {

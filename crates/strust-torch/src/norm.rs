@@ -59,7 +59,7 @@ impl NormRelu {
         })
     }
 
-    fn fused<const TWICE: usize>(&self, x: &Tensor, r: Option<&Tensor>, train: bool) -> Option<[Tensor; TWICE]> {
+    fn fused<const HANDLES: usize>(&self, x: &Tensor, r: Option<&Tensor>, train: bool) -> Option<[Tensor; HANDLES]> {
         let nn::BatchNorm { running_mean, running_var, ws, bs, .. } = &self.norm;
         let rows = [ws.as_ref()?, bs.as_ref()?, running_mean, running_var];
         if train { cuda::norm_relu(x, rows, r, self.numbers) } else { None }

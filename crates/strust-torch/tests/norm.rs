@@ -195,9 +195,11 @@ fn on_a_gpu_a_large_mean_does_not_cancel_and_what_is_not_a_number_stays() {
         let error = (&ours[i] - &expected[i]).norm() / expected[i].norm();
         assert!(error.double_value(&[]) < 1e-3, "{}: {error}", NAMES[i]);
     }
-    let _ = given.x.get(0).get(3).get(0).get(0).fill_(f64::NAN);
-    let y = &given.ours(device, Kind::Float)[0];
-    assert_eq!(y.isnan().any_dim(0, false).any_dim(1, false).any_dim(1, false).sum(Kind::Int64).int64_value(&[]), 1);
+    for unsound in [f64::NAN, f64::INFINITY] {
+        let _ = given.x.get(0).get(3).get(0).get(0).fill_(unsound);
+        let channels = given.ours(device, Kind::Float)[0].isnan().transpose(0, 1).reshape([16, -1]).any_dim(1, false);
+        assert_eq!(Vec::<bool>::try_from(channels).unwrap(), (0..16).map(|c| c == 3).collect::<Vec<_>>());
+    }
 }
 
 #[test]
