@@ -16,10 +16,10 @@ use tch::{
 /// rounding.
 ///
 /// On a GPU, in training mode, where the channels lie side by side in memory and are a multiple of 4, in single precision
-/// or bfloat16, it has kernels of its own: two passes over memory forward and two backward, where operation by operation
-/// there are six and more. They always give the same bits, and need compute capability 8. Their gradient cannot be
-/// differentiated again. Anything else runs operation by operation, and so does everything where the kernels cannot be
-/// compiled, which is said once.
+/// or bfloat16, it has kernels of its own, two forward and two backward, and no pass over memory for the sum, the ReLU or
+/// their gradients. They always give the same bits, and need compute capability 8. Their gradient cannot be differentiated
+/// again. Anything else runs operation by operation, and so does everything where the kernels cannot be compiled, which is
+/// said once.
 ///
 /// ```
 /// use strust_torch::NormRelu;
@@ -27,8 +27,8 @@ use tch::{
 ///
 /// let store = nn::VarStore::new(Device::Cpu);
 /// let norm = NormRelu::new(store.root() / "bn1", 4, nn::BatchNormConfig::default());
-/// let (x, r) = (Tensor::randn([2, 4, 8, 8], (Kind::Float, Device::Cpu)), Tensor::ones([2, 4, 8, 8], (Kind::Float, Device::Cpu)));
-/// let y = norm.forward(&x, Some(&r), true);
+/// let x = Tensor::randn([2, 4, 8, 8], (Kind::Float, Device::Cpu));
+/// let y = norm.forward(&x, Some(&x.ones_like()), true);
 /// assert_eq!(y.size(), [2, 4, 8, 8]);
 /// assert!(y.min().double_value(&[]) >= 0.0);
 /// ```
