@@ -50,9 +50,9 @@ fn link(found: &libtorch::Found) {
         cc::Build::new().file("build/keep_cuda.c").cargo_metadata(false).compile("strust_keep_cuda");
         println!("cargo:rustc-link-lib=static:+whole-archive=strust_keep_cuda");
         match found.cuda_headers(variable) {
-            Some(headers) => compile_graphs(&headers),
+            Some(headers) => compile_shim(&headers),
             None => println!(
-                "cargo:warning=CUDA's headers were not found, so steps cannot be captured as CUDA graphs; \
+                "cargo:warning=CUDA's headers were not found, so there are no CUDA graphs and no fused kernels; \
                  run  eval \"$(scripts/torch-env cuda)\"  and build again"
             ),
         }
@@ -61,11 +61,15 @@ fn link(found: &libtorch::Found) {
     }
 }
 
-fn compile_graphs(headers: &[PathBuf]) {
-    println!("cargo:rerun-if-changed=build/graph.cpp");
+const SHIM: [&str; 2] = ["build/graph.cpp", "build/norm.cpp"];
+
+fn compile_shim(headers: &[PathBuf]) {
+    for file in ["build/attempt.h", "build/norm.cu"].iter().chain(&SHIM) {
+        println!("cargo:rerun-if-changed={file}");
+    }
     println!("cargo:rustc-cfg=cuda_graphs");
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").includes(headers).warnings(false).cargo_metadata(false).file("build/graph.cpp");
-    build.compile("strust_graph");
-    println!("cargo:rustc-link-lib=static=strust_graph");
+    build.cpp(true).std("c++17").includes(headers).warnings(false).cargo_metadata(false).files(SHIM);
+    build.compile("strust_shim");
+    println!("cargo:rustc-link-lib=static=strust_shim");
 }

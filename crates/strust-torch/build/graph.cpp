@@ -1,5 +1,6 @@
-// What tch does not bind: CUDA graphs, streams, and switches of libtorch. No exception leaves this file: a function that
-// can fail writes what was wrong to `why` and gives 1.
+// What tch does not bind: CUDA graphs, streams, switches of libtorch, and its profiler.
+#include "attempt.h"
+
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
@@ -7,10 +8,13 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
+#include <kineto/ActivityType.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
 
-#include <cstdio>
-#include <exception>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
@@ -21,19 +25,6 @@ struct Graph {
   at::cuda::MempoolId_t pool = at::cuda::graph_pool_handle();
   c10::DeviceIndex device;
 };
-
-template <class F>
-int attempt(char* why, size_t room, F f) {
-  try {
-    f();
-    return 0;
-  } catch (const std::exception& e) {
-    std::snprintf(why, room, "%s", e.what());
-  } catch (...) {
-    std::snprintf(why, room, "an unknown exception");
-  }
-  return 1;
-}
 }  // namespace
 
 extern "C" {
@@ -74,12 +65,11 @@ int strust_capture_begin(int device, Graph** out, char* why, size_t room) {
 int strust_capture_end(Graph* graph, char* why, size_t room) {
   int failed = attempt(why, room, [&] { graph->graph.capture_end(); });
   if (failed) {
-    // The error has left the allocator in the middle of a capture.
+    // The error has left the allocator and the random generator in the middle of a capture.
     char unused[1];
     attempt(unused, 0, [&] { allocator::endAllocateToPool(graph->device, graph->pool); });
-    // And the random generator, which a copy of it is not.
     attempt(unused, 0, [&] {
-      auto generator = at::cuda::detail::getDefaultCUDAGenerator(graph->device);
+      at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator(graph->device);
       generator.graphsafe_set_state(generator.clone());
     });
   }
@@ -100,7 +90,23 @@ void strust_tf32(bool on) {
   at::globalContext().setAllowTF32CuBLAS(on);
 }
 
-void strust_autocast_to_bf16() { at::autocast::set_autocast_dtype(at::kCUDA, at::kBFloat16); }
+// Begins to evaluate in bfloat16 on GPUs; gives whether it was so already, which the end wants to know.
+bool strust_bf16_begin() {
+  bool before = at::autocast::is_autocast_enabled(at::kCUDA);
+  at::autocast::set_autocast_dtype(at::kCUDA, at::kBFloat16);
+  at::autocast::set_autocast_enabled(at::kCUDA, true);
+  at::autocast::increment_nesting();
+  return before;
+}
+void strust_bf16_end(bool before) {
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCUDA, before);
+}
+
+// A copy in memory that a GPU can fetch from by itself.
+int strust_pinned(const at::Tensor* tensor, at::Tensor** out, char* why, size_t room) {
+  return attempt(why, room, [&] { *out = new at::Tensor(tensor->pin_memory()); });
+}
 
 // Makes an operation that would wait for the device an error.
 void strust_forbid_waiting(bool on) {
@@ -118,6 +124,40 @@ void strust_peak_memory(int device, int64_t* in_tensors, int64_t* reserved) {
     *in_tensors = stats.allocated_bytes[0].peak;
     *reserved = stats.reserved_bytes[0].peak;
     allocator::resetPeakStats(index);
+  });
+}
+
+int strust_profile_begin(char* why, size_t room) {
+  return attempt(why, room, [&] {
+    namespace profiler = torch::profiler::impl;
+    profiler::ProfilerConfig config(profiler::ProfilerState::KINETO);
+    std::set<profiler::ActivityType> activities{profiler::ActivityType::CPU, profiler::ActivityType::CUDA};
+    torch::autograd::profiler::prepareProfiler(config, activities);
+    torch::autograd::profiler::enableProfiler(config, activities);
+  });
+}
+
+// Gives each name with its count and nanoseconds: what the GPU did, and what the host called of CUDA. The whole goes to a
+// file, as a trace for a browser, if one is named.
+int strust_profile_end(const char* file, void* to,
+                       void (*row)(void* to, bool on_gpu, const char* name, uint64_t count, uint64_t nanoseconds),
+                       char* why, size_t room) {
+  return attempt(why, room, [&] {
+    c10::cuda::device_synchronize();
+    auto result = torch::autograd::profiler::disableProfiler();
+    std::map<std::pair<bool, std::string>, std::pair<uint64_t, uint64_t>> sums;
+    for (const auto& event : result->events()) {
+      auto type = static_cast<libkineto::ActivityType>(event.activityType());
+      using libkineto::ActivityType;
+      bool gpu = type == ActivityType::CONCURRENT_KERNEL || type == ActivityType::GPU_MEMCPY ||
+                 type == ActivityType::GPU_MEMSET;
+      if (!gpu && type != ActivityType::CUDA_RUNTIME && type != ActivityType::CUDA_DRIVER) continue;
+      auto& [count, nanoseconds] = sums[{gpu, event.name()}];
+      count++;
+      nanoseconds += event.durationNs();
+    }
+    for (const auto& [of, sum] : sums) row(to, of.first, of.second.c_str(), sum.first, sum.second);
+    if (file) result->save(file);
   });
 }
 }

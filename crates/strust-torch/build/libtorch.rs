@@ -21,7 +21,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// The folders with the headers that `build/graph.cpp` includes: libtorch's, and CUDA's from the packages beside it
+    /// The folders with the headers that the C++ files in `build` include: libtorch's, and CUDA's from the packages beside it
     /// or from an installed CUDA. `None` where one is missing: CUDA's `crt` does not come with PyTorch.
     pub fn cuda_headers(&self, variable: impl Fn(&str) -> Option<String>) -> Option<[PathBuf; 2]> {
         let torch = self.lib.parent()?;
@@ -29,8 +29,9 @@ impl Found {
         let packages = packages.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
         let installed = variable("CUDA_HOME").unwrap_or_else(|| "/usr/local/cuda".into()).into();
         let mut folders = packages.chain([installed]).map(|folder| folder.join("include"));
-        let whole =
-            |folder: &PathBuf| ["cuda_runtime_api.h", "crt/host_defines.h"].iter().all(|h| folder.join(h).exists());
+        let whole = |folder: &PathBuf| {
+            ["cuda_runtime_api.h", "crt/host_defines.h", "nvrtc.h"].iter().all(|h| folder.join(h).exists())
+        };
         let own = torch.join("include");
         own.join("ATen/cuda/CUDAGraph.h").exists().then_some([own, folders.find(whole)?])
     }

@@ -2,13 +2,18 @@
 //!
 //! Run with `cargo run --release -p strust-torch --example resnet20_speed [cpu|cuda] [rounds]`; `memory` in place of the
 //! device measures the peak of memory, and `epochs [cuda|cpu] [steps] [rounds]` whole epochs with each method, step by step
-//! and as a CUDA graph, with a comparison of the two. PyTorch's own number comes from `scripts/pytorch_speed.py` of this crate.
+//! and as a CUDA graph, with a comparison of the two; `graphs` in its place SGD and STR as CUDA graphs alone. `profile
+//! [tf32|bf16] [FILE]` says what the GPU does in 390 steps of STR as a CUDA graph, and what the host calls of CUDA; the file
+//! takes the whole trace. PyTorch's own number comes from `scripts/pytorch_speed.py` of this crate.
 
-use std::{env, fmt::Write as _, fs, process::Command};
+use std::{env, fmt::Write as _, fs, path::Path, process::Command};
+use strust::prelude::*;
+use strust_problems::Problem;
 use strust_torch::{
-    Launch,
+    DeviceMethod, DeviceRun, DeviceStr, ImageClassification, Launch,
     bench::{self, Arithmetic, Measured, Optimiser},
-    device,
+    cuda, device,
+    images::ImageBytes,
 };
 
 const BATCH: usize = 128;
@@ -23,8 +28,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{}", bench::peak_memory(method, BATCH, 5)?.ok_or("this system does not tell the peak")?);
             Ok(())
         }
-        ["epochs", name, steps, rounds] => epochs(name, steps.parse()?, rounds.parse()?),
-        ["epochs", name] => epochs(name, 390, 5),
+        ["epochs", name, steps, rounds] => epochs(name, steps.parse()?, rounds.parse()?, &EVERYTHING),
+        ["epochs", name] => epochs(name, 390, 5, &EVERYTHING),
+        ["graphs", name, steps, rounds] => epochs(name, steps.parse()?, rounds.parse()?, &GRAPHS),
+        ["graphs", name] => epochs(name, 390, 5, &GRAPHS),
+        ["profile", arithmetic] => profile(arithmetic, None),
+        ["profile", arithmetic, file] => profile(arithmetic, Some(Path::new(file))),
         [] => speed("auto", 20),
         [name] => speed(name, 20),
         [name, rounds, ..] => speed(name, rounds.parse()?),
@@ -59,16 +68,34 @@ fn memory() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Epochs with each method, each arithmetic, and both ways to give a step to the device. The losses of the steps go to
+/// What is measured.
+struct Choice<'a> {
+    arithmetics: &'a [Arithmetic],
+    launches: &'a [Launch],
+    methods: &'a [Optimiser],
+}
+
+const EVERYTHING: Choice = Choice {
+    arithmetics: &[Arithmetic::Single, Arithmetic::Tf32, Arithmetic::Bf16],
+    launches: &[Launch::Eager, Launch::Graph],
+    methods: &[Optimiser::Sgd, Optimiser::Str, Optimiser::Adam],
+};
+const GRAPHS: Choice = Choice {
+    arithmetics: &[Arithmetic::Tf32, Arithmetic::Bf16],
+    launches: &[Launch::Graph],
+    methods: &[Optimiser::Sgd, Optimiser::Str],
+};
+
+/// Epochs with each method, each arithmetic, and each way to give a step to the device. The losses of the steps go to
 /// `losses.csv` in the folder `STRUST_OUT`, if that is set.
-fn epochs(device: &str, steps: usize, rounds: usize) -> Result<(), Box<dyn std::error::Error>> {
+fn epochs(device: &str, steps: usize, rounds: usize, choice: &Choice) -> Result<(), Box<dyn std::error::Error>> {
     let device = device::open(device)?;
     println!("on {}, batch {BATCH}, {steps} steps an epoch, median of {rounds}", device::report(device)?);
     let mut curves: Vec<(String, Vec<f64>)> = Vec::new();
-    for arithmetic in [Arithmetic::Single, Arithmetic::Tf32, Arithmetic::Bf16] {
-        for launch in [Launch::Eager, Launch::Graph] {
+    for &arithmetic in choice.arithmetics {
+        for &launch in choice.launches {
             let mut sgd = f64::NAN;
-            for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
+            for &method in choice.methods {
                 let speed = bench::epochs(device, method, arithmetic, launch, 1, [BATCH, steps, rounds])?;
                 let (name, seconds) = (format!("{method:?} {arithmetic:?} {launch:?}"), speed.median);
                 if method == Optimiser::Sgd {
@@ -93,6 +120,47 @@ fn epochs(device: &str, steps: usize, rounds: usize) -> Result<(), Box<dyn std::
             text.push('\n');
         }
         fs::write(std::path::Path::new(&folder).join("losses.csv"), text)?;
+    }
+    Ok(())
+}
+
+/// 390 steps of STR as a CUDA graph under the profiler.
+fn profile(arithmetic: &str, trace: Option<&Path>) -> Result<(), Box<dyn std::error::Error>> {
+    const STEPS: u32 = 390;
+    let device = device::open("cuda")?;
+    cuda::set_tf32(true);
+    let images = STEPS * BATCH as u32;
+    let pixels: Vec<u8> = (0..images * 3072).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let labels: Vec<u8> = (0..images).map(|i| (i % 10) as u8).collect();
+    let bytes = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };
+    let mut f = ImageClassification::resnet20(&bytes, None, 10, device)?;
+    if arithmetic == "bf16" {
+        f = f.in_bf16();
+    }
+    let start = f.start(0);
+    f.objective().set(&start);
+    let config = StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() };
+    // No record is read before the end.
+    let method = DeviceStr::start(config, f.objective(), 1000)?;
+    let mut run = DeviceRun::new(f.objective(), method, BATCH, STEPS as usize, Launch::Graph);
+    let mut sampler = Epochs::new(images as usize, BATCH, 0)?;
+    run.steps(f.objective(), &mut sampler, 30)?;
+    run.method().records()?;
+    let (steps, profile) = cuda::profile(trace, || run.steps(f.objective(), &mut sampler, STEPS.into()))?;
+    steps?;
+    let (seconds, count) = profile.on_gpu.iter().fold((0.0, 0), |(s, n), k| (s + k.seconds, n + k.count));
+    println!("STR {arithmetic}, {STEPS} steps: {seconds:.3} s in {count} kernels and copies, {} a step", count / 390);
+    for kernel in profile.on_gpu.iter().take(40) {
+        let name: String = kernel.name.chars().take(110).collect();
+        println!(
+            "{:5.1} %  {:8.2} µs a step  {:6}  {name}",
+            1e2 * kernel.seconds / seconds,
+            1e6 * kernel.seconds / f64::from(STEPS),
+            kernel.count
+        );
+    }
+    for call in &profile.calls {
+        println!("{:8.3} ms  {:6}  {}", 1e3 * call.seconds, call.count, call.name);
     }
     Ok(())
 }

@@ -1,17 +1,18 @@
-//! The few things of CUDA that tch does not bind, as safe functions over `build/graph.cpp`. Where that was not compiled
-//! they exist and say that they cannot be used.
+//! The few things of CUDA that tch does not bind, as safe functions over the C++ files in `build`. Where those were not
+//! compiled they exist and say that they cannot be used.
 
 use crate::Error;
 use std::{
     marker::PhantomData,
+    path::Path,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tch::{Cuda, Device, autocast};
+use tch::{Cuda, Device, Tensor};
 
-/// Whether this build can capture a step as a CUDA graph.
+/// Whether this build can capture a step as a CUDA graph, and has fused kernels.
 pub const BUILT_WITH_GRAPHS: bool = cfg!(cuda_graphs);
 
 /// Lets products and convolutions of single precision round their factors to TF32, ten bits, or forbids it. libtorch
@@ -38,8 +39,14 @@ pub fn set_tf32(on: bool) {
 /// # assert!((loss.double_value(&[]) - 4.0_f64.ln()).abs() < 1e-6);
 /// ```
 pub fn bf16<R>(forward: impl FnOnce() -> R) -> R {
-    foreign::autocast_to_bf16();
-    autocast(BUILT_WITH_GRAPHS, forward)
+    struct Until(bool);
+    impl Drop for Until {
+        fn drop(&mut self) {
+            foreign::bf16_end(self.0);
+        }
+    }
+    let _until = Cuda::is_available().then(|| Until(foreign::bf16_begin()));
+    forward()
 }
 
 /// Runs `steps` with every operation that would wait for a GPU an error, at which tch panics: what proves that a loop
@@ -61,6 +68,80 @@ pub fn without_waiting<R>(steps: impl FnOnce() -> R) -> R {
 pub fn peak_memory(device: Device) -> [u64; 2] {
     let Device::Cuda(index) = device else { return [0; 2] };
     foreign::peak_memory(index)
+}
+
+/// How often something ran under the [profiler](profile), and how long in all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Usage {
+    /// A kernel or a copy on the GPU, or a function of CUDA that the host called.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+    /// Seconds of all of them.
+    pub seconds: f64,
+}
+
+/// What [`profile`] found, the longest first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Profile {
+    /// What the GPU did.
+    pub on_gpu: Vec<Usage>,
+    /// What the host called of CUDA.
+    pub calls: Vec<Usage>,
+}
+
+/// Runs `body` under libtorch's own profiler, which slows it a little. The whole goes to `trace`, if that is given: a file
+/// for `chrome://tracing`, large. An error where this build has no CUDA.
+///
+/// ```no_run
+/// use strust_torch::cuda;
+/// # fn steps() {}
+/// let ((), profile) = cuda::profile(None, steps)?;
+/// for kernel in profile.on_gpu.iter().take(25) {
+///     println!("{:9.3} ms {:6} {}", 1e3 * kernel.seconds, kernel.count, kernel.name);
+/// }
+/// # Ok::<(), strust_torch::Error>(())
+/// ```
+pub fn profile<R>(trace: Option<&Path>, body: impl FnOnce() -> R) -> Result<(R, Profile), Error> {
+    foreign::profile_begin()?;
+    let result = body();
+    let mut found = Profile::default();
+    foreign::profile_end(trace, |on_gpu, usage| {
+        if on_gpu { &mut found.on_gpu } else { &mut found.calls }.push(usage);
+    })?;
+    for list in [&mut found.on_gpu, &mut found.calls] {
+        list.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    }
+    Ok((result, found))
+}
+
+/// A copy of a tensor of the CPU in memory that a GPU can fetch from by itself.
+pub(crate) fn pinned(tensor: &Tensor) -> Tensor {
+    foreign::pinned(tensor)
+}
+
+/// The numbers of a batch-norm layer that its kernels take.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(cuda_graphs), allow(dead_code))] // read by what is not there
+pub(crate) struct NormNumbers {
+    pub momentum: f64,
+    pub epsilon: f64,
+}
+
+/// Batch-norm with these weight, bias, running mean and running variance, the sum with `other`, and ReLU, all in one;
+/// two handles with a gradient each if `HANDLES` is 2. `None` where there is no kernel for it.
+pub(crate) fn norm_relu<const HANDLES: usize>(
+    x: &Tensor,
+    rows: [&Tensor; 4],
+    other: Option<&Tensor>,
+    numbers: NormNumbers,
+) -> Option<[Tensor; HANDLES]> {
+    matches!(x.device(), Device::Cuda(_)).then(|| foreign::norm_relu(x, rows, other, numbers))?
+}
+
+/// Every second pixel of every second row, with `pad` zero channels on either side. `None` where there is no kernel for it.
+pub(crate) fn halve(x: &Tensor, pad: i64) -> Option<Tensor> {
+    matches!(x.device(), Device::Cuda(_)).then(|| foreign::halve(x, pad))?
 }
 
 /// While one lives, cuDNN times all its algorithms for a convolution it has not seen and keeps the fastest: it pays for
@@ -143,14 +224,18 @@ impl Graph {
 #[cfg(cuda_graphs)]
 #[allow(unsafe_code)] // foreign functions; each use says why it is sound
 mod foreign {
+    use super::{NormNumbers, Usage};
     use crate::Error;
     use std::{
-        ffi::{CStr, c_char, c_int, c_void},
+        ffi::{CStr, CString, c_char, c_int, c_void},
         panic::{AssertUnwindSafe, catch_unwind},
-        ptr::{NonNull, null_mut},
+        path::Path,
+        ptr::{NonNull, null, null_mut},
     };
+    use tch::Tensor;
 
-    // SAFETY: these are the signatures in build/graph.cpp, and no exception leaves it. The safe ones take numbers only.
+    // SAFETY: these are the signatures in build/graph.cpp and build/norm.cpp, and no exception leaves them. The safe ones
+    // take numbers only.
     unsafe extern "C" {
         safe fn strust_has_stream(device: c_int) -> bool;
         fn strust_use_stream(device: c_int, own: bool, why: *mut c_char, room: usize) -> c_int;
@@ -159,23 +244,113 @@ mod foreign {
         fn strust_replay(graph: *mut c_void, why: *mut c_char, room: usize) -> c_int;
         fn strust_graph_free(graph: *mut c_void);
         pub safe fn strust_tf32(on: bool);
-        pub safe fn strust_autocast_to_bf16();
+        pub safe fn strust_bf16_begin() -> bool;
+        pub safe fn strust_bf16_end(before: bool);
         pub safe fn strust_forbid_waiting(on: bool);
         fn strust_peak_memory(device: c_int, in_tensors: *mut i64, reserved: *mut i64);
+        fn strust_pinned(tensor: *const c_void, out: *mut *mut c_void, why: *mut c_char, room: usize) -> c_int;
+        fn strust_profile_begin(why: *mut c_char, room: usize) -> c_int;
+        fn strust_profile_end(
+            file: *const c_char,
+            to: *mut c_void,
+            row: unsafe extern "C" fn(*mut c_void, bool, *const c_char, u64, u64),
+            why: *mut c_char,
+            room: usize,
+        ) -> c_int;
+        fn strust_norm_relu(
+            x: *const c_void,
+            rows: *const *const c_void,
+            other: *const c_void,
+            momentum: f64,
+            epsilon: f64,
+            twice: bool,
+            out: *mut *mut c_void,
+            why: *mut c_char,
+            room: usize,
+        ) -> c_int;
+        fn strust_halve(x: *const c_void, pad: i64, out: *mut *mut c_void, why: *mut c_char, room: usize) -> c_int;
     }
 
-    pub use strust_autocast_to_bf16 as autocast_to_bf16;
+    pub use strust_bf16_begin as bf16_begin;
+    pub use strust_bf16_end as bf16_end;
     pub use strust_forbid_waiting as forbid_waiting;
     pub use strust_tf32 as set_tf32;
 
     /// Calls a function that may write why it failed.
-    fn attempt(call: impl FnOnce(*mut c_char, usize) -> c_int) -> Result<(), Error> {
+    fn call(function: impl FnOnce(*mut c_char, usize) -> c_int) -> (c_int, String) {
         let mut why = [0_u8; 400];
-        if call(why.as_mut_ptr().cast(), why.len()) == 0 {
-            return Ok(());
-        }
+        let outcome = function(why.as_mut_ptr().cast(), why.len());
         let why = CStr::from_bytes_until_nul(&why).unwrap_or_default().to_string_lossy();
-        Err(Error::Graph(why.lines().next().unwrap_or_default().into()))
+        (outcome, why.lines().next().unwrap_or_default().into())
+    }
+    fn attempt(function: impl FnOnce(*mut c_char, usize) -> c_int) -> Result<(), Error> {
+        let (outcome, why) = call(function);
+        if outcome == 0 { Ok(()) } else { Err(Error::Graph(why)) }
+    }
+
+    /// A function of build/norm.cpp; panics as tch does where an operation fails.
+    fn fused<const N: usize>(
+        function: impl FnOnce(*mut *mut c_void, *mut c_char, usize) -> c_int,
+    ) -> Option<[Tensor; N]> {
+        let mut made = [null_mut(); N];
+        match call(|why, room| function(made.as_mut_ptr(), why, room)) {
+            // SAFETY: each was made by `new at::Tensor`, as tch makes its own, and has no other owner.
+            (0, _) => Some(made.map(|tensor| unsafe { Tensor::from_ptr(tensor.cast()) })),
+            (2, _) => None,
+            (3, why) => {
+                eprintln!("strust: fused kernels cannot be used, so layers run operation by operation: {why}");
+                None
+            }
+            (_, why) => panic!("{why}"),
+        }
+    }
+
+    pub fn norm_relu<const HANDLES: usize>(
+        x: &Tensor,
+        rows: [&Tensor; 4],
+        other: Option<&Tensor>,
+        NormNumbers { momentum, epsilon }: NormNumbers,
+    ) -> Option<[Tensor; HANDLES]> {
+        let rows = rows.map(|row| row.as_ptr().cast());
+        let other = other.map_or(null(), |other| other.as_ptr().cast());
+        // SAFETY: the pointers are those of living tensors, four of them in `rows`; `out` has room for one or two.
+        fused(|out, why, room| unsafe {
+            let x = x.as_ptr().cast();
+            strust_norm_relu(x, rows.as_ptr(), other, momentum, epsilon, HANDLES == 2, out, why, room)
+        })
+    }
+    pub fn halve(x: &Tensor, pad: i64) -> Option<Tensor> {
+        // SAFETY: the pointer is that of a living tensor; `out` has room for one.
+        let made = fused(|out, why, room| unsafe { strust_halve(x.as_ptr().cast(), pad, out, why, room) });
+        made.map(|[tensor]| tensor)
+    }
+    pub fn pinned(tensor: &Tensor) -> Tensor {
+        // SAFETY: as above.
+        let made = fused(|out, why, room| unsafe { strust_pinned(tensor.as_ptr().cast(), out, why, room) });
+        let [tensor] = made.expect("it is done or it fails");
+        tensor
+    }
+
+    pub fn profile_begin() -> Result<(), Error> {
+        // SAFETY: `why` has `room` bytes.
+        attempt(|why, room| unsafe { strust_profile_begin(why, room) })
+    }
+    pub fn profile_end<F: FnMut(bool, Usage)>(trace: Option<&Path>, mut take: F) -> Result<(), Error> {
+        unsafe extern "C" fn row<F: FnMut(bool, Usage)>(
+            to: *mut c_void,
+            on_gpu: bool,
+            name: *const c_char,
+            count: u64,
+            nanoseconds: u64,
+        ) {
+            // SAFETY: the shim passes on the `take` of below, which lives, and a string that lives as long as this call.
+            let (take, name) = unsafe { (&mut *to.cast::<F>(), CStr::from_ptr(name)) };
+            take(on_gpu, Usage { name: name.to_string_lossy().into(), count, seconds: 1e-9 * nanoseconds as f64 });
+        }
+        let file = trace.map(|path| CString::new(path.to_string_lossy().as_bytes()).unwrap_or_default());
+        let file = file.as_ref().map_or(null(), |file| file.as_ptr());
+        // SAFETY: `file` is null or a string of this frame, `take` is given to `row` alone, `why` has `room` bytes.
+        attempt(|why, room| unsafe { strust_profile_end(file, (&raw mut take).cast(), row::<F>, why, room) })
     }
 
     pub fn has_stream(device: usize) -> bool {
@@ -232,7 +407,10 @@ mod foreign {
 /// The same where there is nothing to call.
 #[cfg(not(cuda_graphs))]
 mod foreign {
+    use super::{NormNumbers, Usage};
     use crate::Error;
+    use std::path::Path;
+    use tch::Tensor;
 
     pub fn has_stream(_device: usize) -> bool {
         false
@@ -241,8 +419,31 @@ mod foreign {
         let advice = "run  eval \"$(scripts/torch-env cuda)\"  and build again";
         Err(Error::Graph(format!("this program was built without CUDA graphs; {advice}")))
     }
+    pub fn profile_begin() -> Result<(), Error> {
+        use_stream(0, true)
+    }
+    pub fn profile_end(_trace: Option<&Path>, _take: impl FnMut(bool, Usage)) -> Result<(), Error> {
+        use_stream(0, true)
+    }
+    pub fn norm_relu<const HANDLES: usize>(
+        _x: &Tensor,
+        _rows: [&Tensor; 4],
+        _other: Option<&Tensor>,
+        _numbers: NormNumbers,
+    ) -> Option<[Tensor; HANDLES]> {
+        None
+    }
+    pub fn halve(_x: &Tensor, _pad: i64) -> Option<Tensor> {
+        None
+    }
+    pub fn pinned(tensor: &Tensor) -> Tensor {
+        tensor.shallow_clone()
+    }
     pub fn set_tf32(_on: bool) {}
-    pub fn autocast_to_bf16() {}
+    pub fn bf16_begin() -> bool {
+        false
+    }
+    pub fn bf16_end(_before: bool) {}
     pub fn forbid_waiting(_on: bool) {}
     pub fn peak_memory(_device: usize) -> [u64; 2] {
         [0; 2]

@@ -8,7 +8,8 @@
 //! | [`supervised`], [`TorchObjective`] | model, batch and loss as a function of the parameters and the sample |
 //! | [`DeviceStr`], [`DeviceSgd`], [`DeviceAdam`] | methods with nothing coming back to the host |
 //! | [`DeviceRun`], [`QueuedLoss`] | their steps captured once as a CUDA graph and replayed |
-//! | [`cuda`] | TF32, bfloat16, memory of the GPU |
+//! | [`cuda`] | TF32, bfloat16, memory and profile of the GPU |
+//! | [`NormRelu`] | batch-norm, a sum and ReLU as one, with kernels of its own on a GPU |
 //! | [`Orthonormal`], [`Differentiated`] | constraints on parameters, in closed form and by automatic differentiation |
 //! | [`Parameters`] | the views by name; safetensors under PyTorch's names |
 //! | [`Checkpoint`] | state and buffers, to go on bit for bit |
@@ -62,6 +63,7 @@ mod flat;
 pub mod images;
 mod ledger;
 mod model_file;
+mod norm;
 mod objective;
 mod orthonormal;
 mod parameters;
@@ -78,6 +80,7 @@ pub use device_str::DeviceStr;
 pub use differentiated::Differentiated;
 pub use error::Error;
 pub use flat::{Component, Flat};
+pub use norm::NormRelu;
 pub use objective::{BatchLoss, Loss, QueuedLoss, TorchObjective, cross_entropy, seeded, supervised};
 pub use orthonormal::Orthonormal;
 pub use parameters::{Parameters, Slot};

@@ -1,6 +1,6 @@
 //! Samples that wait on the device.
 
-use crate::{BatchLoss, QueuedLoss};
+use crate::{BatchLoss, QueuedLoss, cuda};
 use strust::sample::Sample;
 use tch::{Device, Kind, Tensor, no_grad};
 
@@ -90,7 +90,7 @@ impl<M: Fn(&Tensor) -> Tensor, L: Fn(&Tensor, &Tensor) -> Tensor> TableLoss<M, L
 pub(crate) fn upload(numbers: &[i64], device: Device) -> Tensor {
     let here = Tensor::from_slice(numbers);
     match device {
-        Device::Cuda(_) => here.pin_memory(device).to_device_(device, Kind::Int64, true, false),
+        Device::Cuda(_) => cuda::pinned(&here).to_device_(device, Kind::Int64, true, false),
         _ => here.to_device(device),
     }
 }

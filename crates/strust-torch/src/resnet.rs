@@ -1,5 +1,6 @@
 //! ResNet-20 for CIFAR (He, Zhang, Ren and Sun 2016, section 4.2), under PyTorch's names.
 
+use crate::{NormRelu, cuda};
 use tch::{
     Tensor,
     nn::{self, ModuleT},
@@ -17,7 +18,7 @@ pub const PARAMETERS: i64 = 269_722;
 #[derive(Debug)]
 pub struct ResNet20 {
     conv: nn::Conv2D,
-    norm: nn::BatchNorm,
+    norm: NormRelu,
     blocks: Vec<Block>,
     linear: nn::Linear,
 }
@@ -26,9 +27,9 @@ pub struct ResNet20 {
 #[derive(Debug)]
 struct Block {
     conv1: nn::Conv2D,
-    norm1: nn::BatchNorm,
+    norm1: NormRelu,
     conv2: nn::Conv2D,
-    norm2: nn::BatchNorm,
+    norm2: NormRelu,
     /// Zero channels on either side where the block halves the image and doubles the channels.
     padding: Option<i64>,
 }
@@ -46,9 +47,9 @@ fn channels_last(tensor: &Tensor) -> Tensor {
     tensor.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
 }
 
-fn batch_norm(path: nn::Path, channels: i64) -> nn::BatchNorm {
+fn norm_relu(path: nn::Path, channels: i64) -> NormRelu {
     let config = nn::BatchNormConfig { ws_init: nn::Init::Const(1.0), ..Default::default() };
-    nn::batch_norm2d(path, channels, config)
+    NormRelu::new(path, channels, config)
 }
 
 impl Block {
@@ -56,25 +57,29 @@ impl Block {
         let halves = inputs != outputs;
         Self {
             conv1: conv3x3(path / "conv1", inputs, outputs, if halves { 2 } else { 1 }),
-            norm1: batch_norm(path / "bn1", outputs),
+            norm1: norm_relu(path / "bn1", outputs),
             conv2: conv3x3(path / "conv2", outputs, outputs, 1),
-            norm2: batch_norm(path / "bn2", outputs),
+            norm2: norm_relu(path / "bn2", outputs),
             padding: halves.then_some((outputs - inputs) / 2),
         }
     }
-    fn forward(&self, x: &Tensor, train: bool) -> Tensor {
-        // In place: nothing needs the numbers before the ReLU, and a pass over memory is saved.
-        let inner = self.norm1.forward_t(&x.apply(&self.conv1), train).relu_();
-        let mut sum = self.norm2.forward_t(&inner.apply(&self.conv2), train);
-        let _ = match self.padding {
-            Some(channels) => {
-                let small = x.slice(2, None, None, 2).slice(3, None, None, 2);
-                sum.g_add_(&small.constant_pad_nd([0, 0, 0, 0, channels, channels]))
-            }
-            None => sum.g_add_(x),
-        };
-        sum.relu_()
+    /// Of the two handles to the input one is for the shortcut, and likewise for the output.
+    fn forward(&self, [x, shortcut]: &[Tensor; 2], train: bool) -> [Tensor; 2] {
+        let inner = self.norm1.forward(&x.apply(&self.conv1), None, train);
+        let x = inner.apply(&self.conv2);
+        match self.padding {
+            Some(channels) => self.norm2.forward_two(&x, Some(&halve(shortcut, channels)), train),
+            None => self.norm2.forward_two(&x, Some(shortcut), train),
+        }
     }
+}
+
+/// Every second pixel of every second row, with zero channels on either side.
+fn halve(x: &Tensor, channels: i64) -> Tensor {
+    cuda::halve(x, channels).unwrap_or_else(|| {
+        let small = x.slice(2, None, None, 2).slice(3, None, None, 2);
+        small.constant_pad_nd([0, 0, 0, 0, channels, channels])
+    })
 }
 
 impl ResNet20 {
@@ -92,7 +97,7 @@ impl ResNet20 {
         let linear = nn::LinearConfig { ws_init: KAIMING, bs_init: Some(nn::Init::Const(0.0)), bias: true };
         Self {
             conv: conv3x3(path / "conv1", 3, 16, 1),
-            norm: batch_norm(path / "bn1", 16),
+            norm: norm_relu(path / "bn1", 16),
             blocks,
             linear: nn::linear(path / "linear", 64, classes, linear),
         }
@@ -104,10 +109,11 @@ impl ModuleT for ResNet20 {
     fn forward_t(&self, images: &Tensor, train: bool) -> Tensor {
         // Every layer keeps that order, and convolutions are made for it.
         let images = channels_last(images);
-        let mut x = self.norm.forward_t(&images.apply(&self.conv), train).relu_();
+        let mut x = self.norm.forward_two(&images.apply(&self.conv), None, train);
         for block in &self.blocks {
             x = block.forward(&x, train);
         }
+        let [x, _] = x;
         x.mean_dim([2_i64, 3].as_slice(), false, None).apply(&self.linear)
     }
 }

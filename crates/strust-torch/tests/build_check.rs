@@ -75,6 +75,7 @@ fn graphs_are_compiled_where_all_headers_are_there() {
     assert_eq!(found(), None);
     let cuda = folder.path().join("nvidia/cu13/include");
     fs::create_dir(cuda.join("crt")).unwrap();
+    fs::write(cuda.join("nvrtc.h"), "").unwrap();
     fs::write(cuda.join("crt/host_defines.h"), "").unwrap();
     assert_eq!(found(), Some([torch.join("include"), cuda]));
 }
