@@ -373,6 +373,7 @@ fn processor_time() -> Option<f64> {
 /// Work on a GPU goes on after a call returns.
 fn wait(device: Device) {
     if let Device::Cuda(index) = device {
+        let _held = cuda::beside_no_capture();
         Cuda::synchronize(index as i64);
     }
 }

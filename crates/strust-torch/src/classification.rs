@@ -258,6 +258,7 @@ fn classes_of(objective: &mut TorchObjective<f32, ImageLoss>, x: &Flat<f32>, ima
     objective.set(x);
     let network = &objective.loss().network;
     let piece = |start: usize| {
+        let _held = cuda::beside_no_capture();
         let (inputs, _) = images.batch(&Sample::range(start..(start + PIECE).min(images.len())));
         network(&inputs, false).argmax(1, false)
     };

@@ -6,7 +6,7 @@ use std::{
     marker::PhantomData,
     path::Path,
     sync::{
-        Mutex, PoisonError,
+        PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -144,6 +144,15 @@ pub(crate) fn halve(x: &Tensor, pad: i64) -> Option<Tensor> {
     matches!(x.device(), Device::Cuda(_)).then(|| foreign::halve(x, pad))?
 }
 
+/// Written by the thread that captures, read by all that give work to a device operation by operation: while a stream is
+/// captured nobody may wait for the whole device, as cuDNN does where it times its algorithms.
+static CAPTURING: RwLock<()> = RwLock::new(());
+
+/// To hold while giving work to the device that may not run beside a capture of another thread. Not to be nested.
+pub(crate) fn beside_no_capture() -> RwLockReadGuard<'static, ()> {
+    CAPTURING.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// While one lives, cuDNN times all its algorithms for a convolution it has not seen and keeps the fastest: it pays for
 /// shapes that come again and again, not for those of an evaluation.
 #[derive(Debug)]
@@ -190,14 +199,14 @@ impl OwnStream {
         let Device::Cuda(device) = device else { return Err(Error::Graph(format!("{device:?} is no GPU"))) };
         let entered = !foreign::has_stream(device);
         if entered {
+            let _held = beside_no_capture();
             foreign::use_stream(device, true)?;
         }
         Ok(Self { device, entered, of_this_thread: PhantomData })
     }
     /// Captures what `body` gives to the device; none of it runs. One thread at a time.
     pub(crate) fn capture(&self, body: impl FnOnce()) -> Result<Graph, Error> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _held = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = CAPTURING.write().unwrap_or_else(PoisonError::into_inner);
         foreign::Capture::of(self.device, body).map(Graph)
     }
 }
@@ -205,6 +214,7 @@ impl OwnStream {
 impl Drop for OwnStream {
     fn drop(&mut self) {
         if self.entered {
+            let _held = beside_no_capture();
             let _ = foreign::use_stream(self.device, false);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     Component, DeviceMethod, Error, QueuedLoss, TorchObjective,
-    cuda::{Choosing, Graph, OwnStream},
+    cuda::{Choosing, Graph, OwnStream, beside_no_capture},
     objective::Queued,
 };
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,10 @@ impl<M> DeviceRun<M> {
             }
             match &mut self.graph {
                 Some(graph) => graph.replay()?,
-                None => self.method.advance(f, &Queued),
+                None => {
+                    let _held = beside_no_capture();
+                    self.method.advance(f, &Queued);
+                }
             }
             match self.warm_up {
                 0 => self.choosing = None,

@@ -1,8 +1,8 @@
 //! The loss of a model on a mini-batch as the library's objective.
 
-use crate::{Component, Error, Flat, Parameters};
+use crate::{Component, Error, Flat, Parameters, cuda::beside_no_capture};
 use std::sync::{
-    Mutex, PoisonError,
+    Mutex, PoisonError, RwLockReadGuard,
     atomic::{AtomicU64, Ordering},
 };
 use strust::{objective::Objective, sample::Sample, vector::Vector};
@@ -48,6 +48,8 @@ pub trait Source<L> {
     fn mean(&self, loss: &mut L) -> Tensor;
     /// Whether the running statistics move with a step.
     fn moves_statistics(&self) -> bool;
+    /// Held while it is evaluated: no other thread captures then.
+    fn held(&self) -> Option<RwLockReadGuard<'static, ()>>;
 }
 
 impl<L: BatchLoss> Source<L> for Sample {
@@ -56,6 +58,9 @@ impl<L: BatchLoss> Source<L> for Sample {
     }
     fn moves_statistics(&self) -> bool {
         self.seed().is_some()
+    }
+    fn held(&self) -> Option<RwLockReadGuard<'static, ()>> {
+        Some(beside_no_capture())
     }
 }
 
@@ -72,6 +77,10 @@ impl<L: QueuedLoss> Source<L> for Queued {
     }
     fn moves_statistics(&self) -> bool {
         true
+    }
+    /// The run sees to it: these may be part of a capture.
+    fn held(&self) -> Option<RwLockReadGuard<'static, ()>> {
+        None
     }
 }
 
@@ -172,6 +181,7 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
 
     /// The value at the model's own parameters, in double precision, left on the device.
     pub(crate) fn value_here(&mut self, on: &impl Source<L>) -> Tensor {
+        let _held = on.held();
         let buffers = self.parameters.snapshot();
         let value = no_grad(|| self.forward(on));
         self.parameters.restore(&buffers);
@@ -179,6 +189,7 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     }
     /// The value and the gradient at the model's own parameters.
     pub(crate) fn value_and_gradient_here(&mut self, on: &impl Source<L>, gradient: &mut Flat<T>) -> Tensor {
+        let _held = on.held();
         on.prepare(&mut self.loss);
         let buffers = (!on.moves_statistics()).then(|| self.parameters.snapshot());
         let value = self.forward(on);
