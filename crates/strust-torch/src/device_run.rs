@@ -137,12 +137,11 @@ impl<M> DeviceRun<M> {
                     }
                 }
             }
-            match &mut self.graph {
-                Some(graph) => graph.replay()?,
-                None => {
-                    let _held = beside_no_capture();
-                    self.method.advance(f, &Queued);
-                }
+            if let Some(graph) = &mut self.graph {
+                graph.replay()?;
+            } else {
+                let _held = beside_no_capture();
+                self.method.advance(f, &Queued);
             }
             match self.warm_up {
                 0 => self.choosing = None,
