@@ -43,7 +43,7 @@ int numbers(Kind kind) { return kind == kB8 ? 8 : 4; }
   _(nvrtcVersion) _(nvrtcCreateProgram) _(nvrtcCompileProgram) _(nvrtcGetProgramLogSize) _(nvrtcGetProgramLog) \
   _(nvrtcGetCUBINSize) _(nvrtcGetCUBIN) _(nvrtcDestroyProgram) _(nvrtcGetErrorString) _(cuGetErrorString)   \
   _(cuCtxGetCurrent) _(cuDeviceGet) _(cuDeviceGetAttribute) _(cuModuleLoadData) _(cuModuleGetFunction)      \
-  _(cuLaunchKernel)
+  _(cuLaunchKernelEx)
 
 // NVRTC and CUDA's driver by way of the library through which libtorch itself gets at them: neither is needed to start.
 struct Driver {
@@ -84,7 +84,7 @@ const Driver& driver() {
 
 // The kernels of one GPU.
 struct Kernels {
-  int processors;
+  int processors, major;
   CUfunction functions[kKernels][kKinds];
 
   explicit Kernels(c10::DeviceIndex index) {
@@ -97,7 +97,7 @@ struct Kernels {
       return value;
     };
     processors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     int minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     if (major < 8) throw std::runtime_error("they need a GPU of compute capability 8.0");
     CUmodule module;
@@ -152,10 +152,20 @@ const Kernels& kernels() {
 }
 
 template <class... A>
-void launch(Kernel kernel, Kind kind, unsigned blocks, unsigned groups, A... arguments) {
+void launch(Kernel kernel, Kind kind, int blocks, int groups, A... arguments) {
+  const Kernels& k = kernels();
   void* pointers[] = {&arguments...};
-  driver().check(driver().cuLaunchKernel(kernels().functions[kernel][kind], blocks, groups, 1, kThreads, 1, 1, 0,
-                                         c10::cuda::getCurrentCUDAStream(), pointers, nullptr));
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = blocks, config.gridDimY = groups, config.gridDimZ = 1;
+  config.blockDimX = kThreads, config.blockDimY = config.blockDimZ = 1;
+  config.hStream = c10::cuda::getCurrentCUDAStream();
+  config.attrs = &early;
+  // The second kernel of a pass waits for the first by itself.
+  config.numAttrs = k.major >= 9 && (kernel == kForward || kernel == kBackward);
+  driver().check(driver().cuLaunchKernelEx(&config, k.functions[kernel][kind], pointers, nullptr));
 }
 
 bool aligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.const_data_ptr()) % 16 == 0; }
@@ -267,7 +277,7 @@ struct Halve : torch::autograd::Function<Halve> {
     Kind kind = kind_for(from, small.size(1) % 8 ? 4 : pad);
     int v = numbers(kind);
     int count = static_cast<int>(to.numel() / v);
-    launch(kernel, kind, static_cast<unsigned>((count + kThreads - 1) / kThreads), 1, from.data_ptr(), to.data_ptr(),
+    launch(kernel, kind, (count + kThreads - 1) / kThreads, 1, from.data_ptr(), to.data_ptr(),
            static_cast<int>(small.size(1) / v), static_cast<int>(pad / v), static_cast<int>(small.size(2)),
            static_cast<int>(small.size(3)), count);
   }

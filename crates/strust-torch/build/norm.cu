@@ -46,6 +46,19 @@ struct B4 {
   static __device__ Raw pack(const float (&v)[V]) { return make_uint2(two(v[0], v[1]), two(v[2], v[3])); }
 };
 
+// From Hopper on the second kernel of a pass may start while the first still runs; before it writes, or reads what the first
+// one wrote, it waits. The pointers to that are not __restrict__, or it could be read too early.
+__device__ void let_the_second_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+__device__ void wait_for_the_first() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // A tensor's rows, and the vectors of a group.
 struct Shape {
   int rows, q;
@@ -116,6 +129,7 @@ __device__ void add_parts(float (&a)[N], const float* parts, int count, int grou
 template <class T>
 __device__ void statistics(const typename T::Raw* x, float* parts, const Shape& s) {
   const int V = T::V, U = 8;
+  let_the_second_start();
   Place at(s);
   float first[V], sums[2 * V] = {};
   T::unpack(x[at.vector], first);
@@ -163,6 +177,7 @@ __device__ void forward(const typename T::Raw* x, const typename T::Raw* other, 
     if (keeps) old_mean[i] = running_mean[c], old_variance[i] = running_variance[c];
   }
   float sums[2 * V], share = 1.0f / s.rows;
+  wait_for_the_first();
   add_parts(sums, parts, count, s.group, at.within);
 #pragma unroll
   for (int i = 0; i < V; i++) {
@@ -226,6 +241,7 @@ __device__ void backward_sums(const typename T::Raw* dy, const typename T::Raw* 
                               const typename T::Raw* y, const float* mean, const float* inverse, const float* weight,
                               const float* bias, typename T::Raw* g, float* parts, const Shape& s) {
   const int V = T::V, U = V == 8 ? 2 : 4;
+  let_the_second_start();
   Place at(s);
   Channels<V> c(mean, inverse, weight, bias, at.vector);
   float sums[2 * V] = {};
@@ -270,11 +286,13 @@ __device__ void backward(const typename T::Raw* dy, const typename T::Raw* dy2, 
   const int V = T::V, U = 4;
   Place at(s);
   typename T::Raw grad[U], in[U], more[U];
-  load(grad, dy, s, at, at.row);
   load(in, x, s, at, at.row);
-  if (dy2) load(more, dy2, s, at, at.row);
   Channels<V> c(mean, inverse, weight, bias, at.vector);
   float sums[2 * V], slope[V];
+  wait_for_the_first();
+  // It may have been made just now.
+  load(grad, dy, s, at, at.row);
+  if (dy2) load(more, dy2, s, at, at.row);
   add_parts(sums, parts, count, s.group, at.within);
   bool keeps = blockIdx.x == 0 && threadIdx.x >> s.group == 0;
   float share = 1.0f / s.rows;
@@ -342,8 +360,8 @@ __device__ void halve_back(const Raw* small, Raw* large, int q, int pad, int hei
 
 #define KERNEL extern "C" __global__ void __launch_bounds__(THREADS)
 #define ALL(T)                                                                                                           \
-  KERNEL statistics_##T(const T::Raw* __restrict__ x, float* __restrict__ parts, Shape s) { statistics<T>(x, parts, s); } \
-  KERNEL forward_##T(const T::Raw* __restrict__ x, const T::Raw* __restrict__ other, const float* __restrict__ parts,    \
+  KERNEL statistics_##T(const T::Raw* __restrict__ x, float* __restrict__ parts, Shape s) { statistics<T>(x, parts, s); }\
+  KERNEL forward_##T(const T::Raw* __restrict__ x, const T::Raw* __restrict__ other, const float* parts,                 \
                      int count, const float* __restrict__ weight, const float* __restrict__ bias,                        \
                      float* __restrict__ running_mean, float* __restrict__ running_variance, float* __restrict__ mean,   \
                      float* __restrict__ inverse, T::Raw* __restrict__ y, Shape s, float momentum, float epsilon) {      \
@@ -356,19 +374,19 @@ __device__ void halve_back(const Raw* small, Raw* large, int q, int pad, int hei
                            const float* __restrict__ bias, T::Raw* __restrict__ g, float* __restrict__ parts, Shape s) { \
     backward_sums<T>(dy, dy2, x, y, mean, inverse, weight, bias, g, parts, s);                                           \
   }                                                                                                                      \
-  KERNEL backward_##T(const T::Raw* __restrict__ dy, const T::Raw* __restrict__ dy2, const T::Raw* __restrict__ x,       \
-                      const float* __restrict__ parts, int count, const float* __restrict__ mean,                        \
+  KERNEL backward_##T(const T::Raw* dy, const T::Raw* __restrict__ dy2, const T::Raw* __restrict__ x,                    \
+                      const float* parts, int count, const float* __restrict__ mean,                                     \
                       const float* __restrict__ inverse, const float* __restrict__ weight,                               \
                       const float* __restrict__ bias, T::Raw* __restrict__ dx, float* __restrict__ dweight,              \
                       float* __restrict__ dbias, Shape s, bool masked) {                                                 \
     backward<T>(dy, dy2, x, parts, count, mean, inverse, weight, bias, dx, dweight, dbias, s, masked);                   \
   }                                                                                                                      \
   KERNEL halve_##T(const T::Raw* __restrict__ large, T::Raw* __restrict__ small, int q, int pad, int height, int width,  \
-                   int count) {                                                                                         \
+                   int count) {                                                                                          \
     halve(large, small, q, pad, height, width, count);                                                                   \
   }                                                                                                                      \
   KERNEL halve_back_##T(const T::Raw* __restrict__ small, T::Raw* __restrict__ large, int q, int pad, int height,        \
-                        int width, int count) {                                                                         \
+                        int width, int count) {                                                                          \
     halve_back(small, large, q, pad, height, width, count);                                                              \
   }
 

@@ -4,13 +4,14 @@
 use crate::Error;
 use std::{
     marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::Path,
     sync::{
         PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tch::{Cuda, Device, Tensor};
+use tch::{Cuda, Device, Tensor, nn::BatchNormConfig};
 
 /// Whether this build can capture a step as a CUDA graph, and has fused kernels.
 pub const BUILT_WITH_GRAPHS: bool = cfg!(cuda_graphs);
@@ -104,7 +105,7 @@ pub struct Profile {
 /// ```
 pub fn profile<R>(trace: Option<&Path>, body: impl FnOnce() -> R) -> Result<(R, Profile), Error> {
     foreign::profile_begin()?;
-    let result = body();
+    let result = catch_unwind(AssertUnwindSafe(body));
     let mut found = Profile::default();
     foreign::profile_end(trace, |on_gpu, usage| {
         if on_gpu { &mut found.on_gpu } else { &mut found.calls }.push(usage);
@@ -112,20 +113,12 @@ pub fn profile<R>(trace: Option<&Path>, body: impl FnOnce() -> R) -> Result<(R, 
     for list in [&mut found.on_gpu, &mut found.calls] {
         list.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     }
-    Ok((result, found))
+    Ok((result.unwrap_or_else(|panic| resume_unwind(panic)), found))
 }
 
 /// A copy of a tensor of the CPU in memory that a GPU can fetch from by itself.
 pub(crate) fn pinned(tensor: &Tensor) -> Tensor {
     foreign::pinned(tensor)
-}
-
-/// The numbers of a batch-norm layer that its kernels take.
-#[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(cuda_graphs), allow(dead_code))] // read by what is not there
-pub(crate) struct NormNumbers {
-    pub momentum: f64,
-    pub epsilon: f64,
 }
 
 /// Batch-norm with these weight, bias, running mean and running variance, the sum with `other`, and ReLU, all in one;
@@ -134,9 +127,9 @@ pub(crate) fn norm_relu<const HANDLES: usize>(
     x: &Tensor,
     rows: [&Tensor; 4],
     other: Option<&Tensor>,
-    numbers: NormNumbers,
+    config: BatchNormConfig,
 ) -> Option<[Tensor; HANDLES]> {
-    matches!(x.device(), Device::Cuda(_)).then(|| foreign::norm_relu(x, rows, other, numbers))?
+    matches!(x.device(), Device::Cuda(_)).then(|| foreign::norm_relu(x, rows, other, config))?
 }
 
 /// Every second pixel of every second row, with `pad` zero channels on either side. `None` where there is no kernel for it.
@@ -234,7 +227,7 @@ impl Graph {
 #[cfg(cuda_graphs)]
 #[allow(unsafe_code)] // foreign functions; each use says why it is sound
 mod foreign {
-    use super::{NormNumbers, Usage};
+    use super::Usage;
     use crate::Error;
     use std::{
         ffi::{CStr, CString, c_char, c_int, c_void},
@@ -242,7 +235,7 @@ mod foreign {
         path::Path,
         ptr::{NonNull, null, null_mut},
     };
-    use tch::Tensor;
+    use tch::{Tensor, nn::BatchNormConfig};
 
     // SAFETY: these are the signatures in build/graph.cpp and build/norm.cpp, and no exception leaves them. The safe ones
     // take numbers only.
@@ -319,14 +312,14 @@ mod foreign {
         x: &Tensor,
         rows: [&Tensor; 4],
         other: Option<&Tensor>,
-        NormNumbers { momentum, epsilon }: NormNumbers,
+        BatchNormConfig { momentum, eps, .. }: BatchNormConfig,
     ) -> Option<[Tensor; HANDLES]> {
         let rows = rows.map(|row| row.as_ptr().cast());
         let other = other.map_or(null(), |other| other.as_ptr().cast());
         // SAFETY: the pointers are those of living tensors, four of them in `rows`; `out` has room for one or two.
         fused(|out, why, room| unsafe {
             let x = x.as_ptr().cast();
-            strust_norm_relu(x, rows.as_ptr(), other, momentum, epsilon, HANDLES == 2, out, why, room)
+            strust_norm_relu(x, rows.as_ptr(), other, momentum, eps, HANDLES == 2, out, why, room)
         })
     }
     pub fn halve(x: &Tensor, pad: i64) -> Option<Tensor> {
@@ -417,10 +410,10 @@ mod foreign {
 /// The same where there is nothing to call.
 #[cfg(not(cuda_graphs))]
 mod foreign {
-    use super::{NormNumbers, Usage};
+    use super::Usage;
     use crate::Error;
     use std::path::Path;
-    use tch::Tensor;
+    use tch::{Tensor, nn::BatchNormConfig};
 
     pub fn has_stream(_device: usize) -> bool {
         false
@@ -439,7 +432,7 @@ mod foreign {
         _x: &Tensor,
         _rows: [&Tensor; 4],
         _other: Option<&Tensor>,
-        _numbers: NormNumbers,
+        _config: BatchNormConfig,
     ) -> Option<[Tensor; HANDLES]> {
         None
     }

@@ -1,6 +1,6 @@
 //! Batch-norm, a sum and ReLU as one operation.
 
-use crate::cuda::{self, NormNumbers};
+use crate::cuda;
 use std::borrow::Borrow;
 use tch::{
     Tensor,
@@ -35,14 +35,13 @@ use tch::{
 #[derive(Debug)]
 pub struct NormRelu {
     norm: nn::BatchNorm,
-    numbers: NormNumbers,
+    config: BatchNormConfig,
 }
 
 impl NormRelu {
     /// Makes the layer's weight, bias and running statistics under `path`.
     pub fn new<'a>(path: impl Borrow<nn::Path<'a>>, channels: i64, config: BatchNormConfig) -> Self {
-        let numbers = NormNumbers { momentum: config.momentum, epsilon: config.eps };
-        Self { norm: nn::batch_norm2d(path, channels, config), numbers }
+        Self { norm: nn::batch_norm2d(path, channels, config), config }
     }
 
     /// The formula above for images x, n×channels×rows×columns, and an r of the same shape, or none.
@@ -62,7 +61,7 @@ impl NormRelu {
     fn fused<const HANDLES: usize>(&self, x: &Tensor, r: Option<&Tensor>, train: bool) -> Option<[Tensor; HANDLES]> {
         let nn::BatchNorm { running_mean, running_var, ws, bs, .. } = &self.norm;
         let rows = [ws.as_ref()?, bs.as_ref()?, running_mean, running_var];
-        if train { cuda::norm_relu(x, rows, r, self.numbers) } else { None }
+        if train { cuda::norm_relu(x, rows, r, self.config) } else { None }
     }
     fn plain(&self, x: &Tensor, residual: Option<&Tensor>, train: bool) -> Tensor {
         // In place: nothing needs the numbers before, and a pass over memory is saved.

@@ -131,6 +131,14 @@ fn variables_have_pytorchs_names_and_a_module_has_no_sum() {
     assert!(norm.forward_t(&x, false).equal(&norm.forward(&x, None, false)));
 }
 
+#[test]
+fn without_cuda_there_is_no_profile_and_that_is_said() {
+    if !cuda::BUILT_WITH_GRAPHS {
+        let why = cuda::profile(None, || ()).unwrap_err().to_string();
+        assert!(why.contains("built without CUDA"), "{why}");
+    }
+}
+
 /// One test at a time, in single precision without TF32.
 fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
     static ALONE: Mutex<()> = Mutex::new(());
