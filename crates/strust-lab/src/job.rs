@@ -246,6 +246,12 @@ fn on_network(context: &mut Context, settings: &Cifar10Config) -> Result<(), Err
             let walk = Captured::<DeviceAdam<f32>>::new(config(context, values)?, batch, terms, launch);
             drive(context, classifier(problem), walk)
         }
+        // A line search looks at every value, so it is made step by step.
+        (true, "sls") => {
+            let method = LineSearch::new(config(context, values)?)?;
+            let walk = StepByStep::on(method, problem.device());
+            drive(context, classifier(problem), walk)
+        }
         _ => on(context, classifier(problem)),
     }
 }

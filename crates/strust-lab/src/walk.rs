@@ -36,11 +36,21 @@ pub(crate) struct StepByStep<M, S> {
     method: M,
     state: Option<S>,
     sample: Sample,
+    /// Brings a loaded state to where the problem is.
+    bring: Box<dyn Fn(S) -> S>,
 }
 
 impl<M, S> StepByStep<M, S> {
     pub fn new(method: M) -> Self {
-        Self { method, state: None, sample: Sample::default() }
+        Self { method, state: None, sample: Sample::default(), bring: Box::new(|state| state) }
+    }
+    /// Over a network: a loaded state is on the CPU.
+    #[cfg(feature = "torch")]
+    pub fn on(method: M, device: strust_torch::device::Device) -> Self
+    where
+        S: strust_torch::OnDevice,
+    {
+        Self { bring: Box::new(move |state: S| state.on(device)), ..Self::new(method) }
     }
 }
 
@@ -54,7 +64,7 @@ impl<F: Objective, M: Method<F>> Walk<F> for StepByStep<M, M::State> {
         Ok(())
     }
     fn resume(&mut self, _: &mut F, state: M::State) -> Result<(), Error> {
-        self.state = Some(state);
+        self.state = Some((self.bring)(state));
         Ok(())
     }
     fn advance(
