@@ -300,9 +300,12 @@ fn shown(metric: &Metric, point: &CurvePoint) -> String {
 /// Mean ± standard deviation.
 fn with_deviation(metric: &Metric, point: &CurvePoint) -> String {
     let Some(Spread { mean, std, .. }) = point.metrics.get(&metric.key) else { return "–".into() };
-    if metric.log {
+    if *std == 0.0 {
+        // One seed, as a rule: there is nothing to add.
+        shown(metric, point)
+    } else if metric.log {
         // Digits down to the second of the deviation say all there is to say.
-        let digits = if *std > 0.0 { (1.0 - std.log10().floor()).clamp(0.0, 6.0) as usize } else { 3 };
+        let digits = (1.0 - std.log10().floor()).clamp(0.0, 6.0) as usize;
         format!("{mean:.digits$} ± {std:.digits$}")
     } else {
         format!("{:.2} ± {:.2} %", 100.0 * mean, 100.0 * std)
