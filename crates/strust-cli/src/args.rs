@@ -139,6 +139,8 @@ pub enum DataSet {
 pub enum Benchmark {
     /// A step of STR-P on subspace fitting, against its matrix products and against NumPy
     Subspace,
+    /// What each instrument of the diagnostics adds to a step
+    Instruments,
     /// A step of STR on ResNet-20, against one of SGD and against PyTorch; needs a program built with libtorch
     Cifar10,
 }

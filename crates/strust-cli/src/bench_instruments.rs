@@ -1,0 +1,122 @@
+//! `strust bench instruments`: what each instrument of `strust::diagnostics` adds to a step.
+
+use crate::{
+    Failure,
+    args::Shared,
+    commands::{json, print},
+    show::{heading, table},
+};
+use serde::Serialize;
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+use strust::{
+    diagnostics::{Consecutive, Curvature, Draws, Iterations, SplitBatch, kkt_report, probe, strong_growth},
+    prelude::*,
+};
+use strust_problems::{LeastSquares, Problem, SubspaceFit};
+
+/// Variants take turns, and the least time of each counts: what is above it was done by other programs.
+const ROUNDS: u32 = 40;
+const STEPS: u64 = 400;
+const BATCH: usize = 32;
+
+#[derive(Serialize)]
+struct Row {
+    instrument: &'static str,
+    /// Microseconds of a step, or of one call for what is not part of a step.
+    us: f64,
+    /// Over the bare step.
+    ratio: f64,
+}
+
+pub fn run(shared: &Shared) -> Result<(), Failure> {
+    let failed = |e: strust::Error| Failure::Failed(e.to_string());
+    let rows = measure().map_err(failed)?;
+    if shared.json {
+        return print(&json(&rows)?);
+    }
+    let mut cells = vec![["", "time", "against the bare step"].map(String::from).to_vec()];
+    for row in &rows {
+        cells.push(vec![row.instrument.into(), format!("{:.2} µs", row.us), format!("{:.3}×", row.ratio)]);
+    }
+    let title = format!("A step of STR on least squares, n = 2000, d = 500, batch {BATCH}, f64, one thread");
+    print(&format!("{}\n{}", heading(&title, shared), table(&cells)))
+}
+
+/// A variant of the loop: microseconds of a step.
+type Variant<'a> = (&'static str, Box<dyn FnMut() -> Result<f64, strust::Error> + 'a>);
+
+fn measure() -> Result<Vec<Row>, strust::Error> {
+    let problem = LeastSquares::<f64>::interpolating(2000, 500, 0)?;
+    let mut variants: Vec<Variant> = vec![
+        ("bare step", Box::new(|| steps(&mut problem.clone(), |_| ()))),
+        (
+            "with curvature and counts",
+            Box::new(|| {
+                let (mut curvature, mut iterations) = (Curvature::default(), Iterations::default());
+                let time = steps(&mut problem.clone(), |record| {
+                    curvature.add(record);
+                    iterations.add(record);
+                });
+                black_box((curvature, iterations));
+                time
+            }),
+        ),
+        (
+            "with consecutive batches",
+            Box::new(|| steps(&mut Consecutive::new(problem.clone(), Draws::Different), |_| ())),
+        ),
+        ("with split batches", Box::new(|| steps(&mut SplitBatch::new(problem.clone(), Draws::Different), |_| ()))),
+    ];
+    let mut least = vec![f64::INFINITY; variants.len()];
+    for _ in 0..ROUNDS {
+        for (best, (_, variant)) in least.iter_mut().zip(&mut variants) {
+            *best = best.min(variant()?);
+        }
+    }
+    let bare = least[0];
+    let row = |instrument, us: f64| Row { instrument, us, ratio: us / bare };
+    let mut rows: Vec<Row> = variants.iter().zip(&least).map(|((name, _), us)| row(name, *us)).collect();
+    let mut f = problem.clone();
+    let x = f.start(0);
+    rows.push(row("ρ exactly, once", once(|| drop(black_box(strong_growth(&mut f, &x))))));
+    rows.push(row("probe of interpolation, once", once(|| drop(black_box(probe(&mut f, &x, 100))))));
+    let mut fit = SubspaceFit::<f64>::spiked(100, 5, 500, 0.0, 0)?;
+    let (w, mut stiefel) = (fit.start(0), fit.constraint());
+    let kkt = once(|| drop(black_box(kkt_report(&mut fit, &mut stiefel, &w, 1.0))));
+    rows.push(row("KKT report of subspace fitting, once", kkt));
+    Ok(rows)
+}
+
+/// Microseconds of a step, from the start each time.
+fn steps<F>(f: &mut F, mut see: impl FnMut(&StepRecord)) -> Result<f64, strust::Error>
+where
+    F: Objective<Point = Vec<f64>>,
+{
+    let mut sampler = Epochs::new(f.terms(), BATCH, 0)?;
+    let mut method = Str::new(StrConfig::default())?;
+    let mut state = method.init(f, vec![0.0; 500])?;
+    let mut sample = Sample::default();
+    let mut time = Duration::ZERO;
+    for k in 0..STEPS {
+        sampler.draw(k, &mut sample);
+        let began = Instant::now();
+        let record = method.step(f, &mut state, &sample)?;
+        see(&record);
+        time += began.elapsed();
+        black_box(record);
+    }
+    Ok(1e6 * time.as_secs_f64() / STEPS as f64)
+}
+
+/// Microseconds of a call, the least of a few.
+fn once(mut call: impl FnMut()) -> f64 {
+    let time = |()| {
+        let began = Instant::now();
+        call();
+        1e6 * began.elapsed().as_secs_f64()
+    };
+    std::iter::repeat_n((), 5).map(time).fold(f64::INFINITY, f64::min)
+}
