@@ -33,7 +33,8 @@ pub enum Command {
     /// Run an experiment file (or a built-in experiment by name) and write the report
     Run {
         /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits, cifar10,
-        /// cifar10-quick, cifar10-tune
+        /// cifar10-quick, cifar10-tune, theory-strong-growth, theory-step-length, theory-rejections, theory-rate,
+        /// theory-penalty, theory-failures
         file: PathBuf,
         #[command(flatten)]
         network: Network,
@@ -121,6 +122,8 @@ pub enum Reproducible {
     Subspace,
     /// The unconstrained methods on a small network, with the built-in digits
     Digits,
+    /// The analysis: assumptions, lemmas and theorems, each measured beside its bound
+    Theory,
     /// The unconstrained methods on ResNet-20 and CIFAR-10, Figure 1; needs a program built with libtorch
     Cifar10,
 }

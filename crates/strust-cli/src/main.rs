@@ -10,6 +10,7 @@ mod data;
 mod download;
 mod network;
 mod show;
+mod theory;
 
 use args::{Args, Command};
 use clap::Parser;

@@ -113,7 +113,7 @@ fn caught(run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
 }
 
 /// Only one program at a time works in a folder. The lock ends with the program, however it ends.
-fn lock(folder: &Path) -> Result<File, Error> {
+pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
     // A folder can be locked itself; where it cannot be opened, a file in it is.
     let file = if cfg!(unix) { File::open(folder) } else { File::create(folder.join(".lock")) };
     let file = file.map_err(Error::io("open", folder))?;

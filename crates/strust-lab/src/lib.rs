@@ -21,8 +21,10 @@ pub mod plan;
 pub mod progress;
 pub mod record;
 pub mod report;
+pub mod section;
 mod summarise;
 pub mod summary;
+pub mod theory;
 
 pub use error::Error;
 pub use machine::{cores, describe as this_machine};

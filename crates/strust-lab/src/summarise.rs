@@ -112,6 +112,8 @@ pub fn summary(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
         batch: e.batch,
         problems,
         tuning,
+        checks: Vec::new(),
+        sections: Vec::new(),
     })
 }
 

@@ -61,6 +61,8 @@ fn summary(experiment: &str, methods: Vec<MethodSummary>) -> Summary {
             methods,
         }],
         tuning: vec![],
+        checks: vec![],
+        sections: vec![],
     }
 }
 

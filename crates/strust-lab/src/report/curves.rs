@@ -73,6 +73,8 @@ pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
             all.push((format!("{}-{key}-epoch", problem.name), figure));
         }
     }
+    let sections = summary.sections.iter().flat_map(|section| &section.figures);
+    all.extend(sections.map(|shown| (shown.stem.clone(), shown.figure.clone())));
     let mut taken = BTreeSet::new();
     for (stem, _) in &mut all {
         *stem = distinct(file_name(stem), &taken);
@@ -172,8 +174,15 @@ fn panel(title: &str, metrics: &[Metric], against: Against, curves: &[Curve], le
 }
 
 fn framed(figure: &Figure) -> String {
+    framed_with(figure, "")
+}
+
+/// A figure with its axes for a caption, and a sentence below it.
+pub(super) fn framed_with(figure: &Figure, sentence: &str) -> String {
+    let below =
+        if sentence.is_empty() { String::new() } else { format!("<p class=\"explain\">{}</p>\n", escape(sentence)) };
     format!(
-        "<figure>\n<figcaption>{} <span class=\"quiet\">against {}</span></figcaption>\n{}</figure>\n",
+        "<figure>\n<figcaption>{} <span class=\"quiet\">against {}</span></figcaption>\n{}{below}</figure>\n",
         escape(&figure.y.label),
         escape(&figure.x.label),
         figure.svg(Theme::Inline)

@@ -97,7 +97,7 @@ impl Evidence {
     /// };
     /// let start = at(1.0, 3.0);
     /// assert_eq!(at(1e-6, 4e-6).verdict(&start, f64::EPSILON).0, Interpolation::Holds);
-    /// assert_eq!(at(1e-6, 1e-1).verdict(&start, f64::EPSILON).0, Interpolation::Violated);
+    /// assert_eq!(at(1e-6, 1.0).verdict(&start, f64::EPSILON).0, Interpolation::Violated);
     /// assert_eq!(at(0.5, 1.0).verdict(&start, f64::EPSILON).0, Interpolation::Doubtful);
     /// ```
     #[must_use]

@@ -80,8 +80,7 @@ fn descend<F: Objective + ?Sized>(f: &mut F, start: &F::Point, steps: u64) -> (F
         let at_trial = full_value(f, &trial);
         let highest = recent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         made += 1;
-        // NaN is not below either.
-        if !(at_trial <= highest - 1e-4 * size * squared) {
+        if at_trial.is_nan() || at_trial > highest - 1e-4 * size * squared {
             size *= 0.25;
             if size * squared.sqrt() <= F::Point::EPSILON * x.norm() {
                 break;
