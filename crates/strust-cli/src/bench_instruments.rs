@@ -81,11 +81,11 @@ fn measure() -> Result<Vec<Row>, strust::Error> {
     let mut rows: Vec<Row> = variants.iter().zip(&least).map(|((name, _), us)| row(name, *us)).collect();
     let mut f = problem.clone();
     let x = f.start(0);
-    rows.push(row("ρ exactly, once", once(|| drop(black_box(strong_growth(&mut f, &x))))));
-    rows.push(row("probe of interpolation, once", once(|| drop(black_box(probe(&mut f, &x, 100))))));
+    rows.push(row("ρ exactly, once", once(|| _ = black_box(strong_growth(&mut f, &x)))));
+    rows.push(row("probe of interpolation, once", once(|| _ = black_box(probe(&mut f, &x, 100)))));
     let mut fit = SubspaceFit::<f64>::spiked(100, 5, 500, 0.0, 0)?;
     let (w, mut stiefel) = (fit.start(0), fit.constraint());
-    let kkt = once(|| drop(black_box(kkt_report(&mut fit, &mut stiefel, &w, 1.0))));
+    let kkt = once(|| _ = black_box(kkt_report(&mut fit, &mut stiefel, &w, 1.0)));
     rows.push(row("KKT report of subspace fitting, once", kkt));
     Ok(rows)
 }

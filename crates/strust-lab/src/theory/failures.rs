@@ -104,11 +104,11 @@ pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Fin
     let labels = compare(seeds, tick, |noisy, seed| {
         let noise = if noisy { c.label_noise } else { 0.0 };
         let mut f = if noisy {
-            LeastSquares::<f64>::noisy(200, 40, noise, seed)?
+            LeastSquares::<f64>::noisy(200, 20, noise, seed)?
         } else {
-            LeastSquares::interpolating(200, 40, seed)?
+            LeastSquares::interpolating(200, 20, seed)?
         };
-        let (curve, x) = gaps(&mut f, Str::new(StrConfig::default())?, 20, c.epochs, seed)?;
+        let (curve, x) = gaps(&mut f, Str::new(StrConfig::default())?, 10, c.epochs, seed)?;
         let found = probe(&mut f, &x, 400);
         Ok((curve, found.verdict, found.why))
     })?;

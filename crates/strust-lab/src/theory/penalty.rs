@@ -11,7 +11,7 @@ use crate::{
     section::{Check, Shown, Table},
 };
 use strust::{
-    diagnostics::{KktReport, kkt_report},
+    diagnostics::{Draws, KktReport, kkt_report, strong_growth_of_lagrangian},
     objective::full_value_and_gradient,
     prelude::*,
 };
@@ -37,6 +37,8 @@ pub(super) struct Ladder {
     pub weak: Option<u64>,
     /// Oracle calls until ‖∇φ‖ ≤ ε, and the KKT report there.
     pub strong: Option<(u64, KktReport)>,
+    /// τ of the mini-batches there, for λ = μc.
+    pub tau: f64,
     /// The largest ‖∇f‖ along the run.
     pub steepest: f64,
 }
@@ -60,7 +62,7 @@ where
     let mut state = method.init(f, start)?;
     let (mut sample, mut gradient) = (Sample::default(), state.point().zeros_like());
     let mut residual = constraint.new_residual();
-    let mut found = Ladder { weak: None, strong: None, steepest: 0.0 };
+    let mut found = Ladder { weak: None, strong: None, tau: f64::NAN, steepest: 0.0 };
     for step in 0..c.steps {
         full_value_and_gradient(f, state.point(), &mut gradient);
         found.steepest = found.steepest.max(gradient.norm());
@@ -71,6 +73,10 @@ where
             found.weak = Some(step);
         }
         if norm <= epsilon {
+            let mut multipliers = residual.zeros_like();
+            multipliers.add(penalty, &residual);
+            let at = strong_growth_of_lagrangian(f, &mut constraint, state.point(), &multipliers);
+            found.tau = at.rho(c.batch as usize, Draws::Different);
             found.strong = Some((step, kkt_report(f, &mut constraint, state.point(), penalty)?));
             break;
         }
@@ -176,7 +182,8 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
         let (mut oracle, mut feasibility, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
         let (mut worst, mut residual, mut missing) = (0.0_f64, 0.0_f64, 0);
         for &epsilon in &c.epsilon {
-            let (mut weak, mut strong, mut norms, mut limits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            let (mut weak, mut strong, mut norms, mut limits, mut taus) =
+                <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
             for seed in 0..seeds {
                 let ran = rung(problem, epsilon, c, seed)?;
                 tick.done()?;
@@ -188,6 +195,7 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
                 // ε(ε + G)/σ_min, and the corollary's Cε with C = (G + 1)/σ_min.
                 let limit = epsilon * (epsilon + ran.steepest) / report.jacobian.smallest;
                 strong.push(k as f64);
+                taus.push(ran.tau);
                 norms.push(report.constraint_norm);
                 limits.push(epsilon * (1.0 + ran.steepest) / report.jacobian.smallest);
                 worst = worst.max(report.constraint_norm / limit);
@@ -202,6 +210,7 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
                 format!("{:.0}", median(&strong)),
                 format!("{:.1e}", median(&norms)),
                 format!("{:.1e}", median(&limits)),
+                format!("{:.1}", median(&taus)),
             ]);
         }
         let runs = seeds as usize * c.epsilon.len();
@@ -251,7 +260,9 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
     });
     out.tables.push(Table {
         caption: "Medians over seeds.".into(),
-        header: ["problem", "calls to ‖∇φ‖² ≤ ε", "calls to ‖∇φ‖ ≤ ε", "‖c‖ there", "Cε"].map(String::from).to_vec(),
+        header: ["problem", "calls to ‖∇φ‖² ≤ ε", "calls to ‖∇φ‖ ≤ ε", "‖c‖ there", "Cε", "τ there"]
+            .map(String::from)
+            .to_vec(),
         rows,
     });
     out.findings.push(

@@ -59,7 +59,7 @@ fn follow<F: Objective>(
     let mut sample = Sample::default();
     for count in ladder(steps, 8) {
         // The theorem's minimum is over x₀ … x_{K−1}, so x_K is not among them; the ladder's last point is what is seen.
-        while state.steps() < count {
+        while state.steps() < count && best >= FLOOR {
             sampler.draw(state.steps(), &mut sample);
             let record = method.step(f, &mut state, &sample)?;
             if record.verdict == Verdict::Accepted && record.step_size > 0.0 {
@@ -68,10 +68,7 @@ fn follow<F: Objective>(
         }
         full_value_and_gradient(f, state.point(), &mut gradient);
         best = best.min(gradient.norm_squared());
-        if best < FLOOR {
-            break;
-        }
-        if exact_rho {
+        if exact_rho && best >= FLOOR {
             rho = rho.max(strong_growth(f, state.point()).rho(batch, draws));
         }
         curve.push((count, best));
@@ -91,14 +88,14 @@ struct Curves {
 }
 
 impl Curves {
-    /// The mean over seeds of the least ‖∇f‖² after as many steps; as far as all seeds are above rounding.
+    /// The mean over seeds of the least ‖∇f‖² after as many steps; a seed that has come down to rounding stays there.
     fn mean_curve(&self) -> Vec<(f64, f64)> {
-        let shortest = self.runs.iter().map(|run| run.curve.len()).min().unwrap_or(0);
+        let points = self.runs.first().map_or(0, |run| run.curve.len());
         let at = |i: usize| {
             let sum: f64 = self.runs.iter().map(|run| run.curve[i].1).sum();
             (self.runs[0].curve[i].0 as f64, sum / self.runs.len() as f64)
         };
-        (0..shortest).map(at).collect()
+        (0..points).map(at).take_while(|(_, g)| *g >= FLOOR).collect()
     }
     fn rho(&self) -> f64 {
         self.rho.unwrap_or_else(|| self.runs.iter().map(|run| run.rho).fold(1.0, f64::max))
@@ -111,7 +108,8 @@ impl Curves {
     }
     /// The slope of the logarithms after the tenth step, over the seeds.
     fn slope(&self) -> (f64, f64) {
-        let one = |run: &Ran| power(run.curve.iter().filter(|(k, _)| *k >= 10).map(|&(k, g)| (k as f64, g)));
+        let one =
+            |run: &Ran| power(run.curve.iter().filter(|(k, g)| *k >= 10 && *g >= FLOOR).map(|&(k, g)| (k as f64, g)));
         mean(&self.runs.iter().map(one).collect::<Vec<_>>())
     }
 }

@@ -151,13 +151,18 @@ fn report(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Findings {
         });
         let ends = runs.iter().map(|(_, run)| bound(run));
         let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
-        series.chain([line("measured = bound", 6, [(low, low), (high, high)])]).collect::<Vec<_>>()
+        // On a logarithmic axis this is a curve.
+        let equal = (0..=60).map(|i| low * (high / low).powf(f64::from(i) / 60.0)).map(|bound| (bound, bound));
+        let most = runs.iter().map(|(_, run)| run.measured).fold(0.0, f64::max);
+        series
+            .chain([line("measured = bound", 6, equal.take_while(|(bound, _)| *bound <= 2.0 * most))])
+            .collect::<Vec<_>>()
     };
     for (stem, title, bound) in [
         ("stated", "Rejections over successes, against the lemma", (|run: &Ran| run.as_stated) as fn(&Ran) -> f64),
         ("corrected", "Rejections over successes, against the sharper bound", |run: &Ran| run.corrected),
     ] {
-        let axes = (("bound of #U/#S", false), ("measured #U/#S", false));
+        let axes = (("bound of #U/#S", true), ("measured #U/#S", false));
         out.figures.push(Shown {
             stem: format!("theory-rejections-{stem}"),
             caption: format!(

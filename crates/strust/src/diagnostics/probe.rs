@@ -26,6 +26,8 @@ pub struct Probe {
 
 /// The fall of ‖∇f‖² over each half of the descent.
 const ENOUGH: f64 = 1e3;
+/// How far the descent begins from x, against ‖x‖.
+const UPHILL: f64 = 1e-3;
 /// Values that the next one is compared with: a monotone descent would throw the method's long steps away.
 const MEMORY: usize = 8;
 
@@ -52,14 +54,22 @@ const MEMORY: usize = 8;
 /// ```
 pub fn probe<F: Objective + ?Sized>(f: &mut F, x: &F::Point, steps: u64) -> Probe {
     let here = strong_growth(f, x);
+    // A little uphill first: where a run has converged to rounding there would be nothing to go down from.
+    let (mut start, mut uphill) = (x.clone(), x.zeros_like());
+    full_value_and_gradient(f, x, &mut uphill);
+    let (size, norm) = (x.norm(), uphill.norm());
+    if norm > 0.0 {
+        start.add(UPHILL * if size > 0.0 { size } else { 1.0 } / norm, &uphill);
+    }
     // Far from a solution the variance is mostly that of the way still to go, noise or not: the second half counts.
-    let (half_way, first) = descend(f, x, steps / 2);
+    let (half_way, first) = descend(f, &start, steps / 2);
     let middle = strong_growth(f, &half_way);
     let (point, second) = descend(f, &half_way, steps - steps / 2);
     let (below, gradients) = (strong_growth(f, &point), first + second);
+    let before = strong_growth(f, &start);
     let evidence = |at: &StrongGrowth| Evidence::exact(at, at.rho(1, Draws::Independent));
     let (verdict, why) = match evidence(&below).verdict(&evidence(&middle), F::Point::EPSILON) {
-        (Interpolation::Doubtful, _) => evidence(&below).verdict(&evidence(&here), F::Point::EPSILON),
+        (Interpolation::Doubtful, _) => evidence(&below).verdict(&evidence(&before), F::Point::EPSILON),
         sure => sure,
     };
     Probe { here, below, gradients, verdict, why }
