@@ -85,6 +85,11 @@ pub enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "json")]
         into: Option<PathBuf>,
     },
+    /// Say in plain words how a run is doing, finished or not: the radius, wasted steps, interpolation, the penalty
+    Diagnose {
+        /// The folder of results, or of one of its jobs
+        folder: PathBuf,
+    },
     /// List methods and problems with their parameters, defaults, ranges and meaning
     List {
         /// Only this method or problem

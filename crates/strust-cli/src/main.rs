@@ -7,6 +7,7 @@ mod bench;
 mod bench_instruments;
 mod commands;
 mod data;
+mod diagnose;
 mod download;
 mod network;
 mod show;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Report { folders, markdown, at, into } => {
             commands::report(&folders, markdown, &at, into.as_deref(), &shared)
         }
+        Command::Diagnose { folder } => diagnose::run(&folder, &shared),
         Command::List { name } => commands::list(name.as_deref(), &shared),
         Command::Bench { what, device, memory_of } => {
             bench::run(what, device.as_deref(), memory_of.as_deref(), &shared)

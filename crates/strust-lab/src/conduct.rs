@@ -2,6 +2,7 @@
 
 use crate::{
     Error,
+    diagnose::{self, Effort},
     experiment::{MethodSpec, ProblemSpec},
     files, job,
     plan::{Job, Plan},
@@ -93,6 +94,7 @@ fn check(plan: &Plan) -> Result<(), Error> {
             interrupt: [&never, &never],
             save_every: Duration::MAX,
             check: true,
+            examine: None,
             progress: Box::new(Silent),
         };
         caught(|| job::run(&mut context)).map_err(|error| match error {
@@ -136,7 +138,8 @@ fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, E
     }
     let jobs: Vec<Job> = plan.jobs.iter().filter(|job| !job.tuning).cloned().collect();
     run_all(folder, plan, &jobs, "runs", options)?;
-    let summary = summarise::summary(folder, plan)?;
+    let mut summary = summarise::summary(folder, plan)?;
+    summary.diagnoses = diagnose::of_plan(folder, plan, Effort::Report)?;
     files::write_json(&folder.join("summary.json"), &summary)?;
     files::write(&folder.join("summary.csv"), summarise::csv(&summary).as_bytes())?;
     write_report(folder, std::slice::from_ref(&summary))?;
@@ -145,7 +148,10 @@ fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, E
 
 /// The summary of a finished run, made anew from its records.
 pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
-    summarise::summary(folder, &Plan::load(folder)?)
+    let plan = Plan::load(folder)?;
+    let mut summary = summarise::summary(folder, &plan)?;
+    summary.diagnoses = diagnose::of_plan(folder, &plan, Effort::Report)?;
+    Ok(summary)
 }
 
 /// Writes a file whole or not at all.
@@ -220,6 +226,7 @@ fn run_one(folder: &Path, plan: &Plan, job: &Job, halt: &AtomicBool, options: &O
         interrupt: [options.interrupt, halt],
         save_every: options.save_every,
         check: false,
+        examine: None,
         progress: options.progress.job(&job.name),
     };
     // In a grid search a setting that diverges is nothing to alarm anybody with.

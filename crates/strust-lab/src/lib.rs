@@ -10,6 +10,7 @@
 pub mod catalogue;
 mod checkpoint;
 pub mod conduct;
+pub mod diagnose;
 mod error;
 pub mod experiment;
 pub mod figure;

@@ -61,6 +61,7 @@ fn summary(experiment: &str, methods: Vec<MethodSummary>) -> Summary {
             methods,
         }],
         tuning: vec![],
+        diagnoses: vec![],
         checks: vec![],
         sections: vec![],
     }

@@ -7,6 +7,7 @@
 )]
 
 mod curves;
+mod diagnosis;
 mod format;
 mod sections;
 mod tables;
@@ -145,10 +146,11 @@ fn article(summary: &Summary, run: usize, name: Option<&String>) -> String {
     });
     let problems = summary.problems.iter().enumerate().map(|(i, one)| problem(one, &problem_id(run, i), level));
     format!(
-        "<article id=\"run-{}\">\n{head}{}{}{}{}</article>\n",
+        "<article id=\"run-{}\">\n{head}{}{}{}{}{}</article>\n",
         run + 1,
         problems.collect::<String>(),
         sections::all(summary, run, level),
+        diagnosis::section(summary, level),
         tuning::section(summary, level),
         provenance(summary)
     )

@@ -62,6 +62,7 @@ impl TheoryPlan {
             batch: 0,
             problems: Vec::new(),
             tuning: Vec::new(),
+            diagnoses: Vec::new(),
             checks: sections.iter().flat_map(|section| section.checks.clone()).collect(),
             sections,
         }

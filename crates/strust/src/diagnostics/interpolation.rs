@@ -118,9 +118,12 @@ impl Evidence {
         }
         let fall = before.gradient_squared / self.gradient_squared;
         let shown = if fall.is_finite() && fall > 0.0 { fall } else { least_fall };
+        let Interval { low, high } = self.rho_interval;
+        let interval = if low < high { format!(" (95 %: {} to {})", short(low), short(high)) } else { String::new() };
         let facts = format!(
-            "while ‖∇f‖² fell by a factor of {shown:.1e}, ρ went from {:.3e} to {:.3e} (95 %: {:.3e} to {:.3e})",
-            before.rho, self.rho, self.rho_interval.low, self.rho_interval.high
+            "while ‖∇f‖² fell by a factor of {shown:.1e}, ρ went from {} to {}{interval}",
+            short(before.rho),
+            short(self.rho)
         );
         let most_growth = self.rho_interval.high / before.rho_interval.low;
         let least_growth = self.rho_interval.low / before.rho_interval.high;
@@ -134,4 +137,9 @@ impl Evidence {
             (Interpolation::Doubtful, facts)
         }
     }
+}
+
+/// A number for a sentence.
+fn short(value: f64) -> String {
+    if (0.1..1e4).contains(&value) { format!("{value:.1}") } else { format!("{value:.1e}") }
 }
