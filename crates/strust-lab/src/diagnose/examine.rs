@@ -84,16 +84,16 @@ fn growth<F: Objective>(
         found.interpolation = Some((probed.verdict, probed.why));
         return Ok(());
     }
-    let pairs = estimate(f, x, batch, draws, seed)?;
+    let pairs = estimate(f, x, batch, seed)?;
     let interval = pairs.rho_interval(batch);
     (found.rho, found.rho_interval) = (pairs.rho(batch), Some((interval.low, interval.high)));
     Ok(())
 }
 
 /// Pairs of mini-batches at one point: those of two steps, with no step between them.
-fn estimate<F: Objective>(f: &mut F, x: &F::Point, batch: usize, draws: Draws, seed: u64) -> Result<Pairs, Error> {
+fn estimate<F: Objective>(f: &mut F, x: &F::Point, batch: usize, seed: u64) -> Result<Pairs, Error> {
     let mut sampler = WithReplacement::new(f.terms(), batch, seed)?;
-    let mut watched = Consecutive::new(f, draws).with_window(1_000_000);
+    let mut watched = Consecutive::new(f, Draws::Independent).with_window(1_000_000);
     let (mut sample, mut gradient) = (Sample::default(), x.zeros_like());
     for k in 0..2 * PAIRS {
         sampler.draw(k, &mut sample);

@@ -201,8 +201,10 @@ fn interpolation(seen: &Seen, point: Option<&Examination>, note: Option<&str>, s
     if seen.claimed > 0.0 && seen.epochs > 1 {
         let share = 100.0 * seen.fell / seen.claimed;
         let text = format!(
-            "Over the second half, accepted steps lowered their own mini-batches by {:.1e} in all, and the full objective fell by {:.1e}: {share:.1} % of it.",
-            seen.claimed, seen.fell
+            "Over the second half, accepted steps lowered their own mini-batches by {:.1e} in all, and the full objective fell by {:.1e}: {} % of it.",
+            seen.claimed,
+            seen.fell,
+            n(share)
         );
         said.say(
             "agreement of mini-batches",

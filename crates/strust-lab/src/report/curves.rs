@@ -174,17 +174,20 @@ fn panel(title: &str, metrics: &[Metric], against: Against, curves: &[Curve], le
 }
 
 fn framed(figure: &Figure) -> String {
-    framed_with(figure, "")
-}
-
-/// A figure with its axes for a caption, and a sentence below it.
-pub(super) fn framed_with(figure: &Figure, sentence: &str) -> String {
-    let below =
-        if sentence.is_empty() { String::new() } else { format!("<p class=\"explain\">{}</p>\n", escape(sentence)) };
     format!(
-        "<figure>\n<figcaption>{} <span class=\"quiet\">against {}</span></figcaption>\n{}{below}</figure>\n",
+        "<figure>\n<figcaption>{} <span class=\"quiet\">against {}</span></figcaption>\n{}</figure>\n",
         escape(&figure.y.label),
         escape(&figure.x.label),
         figure.svg(Theme::Inline)
+    )
+}
+
+/// A figure under its title, with a sentence below it.
+pub(super) fn titled(figure: &Figure, sentence: &str) -> String {
+    format!(
+        "<figure>\n<figcaption>{}</figcaption>\n{}<p class=\"explain\">{}</p>\n</figure>\n",
+        escape(&figure.title),
+        figure.svg(Theme::Inline),
+        escape(sentence)
     )
 }

@@ -1,6 +1,6 @@
 //! Sections of a report that are no curves over epochs, and the checks they make.
 
-use super::curves::framed_with;
+use super::curves::titled;
 use super::format::{plain_number, plural};
 use super::tables::boxed;
 use crate::figure::escape;
@@ -32,7 +32,7 @@ pub(super) fn all(summary: &Summary, run: usize, level: usize) -> String {
 }
 
 fn one(section: &Section, id: &str, level: usize) -> String {
-    let figures: String = section.figures.iter().map(|shown| framed_with(&shown.figure, &shown.caption)).collect();
+    let figures: String = section.figures.iter().map(|shown| titled(&shown.figure, &shown.caption)).collect();
     let findings: String = section.findings.iter().map(|text| format!("<p>{}</p>\n", escape(text))).collect();
     format!(
         "<section id=\"{id}\">\n<h{level}>{} <code class=\"tag\">{}</code></h{level}>\n<p class=\"explain\">{}</p>\n{findings}\

@@ -185,13 +185,12 @@ fn check_list(
     low: f64,
     high: f64,
 ) -> Result<(), strust::Error> {
-    let bad = list.iter().find(|&&value| !(value > low && value < high));
-    if let (Some(value), _) | (None, Some(value)) = (bad, list.is_empty().then_some(&f64::NAN)) {
-        let value = if list.is_empty() { "an empty list".into() } else { value.to_string() };
-        let allowed = format!("a list of numbers in ({low}, {high})");
-        return Err(strust::Error::OutOfRange { owner, field, value, allowed });
-    }
-    Ok(())
+    let value = match list.iter().find(|&&value| !(low < value && value < high)) {
+        Some(value) => value.to_string(),
+        None if list.is_empty() => "an empty list".into(),
+        None => return Ok(()),
+    };
+    Err(strust::Error::OutOfRange { owner, field, value, allowed: format!("a list of numbers in ({low}, {high})") })
 }
 
 /// Signs of life of an experiment, and whether it is to stop.
