@@ -227,9 +227,8 @@ pub fn report(
     shared: &Shared,
 ) -> Result<(), Failure> {
     refuse("report", shared, &["--seeds", "--epochs", "--jobs"])?;
-    let load = |folder: &PathBuf| match theory::is_theory(folder) {
-        true => theory::load_summary(folder),
-        false => conduct::load_summary(folder),
+    let load = |folder: &PathBuf| {
+        if theory::is_theory(folder) { theory::load_summary(folder) } else { conduct::load_summary(folder) }
     };
     let summaries: Vec<Summary> = folders.iter().map(load).collect::<Result<_, _>>()?;
     if markdown || into.is_some() {

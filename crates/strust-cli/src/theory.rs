@@ -5,7 +5,7 @@ use crate::{
     args::{Network, Shared},
     commands::{all_cores, command_line, conclude, refuse, resume_command, unused},
 };
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 use strust_lab::{
     summary::Summary,
     theory::{self, BUILT_IN, Theory, TheoryPlan},
@@ -36,7 +36,9 @@ fn start(
         return Err(Failure::Usage(format!("--data and --device are for networks, and `{name}` has none")));
     }
     if let Some(seeds) = shared.seeds {
-        experiments.iter_mut().for_each(|experiment| experiment.seeds = seeds);
+        for experiment in &mut experiments {
+            experiment.seeds = seeds;
+        }
     }
     let jobs = all_cores(shared);
     let machine = strust_lab::this_machine(jobs, None);
@@ -49,15 +51,11 @@ fn start(
 pub fn overview(summary: &Summary) -> String {
     let mut text = String::new();
     for section in &summary.sections {
-        text.push_str(&format!("\n{}\n", section.title));
+        let _ = writeln!(text, "\n{}", section.title);
         for check in &section.checks {
             let verdict = if check.holds { "holds" } else { "FAILS" };
-            text.push_str(&format!(
-                "  {verdict}  {}: {} against {}\n",
-                check.name,
-                short(check.measured),
-                short(check.bound)
-            ));
+            let (measured, bound) = (short(check.measured), short(check.bound));
+            let _ = writeln!(text, "  {verdict}  {}: {measured} against {bound}", check.name);
         }
     }
     text

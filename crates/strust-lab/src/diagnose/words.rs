@@ -2,6 +2,7 @@
 
 use super::{Examination, Finding, read::Seen};
 use crate::plan::Job;
+use std::fmt::Write as _;
 use strust::{
     diagnostics::{Interpolation, bounds},
     radius::RegionConfig,
@@ -146,7 +147,7 @@ fn waste(seen: &Seen, region: &RegionConfig, plain: bool, said: &mut Said) {
     if plain && seen.iterations.steps() > 0 && seen.curvature.seen > 0 {
         // The largest curvature seen is a lower estimate of L, so this bound is the least that the lemma may give.
         let bound = seen.iterations.unsuccessful_bound(region, seen.curvature.largest.max(0.0));
-        text += &format!("; the lemma allows {bound:.0} for these successes and this curvature");
+        let _ = write!(text, "; the lemma allows {bound:.0} for these successes and this curvature");
         numbers.push(("bound", bound));
     }
     said.say("wasted steps", text + ".", &numbers);

@@ -111,9 +111,9 @@ pub fn start(folder: &Path, plan: &TheoryPlan, options: &Options) -> Result<Summ
 pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let plan = TheoryPlan::load(folder)?;
     let _lock = lock(folder)?;
-    [folder.to_path_buf(), folder.join("checks"), folder.join("figures")]
-        .iter()
-        .for_each(|folder| files::sweep(folder));
+    for folder in [folder.to_path_buf(), folder.join("checks"), folder.join("figures")] {
+        files::sweep(&folder);
+    }
     go_on(folder, &plan, options)
 }
 

@@ -150,7 +150,7 @@ impl Theory {
 
     fn run(&self, tick: &mut Tick) -> Result<Section, Error> {
         let seeds = self.seeds;
-        let Findings { findings, figures, tables, checks } = match &self.claim {
+        let Findings { text: findings, figures, tables, checks } = match &self.claim {
             Claim::StrongGrowth(settings) => strong_growth::run(settings, seeds, tick),
             Claim::StepLength(settings) => step_length::run(settings, seeds, tick),
             Claim::Rejections(settings) => rejections::run(settings, seeds, tick),
@@ -171,7 +171,7 @@ fn wrong(file: &Path, text: &str, error: &toml::de::Error) -> Error {
 /// What an experiment found.
 #[derive(Default)]
 struct Findings {
-    findings: Vec<String>,
+    text: Vec<String>,
     figures: Vec<Shown>,
     tables: Vec<Table>,
     checks: Vec<Check>,

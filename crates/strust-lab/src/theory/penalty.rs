@@ -2,7 +2,7 @@
 
 use super::{
     Findings, Tick, check_list,
-    problems::{Loss, Rows, figure, line, normal, normals},
+    problems::{Linear, Loss, figure, line, normal, normals},
     statistics::{median, power},
 };
 use crate::{
@@ -88,14 +88,14 @@ where
 
 /// f with a KKT point `at` and multipliers that are not 0: f = mean of ½⟨aᵢ, x − at⟩² + ⟨q, x⟩ with q = −Jᵀλ. All terms have the gradient
 /// q at the solution, so that strong growth of the Lagrangian is possible there, and a finite μ moves the minimum of φ away from it.
-pub(super) fn anchored<V, C>(rows: Vec<V>, at: &V, constraint: &mut C, multipliers: &C::Residual) -> Rows<V>
+pub(super) fn anchored<V, C>(rows: Vec<V>, at: &V, constraint: &mut C, multipliers: &C::Residual) -> Linear<V>
 where
     V: Vector,
     C: Constraint<Point = V>,
 {
     let mut slope = at.zeros_like();
     constraint.add_vjp(at, -1.0, multipliers, &mut slope);
-    Rows { right: rows.iter().map(|row| row.dot(at)).collect(), rows, loss: Loss::Square, slope: Some(slope) }
+    Linear { right: rows.iter().map(|row| row.dot(at)).collect(), rows, loss: Loss::Square, slope: Some(slope) }
 }
 
 const NAMES: [&str; 3] = ["sphere", "Stiefel", "quartic and product"];
@@ -268,7 +268,7 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
             .to_vec(),
         rows,
     });
-    out.findings.push(
+    out.text.push(
         "Two orders are stated: ε⁻² log(1/ε) for ‖∇φ‖² ≤ ε in the theorem, ε⁻⁴ log(1/ε) for ‖∇φ‖ ≤ ε in the abstract; they are the same statement. The \
          calls grow about like 1/ε here, the condition number of φ. The corollary needs ‖∇φ‖ ≤ ε, not its square, and LICQ where the iterate is, not \
          only at feasible points. Strong growth of the Lagrangian for every λ, as it is assumed, forces all terms to have one gradient at every \

@@ -48,7 +48,7 @@ impl Loss {
 
 /// f(x) = mean of ψ(⟨aᵢ, x⟩ − bᵢ) + ⟨q, x⟩. Every Lᵢ = max|ψ″|·‖aᵢ‖² is known.
 #[derive(Clone)]
-pub(super) struct Rows<V> {
+pub(super) struct Linear<V> {
     pub rows: Vec<V>,
     pub right: Vec<f64>,
     pub loss: Loss,
@@ -56,7 +56,7 @@ pub(super) struct Rows<V> {
     pub slope: Option<V>,
 }
 
-impl Rows<Vec<f64>> {
+impl Linear<Vec<f64>> {
     /// n rows N(0, scaleᵢ²/d), with scales spread evenly from the first to the second of `scales` on a logarithmic scale; b = Ax* for
     /// a normal x*, so that every term can be met, and 0 for the logistic loss.
     pub(super) fn random(n: usize, d: usize, scales: [f64; 2], loss: Loss, seed: u64) -> Self {
@@ -70,7 +70,7 @@ impl Rows<Vec<f64>> {
     }
 }
 
-impl<V: Vector> Rows<V> {
+impl<V: Vector> Linear<V> {
     /// Lᵢ of every term.
     pub(super) fn lipschitz(&self) -> Vec<f64> {
         self.rows.iter().map(|row| self.loss.curvature() * row.norm_squared()).collect()
@@ -96,7 +96,7 @@ impl<V: Vector> Rows<V> {
     }
 }
 
-impl<V: Vector> Objective for Rows<V> {
+impl<V: Vector> Objective for Linear<V> {
     type Point = V;
     fn terms(&self) -> usize {
         self.rows.len()

@@ -2,7 +2,7 @@
 
 use super::{
     Findings, Tick,
-    problems::{Loss, Rows, figure, line, normal, normals},
+    problems::{Linear, Loss, figure, line, normal, normals},
     statistics::{ladder, mean, power},
 };
 use crate::{
@@ -138,7 +138,7 @@ pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Finding
     });
 
     // The same with a loss that is not convex; every |ψ″| ≤ 1, so L is that of the squares.
-    let bounded = Rows::random(n, d, [0.9, 0.9], Loss::Bounded, 0);
+    let bounded = Linear::random(n, d, [0.9, 0.9], Loss::Bounded, 0);
     let mean_lipschitz = largest_eigenvalue(&bounded.rows);
     let largest = bounded.lipschitz().into_iter().fold(0.0, f64::max);
     let mut runs = Vec::new();
@@ -248,14 +248,14 @@ fn report(problems: &[Curves]) -> Findings {
     });
     if let Some(single) = single {
         let void = bounds::delta(&StrConfig::default(), &single, 1.0).is_none();
-        out.findings.push(format!(
+        out.text.push(format!(
             "Theorem 1 needs 1/δ = (a_max + a_min) − ρ(a_max − a_min + L_f·a_max²) > 0, and Algorithm 1 knows no a_max but 1. With mini-batches of 30 \
              this holds here. With single terms, as the algorithm is written, ρ = {:.0} on the same least squares, and the theorem {}.",
             single.rho,
             if void { "says nothing" } else { "still holds" }
         ));
     }
-    out.findings.push(
+    out.text.push(
         "The theorem bounds ‖∇f‖² by ε after O(1/ε) steps; the abstract's ε⁻² is for ‖∇f‖ ≤ ε. The factor log(1/ε) is not needed (see the section on \
          rejections), and no step is rejected in the two problems with a bound."
             .into(),
@@ -270,7 +270,9 @@ fn largest_eigenvalue(rows: &[Vec<f64>]) -> f64 {
     for _ in 0..2000 {
         let norm = v.norm();
         let mut next = v.zeros_like();
-        rows.iter().for_each(|row| next.add(row.dot(&v) / (norm * rows.len() as f64), row));
+        for row in rows {
+            next.add(row.dot(&v) / (norm * rows.len() as f64), row);
+        }
         estimate = next.norm();
         v = next;
     }

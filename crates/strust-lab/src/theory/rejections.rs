@@ -2,7 +2,7 @@
 
 use super::{
     Findings, Tick, check_list,
-    problems::{Loss, Rows, dots, figure, line, normal, normals},
+    problems::{Linear, Loss, dots, figure, line, normal, normals},
 };
 use crate::{
     Error,
@@ -52,7 +52,7 @@ const PROBLEMS: [(&str, Loss); 3] =
     [("least squares", Loss::Square), ("logistic", Loss::Logistic), ("bounded loss, not convex", Loss::Bounded)];
 
 fn one(problem: usize, region: &StrConfig, steps: u64, seed: u64) -> Result<Ran, Error> {
-    let mut f = Rows::random(40, 10, [0.5, 10.0], PROBLEMS[problem].1, seed);
+    let mut f = Linear::random(40, 10, [0.5, 10.0], PROBLEMS[problem].1, seed);
     let steepest = f.lipschitz().into_iter().fold(0.0, f64::max);
     let (mut method, mut sampler) = (Str::new(region.clone())?, WithReplacement::new(40, 1, seed)?);
     let mut next = normals(seed + (1 << 40));
@@ -201,7 +201,7 @@ fn report(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Findings {
         header: ["factors", "largest #U/#S", "log ν₂/log ν₁", "least sharper bound", "least bound of the lemma"].map(String::from).to_vec(),
         rows,
     });
-    out.findings.push(
+    out.text.push(
         "The lemma's ε bounds the mini-batch gradients ‖g_k‖ from below, not the tolerance on ∇f: on interpolating problems the two have nothing to \
          do with each other, and ε is taken from the run. Its 4 is the factor ν₁ by which the radius shrinks; its M = L needs L ≥ 1 and is (1 + L)/2 \
          in general; rejections before the first success have to be added. A sharper bound needs none of this in the limit: a rejection divides Δ \

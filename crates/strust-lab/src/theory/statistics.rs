@@ -41,11 +41,9 @@ pub(super) fn median(values: &[f64]) -> f64 {
 
 /// Step counts 1, 2, 4, … and the last, with `each` of them to a decade.
 pub(super) fn ladder(last: u64, each: u32) -> Vec<u64> {
-    let mut counts: Vec<u64> = (0..)
-        .map(|i| 10_f64.powf(f64::from(i) / f64::from(each)).round() as u64)
-        .take_while(|&k| k < last)
-        .chain([last])
-        .collect();
+    // More decades than a count has.
+    let all = (0..20 * each).map(|i| 10_f64.powf(f64::from(i) / f64::from(each)).round() as u64);
+    let mut counts: Vec<u64> = all.take_while(|&k| k < last).chain([last]).collect();
     counts.dedup();
     counts
 }

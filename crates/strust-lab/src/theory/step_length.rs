@@ -2,7 +2,7 @@
 
 use super::{
     Findings, Tick, check_list,
-    problems::{Loss, Rows, figure, line, normal, normals},
+    problems::{Linear, Loss, figure, line, normal, normals},
 };
 use crate::{
     Error,
@@ -51,7 +51,7 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
     for stretch in 0..stretches {
         let which = stretch as usize % problems.len();
         // Lᵢ from 0.1 to 100, or a quarter of it: flat terms and steep ones.
-        let f = Rows::random(c.n as usize, c.d as usize, [0.3, 10.0], problems[which].1, stretch);
+        let f = Linear::random(c.n as usize, c.d as usize, [0.3, 10.0], problems[which].1, stretch);
         let steps = c.stretch.min(c.steps - stretch * c.stretch);
         short_steps(f, stretch, steps, &mut seen[which])?;
         tick.done()?;
@@ -92,7 +92,7 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
 }
 
 /// Runs STR on single terms from a random radius and counts.
-fn short_steps(mut f: Rows<Vec<f64>>, seed: u64, steps: u64, seen: &mut Seen) -> Result<(), Error> {
+fn short_steps(mut f: Linear<Vec<f64>>, seed: u64, steps: u64, seen: &mut Seen) -> Result<(), Error> {
     let mut next = normals(seed + (1 << 40));
     let initial_radius = 10_f64.powf((1.7 * next() - 2.0).clamp(-6.0, 2.0));
     let region = StrConfig { initial_radius, max_radius: 100.0, ..Default::default() };
@@ -122,7 +122,7 @@ fn literal(c: &StepLengthConfig, seeds: u64, tick: &mut Tick, out: &mut Findings
         let (mut here, mut steps, mut early) = (0_u64, 0_u64, (0_u64, 0_u64));
         for seed in 0..seeds {
             // Steep terms only, Lᵢ well above 2: for L < 2 − c₀ the lemma's lower bound would be above its upper bound 1.
-            let mut f = Rows::random(c.n as usize, c.d as usize, [3.0, 10.0], Loss::Square, seed);
+            let mut f = Linear::random(c.n as usize, c.d as usize, [3.0, 10.0], Loss::Square, seed);
             let region = StrConfig { initial_radius, ..Default::default() };
             let lipschitz = f.lipschitz();
             let (mut method, mut sampler) = (Str::new(region.clone())?, WithReplacement::new(f.terms(), 1, seed)?);
@@ -173,7 +173,7 @@ fn literal(c: &StepLengthConfig, seeds: u64, tick: &mut Tick, out: &mut Findings
             ],
         ),
     });
-    out.findings.push(format!(
+    out.text.push(format!(
         "A step shorter than a_min is always accepted: no exception in {} steps. The lemma as it is stated says the opposite direction, that an \
          accepted step is never shorter, and fails for {:.0} % of the accepted steps here. Theorem 1 uses the stated direction; where it is \
          applied, a ≥ a_min has to be checked on the run.",

@@ -158,7 +158,7 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
             .to_vec(),
         rows,
     });
-    out.findings.push(
+    out.text.push(
         "Strong growth is a statement on a limit: ρ is finite wherever ∇f ≠ 0. Where all equations can be met, ρ levels off while ‖∇f‖² falls; with \
          more unknowns it levels off lower. On noisy data that cannot be fitted (d < n) it rises until the run stalls where noise and gradient are \
          about equal; full gradients from there show that it has no bound. With d > n noise can be fitted, and is no noise to the method. Left out is \
