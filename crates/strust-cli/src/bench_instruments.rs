@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
-    diagnostics::{Consecutive, Curvature, Draws, Iterations, SplitBatch, kkt_report, probe, strong_growth},
+    diagnostics::{Consecutive, Curvature, Draws, Iterations, SplitBatch, kkt_report, lipschitz, probe, strong_growth},
     prelude::*,
 };
 use strust_problems::{LeastSquares, Problem, SubspaceFit};
@@ -53,14 +53,22 @@ fn measure() -> Result<Vec<Row>, strust::Error> {
     let mut variants: Vec<Variant> = vec![
         ("bare step", Box::new(|| steps(&mut problem.clone(), |_| ()))),
         (
-            "with curvature and counts",
+            "with curvature",
             Box::new(|| {
-                let (mut curvature, mut iterations) = (Curvature::default(), Iterations::default());
+                let mut curvature = Curvature::default();
                 let time = steps(&mut problem.clone(), |record| {
                     curvature.add(record);
-                    iterations.add(record);
                 });
-                black_box((curvature, iterations));
+                black_box(curvature);
+                time
+            }),
+        ),
+        (
+            "with counts of iterations",
+            Box::new(|| {
+                let mut iterations = Iterations::default();
+                let time = steps(&mut problem.clone(), |record| iterations.add(record));
+                black_box(iterations);
                 time
             }),
         ),
@@ -82,6 +90,8 @@ fn measure() -> Result<Vec<Row>, strust::Error> {
     let mut f = problem.clone();
     let x = f.start(0);
     rows.push(row("ρ exactly, once", once(|| _ = black_box(strong_growth(&mut f, &x)))));
+    let sample = Sample::range(0..BATCH);
+    rows.push(row("L of a mini-batch, 20 iterations", once(|| _ = black_box(lipschitz(&mut f, &x, &sample, 20)))));
     rows.push(row("probe of interpolation, once", once(|| _ = black_box(probe(&mut f, &x, 100)))));
     let mut fit = SubspaceFit::<f64>::spiked(100, 5, 500, 0.0, 0)?;
     let (w, mut stiefel) = (fit.start(0), fit.constraint());

@@ -406,3 +406,37 @@ fn the_model_error_keeps_to_m() {
     }
     assert!(as_stated > 0, "the paper's constant fails here");
 }
+
+#[test]
+fn with_a_penalty_a_step_on_a_quadratic_is_accepted_exactly_below_its_threshold() {
+    // With an affine constraint φᵢ is a quadratic, so the curvature κ along g is all there is to know of it.
+    let (mut seen, region) = ([0, 0], RegionConfig { initial_radius: 0.5, ..RegionConfig::constrained() });
+    for seed in 0..20 {
+        let mut f = interpolating(seed, 20, 6);
+        // Steeper than the model's I + μJᵀJ knows of.
+        f.rows.iter_mut().for_each(|row| row.iter_mut().for_each(|a| *a *= 5.0));
+        let affine = Affine::new(vec![normal::<Vec<f64>>(seed + 7, &[6])], vec![1.0]).unwrap();
+        let penalty = 0.3;
+        let mut method = StrP::new(StrPConfig { penalty, region: region.clone() }, affine.clone()).unwrap();
+        let mut state = method.init(&mut f, normal(seed + 40, &[6])).unwrap();
+        let (mut sampler, mut curvature) = (WithReplacement::new(20, 2, seed).unwrap(), Curvature::default());
+        for k in 0..60 {
+            let (sample, x) = (drawn(&mut sampler, k), state.x.clone());
+            let record = method.step(&mut f, &mut state, &sample).unwrap();
+            if record.gradient_norm < 1e-5 {
+                break;
+            }
+            let mut phi = Penalised::new(&mut f, affine.clone(), penalty);
+            let mut g = x.zeros_like();
+            phi.value_and_gradient(&x, &sample, &mut g);
+            let h = phi.curvature(&x, &g) / g.norm_squared();
+            let kappa = curvature.add(&record).expect("far from rounding");
+            let threshold = bounds::accepted_below_with(&region, kappa, h);
+            if (record.step_size / threshold - 1.0).abs() > 1e-6 {
+                assert_eq!(record.verdict == Verdict::Accepted, record.step_size < threshold, "seed {seed}, step {k}");
+                seen[usize::from(record.verdict == Verdict::Accepted)] += 1;
+            }
+        }
+    }
+    assert!(seen[0] > 10 && seen[1] > 100, "{seen:?}");
+}

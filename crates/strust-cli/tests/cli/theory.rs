@@ -9,7 +9,6 @@ fn short(name: &str) -> String {
     let text = std::fs::read_to_string(file).unwrap();
     [
         ("steps = 1_000_000", "steps = 20_000"),
-        ("literal_steps = 2000", "literal_steps = 200"),
         ("network_steps = 3000", "network_steps = 40"),
         ("steps = 10_000", "steps = 2000"),
         ("unknowns = [50, 100, 400, 800, 1600]", "unknowns = [40, 400]"),
@@ -166,6 +165,33 @@ fn a_diagnosis_tells_noise_from_interpolation_and_backs_every_sentence_with_a_nu
 }
 
 #[test]
+fn advice_names_what_is_wrong_with_a_setting() {
+    let folder = Folder::new();
+    let flat = "kind = \"least-squares\"\nn = 400\nd = 50";
+    let steep = "kind = \"factorisation\"\nm = 40\nn = 20\nrank = 2\nwidth = 6";
+    for (name, problem, method, batch, advice) in [
+        ("flat", flat, String::from(STR), "batch = 200", "Multiply the loss by about"),
+        ("cut", flat, format!("{STR}initial_radius = 1e-4\nmax_radius = 1e-4\n"), "batch = 20", "Raise max_radius"),
+        ("far", steep, String::from(STR), "batch = 8", "Lower max_radius or raise shrink"),
+        (
+            "wild",
+            SMALL,
+            String::from("[[method]]\nname = \"str-p\"\ngrow = 100.0\ngrow_above = 0.1\n"),
+            "batch = 8",
+            "Lower grow or raise shrink",
+        ),
+    ] {
+        let text = experiment(problem, &method).replace("batch = 8", batch).replace("epochs = 3", "epochs = 20");
+        let (file, out) = (folder.write("e.toml", &text), folder.path(name));
+        let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let found = &diagnosis(&out)[0];
+        let all = found["advice"].as_array().unwrap();
+        assert!(all.iter().any(|text| text.as_str().unwrap().starts_with(advice)), "{name}: {found:#}");
+    }
+}
+
+#[test]
 fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
     let folder = Folder::new();
     let file = folder
@@ -207,7 +233,8 @@ fn a_running_job_can_be_diagnosed_and_is_not_disturbed() {
         .unwrap();
     let records = out.join("runs/subspace.str-p.s0/records.jsonl");
     let some = |path: &std::path::Path| std::fs::metadata(path).is_ok_and(|data| data.len() > 200_000);
-    while !some(&records) && child.try_wait().unwrap().is_none() {
+    let checkpoint = out.join("runs/subspace.str-p.s0/checkpoint.bin");
+    while !(some(&records) && checkpoint.exists()) && child.try_wait().unwrap().is_none() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let found = diagnosis(&out);

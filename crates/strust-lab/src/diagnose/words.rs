@@ -151,7 +151,15 @@ fn waste(seen: &Seen, region: &RegionConfig, plain: bool, said: &mut Said) {
         numbers.push(("bound", bound));
     }
     said.say("wasted steps", text + ".", &numbers);
-    if share > 40.0 {
+    let idle = seen.iterations.steps() > 0 && seen.iterations.on_boundary < seen.iterations.steps() / 20;
+    if idle && share > 10.0 {
+        // Shrinking a radius that does not cut changes nothing: the next step is as long again.
+        said.advise(format!(
+            "Lower max_radius or raise shrink: {share:.0} % of the steps are rejected, but the radius, up to {}, is above nearly all steps, and dividing it by {} does not shorten the next.",
+            n(seen.iterations.largest_radius),
+            region.shrink
+        ));
+    } else if share > 40.0 {
         let limit = region.grow.ln() / region.shrink.ln();
         said.advise(format!(
             "Lower grow or raise shrink: with {} and {} the radius allows up to {limit:.1} rejections for each success, and {share:.0} % of the steps are rejected.",
