@@ -33,7 +33,8 @@ pub enum Command {
     /// Run an experiment file (or a built-in experiment by name) and write the report
     Run {
         /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits, cifar10,
-        /// cifar10-quick, cifar10-tune
+        /// cifar10-quick, cifar10-tune, theory-strong-growth, theory-step-length, theory-rejections, theory-rate,
+        /// theory-penalty, theory-failures
         file: PathBuf,
         #[command(flatten)]
         network: Network,
@@ -90,6 +91,11 @@ pub enum Command {
         #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "markdown", "into", "out"])]
         publish: Option<PathBuf>,
     },
+    /// Say in plain words how a run is doing, finished or not: the radius, wasted steps, interpolation, the penalty
+    Diagnose {
+        /// The folder of results, or of one of its jobs
+        folder: PathBuf,
+    },
     /// List methods and problems with their parameters, defaults, ranges and meaning
     List {
         /// Only this method or problem
@@ -127,6 +133,8 @@ pub enum Reproducible {
     Subspace,
     /// The unconstrained methods on a small network, with the built-in digits
     Digits,
+    /// The analysis: assumptions, lemmas and theorems, each measured beside its bound
+    Theory,
     /// The unconstrained methods on ResNet-20 and CIFAR-10, Figure 1; needs a program built with libtorch
     Cifar10,
 }
@@ -145,6 +153,8 @@ pub enum DataSet {
 pub enum Benchmark {
     /// A step of STR-P on subspace fitting, against its matrix products and against NumPy
     Subspace,
+    /// What each instrument of the diagnostics adds to a step
+    Instruments,
     /// A step of STR on ResNet-20, against one of SGD and against PyTorch; needs a program built with libtorch
     Cifar10,
 }

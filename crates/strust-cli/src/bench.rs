@@ -60,7 +60,10 @@ pub fn run(
     match (what, device) {
         (Benchmark::Cifar10, device) => crate::network::bench(device.unwrap_or("auto"), memory_of, shared),
         (Benchmark::Subspace, None) => subspace(shared),
-        (Benchmark::Subspace, Some(_)) => Err(Failure::Usage("--device is for the benchmark cifar10".into())),
+        (Benchmark::Instruments, None) => crate::bench_instruments::run(shared),
+        (Benchmark::Subspace | Benchmark::Instruments, Some(_)) => {
+            Err(Failure::Usage("--device is for the benchmark cifar10".into()))
+        }
     }
 }
 

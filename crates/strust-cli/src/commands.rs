@@ -22,6 +22,7 @@ use strust_lab::{
     experiment::Experiment,
     plan::Plan,
     summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
+    theory::{self, Theory},
 };
 
 /// Prints to the standard output; a reader that went away ends the program quietly.
@@ -41,6 +42,7 @@ pub fn reproduce(what: Reproducible, quick: bool, network: &Network, shared: &Sh
         (Reproducible::Cifar10, false) => open("cifar10")?,
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
         (_, true) => return Err(Failure::Usage("--quick is for cifar10; the others are quick".into())),
+        (Reproducible::Theory, _) => return crate::theory::reproduce(network, shared),
         (Reproducible::Subspace, _) => Experiment::subspace()?,
         (Reproducible::Digits, _) => open("digits")?,
     };
@@ -49,6 +51,9 @@ pub fn reproduce(what: Reproducible, quick: bool, network: &Network, shared: &Sh
 
 /// `strust run`.
 pub fn run(file: &Path, network: &Network, shared: &Shared) -> Result<(), Failure> {
+    if let Some(theory) = Theory::open(file)? {
+        return crate::theory::run(theory, network, shared);
+    }
     start(Experiment::open(file)?, network, shared)
 }
 
@@ -97,14 +102,23 @@ pub fn plan(experiment: &mut Experiment, network: &Network, shared: &Shared) -> 
 /// `strust resume`.
 pub fn resume(folder: &Path, shared: &Shared) -> Result<(), Failure> {
     refuse("resume", shared, &["--seeds", "--epochs", "--out"])?;
+    if theory::is_theory(folder) {
+        return conclude(folder, shared, all_cores(shared), &resume_command(folder), |options| {
+            theory::resume(folder, options)
+        });
+    }
     let experiment = Plan::load(folder)?.experiment;
     finish(folder, shared, &experiment, &resume_command(folder), |options| conduct::resume(folder, options))
 }
 
 /// All cores, or one job that has them all: libtorch shares an operation out itself.
 fn jobs(shared: &Shared, experiment: &Experiment) -> usize {
-    let usual = if experiment.has_network() { 1 } else { strust_lab::cores() };
-    shared.jobs.map_or(usual, |jobs| jobs as usize)
+    if experiment.has_network() { shared.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(shared) }
+}
+
+/// As many jobs as asked for, or as there are cores.
+pub fn all_cores(shared: &Shared) -> usize {
+    shared.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
 }
 
 /// Refuses options that a command has no use for, rather than to ignore them.
@@ -121,7 +135,7 @@ pub fn refuse(command: &str, shared: &Shared, flags: &[&str]) -> Result<(), Fail
     }
 }
 
-fn resume_command(folder: &Path) -> String {
+pub fn resume_command(folder: &Path) -> String {
     format!("strust resume {}", quoted(&folder.display().to_string()))
 }
 
@@ -130,6 +144,17 @@ pub fn finish(
     folder: &Path,
     shared: &Shared,
     experiment: &Experiment,
+    again: &str,
+    go: impl FnOnce(&Options) -> Result<Summary, Error>,
+) -> Result<(), Failure> {
+    conclude(folder, shared, jobs(shared, experiment), again, go)
+}
+
+/// The same with so many jobs side by side.
+pub fn conclude(
+    folder: &Path,
+    shared: &Shared,
+    jobs: usize,
     again: &str,
     go: impl FnOnce(&Options) -> Result<Summary, Error>,
 ) -> Result<(), Failure> {
@@ -147,7 +172,7 @@ pub fn finish(
         let progress = show::progress(shared);
         let save_every = Duration::try_from_secs_f64(shared.save_every)
             .map_err(|_| Failure::Usage(format!("--save-every is {}, but must be ≥ 0", shared.save_every)))?;
-        go(&Options { jobs: jobs(shared, experiment), save_every, interrupt: &interrupt, progress: progress.as_ref() })
+        go(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })
     };
     let summary = outcome.map_err(|error| match error {
         Error::Interrupted => Failure::Failed(format!("stopped. Everything is saved; go on with: {again}")),
@@ -174,6 +199,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
 
 fn overview(summary: &Summary, shared: &Shared) -> String {
     let mut text = format!("{}\n", heading(&summary.title, shared));
+    text.push_str(&crate::theory::overview(summary));
     for problem in &summary.problems {
         let _ = writeln!(text, "\n{}: medians over seeds, epoch {}", problem.name, summary.epochs);
         let mut header = vec!["method".to_string()];
@@ -224,8 +250,10 @@ pub fn report(
     shared: &Shared,
 ) -> Result<(), Failure> {
     refuse("report", shared, &["--seeds", "--epochs", "--jobs"])?;
-    let summaries: Vec<Summary> =
-        folders.iter().map(|folder| conduct::load_summary(folder)).collect::<Result<_, _>>()?;
+    let load = |folder: &PathBuf| {
+        if theory::is_theory(folder) { theory::load_summary(folder) } else { conduct::load_summary(folder) }
+    };
+    let summaries: Vec<Summary> = folders.iter().map(load).collect::<Result<_, _>>()?;
     if markdown || into.is_some() {
         let tables: Vec<(String, String)> =
             summaries.iter().map(|s| (s.experiment.clone(), markdown_tables(s, shown))).collect();

@@ -4,11 +4,14 @@
 
 mod args;
 mod bench;
+mod bench_instruments;
 mod commands;
 mod data;
+mod diagnose;
 mod download;
 mod network;
 mod show;
+mod theory;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
             let tables = commands::Tables { at, mean };
             commands::report(&folders, markdown, &tables, into.as_deref(), &shared)
         }
+        Command::Diagnose { folder } => diagnose::run(&folder, &shared),
         Command::List { name } => commands::list(name.as_deref(), &shared),
         Command::Bench { what, device, memory_of } => {
             bench::run(what, device.as_deref(), memory_of.as_deref(), &shared)

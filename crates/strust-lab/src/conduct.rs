@@ -2,6 +2,7 @@
 
 use crate::{
     Error,
+    diagnose::{self, Effort},
     experiment::{MethodSpec, ProblemSpec},
     files, job, network,
     plan::{Job, Plan},
@@ -94,6 +95,7 @@ fn check(plan: &Plan) -> Result<(), Error> {
             interrupt: [&never, &never],
             save_every: Duration::MAX,
             check: true,
+            examine: None,
             progress: Box::new(Silent),
         };
         caught(|| job::run(&mut context)).map_err(|error| match error {
@@ -122,7 +124,7 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> Option<&str> {
 }
 
 /// Only one program at a time works in a folder. The lock ends with the program, however it ends.
-fn lock(folder: &Path) -> Result<File, Error> {
+pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
     // A folder can be locked itself; where it cannot be opened, a file in it is.
     let file = if cfg!(unix) { File::open(folder) } else { File::create(folder.join(".lock")) };
     let file = file.map_err(Error::io("open", folder))?;
@@ -145,7 +147,8 @@ fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, E
     }
     let jobs: Vec<Job> = plan.jobs.iter().filter(|job| !job.tuning).cloned().collect();
     run_all(folder, plan, &jobs, "runs", options)?;
-    let summary = summarise::summary(folder, plan)?;
+    let mut summary = summarise::summary(folder, plan)?;
+    summary.diagnoses = diagnose::of_plan(folder, plan, Effort::Report)?;
     files::write_json(&folder.join("summary.json"), &summary)?;
     files::write(&folder.join("summary.csv"), summarise::csv(&summary).as_bytes())?;
     write_report(folder, std::slice::from_ref(&summary))?;
@@ -156,7 +159,10 @@ fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, E
 pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
     let published = folder.join("summary.json");
     if folder.join("plan.json").exists() || !published.exists() {
-        return summarise::summary(folder, &Plan::load(folder)?);
+        let plan = Plan::load(folder)?;
+        let mut summary = summarise::summary(folder, &plan)?;
+        summary.diagnoses = diagnose::of_plan(folder, &plan, Effort::Report)?;
+        return Ok(summary);
     }
     let text = std::fs::read(&published).map_err(Error::io("read", &published))?;
     serde_json::from_slice(&text).map_err(|e| Error::saved(&published, format!("this is no summary of strust: {e}")))
@@ -234,6 +240,7 @@ fn run_one(folder: &Path, plan: &Plan, job: &Job, halt: &AtomicBool, options: &O
         interrupt: [options.interrupt, halt],
         save_every: options.save_every,
         check: false,
+        examine: None,
         progress: options.progress.job(&job.name),
     };
     // In a grid search a setting that diverges is nothing to alarm anybody with.

@@ -9,6 +9,7 @@ use crate::{
         SoftmaxConfig, SubspaceConfig,
     },
     checkpoint::{self, Checkpoint, Totals},
+    diagnose::{self, Examination},
     experiment::{Experiment, Records, Sampling},
     files, network,
     plan::Job,
@@ -45,6 +46,8 @@ pub(crate) struct Context<'a> {
     pub save_every: Duration,
     /// Only see whether it can be set up.
     pub check: bool,
+    /// Only look at the point of the last checkpoint, and leave here what it shows.
+    pub examine: Option<&'a mut Option<Examination>>,
     pub progress: Box<dyn JobProgress + 'a>,
 }
 
@@ -78,7 +81,7 @@ pub fn metrics(kind: &str) -> Vec<Metric> {
 pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
     let Job { problem, seed, .. } = context.job;
     let seed = *seed;
-    if !context.check && is_done(&context.folder, context.job, context.experiment)? {
+    if !context.check && context.examine.is_none() && is_done(&context.folder, context.job, context.experiment)? {
         context.progress.at(1, 1);
         return Ok(());
     }
@@ -311,9 +314,13 @@ where
     W: Walk<F>,
 {
     let Setup { mut f, constraint, accuracy } = setup;
+    if let Some(found) = context.examine.take() {
+        *found = diagnose::look(context, f, constraint.map(|make| make(Retraction::Qr)), walk)?;
+        return Ok(());
+    }
     let mut measure =
         Measure::new(&f, &context.job.problem.kind, constraint.map(|make| make(Retraction::Qr)), accuracy);
-    let Context { job, experiment, folder, interrupt, save_every, check, progress } = context;
+    let Context { job, experiment, folder, interrupt, save_every, check, progress, .. } = context;
     let mut sampler = sampler(experiment, f.terms(), job.seed)?;
     let epoch_steps = sampler.steps_per_epoch();
     let last_step = job.epochs * epoch_steps;

@@ -11,6 +11,7 @@
 pub mod catalogue;
 mod checkpoint;
 pub mod conduct;
+pub mod diagnose;
 mod error;
 pub mod experiment;
 pub mod figure;
@@ -23,8 +24,10 @@ pub mod progress;
 mod publish;
 pub mod record;
 pub mod report;
+pub mod section;
 mod summarise;
 pub mod summary;
+pub mod theory;
 mod walk;
 
 pub use error::Error;

@@ -2,7 +2,7 @@
 
 use crate::{
     Error,
-    conduct::write_report,
+    conduct::{load_summary, write_report},
     files,
     plan::Plan,
     record::EpochRecord,
@@ -30,7 +30,7 @@ enum Published<'a> {
 /// Writes the summary, the report with its figures, and one line an epoch of every job into a folder.
 pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     let plan = Plan::load(folder)?;
-    let summary = summarise::summary(folder, &plan)?;
+    let summary = load_summary(folder)?;
     if to.join("plan.json").exists() {
         return Err(Error::saved(to, "this is the folder of a run: choose another one to publish into"));
     }

@@ -112,6 +112,9 @@ pub fn summary(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
         batch: e.batch,
         problems,
         tuning,
+        diagnoses: Vec::new(),
+        checks: Vec::new(),
+        sections: Vec::new(),
     })
 }
 

@@ -1,5 +1,7 @@
 //! What an experiment showed: mean, standard deviation and median over seeds, as `summary.json` holds them.
 
+use crate::diagnose::Diagnosis;
+use crate::section::{Check, Section};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,6 +32,15 @@ pub struct Summary {
     /// What the grid search tried and chose; absent if there was none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tuning: Vec<Tuning>,
+    /// What the first seed of every method says of itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagnoses: Vec<Diagnosis>,
+    /// Every claim that was checked, in order; those of all sections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+    /// What was found besides curves over epochs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<Section>,
 }
 
 /// The machine an experiment ran on.

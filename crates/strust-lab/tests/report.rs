@@ -61,6 +61,9 @@ fn summary(experiment: &str, methods: Vec<MethodSummary>) -> Summary {
             methods,
         }],
         tuning: vec![],
+        diagnoses: vec![],
+        checks: vec![],
+        sections: vec![],
     }
 }
 
@@ -242,4 +245,53 @@ proptest! {
         one.tuning[0].tried[0].score = Some(score);
         prop_assert!(html(&[one]).ends_with("</html>\n"));
     }
+}
+
+#[test]
+fn sections_checks_and_diagnoses_are_shown_escaped_and_survive_json() {
+    use strust_lab::{
+        diagnose::{Diagnosis, Finding},
+        figure::{Axis, Figure, Point, Series},
+        section::{Check, Section, Shown, Table},
+    };
+    let axis = |label: &str| Axis { label: label.into(), log: false };
+    let points = vec![Point { x: 1.0, y: 2.0, low: 1.5, high: f64::INFINITY }, Point::at(f64::NAN, f64::NAN)];
+    let figure = Figure {
+        title: format!("title {HOSTILE}"),
+        x: axis("x"),
+        y: axis("y"),
+        series: vec![Series { name: HOSTILE.into(), colour: 0, points }],
+    };
+    let checks = vec![
+        Check::at_most(HOSTILE, 0.5, 1.0, HOSTILE),
+        Check::at_most("a claim that fails", f64::NAN, 1.0, "nothing was measured"),
+    ];
+    let mut one = summary("theory", vec![]);
+    one.problems = vec![];
+    one.checks.clone_from(&checks);
+    one.sections = vec![Section {
+        name: HOSTILE.into(),
+        title: HOSTILE.into(),
+        description: HOSTILE.into(),
+        findings: vec![HOSTILE.into()],
+        figures: vec![Shown { stem: "a/b".into(), caption: HOSTILE.into(), figure }],
+        tables: vec![Table { caption: HOSTILE.into(), header: vec![HOSTILE.into()], rows: vec![vec![HOSTILE.into()]] }],
+        checks,
+    }];
+    one.diagnoses = vec![Diagnosis {
+        problem: HOSTILE.into(),
+        method: HOSTILE.into(),
+        seed: 3,
+        state: HOSTILE.into(),
+        findings: vec![Finding { about: HOSTILE.into(), text: HOSTILE.into(), numbers: BTreeMap::new() }],
+        advice: vec![HOSTILE.into()],
+    }];
+    let page = html(std::slice::from_ref(&one));
+    assert!(!page.contains(HOSTILE) && page.contains("1 of 2 claims hold") && page.contains(">fails<"));
+    assert_eq!(figures(&one).iter().map(|(stem, _)| stem.as_str()).collect::<Vec<_>>(), ["a-b"]);
+    let text = serde_json::to_string(&one).unwrap();
+    let back: Summary = serde_json::from_str(&text).unwrap();
+    assert!(back.checks[1].measured.is_nan() && !back.checks[1].holds);
+    // NaN is not equal to itself; its text is.
+    assert_eq!(serde_json::to_string(&back).unwrap(), text);
 }

@@ -44,6 +44,18 @@ pub struct LeastSquares<T: Real = f64> {
     magnitude: f64,
 }
 
+/// See [`LeastSquares::constants`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constants {
+    /// Lᵢ = ‖aᵢ‖² of every term; a mini-batch has at most the largest of its terms.
+    pub lipschitz: Vec<f64>,
+    /// L_f = σ_max(A)²/n.
+    pub mean_lipschitz: f64,
+    /// ρ of single terms drawn independently: the supremum of E‖∇fᵢ‖²/‖∇f‖² over all x with ∇f(x) ≠ 0. Of an interpolating
+    /// problem; with noise it is infinite.
+    pub rho: f64,
+}
+
 #[derive(Debug, Clone)]
 struct Known<T> {
     solution: Vec<T>,
@@ -137,6 +149,36 @@ impl<T: Real> LeastSquares<T> {
         let solution = x.col_as_slice(0).iter().map(|&v| T::from_f64(v)).collect();
         self.known = Some(Known { solution, optimum });
         Ok(self)
+    }
+
+    /// The constants of the paper's analysis, exactly; from the singular values, O(nd·min(n, d)).
+    ///
+    /// ```
+    /// use faer::Mat;
+    /// use strust_problems::LeastSquares;
+    /// // Two equations x₀ = 0 and 2x₁ = 0: ∇f = (x₀, 4x₁)/2.
+    /// let a = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 + i as f64 } else { 0.0 });
+    /// let constants = LeastSquares::new(&a, vec![0.0, 0.0])?.constants()?;
+    /// assert_eq!(constants.lipschitz, [1.0, 4.0]);
+    /// assert!((constants.mean_lipschitz - 2.0).abs() < 1e-14);
+    /// // (x₀² + 16x₁²)/2 over (x₀² + 16x₁²)/4
+    /// assert!((constants.rho - 2.0).abs() < 1e-14);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn constants(&self) -> Result<Constants, Error> {
+        let (d, n) = (self.rows.nrows(), self.rows.ncols());
+        let lipschitz: Vec<f64> = (0..n).map(|i| dot(self.rows.col_as_slice(i), self.rows.col_as_slice(i))).collect();
+        let a = Mat::<f64>::from_fn(n, d, |i, j| self.rows[(j, i)].into());
+        let svd = a.thin_svd().map_err(|_| {
+            out_of_range(OWNER, "a", "a matrix whose singular values did not converge", "better scaled")
+        })?;
+        let (u, sigma) = (svd.U(), svd.S().column_vector());
+        let floor = T::EPSILON * n.max(d) as f64 * sigma[0];
+        let rank = (0..sigma.nrows()).take_while(|&k| sigma[k] > floor).count();
+        // With e = x − x* = Vy and z = Σ²y/n: ∇f = Vz and E‖∇fᵢ‖² = n·zᵀ(Σ⁻¹Uᵀ diag(‖aᵢ‖²) UΣ⁻¹)z.
+        let weighted = Mat::from_fn(n, rank, |i, k| lipschitz[i].sqrt() * u[(i, k)] / sigma[k]);
+        let largest = weighted.singular_values().ok().and_then(|values| values.first().copied()).unwrap_or(0.0);
+        Ok(Constants { mean_lipschitz: sigma[0] * sigma[0] / n as f64, rho: n as f64 * largest * largest, lipschitz })
     }
 
     /// x* where it is known.
@@ -233,6 +275,32 @@ mod tests {
         assert!(x.iter().all(|v| (v - 1.0).abs() < 1e-12), "{x:?}");
         let zero = LeastSquares::new(&Mat::zeros(3, 2), vec![1.0; 3]).unwrap().solved().unwrap();
         assert_eq!((zero.solution(), zero.optimum()), (Some(&[0.0, 0.0][..]), Some(0.5)));
+    }
+
+    #[test]
+    fn the_strong_growth_constant_bounds_rho_everywhere_and_is_reached() {
+        use strust::diagnostics::{Draws, strong_growth};
+        for (n, d) in [(30, 8), (12, 40)] {
+            let mut problem = LeastSquares::<f64>::interpolating(n, d, 1).unwrap();
+            let constants = problem.constants().unwrap();
+            let mut largest: f64 = 0.0;
+            // Gradient descent leaves the directions of small curvature, where ρ is largest.
+            let mut x = problem.start(0);
+            for _ in 0..20_000 {
+                let mut g = x.zeros_like();
+                strust::objective::full_value_and_gradient(&mut problem, &x, &mut g);
+                x.add(-1.0 / constants.mean_lipschitz, &g);
+                if g.norm() < 1e-9 {
+                    break;
+                }
+                largest = largest.max(strong_growth(&mut problem, &x).rho(1, Draws::Independent));
+            }
+            assert!(
+                largest <= constants.rho * (1.0 + 1e-9) && largest > 0.3 * constants.rho,
+                "{largest} {}",
+                constants.rho
+            );
+        }
     }
 
     #[test]

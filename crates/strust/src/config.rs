@@ -165,6 +165,13 @@ impl FieldValue for u64 {
     }
 }
 
+impl FieldValue for Vec<f64> {
+    /// A list has no one number; whoever reads it checks its entries.
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
 impl FieldValue for String {
     fn number(&self) -> Option<f64> {
         None

@@ -17,7 +17,7 @@
 //! | [`model`], [`radius`] | the quadratic model and the trust region, as pure functions |
 //! | [`methods`] | one file a method: configuration, state, `init`, `step` |
 //! | [`run`], [`stop`] | `minimize`, stopping rules, observers, the report |
-//! | [`diagnostics`] | multipliers, KKT residual, histories, derivative checks |
+//! | [`diagnostics`] | strong growth, curvature, KKT residuals, progress against the bounds; derivative checks |
 //!
 //! # Your own function, without a constraint
 //!

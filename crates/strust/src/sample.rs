@@ -36,6 +36,12 @@ impl Sample {
     pub fn range(range: std::ops::Range<usize>) -> Self {
         Self { indices: range.collect(), seed: None }
     }
+    /// Overwrites it without allocating, once it was as long.
+    pub(crate) fn set(&mut self, indices: &[usize], seed: u64) {
+        self.indices.clear();
+        self.indices.extend_from_slice(indices);
+        self.seed = Some(seed);
+    }
     /// The terms.
     #[must_use]
     pub fn indices(&self) -> &[usize] {

@@ -145,3 +145,13 @@ fn the_counter_counts() {
     assert_eq!(count(&mut || assert!(method.step(&mut f, &mut state, &sample).is_ok())), 4);
     assert_eq!(count(&mut || assert!(method.step(&mut f, &mut state, &sample).is_ok())), 0);
 }
+
+#[test]
+fn watching_a_run_allocates_nothing_after_the_first_step() {
+    use strust::diagnostics::{Consecutive, Draws, SplitBatch};
+    let x: Vec<f64> = normal(2, &[33]);
+    let split = SplitBatch::new(least_squares::<f64>(), Draws::Different);
+    assert_eq!(allocations(split, Str::new(StrConfig::default()).unwrap(), &x, 200), 0, "split batches");
+    let consecutive = Consecutive::new(least_squares::<f64>(), Draws::Different);
+    assert_eq!(allocations(consecutive, Str::new(StrConfig::default()).unwrap(), &x, 200), 0, "consecutive batches");
+}

@@ -9,3 +9,4 @@ mod runs;
 mod server;
 mod snapshots;
 mod support;
+mod theory;

@@ -44,7 +44,8 @@ mod tests {
 
     #[test]
     fn the_font_has_every_sign_that_figures_use() {
-        for sign in "aZ09 −×·±‖ᵀ₀₉⁰⁴⁹⁻≤≥–—…*→←αλμρ∞\u{2009}".chars() {
+        for sign in "aZ09 −×·±‖ᵀ₀₉⁰⁴⁹⁻≤≥–—…*→←αλμρετφσΔ∇²₁₂#∞\u{2009}".chars()
+        {
             assert_ne!(FONT.glyph_id(sign).0, 0, "{sign:?} is missing");
         }
     }

@@ -75,6 +75,8 @@ pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
         }
         all.extend(dependence(summary, problem).map(|figure| (format!("{}-tuning", problem.name), figure)));
     }
+    let sections = summary.sections.iter().flat_map(|section| &section.figures);
+    all.extend(sections.map(|shown| (shown.stem.clone(), shown.figure.clone())));
     let mut taken = BTreeSet::new();
     for (stem, _) in &mut all {
         *stem = distinct(file_name(stem), &taken);
@@ -179,5 +181,15 @@ pub(super) fn framed(figure: &Figure) -> String {
         escape(&figure.y.label),
         escape(&figure.x.label),
         figure.svg(Theme::Inline)
+    )
+}
+
+/// A figure under its title, with a sentence below it.
+pub(super) fn titled(figure: &Figure, sentence: &str) -> String {
+    format!(
+        "<figure>\n<figcaption>{}</figcaption>\n{}<p class=\"explain\">{}</p>\n</figure>\n",
+        escape(&figure.title),
+        figure.svg(Theme::Inline),
+        escape(sentence)
     )
 }

@@ -34,6 +34,16 @@ pub(super) fn count(value: f64) -> String {
     text.char_indices().flat_map(|(i, c)| gap(i).then_some('\u{202f}').into_iter().chain([c])).collect()
 }
 
+/// A number of any size as short as it reads well.
+pub(super) fn plain_number(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e5).contains(&value.abs()) {
+        let text = format!("{value:.4}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        scientific(value)
+    }
+}
+
 fn special(value: f64) -> &'static str {
     if value.is_nan() {
         "NaN"

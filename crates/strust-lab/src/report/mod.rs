@@ -7,7 +7,9 @@
 )]
 
 mod curves;
+mod diagnosis;
 mod format;
+mod sections;
 mod tables;
 mod tuning;
 
@@ -49,7 +51,9 @@ fn paragraph(text: &str) -> String {
 
 /// A link for every problem of a summary, with its text.
 fn links(summary: &Summary, run: usize) -> Vec<(String, String)> {
-    summary.problems.iter().enumerate().map(|(i, problem)| (problem_id(run, i), problem.title.clone())).collect()
+    let problems = summary.problems.iter().enumerate();
+    let problems = problems.map(|(i, problem)| (problem_id(run, i), problem.title.clone()));
+    problems.chain(sections::links(summary, run)).collect()
 }
 
 fn problem_id(run: usize, problem: usize) -> String {
@@ -142,9 +146,11 @@ fn article(summary: &Summary, run: usize, name: Option<&String>) -> String {
     });
     let problems = summary.problems.iter().enumerate().map(|(i, one)| problem(one, &problem_id(run, i), level));
     format!(
-        "<article id=\"run-{}\">\n{head}{}{}{}</article>\n",
+        "<article id=\"run-{}\">\n{head}{}{}{}{}{}</article>\n",
         run + 1,
         problems.collect::<String>(),
+        sections::all(summary, run, level),
+        diagnosis::section(summary, level),
         tuning::section(summary, level),
         provenance(summary)
     )
@@ -177,10 +183,14 @@ fn provenance(summary: &Summary) -> String {
         ("cores", format!("{}, {} side by side", machine.cores, plural(machine.jobs as usize, "job"))),
         ("version", format!("strust {}", escape(&summary.version))),
         ("command", format!("<code>{}</code>", escape(&summary.command))),
-        ("epochs", summary.epochs.to_string()),
-        ("batch", summary.batch.to_string()),
-        ("seeds", if seeds.is_empty() { "none".into() } else { seeds.join(", ") }),
     ];
+    if !summary.problems.is_empty() {
+        facts.extend([
+            ("epochs", summary.epochs.to_string()),
+            ("batch", summary.batch.to_string()),
+            ("seeds", if seeds.is_empty() { "none".into() } else { seeds.join(", ") }),
+        ]);
+    }
     if let Some(device) = &machine.device {
         facts.insert(2, ("device", escape(device)));
     }

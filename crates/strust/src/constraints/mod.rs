@@ -35,6 +35,12 @@ pub trait Constraint {
         // The residual may be wider than the point it is computed from.
         Self::Point::EPSILON.max(Self::Residual::EPSILON) * norm
     }
+    /// Equations that repeat others by the way c is written, as the symmetric WᵀW = I states each off-diagonal one twice.
+    /// No qualification of the constraints can count these: [`jacobian`](crate::diagnostics::jacobian) leaves as many of
+    /// the smallest singular values out.
+    fn redundant(&self) -> usize {
+        0
+    }
     /// Whether x has the shape this constraint is defined on.
     fn check_point(&self, _x: &Self::Point) -> Result<(), Error> {
         Ok(())
@@ -58,6 +64,9 @@ impl<C: Constraint + ?Sized> Constraint for &mut C {
     }
     fn rounding(&self, norm: f64) -> f64 {
         (**self).rounding(norm)
+    }
+    fn redundant(&self) -> usize {
+        (**self).redundant()
     }
     fn check_point(&self, x: &C::Point) -> Result<(), Error> {
         (**self).check_point(x)

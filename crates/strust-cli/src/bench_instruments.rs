@@ -1,0 +1,123 @@
+//! `strust bench instruments`: what each instrument of `strust::diagnostics` adds to a step.
+
+use crate::{
+    Failure,
+    args::Shared,
+    commands::{json, print},
+    show::{heading, table},
+};
+use serde::Serialize;
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+use strust::{
+    diagnostics::{Consecutive, Curvature, Draws, Iterations, SplitBatch, kkt_report, lipschitz, probe, strong_growth},
+    prelude::*,
+};
+use strust_problems::{LeastSquares, Problem, SubspaceFit};
+
+/// Variants take turns, and the least time of each counts: what is above it was done by other programs.
+const ROUNDS: usize = 100;
+const STEPS: u64 = 400;
+const BATCH: usize = 32;
+
+#[derive(Serialize)]
+struct Row {
+    instrument: &'static str,
+    /// Microseconds of a step, or of one call for what is not part of a step.
+    us: f64,
+    /// Over the bare step.
+    ratio: f64,
+}
+
+pub fn run(shared: &Shared) -> Result<(), Failure> {
+    let failed = |e: strust::Error| Failure::Failed(e.to_string());
+    let rows = measure().map_err(failed)?;
+    if shared.json {
+        return print(&json(&rows)?);
+    }
+    let mut cells = vec![["", "time", "against the bare step"].map(String::from).to_vec()];
+    for row in &rows {
+        cells.push(vec![row.instrument.into(), format!("{:.2} µs", row.us), format!("{:.3}×", row.ratio)]);
+    }
+    let title = format!("A step of STR on least squares, n = 2000, d = 500, batch {BATCH}, f64, one thread");
+    print(&format!("{}\n{}", heading(&title, shared), table(&cells)))
+}
+
+/// A variant of the loop: microseconds of a step.
+type Variant = (&'static str, fn(&mut LeastSquares) -> Result<f64, strust::Error>);
+
+const VARIANTS: [Variant; 5] = [
+    ("bare step", |f| steps(f, |_| ())),
+    ("with curvature", |f| {
+        let mut curvature = Curvature::default();
+        let time = steps(f, |record| _ = curvature.add(record));
+        black_box(curvature);
+        time
+    }),
+    ("with counts of iterations", |f| {
+        let mut iterations = Iterations::default();
+        let time = steps(f, |record| iterations.add(record));
+        black_box(iterations);
+        time
+    }),
+    ("with consecutive batches", |f| steps(&mut Consecutive::new(f, Draws::Different), |_| ())),
+    ("with split batches", |f| steps(&mut SplitBatch::new(f, Draws::Different), |_| ())),
+];
+
+fn measure() -> Result<Vec<Row>, strust::Error> {
+    let mut f = LeastSquares::<f64>::interpolating(2000, 500, 0)?;
+    let mut least = [f64::INFINITY; VARIANTS.len()];
+    for round in 0..ROUNDS {
+        for turn in 0..VARIANTS.len() {
+            // Another one begins each round: the first of a round is not always as fast as the last.
+            let i = (round + turn) % VARIANTS.len();
+            least[i] = least[i].min(VARIANTS[i].1(&mut f)?);
+        }
+    }
+    let bare = least[0];
+    let row = |instrument, us: f64| Row { instrument, us, ratio: us / bare };
+    let mut rows: Vec<Row> = VARIANTS.iter().zip(&least).map(|((name, _), us)| row(name, *us)).collect();
+    let x = f.start(0);
+    rows.push(row("ρ exactly, once", once(|| _ = black_box(strong_growth(&mut f, &x)))));
+    let sample = Sample::range(0..BATCH);
+    rows.push(row("L of a mini-batch, 20 iterations", once(|| _ = black_box(lipschitz(&mut f, &x, &sample, 20)))));
+    rows.push(row("probe of interpolation, once", once(|| _ = black_box(probe(&mut f, &x, 100)))));
+    let mut fit = SubspaceFit::<f64>::spiked(100, 5, 500, 0.0, 0)?;
+    let (w, mut stiefel) = (fit.start(0), fit.constraint());
+    let kkt = once(|| _ = black_box(kkt_report(&mut fit, &mut stiefel, &w, 1.0)));
+    rows.push(row("KKT report of subspace fitting, once", kkt));
+    Ok(rows)
+}
+
+/// Microseconds of a step, from the start each time.
+fn steps<F>(f: &mut F, mut see: impl FnMut(&StepRecord)) -> Result<f64, strust::Error>
+where
+    F: Objective<Point = Vec<f64>>,
+{
+    let mut sampler = Epochs::new(f.terms(), BATCH, 0)?;
+    let mut method = Str::new(StrConfig::default())?;
+    let mut state = method.init(f, vec![0.0; 500])?;
+    let mut sample = Sample::default();
+    let mut time = Duration::ZERO;
+    for k in 0..STEPS {
+        sampler.draw(k, &mut sample);
+        let began = Instant::now();
+        let record = method.step(f, &mut state, &sample)?;
+        see(&record);
+        time += began.elapsed();
+        black_box(record);
+    }
+    Ok(1e6 * time.as_secs_f64() / STEPS as f64)
+}
+
+/// Microseconds of a call, the least of a few.
+fn once(mut call: impl FnMut()) -> f64 {
+    let time = |()| {
+        let began = Instant::now();
+        call();
+        1e6 * began.elapsed().as_secs_f64()
+    };
+    std::iter::repeat_n((), 5).map(time).fold(f64::INFINITY, f64::min)
+}

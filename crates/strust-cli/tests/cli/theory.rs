@@ -1,0 +1,259 @@
+//! Experiments on the theory, and the diagnosis of runs.
+
+use crate::support::{Folder, SMALL, experiment, run, strust};
+use std::process::Stdio;
+
+/// The built-in experiments, made short.
+fn short(name: &str) -> String {
+    let file = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(file).unwrap();
+    [
+        ("steps = 1_000_000", "steps = 20_000"),
+        ("network_steps = 3000", "network_steps = 40"),
+        ("steps = 10_000", "steps = 2000"),
+        ("unknowns = [50, 100, 400, 800, 1600]", "unknowns = [40, 400]"),
+        ("n = 200", "n = 100"),
+        ("epochs = 200", "epochs = 60"),
+        ("epsilon = [1e-1, 3e-2, 1e-2, 3e-3, 1e-3]", "epsilon = [3e-2, 1e-2, 3e-3]"),
+    ]
+    .iter()
+    .fold(text, |text, (long, short)| text.replace(long, short))
+}
+
+fn checks(summary: &serde_json::Value) -> Vec<(String, bool)> {
+    let checks = summary["checks"].as_array().expect("checks");
+    let one = |check: &serde_json::Value| {
+        for key in ["measured", "bound"] {
+            assert!(check[key].is_number() || check[key].is_null(), "{check}");
+        }
+        assert!(check["why"].as_str().is_some_and(|why| !why.is_empty()), "{check}");
+        (check["name"].as_str().unwrap().to_string(), check["holds"].as_bool().unwrap())
+    };
+    checks.iter().map(one).collect()
+}
+
+#[test]
+fn every_experiment_on_the_theory_runs_and_what_is_proved_holds() {
+    let folder = Folder::new();
+    for (name, figures) in [
+        ("theory-strong-growth", 2),
+        ("theory-step-length", 1),
+        ("theory-rejections", 2),
+        ("theory-penalty", 2),
+        ("theory-failures", 2),
+    ] {
+        let file = folder.write(&format!("{name}.toml"), &short(name));
+        let out = folder.path(name);
+        let said =
+            run(&["run", file.to_str().unwrap(), "--seeds", "2", "--out", out.to_str().unwrap(), "--json", "-q"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let checks = checks(&summary);
+        assert!(checks.len() >= 2, "{name}");
+        for (claim, holds) in checks {
+            // The step-length lemma as it is stated is wrong, and the experiment has to show it.
+            let expected = !claim.starts_with("as stated: no accepted step");
+            assert_eq!(holds, expected, "{name}: {claim}");
+        }
+        let drawn = std::fs::read_dir(out.join("figures")).unwrap().count();
+        assert_eq!(drawn, 2 * figures, "{name}: SVG and PNG of each");
+        let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+        assert!(page.contains("What was checked") && page.contains("<svg"));
+        let csv = std::fs::read_to_string(out.join("summary.csv")).unwrap();
+        assert!(csv.starts_with("experiment,claim,measured,bound,holds,why\n"));
+    }
+}
+
+#[test]
+fn the_rate_is_measured_on_all_four_problems() {
+    let folder = Folder::new();
+    let file = folder.write("rate.toml", &short("theory-rate"));
+    let out = folder.path("out");
+    let said = run(&["run", file.to_str().unwrap(), "--seeds", "2", "--out", out.to_str().unwrap(), "--json", "-q"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(summary["sections"][0]["tables"][0]["rows"].as_array().unwrap().len(), 4);
+    let bounds: Vec<_> = checks(&summary).into_iter().filter(|(name, _)| name.starts_with("Theorem 1 on")).collect();
+    assert!(bounds.len() == 2 && bounds.iter().all(|(_, holds)| *holds), "{bounds:?}");
+}
+
+#[test]
+fn what_is_done_of_the_theory_is_not_done_again_and_gives_the_same_bytes() {
+    let folder = Folder::new();
+    let file = folder.write("t.toml", &short("theory-step-length"));
+    let (one, two) = (folder.path("one"), folder.path("two"));
+    for out in [&one, &two] {
+        let said = run(&["run", file.to_str().unwrap(), "--seeds", "1", "--out", out.to_str().unwrap(), "-q"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+    }
+    let section = |out: &std::path::Path| std::fs::read(out.join("checks/theory-step-length.json")).unwrap();
+    assert_eq!(section(&one), section(&two));
+    // A section that was written is read back as it is: a mark in it survives a resume and a report.
+    let path = one.join("checks/theory-step-length.json");
+    let marked = String::from_utf8(section(&one)).unwrap().replace("The step-length lemma", "A marked title");
+    std::fs::write(&path, marked).unwrap();
+    assert_eq!(run(&["resume", one.to_str().unwrap(), "-q"]).code, Some(0));
+    assert!(std::fs::read_to_string(one.join("report.html")).unwrap().contains("A marked title"));
+    std::fs::remove_file(&path).unwrap();
+    let said = run(&["report", one.to_str().unwrap()]);
+    assert!(said.err.contains("this experiment is not finished"), "{}", said.err);
+    assert_eq!(run(&["resume", one.to_str().unwrap(), "-q"]).code, Some(0));
+    assert_eq!(section(&one), section(&two));
+}
+
+#[test]
+fn wrong_files_on_the_theory_say_where_and_what() {
+    let folder = Folder::new();
+    let said = |text: &str| {
+        let file = folder.write("bad.toml", text);
+        let said = run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]);
+        assert_eq!(said.code, Some(1));
+        said.err
+    };
+    let head = "name = \"a\"\ntheory = \"step-length\"\n[settings]\n";
+    assert!(said("name = \"a\"\ntheory = \"magic\"\n").contains("must be one of strong-growth, step-length"));
+    assert!(said(&format!("{head}stepz = 3\n")).contains("bad.toml:4: unknown field `stepz`"));
+    assert!(said(&format!("{head}steps = 0\n")).contains("`steps` is 0, but must be a whole number in [1,"));
+    assert!(said(&format!("{head}initial_radii = []\n")).contains("`initial_radii` is an empty list"));
+    assert!(said(&format!("{head}initial_radii = [-1.0]\n")).contains("`initial_radii` is -1"));
+    assert!(said("name = \"a/b\"\ntheory = \"rate\"\n").contains("`name` is \"a/b\""));
+    let said = run(&["reproduce", "theory", "--epochs", "3"]);
+    assert_eq!((said.code, said.err.contains("--epochs has no meaning")), (Some(2), true), "{}", said.err);
+}
+
+const NOISY: &str = "kind = \"least-squares\"\nn = 100\nd = 10\nnoise = 0.5";
+const STR: &str = "[[method]]\nname = \"str\"\n";
+
+fn diagnosis(folder: &std::path::Path) -> Vec<serde_json::Value> {
+    let said = run(&["diagnose", folder.to_str().unwrap(), "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    serde_json::from_str(&said.out).unwrap()
+}
+
+fn text_of(diagnosis: &serde_json::Value, about: &str) -> String {
+    let findings = diagnosis["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["about"] == about);
+    found.map_or(String::new(), |finding| finding["text"].as_str().unwrap().to_string())
+}
+
+#[test]
+fn a_diagnosis_tells_noise_from_interpolation_and_backs_every_sentence_with_a_number() {
+    let folder = Folder::new();
+    for (name, problem, verdict) in [
+        ("noisy", NOISY, "Interpolation is violated"),
+        ("exact", "kind = \"least-squares\"\nn = 100\nd = 10", "Interpolation holds"),
+    ] {
+        let file = folder.write("e.toml", &experiment(problem, STR).replace("epochs = 3", "epochs = 30"));
+        let out = folder.path(name);
+        assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
+        let found = diagnosis(&out);
+        assert_eq!(found.len(), 1, "the first seed of the one method");
+        assert!(text_of(&found[0], "interpolation").starts_with(verdict), "{:#}", found[0]);
+        assert_eq!(found[0]["advice"].as_array().unwrap().is_empty(), name == "exact", "{:#}", found[0]);
+        for about in ["progress", "radius", "wasted steps", "curvature", "agreement of mini-batches"] {
+            assert!(text_of(&found[0], about).contains(char::is_numeric), "{about}: {:#}", found[0]);
+        }
+        // The same words on the terminal and in the report.
+        let said = run(&["diagnose", out.to_str().unwrap()]);
+        assert!(said.out.starts_with("str on least-squares, seed 0: finished\n"), "{}", said.out);
+        let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+        assert!(page.contains("<h2>Diagnosis</h2>") && page.contains(verdict));
+        let summary: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(out.join("summary.json")).unwrap()).unwrap();
+        assert_eq!(summary["diagnoses"].as_array().unwrap(), &found);
+    }
+}
+
+#[test]
+fn advice_names_what_is_wrong_with_a_setting() {
+    let folder = Folder::new();
+    let flat = "kind = \"least-squares\"\nn = 400\nd = 50";
+    let steep = "kind = \"factorisation\"\nm = 40\nn = 20\nrank = 2\nwidth = 6";
+    for (name, problem, method, batch, advice) in [
+        ("flat", flat, String::from(STR), "batch = 200", "Multiply the loss by about"),
+        ("cut", flat, format!("{STR}initial_radius = 1e-4\nmax_radius = 1e-4\n"), "batch = 20", "Raise max_radius"),
+        ("far", steep, String::from(STR), "batch = 8", "Lower max_radius or raise shrink"),
+        (
+            "wild",
+            SMALL,
+            String::from("[[method]]\nname = \"str-p\"\ngrow = 100.0\ngrow_above = 0.1\n"),
+            "batch = 8",
+            "Lower grow or raise shrink",
+        ),
+    ] {
+        let text = experiment(problem, &method).replace("batch = 8", batch).replace("epochs = 3", "epochs = 20");
+        let (file, out) = (folder.write("e.toml", &text), folder.path(name));
+        let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let found = &diagnosis(&out)[0];
+        let all = found["advice"].as_array().unwrap();
+        assert!(all.iter().any(|text| text.as_str().unwrap().starts_with(advice)), "{name}: {found:#}");
+    }
+}
+
+#[test]
+fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
+    let folder = Folder::new();
+    let file = folder
+        .write("e.toml", &experiment(SMALL, "[[method]]\nname = \"str-p\"\n").replace("epochs = 3", "epochs = 20"));
+    let out = folder.path("out");
+    assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
+    let found = &diagnosis(&out)[0];
+    assert!(text_of(found, "constraints").contains("LICQ holds"), "{found:#}");
+    assert!(text_of(found, "penalty").contains("With μ = 1,"), "{found:#}");
+}
+
+#[test]
+fn with_epochs_only_a_diagnosis_says_what_cannot_be_said() {
+    let folder = Folder::new();
+    let text = experiment(NOISY, STR).replace("epochs = 3", "epochs = 3\nrecords = \"epochs\"");
+    let file = folder.write("e.toml", &text);
+    let out = folder.path("out");
+    assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
+    // The folder of one job, the second seed.
+    let found = diagnosis(&out.join("runs/least-squares.str.s1"));
+    assert_eq!((found.len(), found[0]["seed"].as_u64()), (1, Some(1)));
+    assert!(text_of(&found[0], "radius").contains("cannot be said"), "{:#}", found[0]);
+    assert!(text_of(&found[0], "curvature").contains("cannot be said"), "{:#}", found[0]);
+}
+
+#[test]
+fn a_running_job_can_be_diagnosed_and_is_not_disturbed() {
+    let folder = Folder::new();
+    let text = experiment("kind = \"subspace\"\nd = 60\nk = 3\nn = 400", "[[method]]\nname = \"str-p\"\n")
+        .replace("epochs = 3", "epochs = 100000")
+        .replace("seeds = 2", "seeds = 1");
+    let file = folder.write("e.toml", &text);
+    let out = folder.path("out");
+    let mut child = strust()
+        .args(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--quiet", "--save-every", "0.01"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let records = out.join("runs/subspace.str-p.s0/records.jsonl");
+    let some = |path: &std::path::Path| std::fs::metadata(path).is_ok_and(|data| data.len() > 200_000);
+    let checkpoint = out.join("runs/subspace.str-p.s0/checkpoint.bin");
+    while !(some(&records) && checkpoint.exists()) && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let found = diagnosis(&out);
+    assert!(child.try_wait().unwrap().is_none(), "it still runs");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(found[0]["state"].as_str().unwrap().starts_with("running or stopped"), "{:#}", found[0]);
+    assert!(text_of(&found[0], "interpolation").starts_with("Interpolation"), "{:#}", found[0]);
+}
+
+#[test]
+fn what_cannot_be_diagnosed_is_refused_in_words() {
+    let folder = Folder::new();
+    let said = run(&["diagnose", folder.path("nowhere").to_str().unwrap()]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("there is no plan.json in it"), "{}", said.err);
+    let said = run(&["diagnose", ".", "--seeds", "3"]);
+    assert_eq!((said.code, said.err.contains("--seeds has no meaning")), (Some(2), true));
+    std::fs::write(folder.path("theory.json"), "{}").unwrap();
+    let said = run(&["diagnose", folder.0.path().to_str().unwrap()]);
+    assert!(said.err.contains("checks of the theory"), "{}", said.err);
+}

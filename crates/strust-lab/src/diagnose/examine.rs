@@ -1,0 +1,103 @@
+//! The point of a job's last checkpoint, measured anew on the full sum.
+
+use crate::{Error, checkpoint::Checkpoint, job::Context, walk::Walk};
+use serde::{Deserialize, Serialize};
+use strust::{
+    diagnostics::{Consecutive, Draws, Interpolation, KktReport, Pairs, kkt_report, probe, strong_growth},
+    objective::Penalised,
+    prelude::*,
+};
+use strust_problems::Problem;
+
+/// What the point of the last checkpoint shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Examination {
+    /// Steps made until then.
+    pub steps: u64,
+    /// ρ of the run's mini-batches, with its interval where it is estimated.
+    pub rho: f64,
+    /// The interval of ρ; absent where it is exact.
+    pub rho_interval: Option<(f64, f64)>,
+    /// Whether interpolation holds near the point, and why; absent where finding out would take too long.
+    pub interpolation: Option<(Interpolation, String)>,
+    /// KKT residuals and the Jacobian, with constraints.
+    pub kkt: Option<KktReport>,
+    /// The penalty μ that the residuals are for.
+    pub penalty: f64,
+}
+
+/// Numbers in all gradients of all terms up to which ρ is computed exactly and interpolation is probed.
+const MOST: usize = 100_000_000;
+/// Full gradients of a probe.
+const PROBE: u64 = 80;
+/// Pairs of mini-batches where there are more.
+const PAIRS: u64 = 32;
+
+/// Looks at the point of the last checkpoint of a job; `None` if there is none.
+pub(crate) fn look<F, C, W>(
+    context: &Context,
+    mut f: F,
+    constraint: Option<C>,
+    mut walk: W,
+) -> Result<Option<Examination>, Error>
+where
+    F: Problem,
+    C: Constraint<Point = F::Point>,
+    W: Walk<F>,
+{
+    let (job, experiment) = (context.job, context.experiment);
+    let path = context.folder.join("checkpoint.bin");
+    let Some(saved) = Checkpoint::<W::State>::load(&path, job.checksum(experiment))? else { return Ok(None) };
+    f.restore_kept(&saved.kept).map_err(|e| Error::saved(&path, e.to_string()))?;
+    walk.resume(&mut f, saved.state)?;
+    let state = walk.state(&mut f);
+    let (x, steps) = (&state.point().clone(), state.steps());
+    let batch = experiment.batch as usize;
+    let draws = match experiment.sampling {
+        crate::experiment::Sampling::Epochs => Draws::Different,
+        crate::experiment::Sampling::Replacement => Draws::Independent,
+    };
+    // A method without a penalty is looked at with that of weight 1.
+    let penalty = job.method.hyperparameters.get("penalty").and_then(toml::Value::as_float).unwrap_or(1.0);
+    let mut found = Examination { steps, rho: f64::NAN, rho_interval: None, interpolation: None, kkt: None, penalty };
+    if let Some(mut constraint) = constraint {
+        found.kkt = Some(kkt_report(&mut f, &mut constraint, x, penalty)?);
+        growth(&mut Penalised::new(&mut f, &mut constraint, penalty), x, batch, draws, job.seed, &mut found)?;
+    } else {
+        growth(&mut f, x, batch, draws, job.seed, &mut found)?;
+    }
+    Ok(Some(found))
+}
+
+fn growth<F: Objective>(
+    f: &mut F,
+    x: &F::Point,
+    batch: usize,
+    draws: Draws,
+    seed: u64,
+    found: &mut Examination,
+) -> Result<(), Error> {
+    let numbers = f.terms().saturating_mul(x.shape().iter().product());
+    if numbers <= MOST {
+        found.rho = strong_growth(f, x).rho(batch.min(f.terms()), draws);
+        let probed = probe(f, x, PROBE);
+        found.interpolation = Some((probed.verdict, probed.why));
+        return Ok(());
+    }
+    let pairs = estimate(f, x, batch, seed)?;
+    let interval = pairs.rho_interval(batch);
+    (found.rho, found.rho_interval) = (pairs.rho(batch), Some((interval.low, interval.high)));
+    Ok(())
+}
+
+/// Pairs of mini-batches at one point: those of two steps, with no step between them.
+fn estimate<F: Objective>(f: &mut F, x: &F::Point, batch: usize, seed: u64) -> Result<Pairs, Error> {
+    let mut sampler = WithReplacement::new(f.terms(), batch, seed)?;
+    let mut watched = Consecutive::new(f, Draws::Independent).with_window(1_000_000);
+    let (mut sample, mut gradient) = (Sample::default(), x.zeros_like());
+    for k in 0..2 * PAIRS {
+        sampler.draw(k, &mut sample);
+        watched.value_and_gradient(x, &sample, &mut gradient);
+    }
+    Ok(*watched.pairs())
+}

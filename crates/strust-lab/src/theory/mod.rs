@@ -1,0 +1,225 @@
+//! The paper's analysis as experiments: one file a claim, each with figures, the measured value beside the bound, and a
+//! verdict.
+//!
+//! ```text
+//! experiments/theory-*.toml → Theory → Section (checks/NAME.json) → Summary → report.html
+//! ```
+//!
+//! A section is a function of its file and its seeds. It is written when it is done, so a run that was stopped goes on with the
+//! next.
+
+mod conduct;
+mod failures;
+mod penalty;
+mod problems;
+mod rate;
+mod rejections;
+mod statistics;
+mod step_length;
+mod strong_growth;
+
+pub use conduct::{TheoryPlan, is_theory, load_summary, resume, start};
+
+use crate::{
+    Error,
+    progress::JobProgress,
+    section::{Check, Section, Shown, Table},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+use strust::config::Config;
+
+/// The experiments that come with the program, in the order of the report.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("theory-strong-growth", include_str!("../../../../experiments/theory-strong-growth.toml")),
+    ("theory-step-length", include_str!("../../../../experiments/theory-step-length.toml")),
+    ("theory-rejections", include_str!("../../../../experiments/theory-rejections.toml")),
+    ("theory-rate", include_str!("../../../../experiments/theory-rate.toml")),
+    ("theory-penalty", include_str!("../../../../experiments/theory-penalty.toml")),
+    ("theory-failures", include_str!("../../../../experiments/theory-failures.toml")),
+];
+
+/// Which claim is checked, with all settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "theory", content = "settings", rename_all = "kebab-case")]
+pub enum Claim {
+    /// The strong growth constant along a run.
+    StrongGrowth(strong_growth::StrongGrowthConfig),
+    /// The step-length lemma.
+    StepLength(step_length::StepLengthConfig),
+    /// The bound of rejections.
+    Rejections(rejections::RejectionsConfig),
+    /// Theorem 1.
+    Rate(rate::RateConfig),
+    /// Theorem 2 and its corollary.
+    Penalty(penalty::PenaltyConfig),
+    /// What fails without the assumptions.
+    Failures(failures::FailuresConfig),
+}
+
+/// The words for [`Claim`] in experiment files.
+const CLAIMS: [&str; 6] = ["strong-growth", "step-length", "rejections", "rate", "penalty", "failures"];
+
+/// One experiment on the theory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Theory {
+    /// Its name.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// A paragraph for people.
+    pub description: String,
+    /// The seeds 0 … N−1.
+    pub seeds: u64,
+    /// What it checks.
+    #[serde(flatten)]
+    pub claim: Claim,
+}
+
+/// A file as it is written: `theory` says which claim, `[settings]` its parameters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<S: Default> {
+    name: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default = "five")]
+    seeds: u64,
+    #[serde(rename = "theory")]
+    _theory: String,
+    #[serde(default)]
+    settings: S,
+}
+
+fn five() -> u64 {
+    5
+}
+
+impl Theory {
+    /// Reads an experiment file or the built-in one of that name; `None` if it is none on the theory.
+    pub fn open(file: &Path) -> Result<Option<Self>, Error> {
+        let built_in =
+            || BUILT_IN.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string());
+        // What cannot be read is reported by whoever reads it as an ordinary experiment.
+        let Some(text) = std::fs::read_to_string(file).ok().or_else(built_in) else { return Ok(None) };
+        let speaks = |table: toml::Table| table.contains_key("theory");
+        if toml::from_str(&text).is_ok_and(speaks) { Self::parse(file, &text).map(Some) } else { Ok(None) }
+    }
+
+    /// Parses the text of an experiment file; `file` is for messages.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
+        let table: toml::Table = toml::from_str(text).map_err(|e| wrong(file, text, &e))?;
+        let word = table.get("theory").and_then(toml::Value::as_str).unwrap_or_default();
+        match word {
+            "strong-growth" => Self::with(file, text, Claim::StrongGrowth),
+            "step-length" => Self::with(file, text, Claim::StepLength),
+            "rejections" => Self::with(file, text, Claim::Rejections),
+            "rate" => Self::with(file, text, Claim::Rate),
+            "penalty" => Self::with(file, text, Claim::Penalty),
+            "failures" => Self::with(file, text, Claim::Failures),
+            _ => {
+                let why = format!("`theory` is {word:?}, but must be one of {}", CLAIMS.join(", "));
+                Err(Error::Experiment { file: file.into(), line: None, why })
+            }
+        }
+    }
+
+    fn with<S: Config + DeserializeOwned>(file: &Path, text: &str, claim: fn(S) -> Claim) -> Result<Self, Error> {
+        let read: File<S> = toml::from_str(text).map_err(|e| wrong(file, text, &e))?;
+        let refuse = |why: String| Error::Experiment { file: file.into(), line: None, why };
+        read.settings.clone().check().map_err(|e| refuse(e.to_string()))?;
+        let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if read.name.is_empty() || !read.name.chars().all(valid) || read.name.starts_with('.') {
+            let why =
+                format!("`name` is {:?}, but must be letters, digits, `-`, `_` and `.`: it becomes a file", read.name);
+            return Err(refuse(why));
+        }
+        if !(1..=1000).contains(&read.seeds) {
+            return Err(refuse(format!("`seeds` is {}, but must be a whole number in [1, 1000]", read.seeds)));
+        }
+        let title = if read.title.is_empty() { read.name.clone() } else { read.title };
+        let description = read.description.trim().to_string();
+        Ok(Self { name: read.name, title, description, seeds: read.seeds, claim: claim(read.settings) })
+    }
+
+    fn run(&self, tick: &mut Tick) -> Result<Section, Error> {
+        let seeds = self.seeds;
+        let Findings { text: findings, figures, tables, checks } = match &self.claim {
+            Claim::StrongGrowth(settings) => strong_growth::run(settings, seeds, tick),
+            Claim::StepLength(settings) => step_length::run(settings, seeds, tick),
+            Claim::Rejections(settings) => rejections::run(settings, seeds, tick),
+            Claim::Rate(settings) => rate::run(settings, seeds, tick),
+            Claim::Penalty(settings) => penalty::run(settings, seeds, tick),
+            Claim::Failures(settings) => failures::run(settings, seeds, tick),
+        }?;
+        let (name, title, description) = (self.name.clone(), self.title.clone(), self.description.clone());
+        Ok(Section { name, title, description, findings, figures, tables, checks })
+    }
+}
+
+fn wrong(file: &Path, text: &str, error: &toml::de::Error) -> Error {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    Error::Experiment { file: file.into(), line, why: error.message().replace('\n', " ") }
+}
+
+/// What an experiment found.
+#[derive(Default)]
+struct Findings {
+    text: Vec<String>,
+    figures: Vec<Shown>,
+    tables: Vec<Table>,
+    checks: Vec<Check>,
+}
+
+/// A list of a file: not empty, and every entry in the open interval.
+fn check_list(
+    owner: &'static str,
+    field: &'static str,
+    list: &[f64],
+    low: f64,
+    high: f64,
+) -> Result<(), strust::Error> {
+    let value = match list.iter().find(|&&value| !(low < value && value < high)) {
+        Some(value) => value.to_string(),
+        None if list.is_empty() => "an empty list".into(),
+        None => return Ok(()),
+    };
+    Err(strust::Error::OutOfRange { owner, field, value, allowed: format!("a list of numbers in ({low}, {high})") })
+}
+
+/// Signs of life of an experiment, and whether it is to stop.
+struct Tick<'a> {
+    progress: Box<dyn JobProgress + 'a>,
+    interrupt: [&'a AtomicBool; 2],
+    at: u64,
+    last: u64,
+    told: Instant,
+}
+
+impl<'a> Tick<'a> {
+    fn new(progress: Box<dyn JobProgress + 'a>, interrupt: [&'a AtomicBool; 2]) -> Self {
+        Self { progress, interrupt, at: 0, last: 1, told: Instant::now() }
+    }
+    /// So many units of work are ahead.
+    fn expect(&mut self, last: u64) {
+        self.last = last.max(1);
+    }
+    /// One of them is done.
+    fn done(&mut self) -> Result<(), Error> {
+        self.at += 1;
+        if self.interrupt.iter().any(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(Error::Interrupted);
+        }
+        if self.told.elapsed() > Duration::from_millis(50) {
+            self.progress.at(self.at.min(self.last), self.last);
+            self.told = Instant::now();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! Problems made for the checks: their constants are known, or their solution is.
+
+use crate::figure::{Axis, Figure, Point, Series};
+use rand_core::Rng;
+use strust::{prelude::*, sample::generator};
+
+/// Independent standard normal numbers of a seed.
+pub(super) fn normals(seed: u64) -> impl FnMut() -> f64 {
+    // A stream that neither samplers nor problems use.
+    let mut rng = generator(seed, 1 << 61);
+    let mut uniform = move || (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    move || {
+        let (u, v) = (1.0 - uniform(), uniform());
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+}
+
+/// A vector of independent normal numbers.
+pub(super) fn normal(d: usize, next: &mut impl FnMut() -> f64) -> Vec<f64> {
+    (0..d).map(|_| next()).collect()
+}
+
+/// What a term makes of its residual r: the value and the derivative.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Loss {
+    /// ½r², with |ψ″| ≤ 1.
+    Square,
+    /// log(1 + e^{−r}), with |ψ″| ≤ ¼.
+    Logistic,
+    /// ½r²/(1 + r²), not convex, with |ψ″| ≤ 1.
+    Bounded,
+}
+
+impl Loss {
+    /// The largest |ψ″|.
+    pub(super) fn curvature(self) -> f64 {
+        if self == Self::Logistic { 0.25 } else { 1.0 }
+    }
+    fn at(self, r: f64) -> (f64, f64) {
+        match self {
+            Self::Square => (0.5 * r * r, r),
+            // Neither end overflows.
+            Self::Logistic => ((-r.abs()).exp().ln_1p() + (-r).max(0.0), -1.0 / (1.0 + r.exp())),
+            Self::Bounded => (0.5 * r * r / (1.0 + r * r), r / (1.0 + r * r).powi(2)),
+        }
+    }
+}
+
+/// f(x) = mean of ψ(⟨aᵢ, x⟩ − bᵢ) + ⟨q, x⟩. Every Lᵢ = max|ψ″|·‖aᵢ‖² is known.
+#[derive(Clone)]
+pub(super) struct Linear<V> {
+    pub rows: Vec<V>,
+    pub right: Vec<f64>,
+    pub loss: Loss,
+    /// A slope that all terms share.
+    pub slope: Option<V>,
+}
+
+impl Linear<Vec<f64>> {
+    /// n rows N(0, scaleᵢ²/d), with scales spread evenly from the first to the second of `scales` on a logarithmic scale; b = Ax* for
+    /// a normal x*, so that every term can be met, and 0 for the logistic loss.
+    pub(super) fn random(n: usize, d: usize, scales: [f64; 2], loss: Loss, seed: u64) -> Self {
+        let mut next = normals(seed);
+        let answer = normal(d, &mut next);
+        let scale = |i: usize| scales[0] * (scales[1] / scales[0]).powf(i as f64 / (n.max(2) - 1) as f64);
+        let row = |i: usize| (0..d).map(|_| scale(i) * next() / (d as f64).sqrt()).collect();
+        let rows: Vec<Vec<f64>> = (0..n).map(row).collect();
+        let met = |row: &Vec<f64>| if loss == Loss::Logistic { 0.0 } else { row.dot(&answer) };
+        Self { right: rows.iter().map(met).collect(), rows, loss, slope: None }
+    }
+}
+
+impl<V: Vector> Linear<V> {
+    /// Lᵢ of every term.
+    pub(super) fn lipschitz(&self) -> Vec<f64> {
+        self.rows.iter().map(|row| self.loss.curvature() * row.norm_squared()).collect()
+    }
+
+    fn evaluate(&self, x: &V, sample: &Sample, mut gradient: Option<&mut V>) -> f64 {
+        let scale = 1.0 / sample.len() as f64;
+        let mut sum = 0.0;
+        for &i in sample.indices() {
+            let (value, derivative) = self.loss.at(self.rows[i].dot(x) - self.right[i]);
+            sum += scale * value;
+            if let Some(g) = gradient.as_deref_mut() {
+                g.add(scale * derivative, &self.rows[i]);
+            }
+        }
+        if let Some(q) = &self.slope {
+            sum += q.dot(x);
+            if let Some(g) = gradient {
+                g.add(1.0, q);
+            }
+        }
+        sum
+    }
+}
+
+impl<V: Vector> Objective for Linear<V> {
+    type Point = V;
+    fn terms(&self) -> usize {
+        self.rows.len()
+    }
+    fn value(&mut self, x: &V, sample: &Sample) -> f64 {
+        self.evaluate(x, sample, None)
+    }
+    fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> f64 {
+        gradient.set_zero();
+        self.evaluate(x, sample, Some(gradient))
+    }
+    /// Residuals are differences of numbers of the size of b.
+    fn rounding(&self, value: f64) -> f64 {
+        let size = (self.right.iter().map(|b| b * b).sum::<f64>() / self.right.len() as f64).sqrt();
+        strust::objective::residual_rounding(f64::EPSILON, 2.0 * size, value)
+    }
+}
+
+/// A line of a figure.
+pub(super) fn line(name: &str, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    Series { name: name.into(), colour, points: points.into_iter().map(|(x, y)| Point::at(x, y)).collect() }
+}
+
+/// Points of a figure that no line joins.
+pub(super) fn dots(name: &str, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    // A point that cannot be drawn breaks the line.
+    let broken = points.into_iter().flat_map(|(x, y)| [Point::at(x, y), Point::at(f64::NAN, f64::NAN)]);
+    Series { name: name.into(), colour, points: broken.collect() }
+}
+
+/// A figure; an axis is logarithmic if its label is followed by `true`.
+pub(super) fn figure(title: &str, x: (&str, bool), y: (&str, bool), series: Vec<Series>) -> Figure {
+    let axis = |(label, log): (&str, bool)| Axis { label: label.into(), log };
+    Figure { title: title.into(), x: axis(x), y: axis(y), series }
+}

@@ -1,0 +1,169 @@
+//! The strong growth constant along a run, for exact and noisy data and growing over-parameterisation.
+
+use super::{
+    Findings, Tick, check_list,
+    problems::{figure, line},
+};
+use crate::{
+    Error,
+    figure::{Point, Series},
+    section::{Check, Shown, Table},
+};
+use strust::{
+    diagnostics::{Draws, Interpolation, SplitBatch, probe, strong_growth},
+    prelude::*,
+};
+use strust_problems::{LeastSquares, Problem};
+
+strust::config! {
+    /// Settings of the experiment on strong growth.
+    pub struct StrongGrowthConfig for "strong-growth" {
+        /// Equations.
+        pub n: u64 = 200, Whole(Range::closed(4.0, 1e5));
+        /// Numbers of unknowns.
+        pub unknowns: Vec<f64> = vec![50.0, 100.0, 400.0, 800.0, 1600.0], Text("a list of whole numbers");
+        /// Standard deviation of the noise on the right-hand side of the noisy problems.
+        pub noise: f64 = 0.5, Number(Range::above(0.0));
+        /// Terms of a mini-batch.
+        pub batch: u64 = 20, Whole(Range::closed(2.0, 1e5));
+        /// Passes over the data.
+        pub epochs: u64 = 60, Whole(Range::closed(1.0, 1e6));
+        /// Pairs of half batches that a running estimate rests on.
+        pub window: u64 = 40, Whole(Range::closed(4.0, 1e6));
+    }
+    where |c| check_list("strong-growth", "unknowns", &c.unknowns, 0.5, 1e6)
+}
+
+/// A run: the exact ρ after every epoch with the interval of the estimate, and the verdict of a probe at its end.
+struct Watched {
+    curve: Vec<(f64, Point)>,
+    covered: (u32, u32),
+    verdict: Interpolation,
+    why: String,
+    in_run: Interpolation,
+}
+
+fn watch(c: &StrongGrowthConfig, d: usize, noise: f64, seed: u64) -> Result<Watched, Error> {
+    let (n, batch) = (c.n as usize, c.batch as usize);
+    let mut f = if noise > 0.0 {
+        LeastSquares::<f64>::noisy(n, d, noise, seed)?
+    } else {
+        LeastSquares::interpolating(n, d, seed)?
+    };
+    let start = f.start(seed);
+    let mut split = SplitBatch::new(f.clone(), Draws::Different).with_window(c.window);
+    let mut method = Str::new(StrConfig::default())?;
+    let mut state = method.init(&mut split, start)?;
+    let mut sampler = Epochs::new(n, batch, seed)?;
+    let steps = sampler.steps_per_epoch();
+    let mut sample = Sample::default();
+    let (mut curve, mut covered): (Vec<(f64, Point)>, _) = (Vec::new(), (0, 0));
+    // The mean age of what the estimate rests on, in epochs: it speaks of where the run was then.
+    let lag = (c.window as f64 / steps as f64).round() as usize;
+    for epoch in 1..=c.epochs {
+        for _ in 0..steps {
+            sampler.draw(state.steps(), &mut sample);
+            method.step(&mut split, &mut state, &sample)?;
+        }
+        let at = strong_growth(&mut f, state.point());
+        // Below this both are rounding errors.
+        if at.gradient_squared < 1e-26 {
+            break;
+        }
+        curve.push((at.gradient_squared, Point::at(epoch as f64, at.rho(batch, Draws::Different))));
+        let then = curve.len().checked_sub(lag + 1);
+        if let (Some(i), true) = (then, split.pairs().count() >= 2 * c.window) {
+            let interval = split.pairs().rho_interval(batch);
+            let (_, point) = &mut curve[i];
+            (point.low, point.high) = (interval.low, interval.high);
+            covered = (covered.0 + u32::from(interval.contains(point.y)), covered.1 + 1);
+        }
+    }
+    let found = probe(&mut f, state.point(), 400);
+    Ok(Watched { curve, covered, verdict: found.verdict, why: found.why, in_run: split.verdict().0 })
+}
+
+pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
+    let kinds = [(0.0, "exact"), (c.noise, "noisy")];
+    tick.expect(seeds * (kinds.len() * c.unknowns.len()) as u64);
+    let mut out = Findings::default();
+    let (mut covered, mut right, mut wrong_in_run, mut all) = ((0, 0), 0, 0, 0);
+    let mut rows = Vec::new();
+    for (noise, kind) in kinds {
+        let mut series = Vec::new();
+        for (colour, &d) in c.unknowns.iter().enumerate() {
+            let expected = if noise > 0.0 && (d as u64) < c.n { Interpolation::Violated } else { Interpolation::Holds };
+            let mut shown: Option<Watched> = None;
+            for seed in 0..seeds {
+                let run = watch(c, d as usize, noise, seed)?;
+                covered = (covered.0 + run.covered.0, covered.1 + run.covered.1);
+                all += 1;
+                right += u32::from(run.verdict == expected);
+                let opposite = matches!(
+                    (run.in_run, expected),
+                    (Interpolation::Holds, Interpolation::Violated) | (Interpolation::Violated, Interpolation::Holds)
+                );
+                wrong_in_run += u32::from(opposite);
+                shown.get_or_insert(run);
+                tick.done()?;
+            }
+            let Some(run) = shown else { continue };
+            let largest = run.curve.iter().map(|(_, point)| point.y).fold(0.0, f64::max);
+            let last = run.curve.last().map_or(f64::NAN, |(gradient, _)| *gradient);
+            rows.push(vec![
+                format!("{kind}, d = {d}"),
+                format!("{largest:.2}"),
+                format!("{last:.1e}"),
+                format!("{}", run.in_run),
+                format!("{}: {}", run.verdict, run.why),
+            ]);
+            // One band: those of all lines would cover them.
+            let banded = colour + 1 == c.unknowns.len();
+            let shown = |(_, point): (f64, Point)| if banded { point } else { Point::at(point.x, point.y) };
+            let points = run.curve.into_iter().map(shown).collect();
+            series.push(Series { name: format!("d = {d}"), colour, points });
+        }
+        let one = line("ρ = 1", 6, [(1.0, 1.0), (c.epochs as f64, 1.0)]);
+        series.push(one);
+        let title = format!("Strong growth, {kind} least squares, n = {}, batch {}", c.n, c.batch);
+        out.figures.push(Shown {
+            stem: format!("theory-strong-growth-{kind}"),
+            caption: format!(
+                "The exact ρ of the mini-batches after every epoch, seed 0; for the largest d also the 95 % interval that the run's own half batches give. {}",
+                if noise > 0.0 { "With d ≥ n the noise can be fitted, and ρ stays bounded." } else { "" }
+            ),
+            figure: figure(&title, ("epoch", false), ("strong growth constant ρ", true), series),
+        });
+    }
+    let why = format!(
+        "{all} runs, probed at their end with full gradients; noisy problems with d < n are violated, all others hold"
+    );
+    out.checks.push(Check::at_least(
+        "the verdict on interpolation is right",
+        f64::from(right) / f64::from(all),
+        1.0,
+        why,
+    ));
+    let why = "the verdict of the run's own mini-batches may be doubtful, but never the opposite of the truth";
+    out.checks.push(Check::at_most("verdicts during the run that are wrong", f64::from(wrong_in_run), 0.0, why));
+    let why =
+        format!("{} intervals of all runs, once a window is full; promised for a fixed point, and x moves", covered.1);
+    let share = f64::from(covered.0) / f64::from(covered.1);
+    out.checks.push(Check::at_least("share of 95 % intervals that hold the exact ρ", share, 0.9, why));
+    out.tables.push(Table {
+        caption: "Seed 0: the largest exact ρ of a mini-batch along the run, ‖∇f‖² at the end, and both verdicts."
+            .into(),
+        header: ["problem", "largest ρ", "last ‖∇f‖²", "during the run", "by a probe at the end"]
+            .map(String::from)
+            .to_vec(),
+        rows,
+    });
+    out.text.push(
+        "Strong growth is a statement on a limit: ρ is finite wherever ∇f ≠ 0. Where all equations can be met, ρ levels off while ‖∇f‖² falls; with \
+         more unknowns it levels off lower. On noisy data that cannot be fitted (d < n) it rises until the run stalls where noise and gradient are \
+         about equal; full gradients from there show that it has no bound. With d > n noise can be fitted, and is no noise to the method. Left out is \
+         d = n, where both are so ill-conditioned that no verdict is possible in a reasonable time."
+            .into(),
+    );
+    Ok(out)
+}

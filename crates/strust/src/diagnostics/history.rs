@@ -1,0 +1,58 @@
+//! The histories of a run, step by step: the one instrument here whose memory grows with the run.
+
+use crate::{
+    record::{StepRecord, Verdict},
+    run::Observer,
+};
+use std::ops::ControlFlow;
+
+/// An observer that keeps the histories of a trust-region run.
+///
+/// ```
+/// use strust::{diagnostics::History, prelude::*};
+/// let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
+///     if let Some(g) = g {
+///         g[0] = 4.0 * x[0].powi(3);
+///     }
+///     x[0].powi(4)
+/// });
+/// let mut history = History::default();
+/// let mut method = Str::new(StrConfig::default())?;
+/// let _ = Run::new(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?)
+///     .observe(&mut history)
+///     .start(vec![3.0], &Stop::steps(20))?;
+/// assert_eq!(history.radii.len(), 20);
+/// assert!(history.acceptance_rate() > 0.5);
+/// # Ok::<(), strust::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// The radius of each step.
+    pub radii: Vec<f64>,
+    /// The ratio of each step; NaN where the trial was not finite.
+    pub ratios: Vec<f64>,
+    /// Accepted steps.
+    pub accepted: u64,
+    /// All steps.
+    pub steps: u64,
+}
+
+impl History {
+    /// The share of accepted steps; 1 if there was none.
+    #[must_use]
+    pub fn acceptance_rate(&self) -> f64 {
+        if self.steps == 0 { 1.0 } else { self.accepted as f64 / self.steps as f64 }
+    }
+}
+
+impl<S> Observer<S> for &mut History {
+    fn step(&mut self, record: &StepRecord, _: &S) -> ControlFlow<()> {
+        self.steps += 1;
+        self.accepted += u64::from(record.verdict == Verdict::Accepted);
+        if let Some(region) = &record.region {
+            self.radii.push(region.radius);
+            self.ratios.push(region.ratio.unwrap_or(f64::NAN));
+        }
+        ControlFlow::Continue(())
+    }
+}

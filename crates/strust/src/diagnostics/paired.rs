@@ -1,0 +1,220 @@
+//! Objectives that show their gradients to the estimators as a run goes by. No backward pass is made for them.
+
+use super::{
+    interpolation::{Evidence, Interpolation},
+    pairs::{Pair, Pairs},
+    strong_growth::Draws,
+};
+use crate::{Error, objective::Objective, sample::Sample, vector::Vector};
+
+/// Pairs that a running estimate rests on, if nothing else is asked for: enough for an interval of some ten per cent.
+const WINDOW: u64 = 200;
+
+/// The latest estimate and the one where the gradient was largest: what a verdict compares.
+#[derive(Debug, Clone)]
+struct Watch {
+    now: Pairs,
+    before: Option<Pairs>,
+    batch: usize,
+    window: u64,
+}
+
+impl Watch {
+    fn new(terms: usize, draws: Draws, window: u64) -> Self {
+        Self { now: Pairs::new(terms, draws).with_window(window), before: None, batch: 1, window }
+    }
+    fn add(&mut self, pair: &Pair, batch: usize) {
+        self.now.add(pair);
+        self.batch = batch;
+        let larger = |old: &Pairs| self.now.gradient_interval().low > old.gradient_interval().low;
+        if self.now.count() >= (self.window / 4).max(2) && self.before.as_ref().is_none_or(larger) {
+            self.before = Some(self.now);
+        }
+    }
+    fn verdict(&self, epsilon: f64) -> (Interpolation, String) {
+        match &self.before {
+            None => (Interpolation::Doubtful, "there are too few mini-batches to tell".into()),
+            Some(before) => {
+                Evidence::estimated(&self.now, self.batch).verdict(&Evidence::estimated(before, self.batch), epsilon)
+            }
+        }
+    }
+}
+
+/// Evaluates the gradient of every sample as two halves, which are a pair at one point: unbiased estimates of ‖∇f‖² and
+/// ρ, from the very gradients the run makes.
+///
+/// The halves hold each term of the sample once, so the work is that of one gradient in two calls, and two inner products.
+/// The gradient is their mean and differs from the whole in rounding only. Off by default, then; and not for objectives
+/// whose terms see each other, such as networks with batch norm: [`Consecutive`] is for those. Around a
+/// [`Penalised`](crate::objective::Penalised) objective ρ is τ of the Lagrangian with λ = μc(x).
+///
+/// ```
+/// use strust::{diagnostics::{Draws, SplitBatch}, prelude::*};
+/// // ½aᵢ(x − 1)² with aᵢ = 1, 2, 1, 2, …: E(gᵢ²)/(E gᵢ)² = 2.5/1.5² for one term.
+/// let f = from_fn(1000, |x: &Vec<f64>, sample: &Sample, mut g: Option<&mut Vec<f64>>| {
+///     let scale = 1.0 / sample.len() as f64;
+///     sample.indices().iter().map(|&i| {
+///         let a = 1.0 + (i % 2) as f64;
+///         if let Some(g) = g.as_deref_mut() {
+///             g[0] += scale * a * (x[0] - 1.0);
+///         }
+///         0.5 * scale * a * (x[0] - 1.0).powi(2)
+///     }).sum()
+/// });
+/// let mut f = SplitBatch::new(f, Draws::Independent);
+/// let mut method = Sgd::new(SgdConfig { learning_rate: 1e-6, ..Default::default() })?;
+/// let _ = minimize(&mut f, &mut method, &mut WithReplacement::new(1000, 4, 0)?, vec![2.0], &Stop::steps(2000))?;
+/// let exact = 1.0 + (2.5 / 2.25 - 1.0) / 4.0;
+/// assert!(f.pairs().rho_interval(4).contains(exact));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct SplitBatch<F: Objective> {
+    inner: F,
+    watch: Watch,
+    other: Option<F::Point>,
+    halves: [Sample; 2],
+}
+
+impl<F: Objective> SplitBatch<F> {
+    /// Watches the gradients of `inner`, whose samples are drawn like that.
+    pub fn new(inner: F, draws: Draws) -> Self {
+        let watch = Watch::new(inner.terms(), draws, WINDOW);
+        Self { inner, watch, other: None, halves: <[Sample; 2]>::default() }
+    }
+    /// The number of pairs that the running estimate rests on; 200 by default.
+    #[must_use]
+    pub fn with_window(self, window: u64) -> Self {
+        let watch = Watch { now: self.watch.now.with_window(window), window, ..self.watch };
+        Self { watch, ..self }
+    }
+    /// The running estimate.
+    pub fn pairs(&self) -> &Pairs {
+        &self.watch.now
+    }
+    /// Whether interpolation holds as far as this run has seen, and why.
+    pub fn verdict(&self) -> (Interpolation, String) {
+        self.watch.verdict(F::Point::EPSILON)
+    }
+    /// The objective itself, back.
+    pub fn into_inner(self) -> F {
+        self.inner
+    }
+}
+
+/// Forwards everything but the gradient to `inner`.
+macro_rules! forward {
+    () => {
+        type Point = F::Point;
+        fn terms(&self) -> usize {
+            self.inner.terms()
+        }
+        fn value(&mut self, x: &F::Point, sample: &Sample) -> f64 {
+            self.inner.value(x, sample)
+        }
+        fn rounding(&self, value: f64) -> f64 {
+            self.inner.rounding(value)
+        }
+        fn curvature(&mut self, x: &F::Point, v: &F::Point) -> f64 {
+            self.inner.curvature(x, v)
+        }
+        fn check_point(&self, x: &F::Point) -> Result<(), Error> {
+            self.inner.check_point(x)
+        }
+    };
+}
+
+impl<F: Objective> Objective for SplitBatch<F> {
+    forward!();
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
+        let Some(seed) = sample.seed().filter(|_| sample.len() >= 2) else {
+            // A point is measured, or there is nothing to split.
+            return self.inner.value_and_gradient(x, sample, gradient);
+        };
+        let other = self.other.get_or_insert_with(|| x.zeros_like());
+        let (first, second) = sample.indices().split_at(sample.len() / 2);
+        self.halves[0].set(first, seed);
+        self.halves[1].set(second, seed);
+        let sizes = [first.len(), second.len()];
+        let [a, b] = sizes.map(|size| size as f64 / sample.len() as f64);
+        let value = a * self.inner.value_and_gradient(x, &self.halves[0], gradient)
+            + b * self.inner.value_and_gradient(x, &self.halves[1], other);
+        // ‖A − B‖² from the vector, not from three products whose difference would cancel.
+        let product = gradient.dot(other);
+        other.scale_add(-1.0, 1.0, gradient);
+        let pair = Pair { product, distance_squared: other.norm_squared(), sizes };
+        // A − b·(A − B) = a·A + b·B
+        gradient.add(-b, other);
+        self.watch.add(&pair, sample.len());
+        value
+    }
+}
+
+/// Pairs the gradients of consecutive steps: no evaluation is changed, and an inner product is made every second step.
+///
+/// The two gradients are not at one point. After an accepted step p = −a·g the next one has moved on, and ⟨A, B⟩ is too
+/// small by about a·gᵀ∇²f g, a share aκ of ‖g‖² with κ the curvature along the step ([`Curvature`](super::Curvature) has its mean):
+/// ρ is overestimated where the curvature is positive. So this estimate may say that interpolation holds or is doubtful, and
+/// never that it is violated. Where a batch can be split, prefer [`SplitBatch`].
+#[derive(Debug, Clone)]
+pub struct Consecutive<F: Objective> {
+    inner: F,
+    watch: Watch,
+    last: Option<F::Point>,
+    /// The size of the sample whose gradient `last` holds; 0 where the next gradient begins a pair.
+    waiting: usize,
+}
+
+impl<F: Objective> Consecutive<F> {
+    /// Watches the gradients of `inner`, whose samples are drawn like that.
+    pub fn new(inner: F, draws: Draws) -> Self {
+        let watch = Watch::new(inner.terms(), draws, WINDOW);
+        Self { inner, watch, last: None, waiting: 0 }
+    }
+    /// The number of pairs that the running estimate rests on; 200 by default.
+    #[must_use]
+    pub fn with_window(self, window: u64) -> Self {
+        let watch = Watch { now: self.watch.now.with_window(window), window, ..self.watch };
+        Self { watch, ..self }
+    }
+    /// The running estimate.
+    pub fn pairs(&self) -> &Pairs {
+        &self.watch.now
+    }
+    /// Whether interpolation holds as far as this run has seen, and why; never that it is violated.
+    pub fn verdict(&self) -> (Interpolation, String) {
+        match self.watch.verdict(F::Point::EPSILON) {
+            (Interpolation::Violated, why) => {
+                (Interpolation::Doubtful, format!("{why}; consecutive steps overestimate ρ, so this proves nothing"))
+            }
+            other => other,
+        }
+    }
+    /// The objective itself, back.
+    pub fn into_inner(self) -> F {
+        self.inner
+    }
+}
+
+impl<F: Objective> Objective for Consecutive<F> {
+    forward!();
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
+        let value = self.inner.value_and_gradient(x, sample, gradient);
+        if sample.seed().is_none() {
+            return value;
+        }
+        let last = self.last.get_or_insert_with(|| x.zeros_like());
+        if self.waiting == 0 {
+            last.copy_from(gradient);
+            self.waiting = sample.len();
+        } else {
+            let product = last.dot(gradient);
+            last.scale_add(-1.0, 1.0, gradient);
+            let pair = Pair { product, distance_squared: last.norm_squared(), sizes: [self.waiting, sample.len()] };
+            self.watch.add(&pair, sample.len());
+            self.waiting = 0;
+        }
+        value
+    }
+}
