@@ -22,7 +22,7 @@ pub fn accepted_below(region: &RegionConfig, lipschitz: f64) -> f64 {
     accepted_below_with(region, lipschitz, 1.0)
 }
 
-/// The same for a model whose curvature along the step is h = gᵀHg/‖g‖² (Lemma 4.9, Algorithm 2): a < 2(1 − c₀)/(L − c₀h).
+/// The same for a model whose curvature along the step is h = gᵀHg/‖g‖² (Lemma 4.8, Algorithm 2): a < 2(1 − c₀)/(L − c₀h).
 ///
 /// *Differs*: the paper puts the largest h there is, 1 + μC², which makes the threshold larger than what holds for steps
 /// of a smaller h. With h = 1 it holds for all.

@@ -79,7 +79,7 @@ pub fn strong_growth<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> StrongGr
     StrongGrowth { gradient_squared: mean.norm_squared(), variance, terms: f.terms() }
 }
 
-/// The same for the Lagrangian (the paper's Assumption 7): ρ of the result is τ for these multipliers.
+/// The same for the Lagrangian (the paper's Assumption 8): ρ of the result is τ for these multipliers.
 ///
 /// V does not depend on λ and ‖∇f + Jᵀλ‖ is least for [least-squares
 /// multipliers](super::least_squares_multipliers), so τ *for any λ*, as the paper asks, is τ for those. At a KKT point it is
