@@ -63,7 +63,10 @@ impl Against {
 pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
     let mut all = vec![];
     for problem in &summary.problems {
-        let (curves, title) = (of_problem(problem), format!("{}: {}", problem.name, problem.title));
+        // A problem without a name of its own has that of its kind, with which its title begins.
+        let named = problem.title.starts_with(&problem.name);
+        let title = if named { problem.title.clone() } else { format!("{}: {}", problem.name, problem.title) };
+        let curves = of_problem(problem);
         for metric in &problem.metrics {
             for against in Against::all(&curves) {
                 let stem = format!("{}-{}-{}", problem.name, metric.key, against.key());
