@@ -103,6 +103,10 @@ impl<T: Component> Constraint for Orthonormal<T> {
             let _ = weight.of(out).g_add_(&product);
         }
     }
+    /// Each WᵀW − I is symmetric.
+    fn redundant(&self) -> usize {
+        self.weights.iter().map(|weight| (weight.columns * (weight.columns - 1) / 2) as usize).sum()
+    }
     /// Each entry is a difference of numbers near 1, and there are `len` of them.
     fn rounding(&self, norm: f64) -> f64 {
         T::EPSILON * (norm + (self.len as f64).sqrt())

@@ -71,6 +71,7 @@ fn orthonormal_weights_agree_with_the_librarys_stiefel_manifold() {
         assert!((jv.to_vec()[i * 3 + j] - p[(i, j)]).abs() < 1e-13);
     }
     assert!((set.rounding(0.0) - stiefel.rounding(0.0)).abs() < 1e-20);
+    assert_eq!((set.redundant(), stiefel.redundant()), (3, 3));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The point of a job's last checkpoint, measured anew on the full sum.
 
-use crate::{Error, checkpoint::Checkpoint, job::Context, walk::Walk};
+use crate::{Error, checkpoint::Checkpoint, job::Context, network, walk::Walk};
 use serde::{Deserialize, Serialize};
 use strust::{
     diagnostics::{Consecutive, Draws, Interpolation, KktReport, Pairs, kkt_report, probe, strong_growth},
@@ -31,7 +31,7 @@ const MOST: usize = 100_000_000;
 /// Full gradients of a probe.
 const PROBE: u64 = 80;
 /// Pairs of mini-batches where there are more.
-const PAIRS: u64 = 32;
+const PAIRS: u64 = 16;
 
 /// Looks at the point of the last checkpoint of a job; `None` if there is none.
 pub(crate) fn look<F, C, W>(
@@ -57,28 +57,31 @@ where
         crate::experiment::Sampling::Epochs => Draws::Different,
         crate::experiment::Sampling::Replacement => Draws::Independent,
     };
+    // With batch norm the terms of a mini-batch see each other, and a term alone is another function.
+    let exact = (!network::is_network(&job.problem)).then_some(draws);
     // A method without a penalty is looked at with that of weight 1.
     let penalty = job.method.hyperparameters.get("penalty").and_then(toml::Value::as_float).unwrap_or(1.0);
     let mut found = Examination { steps, rho: f64::NAN, rho_interval: None, interpolation: None, kkt: None, penalty };
     if let Some(mut constraint) = constraint {
         found.kkt = Some(kkt_report(&mut f, &mut constraint, x, penalty)?);
-        growth(&mut Penalised::new(&mut f, &mut constraint, penalty), x, batch, draws, job.seed, &mut found)?;
+        growth(&mut Penalised::new(&mut f, &mut constraint, penalty), x, batch, exact, job.seed, &mut found)?;
     } else {
-        growth(&mut f, x, batch, draws, job.seed, &mut found)?;
+        growth(&mut f, x, batch, exact, job.seed, &mut found)?;
     }
     Ok(Some(found))
 }
 
+/// ρ at x: exactly, with the verdict of a probe, where the terms are drawn like `exact` and few enough; else from pairs.
 fn growth<F: Objective>(
     f: &mut F,
     x: &F::Point,
     batch: usize,
-    draws: Draws,
+    exact: Option<Draws>,
     seed: u64,
     found: &mut Examination,
 ) -> Result<(), Error> {
     let numbers = f.terms().saturating_mul(x.shape().iter().product());
-    if numbers <= MOST {
+    if let Some(draws) = exact.filter(|_| numbers <= MOST) {
         found.rho = strong_growth(f, x).rho(batch.min(f.terms()), draws);
         let probed = probe(f, x, PROBE);
         found.interpolation = Some((probed.verdict, probed.why));

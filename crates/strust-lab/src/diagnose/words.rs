@@ -244,8 +244,8 @@ fn interpolation(seen: &Seen, point: Option<&Examination>, note: Option<&str>, s
         }
         (None, Some((low, high))) => {
             let text = format!(
-                "At the last checkpoint ρ = {} for the run's mini-batches (95 %: {} to {}, from pairs of them); one point does not tell whether interpolation holds, \
-                 and the problem is too large to follow full gradients from there.",
+                "At the last checkpoint ρ = {} for the run's mini-batches (95 %: {} to {}, from pairs of them). One point does not tell whether interpolation holds, and full gradients were \
+                 not followed from there: the problem is too large, or its terms see each other through batch norm.",
                 n(point.rho),
                 n(low),
                 n(high)

@@ -174,6 +174,47 @@ impl Constraint for Quartic {
     }
 }
 
+/// The checks of one problem: from the powers of the oracle calls and of ‖c‖, and from the largest quotients to the bounds.
+fn claims(name: &str, seeds: u64, powers: [f64; 3], worst: [f64; 2], reached: (usize, usize)) -> [Check; 5] {
+    [
+        Check::at_most(
+            format!("Theorem 2 on {name}: power of 1/ε in the oracle calls until ‖∇φ‖² ≤ ε"),
+            powers[0],
+            2.0,
+            format!("medians of {seeds} seeds; the theorem allows ε⁻² log(1/ε) with μ = 1/ε"),
+        ),
+        Check::at_most(
+            format!("abstract on {name}: power of 1/ε in the oracle calls until ‖∇φ‖ ≤ ε"),
+            powers[1],
+            4.0,
+            format!("medians of {seeds} seeds; the abstract allows ε⁻⁴ log(1/ε)"),
+        ),
+        Check::at_most(
+            format!("Corollary on {name}: ‖c‖ over ε(ε + G)/σ_min, at its largest"),
+            worst[0],
+            1.0,
+            format!(
+                "{} of {} runs reached ‖∇φ‖ ≤ ε; G and σ_min(J) are measured at the iterates",
+                reached.0, reached.1
+            ),
+        ),
+        Check::at_most(
+            format!("Corollary on {name}: ‖∇f + Jᵀλ‖ over ε with λ = μc"),
+            worst[1],
+            1.0,
+            "the same iterates",
+        ),
+        Check {
+            name: format!("{name}: the penalty is not exact, ‖c‖ falls like the first power of ε"),
+            measured: powers[2],
+            bound: 1.0,
+            holds: (powers[2] - 1.0).abs() < 0.15,
+            why: "the power of ε in ‖c‖, within 0.15 of 1: no better than Cε, as it would be for an exact penalty"
+                .into(),
+        },
+    ]
+}
+
 pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
     tick.expect(seeds * (NAMES.len() * c.epsilon.len()) as u64);
     let mut out = Findings::default();
@@ -214,39 +255,9 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
                 format!("{:.1}", median(&taus)),
             ]);
         }
-        let runs = seeds as usize * c.epsilon.len();
-        out.checks.push(Check::at_most(
-            format!("Theorem 2 on {name}: power of 1/ε in the oracle calls until ‖∇φ‖² ≤ ε"),
-            power(oracle.iter().copied()),
-            2.0,
-            format!("medians of {seeds} seeds; the theorem allows ε⁻² log(1/ε) with μ = 1/ε"),
-        ));
-        out.checks.push(Check::at_most(
-            format!("abstract on {name}: power of 1/ε in the oracle calls until ‖∇φ‖ ≤ ε"),
-            power(further.iter().copied()),
-            4.0,
-            format!("medians of {seeds} seeds; the abstract allows ε⁻⁴ log(1/ε)"),
-        ));
-        out.checks.push(Check::at_most(
-            format!("Corollary on {name}: ‖c‖ over ε(ε + G)/σ_min, at its largest"),
-            worst,
-            1.0,
-            format!("{} of {runs} runs reached ‖∇φ‖ ≤ ε; G and σ_min(J) are measured at the iterates", runs - missing),
-        ));
-        out.checks.push(Check::at_most(
-            format!("Corollary on {name}: ‖∇f + Jᵀλ‖ over ε with λ = μc"),
-            residual,
-            1.0,
-            "the same iterates",
-        ));
-        out.checks.push(Check {
-            name: format!("{name}: the penalty is not exact, ‖c‖ falls like the first power of ε"),
-            measured: power(feasibility.iter().copied()),
-            bound: 1.0,
-            holds: (power(feasibility.iter().copied()) - 1.0).abs() < 0.15,
-            why: "the power of ε in ‖c‖, within 0.15 of 1: no better than Cε, as it would be for an exact penalty"
-                .into(),
-        });
+        let reached = (seeds as usize * c.epsilon.len() - missing, seeds as usize * c.epsilon.len());
+        let powers = [&oracle, &further, &feasibility].map(|curve| power(curve.iter().copied()));
+        out.checks.extend(claims(name, seeds, powers, [worst, residual], reached));
         calls.push(line(name, problem, oracle));
         violations.push(line(name, problem, feasibility));
         violations.push(line(&format!("{name}, Cε"), problem + 8, bounds));

@@ -140,12 +140,12 @@ impl<T: Real> Constraint for Stiefel<T> {
         symmetrise(&mut self.square, a);
         add_product(x, &self.square, out);
     }
-    /// Each of the k² entries is a difference of numbers near 1.
     /// The matrix WᵀW − I is symmetric.
     fn redundant(&self) -> usize {
         let k = self.square.ncols();
         k * (k - 1) / 2
     }
+    /// Each of the k² entries is a difference of numbers near 1.
     fn rounding(&self, norm: f64) -> f64 {
         T::EPSILON * (norm + self.square.ncols() as f64)
     }
