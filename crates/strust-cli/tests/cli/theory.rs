@@ -173,6 +173,7 @@ fn advice_names_what_is_wrong_with_a_setting() {
         ("flat", flat, String::from(STR), "batch = 200", "Multiply the loss by about"),
         ("cut", flat, format!("{STR}initial_radius = 1e-4\nmax_radius = 1e-4\n"), "batch = 20", "Raise max_radius"),
         ("far", steep, String::from(STR), "batch = 8", "Lower max_radius or raise shrink"),
+        ("early", SMALL, String::from("[[method]]\nname = \"auglag\"\n"), "batch = 8", "Give it more epochs: the"),
         (
             "wild",
             SMALL,
@@ -242,6 +243,7 @@ fn a_running_job_can_be_diagnosed_and_is_not_disturbed() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(found[0]["state"].as_str().unwrap().starts_with("running or stopped"), "{:#}", found[0]);
+    assert!(!found[0]["advice"].to_string().contains("more epochs"), "it has some left: {:#}", found[0]);
     assert!(text_of(&found[0], "interpolation").starts_with("Interpolation"), "{:#}", found[0]);
 }
 

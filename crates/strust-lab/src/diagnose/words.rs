@@ -42,7 +42,7 @@ pub(super) fn say(
         );
         return (said.findings, said.advice);
     }
-    progress(seen, &mut said);
+    progress(seen, job, &mut said);
     if seen.radius.is_some() || seen.iterations.largest_radius > 0.0 {
         let region = region(job);
         radius(seen, &region, &mut said);
@@ -70,6 +70,11 @@ fn region(job: &Job) -> RegionConfig {
     }
 }
 
+/// A metric that lost at least this share in the last epoch is still on its way.
+const FALLING: f64 = 0.05;
+/// Below this share of where it began a metric has arrived, falling or not.
+const ARRIVED: f64 = 1e-12;
+
 /// A number for a sentence.
 fn n(value: f64) -> String {
     let size = value.abs();
@@ -86,7 +91,7 @@ fn per_cent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
-fn progress(seen: &Seen, said: &mut Said) {
+fn progress(seen: &Seen, job: &Job, said: &mut Said) {
     let Some((name, first, last)) = &seen.metric else { return };
     let text = format!(
         "After {} epochs and {} steps the {name} is {last:.1e}; it began at {first:.1e}.",
@@ -94,6 +99,13 @@ fn progress(seen: &Seen, said: &mut Said) {
     );
     let numbers = [("epochs", seen.epochs as f64), ("steps", seen.steps as f64), ("first", *first), ("last", *last)];
     said.say("progress", text, &numbers);
+    let falls = |before: &f64| *last < (1.0 - FALLING) * before && *last > ARRIVED * first;
+    if let Some(before) = seen.before.filter(falls)
+        && seen.epochs == job.epochs
+    {
+        let share = per_cent(before - last, before);
+        said.advise(format!("Give it more epochs: the {name} still fell by {share:.0} % in the last one."));
+    }
 }
 
 fn radius(seen: &Seen, region: &RegionConfig, said: &mut Said) {
