@@ -20,8 +20,11 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(terms: usize, draws: Draws, window: u64) -> Self {
-        Self { now: Pairs::new(terms, draws).with_window(window), before: None, batch: 1, window }
+    fn new(terms: usize, draws: Draws) -> Self {
+        Self { now: Pairs::new(terms, draws), before: None, batch: 1, window: WINDOW }.with_window(WINDOW)
+    }
+    fn with_window(self, window: u64) -> Self {
+        Self { now: self.now.with_window(window), window, ..self }
     }
     fn add(&mut self, pair: &Pair, batch: usize) {
         self.now.add(pair);
@@ -80,14 +83,13 @@ pub struct SplitBatch<F: Objective> {
 impl<F: Objective> SplitBatch<F> {
     /// Watches the gradients of `inner`, whose samples are drawn like that.
     pub fn new(inner: F, draws: Draws) -> Self {
-        let watch = Watch::new(inner.terms(), draws, WINDOW);
+        let watch = Watch::new(inner.terms(), draws);
         Self { inner, watch, other: None, halves: <[Sample; 2]>::default() }
     }
     /// The number of pairs that the running estimate rests on; 200 by default.
     #[must_use]
     pub fn with_window(self, window: u64) -> Self {
-        let watch = Watch { now: self.watch.now.with_window(window), window, ..self.watch };
-        Self { watch, ..self }
+        Self { watch: self.watch.with_window(window), ..self }
     }
     /// The running estimate.
     pub fn pairs(&self) -> &Pairs {
@@ -169,14 +171,13 @@ pub struct Consecutive<F: Objective> {
 impl<F: Objective> Consecutive<F> {
     /// Watches the gradients of `inner`, whose samples are drawn like that.
     pub fn new(inner: F, draws: Draws) -> Self {
-        let watch = Watch::new(inner.terms(), draws, WINDOW);
+        let watch = Watch::new(inner.terms(), draws);
         Self { inner, watch, last: None, waiting: 0 }
     }
     /// The number of pairs that the running estimate rests on; 200 by default.
     #[must_use]
     pub fn with_window(self, window: u64) -> Self {
-        let watch = Watch { now: self.watch.now.with_window(window), window, ..self.watch };
-        Self { watch, ..self }
+        Self { watch: self.watch.with_window(window), ..self }
     }
     /// The running estimate.
     pub fn pairs(&self) -> &Pairs {
