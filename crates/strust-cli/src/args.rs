@@ -182,7 +182,7 @@ pub struct Shared {
     /// Passes over the data
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub epochs: Option<u64>,
-    /// Jobs side by side [default: all cores; networks: 1, which has them all]
+    /// Jobs side by side [default: all cores; on a GPU 1]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub jobs: Option<u64>,
     /// Folder for the results [default: runs/NAME]

@@ -89,14 +89,14 @@ pub fn plan(experiment: &mut Experiment, network: &Network, shared: &Shared) -> 
         experiment.set_data(data)?;
     }
     if let Some(device) = &network.device {
-        experiment.set_of_networks("device", device);
+        experiment.set_of_networks("device", device.as_str());
     }
     if let Some(precision) = &network.precision {
-        experiment.set_of_networks("precision", precision);
+        experiment.set_of_networks("precision", precision.as_str());
     }
-    let jobs = jobs(shared, experiment);
-    let device = strust_lab::network::open_devices(experiment, jobs)?;
-    Ok(Plan::new(experiment.clone(), command_line(), strust_lab::this_machine(jobs, device)))
+    let device = strust_lab::network::open_devices(experiment)?;
+    let machine = strust_lab::this_machine(jobs(shared, experiment), device);
+    Ok(Plan::new(experiment.clone(), command_line(), machine))
 }
 
 /// `strust resume`.
@@ -111,9 +111,9 @@ pub fn resume(folder: &Path, shared: &Shared) -> Result<(), Failure> {
     finish(folder, shared, &experiment, &resume_command(folder), |options| conduct::resume(folder, options))
 }
 
-/// All cores, or one job that has them all: libtorch shares an operation out itself.
+/// All cores; on a GPU one job, because nobody else knows how many fit into its memory.
 fn jobs(shared: &Shared, experiment: &Experiment) -> usize {
-    if experiment.has_network() { shared.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(shared) }
+    if experiment.on_gpu() { shared.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(shared) }
 }
 
 /// As many jobs as asked for, or as there are cores.

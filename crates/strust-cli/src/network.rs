@@ -40,6 +40,8 @@ pub fn train(
         return Err(Failure::Failed(format!("{}: it has {many} networks; leave one to train", file.display())));
     }
     (experiment.seeds, experiment.tune) = (vec![seed], None);
+    // No other job needs the cores.
+    experiment.set_of_networks("threads", u32::try_from(strust_lab::cores()).map_or(1, |cores| cores.min(1024)));
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     experiment.name = format!("{}-{}", experiment.name, method.chars().map(plain).collect::<String>());
     // Better known now than after hours.

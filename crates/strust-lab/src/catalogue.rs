@@ -111,6 +111,8 @@ strust::config! {
         pub precision: Arithmetic = Arithmetic::Tf32, OneOf(&["single", "tf32", "bf16"]);
         /// How SGD, Adam and STR give a step to a GPU: graph, captured once and replayed; eager, operation by operation.
         pub launch: Launch = Launch::Graph, OneOf(&["graph", "eager"]);
+        /// Threads of an operation on the CPU. The last digits depend on it, so that it belongs to the experiment and not to the machine; other cores are for other jobs.
+        pub threads: u64 = 1, Whole(Range::closed(1.0, 1024.0));
     }
 }
 

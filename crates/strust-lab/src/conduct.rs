@@ -78,8 +78,6 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     if !plan.jobs.iter().map(done).collect::<Result<Vec<_>, _>>()?.into_iter().all(|done| done) {
         plan.experiment.problems.iter().try_for_each(ProblemSpec::check_data)?;
     }
-    #[cfg(feature = "torch")]
-    network::set_threads(options.jobs);
     go_on(folder, &mut plan, options)
 }
 

@@ -194,20 +194,32 @@ impl Experiment {
         self.problems.iter().any(network::is_network)
     }
 
+    /// Whether one of its networks, whose devices were opened, is on a GPU.
+    #[must_use]
+    pub fn on_gpu(&self) -> bool {
+        let device = |p: &ProblemSpec| Some(p.parameters.get("device")?.as_str()?.to_owned());
+        self.problems
+            .iter()
+            .filter(|p| network::is_network(p))
+            .filter_map(device)
+            .any(|device| device.starts_with("cuda"))
+    }
+
     /// Takes the images of its networks from `data`, a folder or a file.
     pub fn set_data(&mut self, data: &Path) -> Result<(), Error> {
         let missing = "there is no such file or folder; `strust data cifar10 --to DIR` gets the images of CIFAR-10";
         let data = data.canonicalize().map_err(|_| Error::saved(data, missing))?;
         let sum = checksum(&data)?;
-        self.set_of_networks("data", &data.to_string_lossy());
+        self.set_of_networks("data", &*data.to_string_lossy());
         self.problems.iter_mut().filter(|p| network::is_network(p)).for_each(|p| p.checksum = Some(sum.clone()));
         Ok(())
     }
 
     /// Sets a parameter of its networks, such as `device`.
-    pub fn set_of_networks(&mut self, parameter: &str, value: &str) {
+    pub fn set_of_networks(&mut self, parameter: &str, value: impl Into<toml::Value>) {
+        let value = value.into();
         for problem in self.problems.iter_mut().filter(|p| network::is_network(p)) {
-            problem.parameters.insert(parameter.into(), value.into());
+            problem.parameters.insert(parameter.into(), value.clone());
         }
     }
 }

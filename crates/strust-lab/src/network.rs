@@ -8,7 +8,7 @@ use crate::{
 };
 use serde::Serialize;
 #[cfg(feature = "torch")]
-pub(crate) use with_torch::{cifar10, error, launch, own_stream, set_threads};
+pub(crate) use with_torch::{cifar10, error, launch, own_stream};
 #[cfg(feature = "torch")]
 pub use with_torch::{evaluate, export};
 
@@ -25,13 +25,14 @@ pub fn is_network(problem: &ProblemSpec) -> bool {
 }
 
 /// Opens the devices that the networks of an experiment ask for and writes their names into it. Returns what they are, for
-/// the report; nothing without networks. With `jobs` side by side, each gets its share of the cores.
-pub fn open_devices(experiment: &mut Experiment, jobs: usize) -> Result<Option<String>, Error> {
+/// the report; nothing without networks.
+pub fn open_devices(experiment: &mut Experiment) -> Result<Option<String>, Error> {
     let mut devices: Vec<String> = Vec::new();
     check_precision(experiment)?;
     for problem in experiment.problems.iter_mut().filter(|p| is_network(p)) {
         let asked = problem.parameters.get("device").and_then(toml::Value::as_str).unwrap_or("auto");
-        let (name, device) = open(asked, jobs)?;
+        let threads = problem.parameters.get("threads").and_then(toml::Value::as_integer).unwrap_or(1);
+        let (name, device) = open(asked, threads as usize)?;
         problem.parameters.insert("device".into(), name.into());
         if !devices.contains(&device) {
             devices.push(device);
@@ -76,14 +77,14 @@ pub fn gpu_failure(text: &str) -> Option<String> {
 
 /// The device's name, and what it is.
 #[cfg(feature = "torch")]
-fn open(name: &str, jobs: usize) -> Result<(String, String), Error> {
-    set_threads(jobs);
+fn open(name: &str, threads: usize) -> Result<(String, String), Error> {
+    strust_torch::device::set_threads(threads);
     let device = strust_torch::device::open(name).and_then(strust_torch::device::report).map_err(with_torch::error)?;
     Ok((device.name(), device.to_string()))
 }
 
 #[cfg(not(feature = "torch"))]
-fn open(_name: &str, _jobs: usize) -> Result<(String, String), Error> {
+fn open(_name: &str, _threads: usize) -> Result<(String, String), Error> {
     Err(Error::Network(WITHOUT_TORCH.into()))
 }
 
@@ -144,7 +145,6 @@ mod with_torch {
         checkpoint::Checkpoint,
         conduct::job_folder,
         files,
-        machine::cores,
         plan::Plan,
     };
     use serde::{Deserialize, Serialize};
@@ -165,11 +165,6 @@ mod with_torch {
             strust_torch::Error::Method(error) => Error::Method(error),
             error => Error::Network(super::gpu_failure(&error.to_string()).unwrap_or_else(|| error.to_string())),
         }
-    }
-
-    /// The cores are shared by the jobs that run side by side.
-    pub(crate) fn set_threads(jobs: usize) {
-        device::set_threads((cores() / jobs.max(1)).max(1));
     }
 
     fn bytes(images: &Images) -> ImageBytes<'_> {
@@ -201,8 +196,9 @@ mod with_torch {
         }
     }
 
-    /// The problem that a configuration describes.
+    /// The problem that a configuration describes, and the number of threads for all that this thread does.
     pub(crate) fn cifar10(config: &Cifar10Config) -> Result<ImageClassification, Error> {
+        device::set_threads(config.threads as usize);
         let ImageSet { train, test, classes } = read(&config.data, config.checksums)?;
         let train = first(train, "train_images", config.train_images)?;
         let test = first(test, "test_images", config.test_images)?;

@@ -57,7 +57,7 @@ fn a_trial_that_is_not_finite_is_rejected_and_recorded() {
 
 #[cfg(feature = "torch")]
 mod with_torch {
-    use crate::support::{Folder, Said, records, said, strust};
+    use crate::support::{Folder, Said, records, said, same_records, strust};
     use std::{fs, path::PathBuf};
 
     const RECORD: usize = 3073;
@@ -114,15 +114,16 @@ mod with_torch {
         let folder = Folder::new();
         data(&folder);
         folder.write("small.toml", &experiment(&ALL));
-        for out in ["once", "again"] {
-            let said = go(&folder, &["run", "small.toml", "--out", out]);
+        for (out, jobs) in [("once", "1"), ("again", "3")] {
+            let said = go(&folder, &["run", "small.toml", "--out", out, "--jobs", jobs]);
             assert_eq!(said.code, Some(0), "{}", said.err);
         }
-        assert_eq!(records(&folder.path("once")), records(&folder.path("again")));
+        same_records(&folder.path("once"), &folder.path("again"));
 
         let read = |name: &str| fs::read_to_string(folder.path("once").join(name)).unwrap();
         let summary: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
         assert!(summary["machine"]["device"].as_str().unwrap().starts_with("cpu (libtorch 2."));
+        assert!(summary["machine"]["device"].as_str().unwrap().ends_with(", 1 thread)"));
         assert!(read("report.html").contains("<dt>device</dt><dd>cpu (libtorch 2."));
         for method in summary["problems"][0]["methods"].as_array().unwrap() {
             let last = &method["final"];
@@ -154,7 +155,7 @@ mod with_torch {
         assert_ne!(records(&folder.path("stopped")), records(&folder.path("whole")));
         let said = go(&folder, &["resume", "stopped"]);
         assert_eq!(said.code, Some(0), "{}", said.err);
-        assert_eq!(records(&folder.path("stopped")), records(&folder.path("whole")));
+        same_records(&folder.path("stopped"), &folder.path("whole"));
     }
 
     #[cfg(unix)]
@@ -200,6 +201,9 @@ mod with_torch {
         let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
         // The network that was saved is the one that was measured at the end of the run.
         assert_eq!(found["accuracy"], summary["problems"][0]["methods"][0]["final"]["test_accuracy"]["mean"]);
+        // One job has all cores.
+        let threads = &summary["problems"][0]["parameters"]["threads"];
+        assert_eq!(threads.as_u64(), Some(std::thread::available_parallelism().unwrap().get() as u64), "{summary}");
         assert_eq!((&found["images"], &found["classes"][3]["name"]), (&20.into(), &"cat".into()));
         let row = found["confusion"][3].as_array().unwrap();
         assert_eq!(row.iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), 2);

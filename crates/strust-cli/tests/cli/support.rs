@@ -66,3 +66,18 @@ pub fn records(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     })
     .collect()
 }
+
+/// The records of two folders are the same bytes; if not, says which job and which line.
+#[track_caller]
+pub fn same_records(one: &Path, other: &Path) {
+    let (one, other) = (records(one), records(other));
+    assert!(one.keys().eq(other.keys()), "jobs {:?} against {:?}", one.keys(), other.keys());
+    for (job, bytes) in &one {
+        let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(String::from).collect::<Vec<_>>();
+        let (a, b) = (lines(bytes), lines(&other[job]));
+        for (i, (a, b)) in a.iter().zip(&b).enumerate() {
+            assert!(a == b, "line {} of {job}:\n{a}\nagainst\n{b}", i + 1);
+        }
+        assert_eq!((a.len(), bytes.len()), (b.len(), other[job].len()), "length of {job}");
+    }
+}
