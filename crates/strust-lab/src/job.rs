@@ -9,7 +9,7 @@ use crate::{
         SoftmaxConfig, SubspaceConfig,
     },
     checkpoint::{self, Checkpoint, Totals},
-    diagnose::{self, Examination},
+    diagnose::{self, Effort, Examination},
     experiment::{Experiment, Records, Sampling},
     files, network,
     plan::Job,
@@ -47,7 +47,7 @@ pub(crate) struct Context<'a> {
     /// Only see whether it can be set up.
     pub check: bool,
     /// Only look at the point of the last checkpoint, and leave here what it shows.
-    pub examine: Option<&'a mut Option<Examination>>,
+    pub examine: Option<(Effort, &'a mut Option<Examination>)>,
     pub progress: Box<dyn JobProgress + 'a>,
 }
 
@@ -314,8 +314,8 @@ where
     W: Walk<F>,
 {
     let Setup { mut f, constraint, accuracy } = setup;
-    if let Some(found) = context.examine.take() {
-        *found = diagnose::look(context, f, constraint.map(|make| make(Retraction::Qr)), walk)?;
+    if let Some((effort, found)) = context.examine.take() {
+        *found = diagnose::look(context, effort, f, constraint.map(|make| make(Retraction::Qr)), walk)?;
         return Ok(());
     }
     let mut measure =

@@ -58,6 +58,7 @@ fn main() -> Result<(), Error> {
         kkt.feasibility_bound
     );
     assert!(kkt.jacobian.licq && kkt.constraint_norm <= kkt.feasibility_bound);
+    assert!(kkt.multiplier_gap < 0.05 * kkt.multiplier_norm, "near a minimum of φ, where μc = λ");
     assert!((kkt.constraint_norm / (kkt.multiplier_norm / 100.0) - 1.0).abs() < 0.05);
     Ok(())
 }

@@ -6,12 +6,14 @@ use common::{LeastSquares, Targets, normal, normals};
 use faer::Mat;
 use strust::{
     diagnostics::{
-        Consecutive, Curvature, Draws, Interpolation, Iterations, SplitBatch, bounds, jacobian, kkt_report,
-        least_squares_multipliers, lipschitz, probe, strong_growth, strong_growth_of_lagrangian,
+        Consecutive, Curvature, Draws, Evidence, Interpolation, Iterations, SplitBatch, StrongGrowth, bounds, jacobian,
+        kkt_report, least_squares_multipliers, lipschitz, probe, strong_growth, strong_growth_of_lagrangian,
     },
+    model::Exit,
     objective::{Penalised, full_value_and_gradient},
     prelude::*,
-    radius::RegionConfig,
+    radius::{Change, RegionConfig},
+    record::{RegionRecord, StepRecord},
 };
 
 fn interpolating(seed: u64, n: usize, d: usize) -> LeastSquares<f64> {
@@ -102,15 +104,14 @@ fn coverage(batch: usize, draws: Draws, consecutive: bool) -> (f64, f64) {
             Draws::Different => Box::new(Epochs::new(n, batch, seed).unwrap()),
         };
         let mut gradient = vec![0.0; d];
-        // A window far longer than the run, so that all pairs weigh the same.
         let estimate = if consecutive {
-            let mut watched = Consecutive::new(&mut f, draws).with_window(1_000_000);
+            let mut watched = Consecutive::new(&mut f, draws).without_window();
             for k in 0..2 * pairs {
                 watched.value_and_gradient(&x, &drawn(&mut *sampler, k), &mut gradient);
             }
             *watched.pairs()
         } else {
-            let mut watched = SplitBatch::new(&mut f, draws).with_window(1_000_000);
+            let mut watched = SplitBatch::new(&mut f, draws).without_window();
             for k in 0..pairs {
                 watched.value_and_gradient(&x, &drawn(&mut *sampler, k), &mut gradient);
             }
@@ -169,8 +170,7 @@ fn over_a_penalised_objective_the_pairs_estimate_tau() {
     let exact = strong_growth_of_lagrangian(&mut f, &mut sphere, &x, &lambda).rho(6, Draws::Independent);
     let mut hits = 0;
     for seed in 0..200 {
-        let mut phi =
-            SplitBatch::new(Penalised::new(&mut f, &mut sphere, mu), Draws::Independent).with_window(1_000_000);
+        let mut phi = SplitBatch::new(Penalised::new(&mut f, &mut sphere, mu), Draws::Independent).without_window();
         let (mut sampler, mut g) = (WithReplacement::new(n, 6, seed).unwrap(), vec![0.0; d]);
         for k in 0..100 {
             phi.value_and_gradient(&x, &drawn(&mut sampler, k), &mut g);
@@ -439,4 +439,76 @@ fn with_a_penalty_a_step_on_a_quadratic_is_accepted_exactly_below_its_threshold(
         }
     }
     assert!(seen[0] > 10 && seen[1] > 100, "{seen:?}");
+}
+
+/// As in a run: the window of the default, and a verdict that rests on both intervals.
+#[test]
+fn with_a_window_the_interval_of_the_gradient_holds_it_too() {
+    let (n, d, seeds) = (60, 8, 400);
+    let mut f = noisy(3, n, d, 0.2);
+    let x: Vec<f64> = normal(4, &[d]);
+    let at = strong_growth(&mut f, &x);
+    for batch in [2, 4, 20] {
+        let (mut gradients, mut rhos) = (0, 0);
+        for seed in 0..seeds {
+            let (mut sampler, mut gradient) = (WithReplacement::new(n, batch, seed).unwrap(), vec![0.0; d]);
+            let mut split = SplitBatch::new(&mut f, Draws::Independent);
+            for k in 0..600 {
+                split.value_and_gradient(&x, &drawn(&mut sampler, k), &mut gradient);
+            }
+            gradients += u32::from(split.pairs().gradient_interval().contains(at.gradient_squared));
+            rhos += u32::from(split.pairs().rho_interval(batch).contains(at.rho(batch, Draws::Independent)));
+        }
+        assert!(gradients >= 366 && rhos >= 366, "batch {batch}: {gradients} and {rhos} of {seeds}");
+    }
+}
+
+/// On exact data nothing but chance can speak against interpolation, at any moment of a run.
+#[test]
+fn on_exact_data_no_run_says_that_interpolation_is_violated() {
+    for (n, d, batch) in [(200, 400, 2), (200, 180, 2), (100, 10, 4)] {
+        for seed in 0..20 {
+            let mut split = SplitBatch::new(interpolating(seed, n, d), Draws::Different);
+            let mut method = Str::new(StrConfig::default()).unwrap();
+            let mut state = method.init(&mut split, normal(seed + 50, &[d])).unwrap();
+            let mut sampler = Epochs::new(n, batch, seed).unwrap();
+            for k in 0..1000 {
+                method.step(&mut split, &mut state, &drawn(&mut sampler, k)).unwrap();
+                let (verdict, why) = split.verdict();
+                assert_ne!(verdict, Interpolation::Violated, "n {n}, d {d}, seed {seed}, step {k}: {why}");
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_terms_agree_wherever_they_are() {
+    let at = |gradient_squared, variance| {
+        let point = StrongGrowth { gradient_squared, variance, terms: 5 };
+        Evidence::exact(&point, 1.0 + variance / gradient_squared)
+    };
+    let (verdict, why) = at(0.91, 0.0).verdict(&at(1.0, 0.0), f64::EPSILON);
+    assert_eq!((verdict, why.as_str()), (Interpolation::Holds, "the gradients of all terms are the same, to rounding"));
+    let (verdict, why) = at(1e-40, 1e-40).verdict(&at(1.0, 1.0), f64::EPSILON);
+    assert_eq!((verdict, why.contains("vanish together")), (Interpolation::Holds, true), "{why}");
+}
+
+/// Where f is a sum of squares of rounding errors its own size does not tell that: the ratio, which was corrected, does.
+#[test]
+fn curvature_at_the_rounding_floor_is_left_out() {
+    let (mut curvature, value) = (Curvature::default(), 1e-30);
+    let mut record = StepRecord::plain(0, value, 1e-15, 1.0, 1e-15);
+    let region = |trial, ratio| RegionRecord {
+        radius: 1.0,
+        exit: Exit::Interior,
+        trial: Some(trial),
+        predicted: 5e-31,
+        ratio: Some(ratio),
+        change: Change::Keep,
+    };
+    record.region = Some(region(8e-30, 1.0));
+    assert_eq!((curvature.add(&record), curvature.unresolved), (None, 1));
+    record.region = Some(region(4e-31, 1.2));
+    close(curvature.add(&record).unwrap(), 0.8, 1e-12);
+    assert_eq!((curvature.seen, curvature.unresolved), (1, 1));
 }

@@ -200,8 +200,18 @@ fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
     let out = folder.path("out");
     assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
     let found = &diagnosis(&out)[0];
-    assert!(text_of(found, "constraints").contains("LICQ holds"), "{found:#}");
+    assert!(text_of(found, "constraints").contains("independent there (LICQ)"), "{found:#}");
     assert!(text_of(found, "penalty").contains("With μ = 1,"), "{found:#}");
+    assert!(text_of(found, "penalty").contains("small already"), "{found:#}");
+    // On the way there nothing is said for or against μ: this penalty is exact.
+    for (penalty, name) in [("0.01", "weak"), ("1.0", "early")] {
+        let text = experiment(SMALL, &format!("[[method]]\nname = \"str-p\"\npenalty = {penalty}\n"));
+        let (file, out) = (folder.write("e.toml", &text.replace("epochs = 3", "epochs = 2")), folder.path(name));
+        assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
+        let found = &diagnosis(&out)[0];
+        assert!(text_of(found, "penalty").contains("cannot be told yet"), "{found:#}");
+        assert!(!found["advice"].to_string().contains("penalty"), "{found:#}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The point of a job's last checkpoint, measured anew on the full sum.
 
+use super::Effort;
 use crate::{Error, checkpoint::Checkpoint, job::Context, network, walk::Walk};
 use serde::{Deserialize, Serialize};
 use strust::{
@@ -27,7 +28,12 @@ pub struct Examination {
 }
 
 /// Numbers in all gradients of all terms up to which ρ is computed exactly and interpolation is probed.
-const MOST: usize = 100_000_000;
+fn most(effort: Effort) -> usize {
+    match effort {
+        Effort::Report => 100_000_000,
+        Effort::Asked => 1_000_000_000,
+    }
+}
 /// Full gradients of a probe.
 const PROBE: u64 = 80;
 /// Pairs of mini-batches where there are more.
@@ -36,6 +42,7 @@ const PAIRS: u64 = 16;
 /// Looks at the point of the last checkpoint of a job; `None` if there is none.
 pub(crate) fn look<F, C, W>(
     context: &Context,
+    effort: Effort,
     mut f: F,
     constraint: Option<C>,
     mut walk: W,
@@ -58,7 +65,7 @@ where
         crate::experiment::Sampling::Replacement => Draws::Independent,
     };
     // With batch norm the terms of a mini-batch see each other, and a term alone is another function.
-    let exact = (!network::is_network(&job.problem)).then_some(draws);
+    let exact = (!network::is_network(&job.problem)).then_some((draws, most(effort)));
     // A method without a penalty is looked at with that of weight 1.
     let penalty = job.method.hyperparameters.get("penalty").and_then(toml::Value::as_float).unwrap_or(1.0);
     let mut found = Examination { steps, rho: f64::NAN, rho_interval: None, interpolation: None, kkt: None, penalty };
@@ -71,17 +78,18 @@ where
     Ok(Some(found))
 }
 
-/// ρ at x: exactly, with the verdict of a probe, where the terms are drawn like `exact` and few enough; else from pairs.
+/// ρ at x: exactly, with the verdict of a probe, where the terms are drawn like `exact` and there are no more numbers in their gradients than
+/// it says; else from pairs.
 fn growth<F: Objective>(
     f: &mut F,
     x: &F::Point,
     batch: usize,
-    exact: Option<Draws>,
+    exact: Option<(Draws, usize)>,
     seed: u64,
     found: &mut Examination,
 ) -> Result<(), Error> {
     let numbers = f.terms().saturating_mul(x.shape().iter().product());
-    if let Some(draws) = exact.filter(|_| numbers <= MOST) {
+    if let Some((draws, _)) = exact.filter(|(_, most)| numbers <= *most) {
         found.rho = strong_growth(f, x).rho(batch.min(f.terms()), draws);
         let probed = probe(f, x, PROBE);
         found.interpolation = Some((probed.verdict, probed.why));
@@ -96,7 +104,7 @@ fn growth<F: Objective>(
 /// Pairs of mini-batches at one point: those of two steps, with no step between them.
 fn estimate<F: Objective>(f: &mut F, x: &F::Point, batch: usize, seed: u64) -> Result<Pairs, Error> {
     let mut sampler = WithReplacement::new(f.terms(), batch, seed)?;
-    let mut watched = Consecutive::new(f, Draws::Independent).with_window(1_000_000);
+    let mut watched = Consecutive::new(f, Draws::Independent).without_window();
     let (mut sample, mut gradient) = (Sample::default(), x.zeros_like());
     for k in 0..2 * PAIRS {
         sampler.draw(k, &mut sample);

@@ -109,7 +109,7 @@ fn of_job(folder: &Path, plan: &Plan, job: &Job, effort: Effort) -> Result<Diagn
         note = Some("a network is not evaluated again for a report; `strust diagnose` does".to_string());
     } else if seen.epochs > 0 || seen.iterations.steps() > 0 {
         // Whatever is wrong with the point is no reason to keep the rest back.
-        match examine(plan, job, folder) {
+        match examine(plan, job, folder, effort) {
             Ok(found) => examined = found,
             Err(error) => note = Some(error.to_string()),
         }
@@ -126,7 +126,7 @@ fn of_job(folder: &Path, plan: &Plan, job: &Job, effort: Effort) -> Result<Diagn
 }
 
 /// Sets the problem up again and looks at the point of the last checkpoint; `None` if there is none.
-fn examine(plan: &Plan, job: &Job, folder: PathBuf) -> Result<Option<Examination>, Error> {
+fn examine(plan: &Plan, job: &Job, folder: PathBuf, effort: Effort) -> Result<Option<Examination>, Error> {
     let never = AtomicBool::new(false);
     let mut found = None;
     let mut context = job::Context {
@@ -136,7 +136,7 @@ fn examine(plan: &Plan, job: &Job, folder: PathBuf) -> Result<Option<Examination
         interrupt: [&never, &never],
         save_every: Duration::MAX,
         check: false,
-        examine: Some(&mut found),
+        examine: Some((effort, &mut found)),
         progress: Box::new(Silent),
     };
     job::run(&mut context)?;

@@ -32,8 +32,9 @@ pub(super) struct Seen {
     pub at_largest: u64,
     /// The first and the last metric to be small, and its name.
     pub metric: Option<(String, f64, f64)>,
-    /// That metric an epoch before the last.
+    /// That metric an epoch before the last, and after half of the epochs.
     pub before: Option<f64>,
+    pub halfway: Option<f64>,
     /// ‖c‖ after the last epoch.
     pub constraint_norm: Option<f64>,
     /// Sum of the decreases that accepted steps made on their own mini-batches, and the decrease of the full sum, over the last half.
@@ -63,6 +64,7 @@ impl Seen {
             at_largest: 0,
             metric: None,
             before: None,
+            halfway: None,
             constraint_norm: None,
             claimed: 0.0,
             fell: 0.0,
@@ -108,6 +110,9 @@ impl Seen {
         let Some(&value) = record.metrics.get(&metric.key) else { return };
         let first = self.metric.as_ref().map_or(value, |(_, first, _)| *first);
         self.before = self.metric.as_ref().map(|(_, _, last)| *last);
+        if 2 * record.epoch <= job.epochs {
+            self.halfway = Some(value);
+        }
         self.metric = Some((metric.label.clone(), first, value));
         self.constraint_norm = record.metrics.get("constraint_norm").copied();
         // What a penalty method descends on is f + (μ/2)‖c‖².

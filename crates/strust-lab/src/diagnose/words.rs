@@ -1,7 +1,7 @@
 //! From numbers to sentences. Each says what is, then what it means; advice is kept apart.
 
 use super::{Examination, Finding, read::Seen};
-use crate::plan::Job;
+use crate::{network, plan::Job};
 use std::fmt::Write as _;
 use strust::{
     diagnostics::{Interpolation, bounds},
@@ -42,14 +42,14 @@ pub(super) fn say(
         );
         return (said.findings, said.advice);
     }
-    progress(seen, job, &mut said);
+    progress(seen, point, job, &mut said);
     if seen.radius.is_some() || seen.iterations.largest_radius > 0.0 {
         let region = region(job);
         radius(seen, &region, &mut said);
         waste(seen, &region, job.method.name == "str", &mut said);
         curvature(seen, &region, &mut said);
     }
-    interpolation(seen, point, note, &mut said);
+    interpolation(seen, point, note, job, &mut said);
     constraints(point, job, &mut said);
     (said.findings, said.advice)
 }
@@ -70,7 +70,7 @@ fn region(job: &Job) -> RegionConfig {
     }
 }
 
-/// A metric that lost at least this share in the last epoch is still on its way.
+/// A metric that lost at least this share over the second half, and as much in the last epoch, is still on its way.
 const FALLING: f64 = 0.05;
 /// Below this share of where it began a metric has arrived, falling or not.
 const ARRIVED: f64 = 1e-12;
@@ -91,7 +91,7 @@ fn per_cent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
-fn progress(seen: &Seen, job: &Job, said: &mut Said) {
+fn progress(seen: &Seen, point: Option<&Examination>, job: &Job, said: &mut Said) {
     let Some((name, first, last)) = &seen.metric else { return };
     let text = format!(
         "After {} epochs and {} steps the {name} is {last:.1e}; it began at {first:.1e}.",
@@ -100,11 +100,18 @@ fn progress(seen: &Seen, job: &Job, said: &mut Said) {
     let numbers = [("epochs", seen.epochs as f64), ("steps", seen.steps as f64), ("first", *first), ("last", *last)];
     said.say("progress", text, &numbers);
     let falls = |before: &f64| *last < (1.0 - FALLING) * before && *last > ARRIVED * first;
-    if let Some(before) = seen.before.filter(falls)
+    let violated =
+        point.and_then(|point| point.interpolation.as_ref()).is_some_and(|(v, _)| *v == Interpolation::Violated);
+    // The last epoch alone may be a fluctuation, and where the terms do not agree a run goes up and down for ever.
+    if let (Some(before), Some(halfway)) = (seen.before.filter(falls), seen.halfway.filter(falls))
         && seen.epochs == job.epochs
+        && !violated
     {
-        let share = per_cent(before - last, before);
-        said.advise(format!("Give it more epochs: the {name} still fell by {share:.0} % in the last one."));
+        said.advise(format!(
+            "Give it more epochs: the {name} fell by {:.0} % over the second half, and still by {:.0} % in the last one.",
+            per_cent(halfway - last, halfway),
+            per_cent(before - last, before)
+        ));
     }
 }
 
@@ -159,7 +166,8 @@ fn waste(seen: &Seen, region: &RegionConfig, plain: bool, said: &mut Said) {
     if plain && seen.iterations.steps() > 0 && seen.curvature.seen > 0 {
         // The largest curvature seen is a lower estimate of L, so this bound is the least that the lemma may give.
         let bound = seen.iterations.unsuccessful_bound(region, seen.curvature.largest.max(0.0));
-        let _ = write!(text, "; the lemma allows {bound:.0} for these successes and this curvature");
+        let _ =
+            write!(text, "; with the largest curvature seen for L, the lemma allows {bound:.0} for these successes");
         numbers.push(("bound", bound));
     }
     said.say("wasted steps", text + ".", &numbers);
@@ -190,8 +198,8 @@ fn curvature(seen: &Seen, region: &RegionConfig, said: &mut Said) {
     }
     let sure = bounds::accepted_below(region, c.largest);
     let text = format!(
-        "The trials saw curvatures from {} to {}, {} on average ({} of {} below 0): a step goes {} of the way to the minimum along it, and steps with a < {} \
-         are sure to be accepted.",
+        "The trials saw curvatures from {} to {}, {} on average ({} of {} below 0): a step goes {} of the way to the minimum along it. If none is above the largest seen, \
+         steps with a < {} are sure to be accepted.",
         n(c.least),
         n(c.largest),
         n(c.mean),
@@ -218,7 +226,7 @@ fn curvature(seen: &Seen, region: &RegionConfig, said: &mut Said) {
     }
 }
 
-fn interpolation(seen: &Seen, point: Option<&Examination>, note: Option<&str>, said: &mut Said) {
+fn interpolation(seen: &Seen, point: Option<&Examination>, note: Option<&str>, job: &Job, said: &mut Said) {
     if seen.claimed > 0.0 && seen.epochs > 1 {
         let share = 100.0 * seen.fell / seen.claimed;
         let text = format!(
@@ -238,29 +246,42 @@ fn interpolation(seen: &Seen, point: Option<&Examination>, note: Option<&str>, s
         said.say("interpolation", format!("Whether interpolation holds was not measured: {why}."), &[]);
         return;
     };
-    let numbers = [("rho", point.rho)];
+    let batches = match &point.kkt {
+        None => "the run's mini-batches".to_string(),
+        Some(_) => format!("mini-batches of f + (μ/2)‖c‖² of the run's size, μ = {}", point.penalty),
+    };
     match (&point.interpolation, point.rho_interval) {
         (Some((verdict, why)), _) => {
             let text = format!(
-                "Interpolation {verdict} (near the last checkpoint, with full gradients): {why}, for single terms. At the checkpoint itself ρ = {} for the run's \
-                 mini-batches, exactly.",
+                "Interpolation {verdict} (near the last checkpoint, with full gradients): {why}, for single terms. At the checkpoint itself ρ = {} for {batches}, exactly.",
                 n(point.rho)
             );
-            said.say("interpolation", text, &numbers);
+            said.say("interpolation", text, &[("rho", point.rho)]);
             if *verdict == Interpolation::Violated {
-                said.advise(
-                    "The terms do not agree on a solution, and same-batch acceptance cannot see it: enlarge the mini-batch, use a model with more parameters, \
-                     or finish with a method whose step size decays.",
-                );
+                let unseen =
+                    if seen.radius.is_some() { ", and acceptance on the same mini-batch cannot see it" } else { "" };
+                said.advise(format!(
+                    "The terms do not agree on a solution{unseen}: enlarge the mini-batch, use a model with more parameters, or finish with a method whose step size \
+                     decays."
+                ));
             }
         }
         (None, Some((low, high))) => {
+            let rho = if point.rho.is_finite() {
+                format!("ρ = {} for {batches} (95 %: {} to {}, from pairs of them)", n(point.rho), n(low), n(high))
+            } else {
+                format!(
+                    "ρ for {batches} is at least {} (95 %, from pairs of them); they do not tell it from infinity",
+                    n(low)
+                )
+            };
+            let why = if network::is_network(&job.problem) {
+                "with batch norm the terms of a mini-batch see each other, and a term alone is another function"
+            } else {
+                "there are too many terms and parameters"
+            };
             let text = format!(
-                "At the last checkpoint ρ = {} for the run's mini-batches (95 %: {} to {}, from pairs of them). One point does not tell whether interpolation holds, and full gradients were \
-                 not followed from there: the problem is too large, or its terms see each other through batch norm.",
-                n(point.rho),
-                n(low),
-                n(high)
+                "At the last checkpoint {rho}. One point does not tell whether interpolation holds, and full gradients were not followed from there: {why}."
             );
             said.say("interpolation", text, &[("rho", point.rho), ("rho_low", low), ("rho_high", high)]);
         }
@@ -268,12 +289,17 @@ fn interpolation(seen: &Seen, point: Option<&Examination>, note: Option<&str>, s
     }
 }
 
+/// ‖c‖ up to which nobody asks for a larger penalty.
+const FEASIBLE: f64 = 1e-6;
+/// ‖μc − λ‖ against ‖λ‖ up to which x counts as a minimum of φ.
+const AT_MINIMUM: f64 = 0.1;
+
 fn constraints(point: Option<&Examination>, job: &Job, said: &mut Said) {
     let Some((point, kkt)) = point.and_then(|point| Some((point, point.kkt.as_ref()?))) else { return };
     let j = &kkt.jacobian;
-    let licq = if j.licq { "LICQ holds there" } else { "LICQ fails there" };
+    let licq = if j.licq { "the constraints' gradients are independent there (LICQ)" } else { "LICQ fails there" };
     let text = format!(
-        "At the last checkpoint ‖c‖ = {:.1e} and the KKT residual with the best multipliers is {:.1e}; σ_min(J) = {}, so {licq}.",
+        "At the last checkpoint ‖c‖ = {:.1e} and the KKT residual with the best multipliers is {:.1e}; σ_min(J) = {}: {licq}.",
         kkt.constraint_norm,
         kkt.least_residual,
         n(j.smallest)
@@ -288,27 +314,77 @@ fn constraints(point: Option<&Examination>, job: &Job, said: &mut Said) {
         return;
     }
     let mu = point.penalty;
-    // At a minimum of φ, μc = λ.
-    let floor = kkt.multiplier_norm / mu;
+    // At a minimum of φ, μc = λ, and λ is what the penalty has to bear. Elsewhere the multipliers of the moment tell nothing of that.
+    let (gap, floor) = (kkt.multiplier_gap, kkt.multiplier_norm / mu);
+    let minimum = gap <= AT_MINIMUM * kkt.multiplier_norm;
+    let meaning = if kkt.constraint_norm <= FEASIBLE {
+        "‖c‖ is small already: μ is large enough".into()
+    } else if minimum {
+        format!("x is near a minimum of φ, and ‖c‖ = ‖λ‖/μ = {floor:.1e} is what μ leaves")
+    } else {
+        "x is not near a minimum of φ, so whether μ is large enough cannot be told yet".into()
+    };
     let text = format!(
-        "With μ = {mu}, ‖∇φ‖ = {:.1e} and the multipliers have ‖λ‖ = {:.1e}: at a minimum of φ this leaves ‖c‖ = ‖λ‖/μ = {floor:.1e}; the bound \
-         (‖∇φ‖ + ‖∇f‖)/(μσ_min) is {:.1e}.",
+        "With μ = {mu}, ‖∇φ‖ = {:.1e}; μc differs by {gap:.1e} from the best multipliers, of norm {:.1e}: {meaning}. The bound on ‖c‖ is \
+         (‖∇φ‖ + ‖∇f‖)/(μσ_min) = {:.1e}.",
         kkt.penalty_residual, kkt.multiplier_norm, kkt.feasibility_bound
     );
     let numbers = [
         ("penalty", mu),
         ("penalty_residual", kkt.penalty_residual),
         ("multiplier_norm", kkt.multiplier_norm),
-        ("left", floor),
+        ("multiplier_gap", gap),
         ("bound", kkt.feasibility_bound),
     ];
     said.say("penalty", text, &numbers);
-    // The penalty, and not the way still to go, is what keeps x from the set.
-    if kkt.constraint_norm > 1e-6 && floor > 0.5 * kkt.constraint_norm {
+    if kkt.constraint_norm > FEASIBLE && minimum {
         said.advise(format!(
-            "Raise the penalty: ‖c‖ = {:.1e} is what μ = {mu} leaves; ‖c‖ ≤ 1e-6 needs μ of about {:.1e}.",
+            "Raise the penalty: ‖c‖ = {:.1e} is what μ = {mu} leaves; ‖c‖ ≤ {FEASIBLE:e} needs μ of about {:.1e}.",
             kkt.constraint_norm,
-            kkt.multiplier_norm / 1e-6
+            kkt.multiplier_norm / FEASIBLE
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{experiment::Experiment, plan::Plan};
+    use strust::diagnostics::{Jacobian, KktReport};
+
+    /// At a point with ‖λ‖ = 2 and μc off by `gap`.
+    fn advice(gap: f64, constraint_norm: f64) -> (String, Vec<String>) {
+        let text = "name = \"a\"\nepochs = 1\nbatch = 4\nseeds = 1\n[[problem]]\nkind = \"subspace\"\n[[method]]\nname = \"str-p\"\n";
+        let experiment = Experiment::parse(std::path::Path::new("a.toml"), text).unwrap();
+        let plan = Plan::new(experiment, String::new(), crate::this_machine(1, None));
+        let jacobian = Jacobian { smallest: 2.0, largest: 2.0, rows: 1, licq: true };
+        let kkt = KktReport {
+            gradient_norm: 1.0,
+            constraint_norm,
+            penalty_residual: 1e-3,
+            least_residual: 1e-3,
+            multiplier_norm: 2.0,
+            multiplier_gap: gap,
+            pull: 2.0,
+            jacobian,
+            feasibility_bound: 1.0,
+        };
+        let point =
+            Examination { steps: 1, rho: 1.0, rho_interval: None, interpolation: None, kkt: Some(kkt), penalty: 10.0 };
+        let mut said = Said::default();
+        constraints(Some(&point), &plan.jobs[0], &mut said);
+        (said.findings.last().unwrap().text.clone(), said.advice)
+    }
+
+    #[test]
+    fn a_larger_penalty_is_advised_where_the_penalty_is_what_keeps_x_from_the_set() {
+        let (text, found) = advice(0.01, 0.2);
+        assert!(text.contains("‖c‖ = ‖λ‖/μ = 2.0e-1 is what μ leaves"), "{text}");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("‖c‖ ≤ 1e-6 needs μ of about 2.0e6"), "{found:?}");
+        let (text, found) = advice(1.5, 0.2);
+        assert!(text.contains("cannot be told yet") && found.is_empty(), "{text} {found:?}");
+        let (text, found) = advice(0.01, 1e-9);
+        assert!(text.contains("small already") && found.is_empty(), "{text} {found:?}");
     }
 }

@@ -86,8 +86,9 @@ pub struct Jacobian {
     pub largest: f64,
     /// m, the rows that count.
     pub rows: usize,
-    /// Whether LICQ holds at x: σ_min is no rounding error of σ_max. The singular values are roots of eigenvalues of JJᵀ, so
-    /// what is below √ε·σ_max cannot be told from 0.
+    /// Whether LICQ holds at x as far as rounding tells: σ_min is no rounding error of σ_max. The singular values are roots of
+    /// eigenvalues of JJᵀ, so what is below √ε·σ_max cannot be told from 0. A J that vanishes as a whole, as that of (‖x‖² − 1)² does
+    /// on the sphere, keeps its rank until it is 0: there it is σ_min itself, along the run, that tells.
     pub licq: bool,
 }
 
@@ -155,6 +156,8 @@ pub struct KktReport {
     pub least_residual: f64,
     /// ‖λ‖ of the least-squares multipliers. At a minimum of φ it is μ‖c‖, so that ‖c‖ ≤ η needs μ ≥ ‖λ‖/η.
     pub multiplier_norm: f64,
+    /// ‖μc − λ‖ with the same: 0 at a minimum of φ. Where it is not small against ‖λ‖, x is not near one, and ‖c‖ is not yet what μ leaves.
+    pub multiplier_gap: f64,
     /// ‖J(x)ᵀc(x)‖/‖c(x)‖: all that the proof of the feasibility bound uses of σ_min. NaN at a feasible point.
     pub pull: f64,
     /// The singular values of J(x).
@@ -180,6 +183,8 @@ pub struct KktReport {
 /// let report = kkt_report(&mut f, &mut Sphere::new(1.0)?, &vec![1.1, 0.0], 1.0)?;
 /// assert!((report.penalty_residual - (0.9 - 0.21 * 2.2)).abs() < 1e-12);
 /// assert!(report.least_residual < 1e-12 && report.constraint_norm <= report.feasibility_bound);
+/// // λ = 0.9/2.2 would hold x there, and the penalty pulls with μc = 0.21 only: φ is still falling.
+/// assert!((report.multiplier_gap - (0.9 / 2.2 - 0.21)).abs() < 1e-12);
 /// # Ok::<(), Error>(())
 /// ```
 pub fn kkt_report<F, C>(f: &mut F, constraint: &mut C, x: &F::Point, penalty: f64) -> Result<KktReport, Error>
@@ -207,6 +212,11 @@ where
         penalty_residual,
         least_residual: residual(constraint, 1.0, &best, &gradient),
         multiplier_norm: best.norm(),
+        multiplier_gap: {
+            let mut gap = best.clone();
+            gap.add(-penalty, &c);
+            gap.norm()
+        },
         pull: residual(constraint, 1.0, &c, &x.zeros_like()) / constraint_norm,
         jacobian,
         feasibility_bound: if jacobian.licq { bound } else { f64::INFINITY },

@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 /// is pᵀ∇²fᵢp/‖p‖² averaged over the way from x to x + p, and |κ| ≤ Lᵢ. The largest κ of a run is a lower estimate of L_max:
 /// what follows from it (a_min, M) is the best case that the run does not contradict.
 ///
-/// κ is a difference of nearly equal numbers. A trial whose κ is within ten rounding errors of fᵢ is counted as unresolved
-/// and left out.
+/// κ is a difference of nearly equal numbers. A trial whose κ is within ten rounding errors of fᵢ, or whose ratio the trust region
+/// had to [correct for rounding](crate::radius::RegionConfig::judge) by more than 1 %, is counted as unresolved and left out.
 ///
 /// ```
 /// use strust::{diagnostics::Curvature, prelude::*};
@@ -74,12 +74,15 @@ impl Curvature {
 
     /// Counts a step; returns its curvature where there was a trial and κ can be told from rounding.
     pub fn add(&mut self, record: &StepRecord) -> Option<f64> {
-        let trial = record.region.as_ref()?.trial?;
+        let region = record.region.as_ref()?;
+        let trial = region.trial?;
         let squared = record.step_length * record.step_length;
         // ⟨g, p⟩ = −‖g‖‖p‖
         let bend = trial - record.value + record.gradient_norm * record.step_length;
         let rounding = 10.0 * self.epsilon * (record.value.abs() + trial.abs());
-        if squared == 0.0 || bend.abs() <= rounding {
+        let plain = (record.value - trial) / region.predicted;
+        let corrected = region.ratio.is_some_and(|ratio| (ratio - plain).abs() > 0.01 * plain.abs());
+        if squared == 0.0 || bend.abs() <= rounding || corrected {
             self.unresolved += 1;
             return None;
         }

@@ -86,8 +86,8 @@ impl Evidence {
     /// *holds* needs F ≥ 100 and a ρ that grew at most like F^0.6; *violated* needs F ≥ 10 and a ρ that grew at least like
     /// F^0.8. Everything else is doubtful.
     ///
-    /// A run on noisy data stalls where noise and gradient are about equal, so that its own ρ stays moderate and its
-    /// verdict doubtful: [`probe`](super::probe) goes on from there with full gradients.
+    /// A run on noisy data stalls where its mini-batches no longer tell ∇f from their noise, so that its own verdict is doubtful:
+    /// [`probe`](super::probe) goes on from there with full gradients.
     ///
     /// ```
     /// use strust::diagnostics::{Evidence, Interpolation, StrongGrowth};
@@ -102,19 +102,23 @@ impl Evidence {
     /// ```
     #[must_use]
     pub fn verdict(&self, before: &Self, epsilon: f64) -> (Interpolation, String) {
-        // Squared gradients below this are rounding errors of those before.
-        let rounding = (100.0 * epsilon).powi(2) * (before.gradient_squared + before.variance);
+        self.against(before, rounding(before.gradient_squared + before.variance, epsilon))
+    }
+
+    /// The same, with squared gradients up to `rounding` taken for errors.
+    pub(super) fn against(&self, before: &Self, rounding: f64) -> (Interpolation, String) {
         if self.variance.abs() <= rounding {
-            return (Interpolation::Holds, "the gradients of all terms vanish together, to rounding".into());
+            let what = if self.gradient_squared <= rounding { "vanish together" } else { "are the same" };
+            return (Interpolation::Holds, format!("the gradients of all terms {what}, to rounding"));
         }
-        if before.gradient_squared <= rounding {
+        if before.gradient_interval.high <= rounding {
             let why = format!("∇f = 0 to rounding, but the variance of the terms' gradients is {:.1e}", self.variance);
             return (Interpolation::Violated, why);
         }
         // The smallest fall that the data allow; where the end of the interval is 0 or below, there is no telling how far.
         let least_fall = before.gradient_interval.low / self.gradient_interval.high.max(f64::MIN_POSITIVE);
         if !(least_fall.is_finite() && self.rho_interval.low.is_finite()) {
-            return (Interpolation::Doubtful, "there are too few mini-batches to tell".into());
+            return (Interpolation::Doubtful, "too few mini-batches were seen to tell ∇f from their noise".into());
         }
         let fall = before.gradient_squared / self.gradient_squared;
         let shown = if fall.is_finite() && fall > 0.0 { fall } else { least_fall };
@@ -137,6 +141,11 @@ impl Evidence {
             (Interpolation::Doubtful, facts)
         }
     }
+}
+
+/// Squared gradients below this are rounding errors of those that were once so large.
+pub(super) fn rounding(squared: f64, epsilon: f64) -> f64 {
+    (100.0 * epsilon).powi(2) * squared
 }
 
 /// A number for a sentence.

@@ -1,7 +1,7 @@
 //! Objectives that show their gradients to the estimators as a run goes by. No backward pass is made for them.
 
 use super::{
-    interpolation::{Evidence, Interpolation},
+    interpolation::{Evidence, Interpolation, rounding},
     pairs::{Pair, Pairs},
     strong_growth::Draws,
 };
@@ -10,36 +10,42 @@ use crate::{Error, objective::Objective, sample::Sample, vector::Vector};
 /// Pairs that a running estimate rests on, if nothing else is asked for: enough for an interval of some ten per cent.
 const WINDOW: u64 = 200;
 
-/// The latest estimate and the one where the gradient was largest: what a verdict compares.
+/// The latest estimate and the one where the gradient was surely largest: what a verdict compares.
 #[derive(Debug, Clone)]
 struct Watch {
     now: Pairs,
     before: Option<Pairs>,
+    /// The largest ‖∇f‖² + V, sure or not: what is small is small against this.
+    largest: f64,
     batch: usize,
     window: u64,
 }
 
 impl Watch {
     fn new(terms: usize, draws: Draws) -> Self {
-        Self { now: Pairs::new(terms, draws), before: None, batch: 1, window: WINDOW }.with_window(WINDOW)
+        Self { now: Pairs::new(terms, draws), before: None, largest: 0.0, batch: 1, window: WINDOW }.with_window(WINDOW)
     }
     fn with_window(self, window: u64) -> Self {
         Self { now: self.now.with_window(window), window, ..self }
     }
+    fn without_window(self) -> Self {
+        Self { now: self.now.without_window(), ..self }
+    }
     fn add(&mut self, pair: &Pair, batch: usize) {
         self.now.add(pair);
         self.batch = batch;
-        let larger = |old: &Pairs| self.now.gradient_interval().low > old.gradient_interval().low;
-        if self.now.count() >= (self.window / 4).max(2) && self.before.as_ref().is_none_or(larger) {
+        self.largest = self.largest.max(self.now.gradient_squared() + self.now.variance());
+        // An estimate that may be that of no gradient at all is none to compare with.
+        let least = self.before.as_ref().map_or(0.0, |old| old.gradient_interval().low);
+        if self.now.count() >= (self.window / 4).max(2) && self.now.gradient_interval().low > least {
             self.before = Some(self.now);
         }
     }
     fn verdict(&self, epsilon: f64) -> (Interpolation, String) {
         match &self.before {
-            None => (Interpolation::Doubtful, "there are too few mini-batches to tell".into()),
-            Some(before) => {
-                Evidence::estimated(&self.now, self.batch).verdict(&Evidence::estimated(before, self.batch), epsilon)
-            }
+            None => (Interpolation::Doubtful, "too few mini-batches were seen to tell ∇f from their noise".into()),
+            Some(before) => Evidence::estimated(&self.now, self.batch)
+                .against(&Evidence::estimated(before, self.batch), rounding(self.largest, epsilon)),
         }
     }
 }
@@ -90,6 +96,11 @@ impl<F: Objective> SplitBatch<F> {
     #[must_use]
     pub fn with_window(self, window: u64) -> Self {
         Self { watch: self.watch.with_window(window), ..self }
+    }
+    /// Forgets nothing: for gradients at one point.
+    #[must_use]
+    pub fn without_window(self) -> Self {
+        Self { watch: self.watch.without_window(), ..self }
     }
     /// The running estimate.
     pub fn pairs(&self) -> &Pairs {
@@ -178,6 +189,11 @@ impl<F: Objective> Consecutive<F> {
     #[must_use]
     pub fn with_window(self, window: u64) -> Self {
         Self { watch: self.watch.with_window(window), ..self }
+    }
+    /// Forgets nothing: for gradients at one point.
+    #[must_use]
+    pub fn without_window(self) -> Self {
+        Self { watch: self.watch.without_window(), ..self }
     }
     /// The running estimate.
     pub fn pairs(&self) -> &Pairs {

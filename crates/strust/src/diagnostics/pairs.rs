@@ -51,45 +51,67 @@ impl Interval {
 /// assert!((pairs.rho(4) - 2.5).abs() < 1e-12);
 /// assert!(pairs.rho_interval(4).contains(2.5) && pairs.rho_interval(4).high < 2.6);
 /// ```
+///
+/// Along a run gradients fall by orders of magnitude, and a mean over a [window](Pairs::with_window) would be that of its oldest pairs. So each
+/// pair is measured in a unit, the mean of ‖A‖² + ‖B‖² over those just before it. ρ does not depend on the unit; ‖∇f‖² and V are in
+/// the last one, whose own error their intervals hold too.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pairs {
     terms: usize,
     draws: Draws,
-    /// What is left of an old pair's weight when a new one comes.
-    keep: f64,
-    /// Along a run gradients fall by orders of magnitude, and a plain mean would be that of the oldest pairs. So a pair is
-    /// measured in units of those just before it, which do not depend on it.
-    unit: f64,
     count: u64,
-    weight: f64,
-    weight_squared: f64,
-    /// Weighted means of G and s².
-    mean: [f64; 2],
-    /// Weighted sums of squares and products around them: GG, Gs, ss.
-    spread: [f64; 3],
+    /// Of G and s² in units.
+    means: Means,
+    /// Absent where nothing is forgotten: the unit is 1.
+    unit: Option<Unit>,
+}
+
+/// A mean of ‖A‖² + ‖B‖² over the last pairs: the unit of the next one, which does not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Unit {
+    /// Of ‖A‖² + ‖B‖².
+    sizes: Means,
+    /// Of the same in the unit of its time: their spread is that of chance, without the way down of a run.
+    news: Means,
+}
+
+impl Unit {
+    /// The variance of the unit against its square.
+    fn error(&self) -> f64 {
+        let chance = self.news.variance() / (self.news.mean[0] * self.news.mean[0]);
+        if chance.is_finite() { chance / self.sizes.effective() } else { 0.0 }
+    }
+    /// The unit for the next pair. A quotient by a number with an error is too large by the square of that error, on average.
+    fn divisor(&self) -> f64 {
+        self.sizes.mean[0] * (1.0 + self.error())
+    }
+    fn add(&mut self, size: f64) {
+        if self.sizes.weight > 0.0 {
+            self.news.add([size / self.sizes.mean[0], 0.0]);
+        }
+        self.sizes.add([size, 0.0]);
+    }
 }
 
 impl Pairs {
     /// Pairs of batches out of `terms` terms, all of equal weight: right at a fixed point.
     #[must_use]
     pub fn new(terms: usize, draws: Draws) -> Self {
-        Self {
-            terms,
-            draws,
-            keep: 1.0,
-            unit: 1.0,
-            count: 0,
-            weight: 0.0,
-            weight_squared: 0.0,
-            mean: [0.0; 2],
-            spread: [0.0; 3],
-        }
+        Self { terms, draws, count: 0, means: Means::new(1.0), unit: None }
     }
 
     /// Forgets: the last `window` pairs carry most of the weight. Along a run, where ρ moves.
     #[must_use]
     pub fn with_window(self, window: u64) -> Self {
-        Self { keep: 1.0 - 1.0 / window.max(1) as f64, ..self }
+        let window = window.max(1) as f64;
+        let [all, few] = [window, (window / 8.0).max(2.0)].map(|pairs| Means::new(1.0 - 1.0 / pairs));
+        Self { means: all, unit: Some(Unit { sizes: few, news: all }), ..self }
+    }
+
+    /// Begins anew and forgets nothing.
+    #[must_use]
+    pub fn without_window(self) -> Self {
+        Self::new(self.terms, self.draws)
     }
 
     /// Adds a pair.
@@ -101,29 +123,20 @@ impl Pairs {
             Draws::Different => pair.product + variance / self.terms.max(1) as f64,
         };
         // ‖A‖² + ‖B‖²; where both are 0 there is nothing to learn.
-        let square = pair.distance_squared + 2.0 * pair.product;
-        if !(gradient.is_finite() && variance.is_finite() && square > 0.0) {
+        let size = pair.distance_squared + 2.0 * pair.product;
+        if !(gradient.is_finite() && variance.is_finite() && size > 0.0) {
             return;
         }
-        let forgets = self.keep < 1.0;
-        if forgets && self.count == 0 {
-            self.unit = square;
-        }
-        let (gradient, variance) = (gradient / self.unit, variance / self.unit);
-        if forgets {
-            self.unit += (square - self.unit) * (8.0 * (1.0 - self.keep)).min(0.5);
-        }
+        let divisor = match &mut self.unit {
+            None => 1.0,
+            Some(unit) => {
+                let divisor = if self.count == 0 { size } else { unit.divisor() };
+                unit.add(size);
+                divisor
+            }
+        };
+        self.means.add([gradient / divisor, variance / divisor]);
         self.count += 1;
-        self.weight = self.keep * self.weight + 1.0;
-        self.weight_squared = self.keep * self.keep * self.weight_squared + 1.0;
-        let before = [gradient - self.mean[0], variance - self.mean[1]];
-        let step = 1.0 / self.weight;
-        self.mean = [self.mean[0] + step * before[0], self.mean[1] + step * before[1]];
-        let after = [gradient - self.mean[0], variance - self.mean[1]];
-        let products = [before[0] * after[0], before[0] * after[1], before[1] * after[1]];
-        for (sum, product) in self.spread.iter_mut().zip(products) {
-            *sum = self.keep * *sum + product;
-        }
     }
 
     /// Pairs seen.
@@ -134,26 +147,33 @@ impl Pairs {
     /// Pairs that the means rest on, old ones discounted.
     #[must_use]
     pub fn effective(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.weight * self.weight / self.weight_squared }
+        self.means.effective()
     }
     /// The estimate of ‖∇f‖²; it may be negative where noise hides it.
     #[must_use]
     pub fn gradient_squared(&self) -> f64 {
-        if self.count == 0 { f64::NAN } else { self.unit * self.mean[0] }
+        if self.count == 0 { f64::NAN } else { self.unit() * self.means.mean[0] }
     }
     /// The estimate of V, the variance of one term's gradient.
     #[must_use]
     pub fn variance(&self) -> f64 {
-        let n = self.terms as f64;
-        let finite_sum = if self.draws == Draws::Different { (n - 1.0) / n } else { 1.0 };
-        if self.count == 0 { f64::NAN } else { self.unit * self.mean[1] * finite_sum }
+        if self.count == 0 { f64::NAN } else { self.unit() * self.means.mean[1] * self.finite_sum() }
     }
-    /// The interval of ‖∇f‖².
+    /// The interval of ‖∇f‖². Everything, where there are fewer than two pairs.
     #[must_use]
     pub fn gradient_interval(&self) -> Interval {
-        let [gg, _, _] = self.errors();
-        let reach = self.quantile() * gg.sqrt();
-        Interval { low: self.unit * (self.mean[0] - reach), high: self.unit * (self.mean[0] + reach) }
+        if self.effective() < 2.0 {
+            return Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
+        }
+        let (unit, mean, [gg, _, _]) = (self.unit(), self.means.mean[0], self.means.errors());
+        let error = self.unit.as_ref().map_or(0.0, |unit| unit.sizes.quantile() * unit.error().sqrt());
+        // The errors of the mean and of its unit are not independent, so they are added and not their squares.
+        let reach = unit * (self.means.quantile() * gg.sqrt() + error * mean.abs());
+        Interval { low: unit * mean - reach, high: unit * mean + reach }
+    }
+
+    fn unit(&self) -> f64 {
+        self.unit.as_ref().map_or(1.0, |unit| unit.sizes.mean[0])
     }
 
     /// ρ of a batch of that size; infinite where G is not positive.
@@ -162,8 +182,8 @@ impl Pairs {
         if self.count == 0 {
             return f64::NAN;
         }
-        let noise = self.variance() * self.draws.share(batch, self.terms);
-        if self.mean[0] > 0.0 { 1.0 + noise / self.gradient_squared() } else { f64::INFINITY }
+        let [gradient, variance] = self.means.mean;
+        if gradient > 0.0 { 1.0 + self.share(batch) * variance / gradient } else { f64::INFINITY }
     }
 
     /// The interval of ρ: 1 + share times Fieller's interval of V/G. Everything, where there are fewer than two pairs.
@@ -172,21 +192,74 @@ impl Pairs {
         if self.effective() < 2.0 {
             return Interval { low: 1.0, high: f64::INFINITY };
         }
-        let n = self.terms as f64;
-        let finite_sum = if self.draws == Draws::Different { (n - 1.0) / n } else { 1.0 };
-        let share = self.draws.share(batch, self.terms) * finite_sum;
-        let Interval { low, high } = fieller(self.mean, self.errors(), self.quantile());
+        let Interval { low, high } = fieller(self.means.mean, self.means.errors(), self.means.quantile());
+        let share = self.share(batch);
         let rho = |ratio: f64| if share == 0.0 { 1.0 } else { 1.0 + share * ratio };
         Interval { low: rho(low), high: rho(high) }
     }
 
-    /// Variances and covariance of both means.
-    fn errors(&self) -> [f64; 3] {
-        let freedom = self.weight - self.weight_squared / self.weight;
-        self.spread.map(|sum| sum / freedom * self.weight_squared / (self.weight * self.weight))
+    /// Of the variance s², which stays in the mean over a batch.
+    fn share(&self, batch: usize) -> f64 {
+        self.draws.share(batch, self.terms) * self.finite_sum()
     }
 
-    /// Student's 97.5 % quantile for the pairs there are, by the expansion of Cornish and Fisher.
+    /// V/s²: s² is that of draws without replacement.
+    fn finite_sum(&self) -> f64 {
+        let n = self.terms as f64;
+        if self.draws == Draws::Different { (n - 1.0) / n } else { 1.0 }
+    }
+}
+
+/// Means of two numbers with weights that fall with age, and the errors of these means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Means {
+    /// What is left of an old weight when a new one comes.
+    keep: f64,
+    weight: f64,
+    weight_squared: f64,
+    mean: [f64; 2],
+    /// Weighted sums of squares and products around the means: of the first, of both, of the second.
+    spread: [f64; 3],
+}
+
+impl Means {
+    fn new(keep: f64) -> Self {
+        Self { keep, weight: 0.0, weight_squared: 0.0, mean: [0.0; 2], spread: [0.0; 3] }
+    }
+
+    fn add(&mut self, [x, y]: [f64; 2]) {
+        self.weight = self.keep * self.weight + 1.0;
+        self.weight_squared = self.keep * self.keep * self.weight_squared + 1.0;
+        let before = [x - self.mean[0], y - self.mean[1]];
+        let step = 1.0 / self.weight;
+        self.mean = [self.mean[0] + step * before[0], self.mean[1] + step * before[1]];
+        let after = [x - self.mean[0], y - self.mean[1]];
+        let products = [before[0] * after[0], before[0] * after[1], before[1] * after[1]];
+        for (sum, product) in self.spread.iter_mut().zip(products) {
+            *sum = self.keep * *sum + product;
+        }
+    }
+
+    /// As many numbers of equal weight would have the same errors.
+    fn effective(&self) -> f64 {
+        if self.weight > 0.0 { self.weight * self.weight / self.weight_squared } else { 0.0 }
+    }
+
+    /// Of the first number.
+    fn variance(&self) -> f64 {
+        self.spread[0] / self.freedom()
+    }
+
+    /// Variances and covariance of both means.
+    fn errors(&self) -> [f64; 3] {
+        self.spread.map(|sum| sum / self.freedom() / self.effective())
+    }
+
+    fn freedom(&self) -> f64 {
+        self.weight - self.weight_squared / self.weight
+    }
+
+    /// Student's 97.5 % quantile for the numbers there are, by the expansion of Cornish and Fisher.
     fn quantile(&self) -> f64 {
         const Z: f64 = 1.959_964;
         let v = (self.effective() - 1.0).max(1.0);
