@@ -28,14 +28,18 @@ pub enum Command {
         #[arg(long)]
         quick: bool,
         #[command(flatten)]
+        runs: Runs,
+        #[command(flatten)]
         network: Network,
     },
     /// Run an experiment file (or a built-in experiment by name) and write the report
     Run {
         /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits, cifar10,
-        /// cifar10-quick, cifar10-tune, theory-strong-growth, theory-step-length, theory-rejections, theory-rate,
-        /// theory-penalty, theory-failures
+        /// cifar10-quick, cifar10-tune, cifar10-interpolate, cifar10-launch, theory-strong-growth, theory-step-length,
+        /// theory-rejections, theory-rate, theory-penalty, theory-failures
         file: PathBuf,
+        #[command(flatten)]
+        runs: Runs,
         #[command(flatten)]
         network: Network,
     },
@@ -53,6 +57,8 @@ pub enum Command {
         #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..1_000_000))]
         seed: u64,
         #[command(flatten)]
+        run: Single,
+        #[command(flatten)]
         network: Network,
     },
     /// Show what a trained network makes of the test images: accuracy, class by class, confusions
@@ -69,6 +75,10 @@ pub enum Command {
     Resume {
         /// The folder of results
         folder: PathBuf,
+        #[command(flatten)]
+        jobs: Jobs,
+        #[command(flatten)]
+        saving: Saving,
     },
     /// Draw the report of one run again, or compare several runs in one report
     Report {
@@ -76,20 +86,23 @@ pub enum Command {
         #[arg(required = true)]
         folders: Vec<PathBuf>,
         /// Print the tables as Markdown instead
-        #[arg(long, conflicts_with = "json")]
+        #[arg(long, conflicts_with = "json", group = "tables")]
         markdown: bool,
         /// Epochs to show in the Markdown tables
-        #[arg(long, value_delimiter = ',', value_name = "EPOCHS", default_value = "1,2,5,15")]
+        #[arg(long, value_delimiter = ',', value_name = "EPOCHS", default_value = "1,2,5,15", requires = "tables")]
         at: Vec<u64>,
         /// Put the Markdown tables into this file, between `<!-- strust:NAME -->` and `<!-- /strust -->`
-        #[arg(long, value_name = "FILE", conflicts_with = "json")]
+        #[arg(long, value_name = "FILE", conflicts_with = "json", group = "tables")]
         into: Option<PathBuf>,
         /// Show mean ± standard deviation in the Markdown tables instead of the median
-        #[arg(long)]
+        #[arg(long, requires = "tables")]
         mean: bool,
         /// Write what is worth keeping into this folder: summary, report, figures, and a record an epoch and job
         #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "markdown", "into", "out"])]
         publish: Option<PathBuf>,
+        /// Folder for the report [default: the run's, or runs/comparison]
+        #[arg(long, value_name = "DIR", conflicts_with = "tables")]
+        out: Option<PathBuf>,
     },
     /// Say in plain words how a run is doing, finished or not: the radius, wasted steps, interpolation, the penalty
     Diagnose {
@@ -119,7 +132,7 @@ pub enum Command {
         #[arg(value_enum, default_value = "subspace")]
         what: Benchmark,
         /// cifar10: the device, cpu, cuda, cuda:N or auto [default: auto]
-        #[arg(long, value_name = "DEVICE")]
+        #[arg(long, value_name = "DEVICE", value_parser = device)]
         device: Option<String>,
         /// cifar10: the peak of memory of sgd or str in this process, and nothing else
         #[arg(long, value_name = "METHOD", hide = true)]
@@ -166,37 +179,70 @@ pub struct Network {
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Where networks run: cpu, cuda, cuda:N, or auto for the first GPU and else the CPU
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", value_parser = device)]
     pub device: Option<String>,
     /// Arithmetic of networks on a GPU: single, tf32 or bf16 [default: the experiment's, or tf32]
     #[arg(long, value_name = "KIND", value_parser = ["single", "tf32", "bf16"])]
     pub precision: Option<String>,
 }
 
+fn device(name: &str) -> Result<String, String> {
+    let number = |index: &str| !index.is_empty() && index.chars().all(|c| c.is_ascii_digit());
+    if ["cpu", "cuda", "auto"].contains(&name) || name.strip_prefix("cuda:").is_some_and(number) {
+        Ok(name.into())
+    } else {
+        Err("the devices are cpu, cuda, cuda:0, cuda:1, …, and auto".into())
+    }
+}
+
+/// What is run, and where the results go.
+#[derive(clap::Args)]
+pub struct Runs {
+    /// Run the seeds 0, 1, … N−1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub seeds: Option<u64>,
+    #[command(flatten)]
+    pub single: Single,
+    #[command(flatten)]
+    pub jobs: Jobs,
+}
+
+/// The part of [`Runs`] that one run needs too.
+#[derive(clap::Args)]
+pub struct Single {
+    /// Passes over the data
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub epochs: Option<u64>,
+    /// Folder for the results [default: runs/NAME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub saving: Saving,
+}
+
+#[derive(clap::Args, Clone, Copy)]
+pub struct Jobs {
+    /// Jobs side by side [default: all cores; on a GPU 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub jobs: Option<u64>,
+}
+
+#[derive(clap::Args, Clone, Copy)]
+pub struct Saving {
+    /// Seconds between two savings of a running job
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, hide = true)]
+    pub save_every: f64,
+}
+
 #[derive(clap::Args, Clone)]
 #[command(next_help_heading = "Options of all commands")]
 pub struct Shared {
-    /// Run the seeds 0, 1, … N−1
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub seeds: Option<u64>,
-    /// Passes over the data
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub epochs: Option<u64>,
-    /// Jobs side by side [default: all cores; on a GPU 1]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub jobs: Option<u64>,
-    /// Folder for the results [default: runs/NAME]
-    #[arg(long, global = true, value_name = "DIR")]
-    pub out: Option<PathBuf>,
     /// Print no progress and no overview
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Print the result as JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// Seconds between two savings of a running job
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 0.5, hide = true)]
-    pub save_every: f64,
     /// Use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_enum)]
     pub color: ColorChoice,

@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     args::{Benchmark, Shared},
-    commands::{print, refuse},
+    commands::print,
     show::{heading, table},
 };
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};
@@ -56,7 +56,6 @@ pub fn run(
     memory_of: Option<&str>,
     shared: &Shared,
 ) -> std::result::Result<(), Failure> {
-    refuse("bench", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
     match (what, device) {
         (Benchmark::Cifar10, device) => crate::network::bench(device.unwrap_or("auto"), memory_of, shared),
         (Benchmark::Subspace, None) => subspace(shared),

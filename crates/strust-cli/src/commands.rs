@@ -2,7 +2,7 @@
 
 use crate::{
     Failure,
-    args::{Network, Reproducible, Shared},
+    args::{Jobs, Network, Reproducible, Runs, Saving, Shared},
     show::{self, heading, number, table},
 };
 use std::{
@@ -19,7 +19,8 @@ use std::{
 use strust_lab::{
     Error, catalogue,
     conduct::{self, Options},
-    experiment::Experiment,
+    experiment::{Experiment, MAX_JOBS, ProblemSpec, plain, written},
+    network::{WITHOUT_DATA, is_network},
     plan::Plan,
     summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
     theory::{self, Theory},
@@ -36,42 +37,47 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// `strust reproduce`.
-pub fn reproduce(what: Reproducible, quick: bool, network: &Network, shared: &Shared) -> Result<(), Failure> {
+pub fn reproduce(
+    what: Reproducible,
+    quick: bool,
+    runs: &Runs,
+    network: &Network,
+    shared: &Shared,
+) -> Result<(), Failure> {
     let open = |name: &str| Experiment::open(Path::new(name));
     let experiment = match (what, quick) {
         (Reproducible::Cifar10, false) => open("cifar10")?,
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
         (_, true) => return Err(Failure::Usage("--quick is for cifar10; the others are quick".into())),
-        (Reproducible::Theory, _) => return crate::theory::reproduce(network, shared),
+        (Reproducible::Theory, _) => return crate::theory::reproduce(runs, network, shared),
         (Reproducible::Subspace, _) => Experiment::subspace()?,
         (Reproducible::Digits, _) => open("digits")?,
     };
-    start(experiment, network, shared)
+    start(experiment, runs, network, shared)
 }
 
 /// `strust run`.
-pub fn run(file: &Path, network: &Network, shared: &Shared) -> Result<(), Failure> {
+pub fn run(file: &Path, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
     if let Some(theory) = Theory::open(file)? {
-        return crate::theory::run(theory, network, shared);
+        return crate::theory::run(theory, runs, network, shared);
     }
-    start(Experiment::open(file)?, network, shared)
+    start(Experiment::open(file)?, runs, network, shared)
 }
 
-fn start(mut experiment: Experiment, network: &Network, shared: &Shared) -> Result<(), Failure> {
-    let folder =
-        shared.out.clone().unwrap_or_else(|| unused(Path::new("runs"), &experiment.name, |path| !path.exists()));
-    let mut plan = plan(&mut experiment, network, shared)?;
-    finish(&folder, shared, &experiment, &resume_command(&folder), |options| {
-        conduct::start(&folder, &mut plan, options)
-    })
+fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
+    let out = runs.single.out.clone();
+    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &experiment.name, |path| !path.exists()));
+    let mut plan = plan(&mut experiment, runs, network)?;
+    let pace = pace(runs.jobs, runs.single.saving, &experiment)?;
+    conclude(&folder, shared, pace, &resume_command(&folder), |options| conduct::start(&folder, &mut plan, options))
 }
 
 /// The plan of an experiment with the options of the command line.
-pub fn plan(experiment: &mut Experiment, network: &Network, shared: &Shared) -> Result<Plan, Failure> {
-    if let Some(seeds) = shared.seeds {
+pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Result<Plan, Failure> {
+    if let Some(seeds) = runs.seeds {
         experiment.seeds = (0..seeds).collect();
     }
-    if let Some(epochs) = shared.epochs {
+    if let Some(epochs) = runs.single.epochs {
         experiment.epochs = epochs;
         if let Some(tune) = &mut experiment.tune {
             tune.epochs = tune.epochs.min(epochs);
@@ -83,7 +89,8 @@ pub fn plan(experiment: &mut Experiment, network: &Network, shared: &Shared) -> 
         ("--precision", network.precision.is_some()),
     ];
     if let (Some((flag, _)), false) = (given.iter().find(|(_, given)| *given), experiment.has_network()) {
-        return Err(Failure::Usage(format!("{flag} is for networks, and `{}` has none", experiment.name)));
+        let why = format!("{flag} is for networks that libtorch runs, and `{}` has none", experiment.name);
+        return Err(Failure::Usage(why));
     }
     if let Some(data) = &network.data {
         experiment.set_data(data)?;
@@ -94,45 +101,55 @@ pub fn plan(experiment: &mut Experiment, network: &Network, shared: &Shared) -> 
     if let Some(precision) = &network.precision {
         experiment.set_of_networks("precision", precision.as_str());
     }
+    let settings = experiment.problems.len() * experiment.methods.len();
+    let seeds = experiment.tune.as_ref().map_or(experiment.seeds.len(), |tune| tune.seeds as usize);
+    if settings.saturating_mul(seeds.max(experiment.seeds.len())) > MAX_JOBS {
+        return Err(Failure::Usage(format!(
+            "{} problems, {} settings of methods and {seeds} seeds are more than {MAX_JOBS} jobs: have fewer of them",
+            experiment.problems.len(),
+            experiment.methods.len()
+        )));
+    }
     let device = strust_lab::network::open_devices(experiment)?;
-    let machine = strust_lab::this_machine(jobs(shared, experiment), device);
+    let without = |p: &ProblemSpec| p.parameters.get("data").and_then(|data| data.as_str()).is_none_or(str::is_empty);
+    if experiment.problems.iter().filter(|p| is_network(p)).any(without) {
+        return Err(Failure::Usage(WITHOUT_DATA.into()));
+    }
+    let machine = strust_lab::this_machine(jobs(runs.jobs, experiment), device);
     Ok(Plan::new(experiment.clone(), command_line(), machine))
 }
 
 /// `strust resume`.
-pub fn resume(folder: &Path, shared: &Shared) -> Result<(), Failure> {
-    refuse("resume", shared, &["--seeds", "--epochs", "--out"])?;
+pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Result<(), Failure> {
+    let again = resume_command(folder);
     if theory::is_theory(folder) {
-        return conclude(folder, shared, all_cores(shared), &resume_command(folder), |options| {
-            theory::resume(folder, options)
-        });
+        let pace = (all_cores(jobs), save_every(saving)?);
+        return conclude(folder, shared, pace, &again, |options| theory::resume(folder, options));
     }
-    let experiment = Plan::load(folder)?.experiment;
-    finish(folder, shared, &experiment, &resume_command(folder), |options| conduct::resume(folder, options))
+    let pace = pace(jobs, saving, &Plan::load(folder)?.experiment)?;
+    conclude(folder, shared, pace, &again, |options| conduct::resume(folder, options))
+}
+
+/// Jobs side by side, and the time between two savings.
+pub type Pace = (usize, Duration);
+
+pub fn pace(given: Jobs, saving: Saving, experiment: &Experiment) -> Result<Pace, Failure> {
+    Ok((jobs(given, experiment), save_every(saving)?))
 }
 
 /// All cores; on a GPU one job, because nobody else knows how many fit into its memory.
-fn jobs(shared: &Shared, experiment: &Experiment) -> usize {
-    if experiment.on_gpu() { shared.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(shared) }
+fn jobs(given: Jobs, experiment: &Experiment) -> usize {
+    if experiment.on_gpu() { given.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(given) }
 }
 
 /// As many jobs as asked for, or as there are cores.
-pub fn all_cores(shared: &Shared) -> usize {
-    shared.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
+pub fn all_cores(given: Jobs) -> usize {
+    given.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
 }
 
-/// Refuses options that a command has no use for, rather than to ignore them.
-pub fn refuse(command: &str, shared: &Shared, flags: &[&str]) -> Result<(), Failure> {
-    let given = [
-        ("--seeds", shared.seeds.is_some()),
-        ("--epochs", shared.epochs.is_some()),
-        ("--jobs", shared.jobs.is_some()),
-        ("--out", shared.out.is_some()),
-    ];
-    match given.iter().find(|(flag, given)| *given && flags.contains(flag)) {
-        Some((flag, _)) => Err(Failure::Usage(format!("{flag} has no meaning for `strust {command}`"))),
-        None => Ok(()),
-    }
+pub fn save_every(Saving { save_every }: Saving) -> Result<Duration, Failure> {
+    Duration::try_from_secs_f64(save_every)
+        .map_err(|_| Failure::Usage(format!("--save-every is {save_every}, but must be ≥ 0")))
 }
 
 pub fn resume_command(folder: &Path) -> String {
@@ -140,21 +157,10 @@ pub fn resume_command(folder: &Path) -> String {
 }
 
 /// Runs to the end and shows what came out; `again` is the command that goes on after a stop.
-pub fn finish(
-    folder: &Path,
-    shared: &Shared,
-    experiment: &Experiment,
-    again: &str,
-    go: impl FnOnce(&Options) -> Result<Summary, Error>,
-) -> Result<(), Failure> {
-    conclude(folder, shared, jobs(shared, experiment), again, go)
-}
-
-/// The same with so many jobs side by side.
 pub fn conclude(
     folder: &Path,
     shared: &Shared,
-    jobs: usize,
+    (jobs, save_every): Pace,
     again: &str,
     go: impl FnOnce(&Options) -> Result<Summary, Error>,
 ) -> Result<(), Failure> {
@@ -170,8 +176,6 @@ pub fn conclude(
 
     let outcome = {
         let progress = show::progress(shared);
-        let save_every = Duration::try_from_secs_f64(shared.save_every)
-            .map_err(|_| Failure::Usage(format!("--save-every is {}, but must be ≥ 0", shared.save_every)))?;
         go(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })
     };
     let summary = outcome.map_err(|error| match error {
@@ -187,7 +191,8 @@ pub fn conclude(
     let failed: usize = summary.problems.iter().flat_map(|p| &p.methods).map(|m| m.failures.len()).sum();
     if failed > 0 {
         let runs = if failed == 1 { "1 run".into() } else { format!("{failed} runs") };
-        return Err(Failure::Failed(format!("{runs} broke down; the report says which and why")));
+        let report = folder.join("report.html");
+        return Err(Failure::Failed(format!("{runs} broke down; {} says which and why", report.display())));
     }
     Ok(())
 }
@@ -221,13 +226,24 @@ fn overview(summary: &Summary, shared: &Shared) -> String {
         }
         text.push_str(&table(&rows));
     }
+    for tuning in &summary.tuning {
+        let Some(best) = tuning.tried.first() else { continue };
+        let setting = best.setting.iter().map(|(name, value)| format!("{name} = {}", plain(value)));
+        let _ = writeln!(
+            text,
+            "\n{} on {}: {}, the best of {} settings",
+            tuning.method,
+            tuning.problem,
+            setting.collect::<Vec<_>>().join(", "),
+            tuning.tried.len()
+        );
+    }
     text.push('\n');
     text
 }
 
 /// `strust report --publish`.
 pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), Failure> {
-    refuse("report", shared, &["--seeds", "--epochs", "--jobs"])?;
     let [folder] = folders else { return Err(Failure::Usage("--publish takes one folder of results".into())) };
     strust_lab::publish(folder, to)?;
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
@@ -241,29 +257,34 @@ pub struct Tables {
     pub mean: bool,
 }
 
-/// `strust report`.
-pub fn report(
-    folders: &[PathBuf],
-    markdown: bool,
-    shown: &Tables,
-    into: Option<&Path>,
-    shared: &Shared,
-) -> Result<(), Failure> {
-    refuse("report", shared, &["--seeds", "--epochs", "--jobs"])?;
-    let load = |folder: &PathBuf| {
-        if theory::is_theory(folder) { theory::load_summary(folder) } else { conduct::load_summary(folder) }
+fn load(folder: &Path) -> Result<Summary, Error> {
+    if theory::is_theory(folder) { theory::load_summary(folder) } else { conduct::load_summary(folder) }
+}
+
+/// `strust report --markdown` and `--into`.
+pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>) -> Result<(), Failure> {
+    let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
+    let Some(file) = into else {
+        return summaries.iter().try_for_each(|summary| print(&markdown_tables(summary, shown)));
     };
-    let summaries: Vec<Summary> = folders.iter().map(load).collect::<Result<_, _>>()?;
-    if markdown || into.is_some() {
-        let tables: Vec<(String, String)> =
-            summaries.iter().map(|s| (s.experiment.clone(), markdown_tables(s, shown))).collect();
-        return match into {
-            Some(file) => tables.iter().try_for_each(|(name, table)| put_into(file, name, table)),
-            None => tables.iter().try_for_each(|(_, table)| print(table)),
-        };
+    for (i, Summary { experiment, .. }) in summaries.iter().enumerate() {
+        if summaries[..i].iter().any(|other| other.experiment == *experiment) {
+            return Err(Failure::Failed(format!(
+                "two of the folders are of the experiment `{experiment}`, and only one fits between the marks of that name; give one of them"
+            )));
+        }
     }
-    let folder = match (folders, &shared.out) {
-        (_, Some(out)) => out.clone(),
+    summaries.iter().try_for_each(|summary| put_into(file, &summary.experiment, &markdown_tables(summary, shown)))
+}
+
+/// `strust report`.
+pub fn report(folders: &[PathBuf], out: Option<PathBuf>, shared: &Shared) -> Result<(), Failure> {
+    let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
+    let folder = match (folders, out) {
+        (_, Some(out)) => {
+            conduct::check_report_place(&out, folders)?;
+            out
+        }
         ([one], None) => one.clone(),
         _ => unused(Path::new("runs"), "comparison", |path| !path.exists()),
     };
@@ -280,7 +301,7 @@ pub fn report(
 /// One table a problem: medians, or means, after the given epochs.
 fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> String {
     let what = if *mean { "mean ± standard deviation" } else { "median" };
-    let mut text = String::new();
+    let mut text = crate::theory::markdown(summary);
     for problem in &summary.problems {
         let seeds: BTreeSet<String> = problem.methods.iter().map(seeds_done).collect();
         let seeds = seeds.into_iter().collect::<Vec<_>>().join(" or ");
@@ -345,7 +366,7 @@ fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
     let failed = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
     let (open, close) = (format!("<!-- strust:{name} -->"), "<!-- /strust -->");
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let marks: Vec<usize> = (0..lines.len()).filter(|&i| lines[i].trim() == open).collect();
     let [start] = marks[..] else {
         let found = marks.len();
@@ -354,18 +375,15 @@ fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
     let marker = |line: &str| line.trim().starts_with("<!-- strust:") || line.trim() == close;
     let end = (start + 1..lines.len()).find(|&i| marker(lines[i])).filter(|&i| lines[i].trim() == close);
     let end = end.ok_or_else(|| failed(format!("there is no line {close} after {open}")))?;
-    let mut new = lines[..=start].join("\n");
-    let _ = write!(new, "\n{table}{}", lines[end..].join("\n"));
-    if text.ends_with('\n') {
-        new.push('\n');
-    }
+    // What is not ours stays as it is, ends of lines too.
+    let table = if lines[start].ends_with("\r\n") { table.replace('\n', "\r\n") } else { table.into() };
+    let new = [&lines[..=start].concat(), &table, &lines[end..].concat()].map(String::as_str).concat();
     conduct::write_file(file, new.as_bytes())?;
     Ok(())
 }
 
 /// `strust list`.
 pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
-    refuse("list", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
     let (methods, problems) = (catalogue::methods(), catalogue::problems());
     let wanted = |entry: &&catalogue::Entry| name.is_none_or(|name| name == entry.name);
     let methods: Vec<_> = methods.iter().filter(wanted).collect();
@@ -394,7 +412,7 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
             let width = |of: fn(&catalogue::Parameter) -> usize| entry.parameters.iter().map(of).max().unwrap_or(0);
             let (names, defaults, ranges) = (
                 width(|p| p.name.len()),
-                width(|p| p.default.to_string().chars().count()),
+                width(|p| written(&p.default).chars().count()),
                 width(|p| p.allowed.chars().count()),
             );
             for p in &entry.parameters {
@@ -402,7 +420,7 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
                     text,
                     "  {:<names$}  {:<defaults$}  {:<ranges$}  {}",
                     p.name,
-                    p.default.to_string(),
+                    written(&p.default),
                     p.allowed,
                     p.meaning
                 );

@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     args::{DataSet, Shared},
-    commands::{json, print, refuse},
+    commands::{json, print},
     download::{self, Outcome, Wanted},
     show,
 };
@@ -41,7 +41,6 @@ const FASHION_MNIST: Published = Published {
 
 /// Downloads what is not there yet.
 pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Result<(), Failure> {
-    refuse("data", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
     let published = match set {
         DataSet::Cifar10 => CIFAR10,
         DataSet::Mnist => MNIST,

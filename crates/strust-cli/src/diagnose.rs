@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     args::Shared,
-    commands::{json, print, refuse},
+    commands::{json, print},
     show::heading,
 };
 use std::{fmt::Write as _, path::Path};
@@ -13,7 +13,6 @@ use strust_lab::diagnose::{Diagnosis, diagnose};
 const WIDTH: usize = 100;
 
 pub fn run(folder: &Path, shared: &Shared) -> Result<(), Failure> {
-    refuse("diagnose", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
     let found = diagnose(folder)?;
     if shared.json {
         return print(&json(&found)?);

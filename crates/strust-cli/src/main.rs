@@ -48,17 +48,17 @@ fn main() -> ExitCode {
     say_no_more_of_gpus();
     let Args { command, shared } = Args::parse();
     let outcome = match command {
-        Command::Reproduce { what, quick, network } => commands::reproduce(what, quick, &network, &shared),
-        Command::Run { file, network } => commands::run(&file, &network, &shared),
-        Command::Train { file, save, method, seed, network } => {
-            network::train(&file, &save, &method, seed, &network, &shared)
+        Command::Reproduce { what, quick, runs, network } => commands::reproduce(what, quick, &runs, &network, &shared),
+        Command::Run { file, runs, network } => commands::run(&file, &runs, &network, &shared),
+        Command::Train { file, save, method, seed, run, network } => {
+            network::train(&file, &save, &method, seed, run, &network, &shared)
         }
         Command::Evaluate { model, unchecked, network } => network::evaluate(&model, unchecked, &network, &shared),
-        Command::Resume { folder } => commands::resume(&folder, &shared),
+        Command::Resume { folder, jobs, saving } => commands::resume(&folder, jobs, saving, &shared),
         Command::Report { folders, publish: Some(to), .. } => commands::publish(&folders, &to, &shared),
-        Command::Report { folders, markdown, at, into, mean, publish: None } => {
-            let tables = commands::Tables { at, mean };
-            commands::report(&folders, markdown, &tables, into.as_deref(), &shared)
+        Command::Report { folders, markdown: false, into: None, out, .. } => commands::report(&folders, out, &shared),
+        Command::Report { folders, at, into, mean, .. } => {
+            commands::tables(&folders, &commands::Tables { at, mean }, into.as_deref())
         }
         Command::Diagnose { folder } => diagnose::run(&folder, &shared),
         Command::List { name } => commands::list(name.as_deref(), &shared),

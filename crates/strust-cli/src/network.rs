@@ -2,11 +2,11 @@
 
 use crate::{
     Failure,
-    args::{Network, Shared},
-    commands::{self, json, print, refuse},
+    args::{Jobs, Network, Runs, Shared, Single},
+    commands::{self, json, print},
     show::{heading, table},
 };
-use std::path::Path;
+use std::{io::Read as _, path::Path};
 use strust_lab::{
     conduct,
     experiment::Experiment,
@@ -20,10 +20,11 @@ pub fn train(
     save: &Path,
     method: &str,
     seed: u64,
+    single: Single,
     network: &Network,
     shared: &Shared,
 ) -> Result<(), Failure> {
-    refuse("train", shared, &["--seeds", "--jobs"])?;
+    let runs = Runs { seeds: None, single, jobs: Jobs { jobs: None } };
     let mut experiment = Experiment::open(file)?;
     if !experiment.has_network() {
         return Err(Failure::Failed(format!("{}: only a network can be trained and saved: `cifar10`", file.display())));
@@ -32,7 +33,7 @@ pub fn train(
     experiment.methods.retain(|m| m.label == method);
     if experiment.methods.is_empty() {
         let names = names.join(", ");
-        return Err(Failure::Failed(format!("{}: there is no method `{method}`; there are {names}", file.display())));
+        return Err(Failure::Usage(format!("{}: there is no method `{method}`; there are {names}", file.display())));
     }
     experiment.problems.retain(network::is_network);
     if experiment.problems.len() > 1 {
@@ -46,16 +47,23 @@ pub fn train(
     experiment.name = format!("{}-{}", experiment.name, method.chars().map(plain).collect::<String>());
     // Better known now than after hours.
     conduct::check_writable(save)?;
+    if !is_model(save) {
+        return Err(Failure::Failed(format!(
+            "{}: there is such a file, and it is no model: choose another name to --save under",
+            save.display()
+        )));
+    }
 
-    let mut plan = commands::plan(&mut experiment, network, shared)?;
+    let mut plan = commands::plan(&mut experiment, &runs, network)?;
     let begun = |folder: &Path| {
         Plan::load(folder).is_ok_and(|begun| begun.jobs == plan.jobs && begun.experiment == plan.experiment)
     };
-    let folder = shared.out.clone().unwrap_or_else(|| {
+    let folder = runs.single.out.clone().unwrap_or_else(|| {
         commands::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder))
     });
     let goes_on = begun(&folder);
-    commands::finish(&folder, shared, &experiment, &commands::command_line(), |options| {
+    let pace = commands::pace(runs.jobs, runs.single.saving, &experiment)?;
+    commands::conclude(&folder, shared, pace, &commands::command_line(), |options| {
         let summary =
             if goes_on { conduct::resume(&folder, options)? } else { conduct::start(&folder, &mut plan, options)? };
         // Before anything is said: a reader that went away must not cost the model.
@@ -65,9 +73,17 @@ pub fn train(
     if shared.quiet || shared.json { Ok(()) } else { print(&format!("Model: {}\n", save.display())) }
 }
 
+/// Whether a file may be replaced by a model: it is one, by the first bytes of safetensors (a length, then JSON), or is not there.
+fn is_model(path: &Path) -> bool {
+    let mut start = [0; 9];
+    match std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)) {
+        Ok(()) => start[8] == b'{' && start[5..8] == [0; 3],
+        Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
 /// `strust evaluate`.
 pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Shared) -> Result<(), Failure> {
-    refuse("evaluate", shared, &["--seeds", "--epochs", "--jobs", "--out"])?;
     let missing = || Failure::Usage("`strust evaluate` needs --data DIR, with the test images".into());
     let data = network.data.as_deref().ok_or_else(missing)?;
     if network.precision.is_some() {

@@ -4,7 +4,7 @@ use crate::args::Shared;
 use clap::ColorChoice;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
-    io::IsTerminal,
+    io::{IsTerminal, Write as _},
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -16,17 +16,26 @@ use strust_lab::progress::{JobProgress, Progress};
 /// Prints an error; nothing silences it.
 pub fn error(why: &str, shared: &Shared) {
     if colours(shared, std::io::stderr().is_terminal()) {
-        eprintln!("\x1b[1;31merror:\x1b[0m {why}");
+        tell(&format!("\x1b[1;31merror:\x1b[0m {why}"));
     } else {
-        eprintln!("error: {why}");
+        tell(&format!("error: {why}"));
     }
+}
+
+/// A line on the standard error. If nobody can read it, that is no reason to stop the work.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn colours(shared: &Shared, terminal: bool) -> bool {
     match shared.color {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
-        ColorChoice::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        ColorChoice::Auto => {
+            terminal
+                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                && std::env::var_os("TERM").is_none_or(|value| value != "dumb")
+        }
     }
 }
 
@@ -102,7 +111,7 @@ impl Meter {
         self.bar.set_position(bytes);
         if self.lines && self.told.elapsed() > Duration::from_secs(2) {
             let (total, left) = (self.bar.length().unwrap_or(0), self.bar.eta().as_secs());
-            eprintln!("{}: {} of {} MB, {left} s left", self.name, bytes / 1_000_000, total / 1_000_000);
+            tell(&format!("{}: {} of {} MB, {left} s left", self.name, bytes / 1_000_000, total / 1_000_000));
             self.told = Instant::now();
         }
     }
@@ -228,7 +237,7 @@ impl Progress for Lines {
         if let Ok(mut now) = self.stage.lock() {
             *now = Stage { name: stage.into(), jobs, done: 0, told: None };
         }
-        eprintln!("{stage}: {jobs} {}", if jobs == 1 { "job" } else { "jobs" });
+        tell(&format!("{stage}: {jobs} {}", if jobs == 1 { "job" } else { "jobs" }));
     }
     fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
         Box::new(JobLine { lines: self, name: name.into() })
@@ -244,13 +253,13 @@ impl JobProgress for JobLine<'_> {
     fn at(&mut self, _: u64, _: u64) {}
     fn end(&mut self, error: Option<&str>) {
         if let Some(error) = error {
-            eprintln!("{}: {error}", self.name);
+            tell(&format!("{}: {error}", self.name));
         }
         let Ok(mut stage) = self.lines.stage.lock() else { return };
         stage.done += 1;
         let due = stage.told.is_none_or(|told| told.elapsed() > Duration::from_millis(500));
         if due || stage.done == stage.jobs {
-            eprintln!("{}: {} of {} done ({})", stage.name, stage.done, stage.jobs, self.name);
+            tell(&format!("{}: {} of {} done ({})", stage.name, stage.done, stage.jobs, self.name));
             stage.told = Some(Instant::now());
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::{
     Failure,
-    args::{Network, Shared},
-    commands::{all_cores, command_line, conclude, refuse, resume_command, unused},
+    args::{Network, Runs, Shared},
+    commands::{all_cores, command_line, conclude, resume_command, save_every, unused},
 };
 use std::{fmt::Write as _, path::Path};
 use strust_lab::{
@@ -12,39 +12,46 @@ use strust_lab::{
 };
 
 /// All experiments on the theory in one report.
-pub fn reproduce(network: &Network, shared: &Shared) -> Result<(), Failure> {
+pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
     let open = |(name, text): &(&str, &str)| Theory::parse(Path::new(name), text);
     let experiments = BUILT_IN.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    start("theory", "The theory, measured", experiments, network, shared)
+    start("theory", "The theory, measured", experiments, runs, network, shared)
 }
 
 /// One of them.
-pub fn run(theory: Theory, network: &Network, shared: &Shared) -> Result<(), Failure> {
+pub fn run(theory: Theory, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
     let (name, title) = (theory.name.clone(), theory.title.clone());
-    start(&name, &title, vec![theory], network, shared)
+    start(&name, &title, vec![theory], runs, network, shared)
 }
 
 fn start(
     name: &str,
     title: &str,
     mut experiments: Vec<Theory>,
+    runs: &Runs,
     network: &Network,
     shared: &Shared,
 ) -> Result<(), Failure> {
-    refuse(&format!("run {name}"), shared, &["--epochs"])?;
-    if network.data.is_some() || network.device.is_some() {
-        return Err(Failure::Usage(format!("--data and --device are for networks, and `{name}` has none")));
+    if runs.single.epochs.is_some() {
+        return Err(Failure::Usage(format!("--epochs has no meaning for `{name}`: its settings are in its file")));
     }
-    if let Some(seeds) = shared.seeds {
+    if network.data.is_some() || network.device.is_some() || network.precision.is_some() {
+        return Err(Failure::Usage(format!(
+            "--data, --device and --precision are for networks that libtorch runs, and `{name}` has none"
+        )));
+    }
+    if let Some(seeds) = runs.seeds {
         for experiment in &mut experiments {
             experiment.seeds = seeds;
         }
     }
-    let jobs = all_cores(shared);
+    let jobs = all_cores(runs.jobs);
     let machine = strust_lab::this_machine(jobs, None);
     let plan = TheoryPlan::new(name, title, experiments, command_line(), machine);
-    let folder = shared.out.clone().unwrap_or_else(|| unused(Path::new("runs"), name, |path| !path.exists()));
-    conclude(&folder, shared, jobs, &resume_command(&folder), |options| theory::start(&folder, &plan, options))
+    let out = runs.single.out.clone();
+    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), name, |path| !path.exists()));
+    let pace = (jobs, save_every(runs.single.saving)?);
+    conclude(&folder, shared, pace, &resume_command(&folder), |options| theory::start(&folder, &plan, options))
 }
 
 /// The checks, a line each, under the experiment they belong to.
@@ -55,8 +62,28 @@ pub fn overview(summary: &Summary) -> String {
         for check in &section.checks {
             let verdict = if check.holds { "holds" } else { "FAILS" };
             let (measured, bound) = (short(check.measured), short(check.bound));
-            let _ = writeln!(text, "  {verdict}  {}: {measured} against {bound}", check.name);
+            let _ = writeln!(text, "  {verdict}  {}: {measured}, claimed {} {bound}", check.name, check.relation());
         }
+    }
+    text
+}
+
+/// The same as a table.
+pub fn markdown(summary: &Summary) -> String {
+    let mut text = String::new();
+    for section in &summary.sections {
+        let _ = writeln!(text, "**{}**\n\n| check | measured | claimed | holds |\n|---|---|---|---|", section.title);
+        for check in &section.checks {
+            let (measured, bound, holds) =
+                (short(check.measured), short(check.bound), if check.holds { "yes" } else { "**no**" });
+            let _ = writeln!(
+                text,
+                "| {} | {measured} | {} {bound} | {holds} |",
+                check.name.replace('|', "\\|"),
+                check.relation()
+            );
+        }
+        text.push('\n');
     }
     text
 }

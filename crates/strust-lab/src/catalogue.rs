@@ -232,6 +232,19 @@ pub struct Parameter {
 }
 
 impl Parameter {
+    /// What it must be instead of `value`.
+    #[must_use]
+    pub fn wanted(&self, value: &toml::Value) -> String {
+        match (self.kind, value) {
+            (Allowed::Number(range), toml::Value::Float(_)) if value.as_float().is_some_and(f64::is_finite) => {
+                range.to_string()
+            }
+            (Allowed::Number(range), toml::Value::Integer(_)) => range.to_string(),
+            (Allowed::Number(range), toml::Value::Float(_)) => format!("a finite number {range}"),
+            (Allowed::Number(range), _) => format!("a number {range}"),
+            (kind, _) => kind.to_string(),
+        }
+    }
     /// Whether the value has the right type and, for a number or a word, is one that is allowed.
     #[must_use]
     pub fn accepts(&self, value: &toml::Value) -> bool {
@@ -372,10 +385,12 @@ pub fn that_count(kind: &str, parameters: &Parameters) -> Parameters {
 /// The candidate most like `word`, if any is near enough to be meant.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // The one likes a common beginning, the other letters that changed places.
+    let likeness = |c: &str| [strsim::jaro_winkler(word, c), strsim::normalized_damerau_levenshtein(word, c)];
     candidates
         .into_iter()
-        .map(|c| (strsim::jaro_winkler(word, c), c))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|c| (likeness(c), c))
+        .filter(|([beginning, letters], _)| *beginning > 0.75 || *letters > 0.6)
+        .max_by(|(a, _), (b, _)| a.iter().sum::<f64>().total_cmp(&b.iter().sum()))
         .map(|(_, c)| c)
 }

@@ -155,15 +155,20 @@ fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, E
 
 /// The summary of a finished run, made anew from its records, or of one that was published.
 pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
-    let published = folder.join("summary.json");
-    if folder.join("plan.json").exists() || !published.exists() {
+    if folder.join("plan.json").exists() || !folder.join("summary.json").exists() {
         let plan = Plan::load(folder)?;
         let mut summary = summarise::summary(folder, &plan)?;
         summary.diagnoses = diagnose::of_plan(folder, &plan, Effort::Report)?;
         return Ok(summary);
     }
-    let text = std::fs::read(&published).map_err(Error::io("read", &published))?;
-    serde_json::from_slice(&text).map_err(|e| Error::saved(&published, format!("this is no summary of strust: {e}")))
+    load_published(folder)
+}
+
+/// The summary that was published into a folder.
+pub(crate) fn load_published(folder: &Path) -> Result<Summary, Error> {
+    let path = folder.join("summary.json");
+    let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
+    serde_json::from_slice(&text).map_err(|e| Error::saved(&path, format!("this is no summary of strust: {e}")))
 }
 
 /// Writes a file whole or not at all.
@@ -174,6 +179,27 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// Whether a file can be written: its folder is there and lets one be made.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
     files::check_writable(path)
+}
+
+/// Whether a report of the runs in `of` may be written into a folder: it replaces what strust wrote there, and nothing else.
+pub fn check_report_place(folder: &Path, of: &[PathBuf]) -> Result<(), Error> {
+    let same = |run: &PathBuf| run.canonicalize().ok() == folder.canonicalize().ok();
+    let run = ["plan.json", "theory.json"].iter().any(|file| folder.join(file).exists());
+    if run && !(of.len() == 1 && of.iter().all(same)) {
+        return Err(Error::saved(
+            folder,
+            "this is the folder of a run, which has a report of its own: choose another one",
+        ));
+    }
+    let page = folder.join("report.html");
+    match std::fs::read(&page) {
+        Ok(text) if !report::is_ours(&text) => Err(in_the_way(&page)),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn in_the_way(path: &Path) -> Error {
+    Error::saved(path, "strust did not write this file, and would replace it: choose another folder")
 }
 
 /// Draws figures and page of one or several summaries into a folder.

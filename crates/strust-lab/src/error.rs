@@ -57,7 +57,7 @@ pub enum Error {
 fn hint(source: &std::io::Error) -> &'static str {
     match source.kind() {
         std::io::ErrorKind::StorageFull => {
-            ". Free some space, then go on with `strust resume`: what was saved is whole"
+            ". Free some space and give the command again; a run that had begun goes on with `strust resume`, and what was saved is whole"
         }
         std::io::ErrorKind::PermissionDenied => {
             ". Choose a place that may be written, such as another folder with --out"

@@ -144,6 +144,8 @@ impl Tune {
 
 /// Seeds of an experiment, and how many of them, stay below this; those of a grid search begin here.
 pub const MAX_SEEDS: u64 = 1_000_000;
+/// Jobs of an experiment, and settings of a list of lists, at most: a folder is made for each.
+pub const MAX_JOBS: usize = 100_000;
 /// More epochs than any run can make, and few enough to count steps with.
 pub const MAX_EPOCHS: u64 = 1_000_000_000;
 
@@ -169,7 +171,7 @@ impl Experiment {
             Err(e) => match BUILT_IN.iter().find(|(name, _)| Path::new(name) == file) {
                 Some((name, text)) => Self::parse(Path::new(name), text),
                 None if e.kind() == std::io::ErrorKind::NotFound => {
-                    let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+                    let names: Vec<_> = BUILT_IN.iter().chain(crate::theory::BUILT_IN).map(|(name, _)| *name).collect();
                     let why = format!("no such file, and no built-in experiment of that name ({})", names.join(", "));
                     Err(Error::Experiment { file: file.into(), line: None, why })
                 }
@@ -224,9 +226,21 @@ impl Experiment {
     }
 }
 
-/// A value for people: a text without its quotes.
-pub(crate) fn plain(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), String::from)
+/// A value for people: a text without its quotes, a number short and exactly, `1e-8` as well as `0.9`.
+#[must_use]
+pub fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) if !text.is_empty() => text.clone(),
+        toml::Value::Float(number) => format!("{number:?}"),
+        toml::Value::Array(values) => format!("[{}]", values.iter().map(plain).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+/// A value as an experiment file has it, a number as in [`plain`].
+#[must_use]
+pub fn written(value: &toml::Value) -> String {
+    if value.is_float() { plain(value) } else { value.to_string() }
 }
 
 /// A name that every file system takes.

@@ -26,7 +26,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let path = real.as_path();
     let existing = replaceable(path)?;
     let (mut file, folder) = temporary(path)?;
-    file.write_all(bytes).map_err(Error::io("write", path))?;
+    // Not through its own `Write`, whose errors tell the name of the temporary file: it says nothing to anybody.
+    file.as_file_mut().write_all(bytes).map_err(Error::io("write", path))?;
     file.as_file().sync_all().map_err(Error::io("write", path))?;
     let file = file.persist(path).map_err(|e| Error::Io { doing: "write", path: path.into(), source: e.error })?;
     match existing {
@@ -62,8 +63,9 @@ fn temporary(path: &Path) -> Result<(tempfile::NamedTempFile, &Path), Error> {
     // The parent of a bare file name is empty, which is no folder that can be opened.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let made = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder);
-    // Its own name says nothing to anybody.
-    let file = made.map_err(|e| Error::io("write", path)(e.kind().into()))?;
+    // The same here.
+    let plain = |e: std::io::Error| e.raw_os_error().map_or_else(|| e.kind().into(), std::io::Error::from_raw_os_error);
+    let file = made.map_err(|e| Error::io("write", path)(plain(e)))?;
     Ok((file, folder))
 }
 

@@ -91,6 +91,7 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
             let k = c.k as usize;
             let f = if c.data.is_empty() {
                 check_size(c.d, c.n)?;
+                check_size(c.d, c.k)?;
                 SubspaceFit::<f64>::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
             } else {
                 // One point a row in the file, one a column in the problem.
@@ -141,6 +142,7 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
             let width = c.width as usize;
             let f = if c.data.is_empty() {
                 check_size(c.m, c.n)?;
+                check_size(c.m + c.n, c.width)?;
                 Factorisation::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
             } else {
                 Factorisation::new(&read::read_matrix(Path::new(&c.data))?, width)?
@@ -415,6 +417,16 @@ where
 
 fn sampler(experiment: &Experiment, terms: usize, seed: u64) -> Result<Box<dyn Sampler>, Error> {
     let batch = experiment.batch as usize;
+    if experiment.sampling == Sampling::Epochs && batch > terms {
+        let allowed = format!("at most {terms}, the number of terms: set `batch` in the experiment");
+        return Err(strust::Error::OutOfRange {
+            owner: "mini-batches",
+            field: "batch",
+            value: batch.to_string(),
+            allowed,
+        }
+        .into());
+    }
     Ok(match experiment.sampling {
         Sampling::Epochs => Box::new(Epochs::new(terms, batch, seed)?),
         Sampling::Replacement => Box::new(WithReplacement::new(terms, batch, seed)?),

@@ -18,6 +18,10 @@ pub const WITHOUT_TORCH: &str =
   eval \"$(scripts/torch-env)\"
   cargo install --path crates/strust-cli --features torch";
 
+/// What to do without images.
+pub const WITHOUT_DATA: &str = "there are no images: get them with `strust data cifar10 --to DIR`, then say `--data DIR`, or \
+                                `data = \"DIR\"` in the experiment file";
+
 /// Whether a problem is a network that libtorch runs.
 #[must_use]
 pub fn is_network(problem: &ProblemSpec) -> bool {
@@ -173,9 +177,7 @@ mod with_torch {
 
     fn read(data: &str, files: Files) -> Result<ImageSet, Error> {
         if data.is_empty() {
-            let why = "there are no images: get them with `strust data cifar10 --to DIR`, then say `--data DIR`, or `data = \"DIR\"` \
-                       in the experiment file";
-            return Err(Error::Network(why.into()));
+            return Err(Error::Network(super::WITHOUT_DATA.into()));
         }
         let checksums = match files {
             Files::Official => Checksums::Official,

@@ -81,6 +81,7 @@ impl Plan {
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("plan.json");
         let text = std::fs::read(&path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound if !folder.exists() => Error::saved(folder, "there is no such folder"),
             std::io::ErrorKind::NotFound => {
                 Error::saved(folder, "this is no folder of results: there is no plan.json in it")
             }

@@ -2,7 +2,7 @@
 
 use crate::{
     Error,
-    conduct::{load_summary, write_report},
+    conduct::{in_the_way, load_published, load_summary, write_report},
     files,
     plan::Plan,
     record::EpochRecord,
@@ -27,12 +27,26 @@ enum Published<'a> {
     Failed { job: &'a str, error: &'a str },
 }
 
+const FILES: [&str; 4] = ["records.jsonl", "summary.json", "summary.csv", "report.html"];
+
 /// Writes the summary, the report with its figures, and one line an epoch of every job into a folder.
 pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
+    if crate::theory::is_theory(folder) {
+        return Err(Error::saved(
+            folder,
+            "checks of the theory leave nothing that is not worth keeping: copy the folder as it is",
+        ));
+    }
     let plan = Plan::load(folder)?;
     let summary = load_summary(folder)?;
     if to.join("plan.json").exists() {
         return Err(Error::saved(to, "this is the folder of a run: choose another one to publish into"));
+    }
+    // What was published there before is replaced, and nothing else is.
+    if load_published(to).is_err()
+        && let Some(path) = FILES.iter().map(|file| to.join(file)).find(|path| path.exists())
+    {
+        return Err(in_the_way(&path));
     }
     let mut records = Vec::new();
     let mut line = |line: &Published| {

@@ -31,6 +31,11 @@ impl Check {
     pub fn at_least(name: impl Into<String>, measured: f64, bound: f64, why: impl Into<String>) -> Self {
         Self { name: name.into(), measured, bound, holds: measured >= bound, why: why.into() }
     }
+    /// What is claimed of the measured number and the bound.
+    #[must_use]
+    pub fn relation(&self) -> &'static str {
+        if self.holds == (self.measured <= self.bound) { "≤" } else { "≥" }
+    }
 }
 
 /// JSON has no NaN and no infinity: both are written as null.

@@ -11,6 +11,8 @@ use pulp::NullaryFnOnce;
 use strust::{Error, objective::Objective, sample::Sample, vector::Real};
 
 const OWNER: &str = "multilayer perceptron";
+/// Parameters at most: 16 GiB in `f64`.
+const MOST: usize = 1 << 31;
 /// Data points that are classified at a time, so that the scratch space stays small on any data set.
 const PIECE: usize = 256;
 
@@ -125,11 +127,11 @@ impl<T: Real> Mlp<T> {
             at_least_one(OWNER, "hidden", outputs)?;
             layers.push(Layer { start, inputs, outputs });
             let size = inputs.checked_add(1).and_then(|columns| columns.checked_mul(outputs));
-            // A vector is at most half of the address space.
-            start = size
-                .and_then(|size| size.checked_add(start))
-                .filter(|&end| end <= isize::MAX as usize / size_of::<T>())
-                .ok_or_else(|| out_of_range(OWNER, "hidden", format!("{hidden:?}"), "widths that fit into memory"))?;
+            start = size.and_then(|size| size.checked_add(start)).filter(|&end| end <= MOST).ok_or_else(|| {
+                let allowed =
+                    format!("at most {MOST} parameters, with {} features and {} classes", widths[0], train.classes());
+                out_of_range(OWNER, "hidden", format!("{hidden:?}"), allowed)
+            })?;
         }
         let scratch = Scratch { inputs: vec![Vec::new(); layers.len()], ..Scratch::default() };
         Ok(Self { layers, activation, train: Points::new(train)?, test: test.map(Points::new).transpose()?, scratch })

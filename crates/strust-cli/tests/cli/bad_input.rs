@@ -1,6 +1,7 @@
 //! Bad input gets a clear error that names what, where and how to mend it, and a non-zero exit.
 
 use crate::support::{Folder, SMALL, Said, experiment, run, said, strust};
+use std::process::Stdio;
 
 fn run_experiment(folder: &Folder, text: &str) -> Said {
     let file = folder.write("experiment.toml", text);
@@ -41,18 +42,34 @@ fn an_unknown_key_is_pointed_at_with_a_suggestion() {
 fn a_hyperparameter_out_of_range_names_field_value_and_range() {
     refused(
         &experiment(SMALL, "[[method]]\nname = \"sgd-proj\"\nlearning_rate = -1.0"),
-        &["experiment.toml:14:", "`learning_rate` is -1, but must be > 0"],
+        &["experiment.toml:14:", "`learning_rate` is -1.0, but must be > 0"],
     );
     refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\ngrow = 0.5"), &["`grow` is 0.5, but must be > 1"]);
-    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = nan"), &["`penalty` is NaN, but must be > 0"]);
+    refused(
+        &experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = nan"),
+        &["`penalty` is NaN, but must be a finite number > 0"],
+    );
     refused(
         &experiment(SMALL, "[[method]]\nname = \"riemannian\"\nretraction = \"qz\""),
         &["`retraction` is \"qz\", but must be one of qr, polar"],
     );
     refused(
         &experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = \"big\""),
-        &["experiment.toml:14:", "`penalty` is \"big\", but must be > 0"],
+        &["experiment.toml:14:", "`penalty` is \"big\", but must be a number > 0"],
     );
+}
+
+#[test]
+fn a_grid_without_end_is_refused_before_it_is_made() {
+    let list = (1..=200).map(|i| format!("{i}.0")).collect::<Vec<_>>().join(", ");
+    let keys = ["penalty", "initial_radius", "max_radius", "shrink"].map(|key| format!("{key} = [{list}]\n")).concat();
+    refused(&experiment(SMALL, &format!("[[method]]\nname = \"str-p\"\n{keys}")), &["more than 100000 settings"]);
+    let twice = "[[method]]\nname = \"str-p\"\npenalty = [1, 1.0]";
+    refused(&experiment(SMALL, twice), &["`penalty` names a value twice"]);
+    let folder = Folder::new();
+    let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
+    let said = run(&["run", file.to_str().unwrap(), "--seeds", "200000"]);
+    assert_eq!((said.code, said.err.contains("more than 100000 jobs")), (Some(2), true), "{}", said.err);
 }
 
 #[test]
@@ -63,12 +80,20 @@ fn sizes_that_cannot_be_are_refused() {
     );
     refused(
         &experiment("kind = \"subspace\"\nd = 20\nk = 2\nn = 5", STR_P),
-        &["problem `subspace`", "`batch` is 8, but must be in [1, 5]"],
+        &["problem `subspace`", "`batch` is 8, but must be at most 5, the number of terms"],
     );
     refused(
         &experiment("kind = \"subspace\"\nn = 0", STR_P),
         &["`n` is 0, but must be a whole number in [1, 10000000]"],
     );
+    let whole = &["`n` is 2.0, but must be a whole number"];
+    refused(&experiment("kind = \"subspace\"\nn = 2.0", STR_P), whole);
+    let wide = "kind = \"subspace\"\nd = 10000000\nk = 10000000\nn = 40";
+    refused(&experiment(wide, STR_P), &["10000000 × 10000000", "16 GiB"]);
+    let factors = "kind = \"factorisation\"\nwidth = 100000000";
+    refused(&experiment(factors, "[[method]]\nname = \"str\""), &["`width` is 100000000, but must be"]);
+    let layers = "kind = \"mlp\"\nhidden = \"10000000-10000000\"";
+    refused(&experiment(layers, "[[method]]\nname = \"str\""), &["`hidden` is", "at most 2147483648 parameters"]);
     refused(&experiment("kind = \"subspace\"\nd = -4", STR_P), &["experiment.toml:8:", "`d` is -4, but must be"]);
     let huge = "kind = \"subspace\"\nd = 1000000\nk = 1\nn = 1000000";
     refused(&experiment(huge, STR_P), &["problem `subspace`", "1000000 × 1000000"]);
@@ -410,4 +435,74 @@ fn tables_are_put_only_between_markers_that_stand_alone_and_belong_together() {
     ] {
         assert_eq!(put(text), (Some(1), text.to_string()));
     }
+}
+
+/// A report replaces what strust wrote, and nothing else.
+#[test]
+fn files_of_others_are_not_replaced_by_reports() {
+    let folder = Folder::new();
+    let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
+    let [one, two, mine] = ["one", "two", "mine"].map(|name| folder.path(name));
+    for out in [&one, &two] {
+        let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+    }
+    let report = |arguments: &[&std::path::Path], flag: &str, to: &std::path::Path| {
+        let folders = arguments.iter().map(|path| path.to_str().unwrap());
+        run(&std::iter::once("report").chain(folders).chain([flag, to.to_str().unwrap()]).collect::<Vec<_>>())
+    };
+    std::fs::create_dir(&mine).unwrap();
+    for name in ["report.html", "records.jsonl"] {
+        std::fs::write(mine.join(name), "mine").unwrap();
+    }
+    for said in [report(&[&one], "--out", &mine), report(&[&one], "--publish", &mine)] {
+        assert_eq!((said.code, said.err.contains("strust did not write this file")), (Some(1), true), "{}", said.err);
+    }
+    assert_eq!(std::fs::read_to_string(mine.join("records.jsonl")).unwrap(), "mine");
+    let said = report(&[&one], "--out", &two);
+    assert_eq!((said.code, said.err.contains("this is the folder of a run")), (Some(1), true), "{}", said.err);
+    // Its own place, a new one, and a second time there.
+    assert_eq!(report(&[&one], "--out", &one).code, Some(0));
+    for _ in 0..2 {
+        assert_eq!(report(&[&one, &two], "--out", &folder.path("both")).code, Some(0));
+        assert_eq!(report(&[&one], "--publish", &folder.path("kept")).code, Some(0));
+    }
+    // Two runs of one name do not both fit between one pair of marks.
+    let document = folder.write("document.md", "a\r\n<!-- strust:test -->\r\nold\r\n<!-- /strust -->\r\nb");
+    let said = report(&[&one, &two], "--into", &document);
+    assert_eq!((said.code, said.err.contains("two of the folders")), (Some(1), true), "{}", said.err);
+    assert_eq!(report(&[&one], "--into", &document).code, Some(0));
+    let text = std::fs::read_to_string(&document).unwrap();
+    assert!(text.starts_with("a\r\n<!-- strust:test -->\r\n**subspace**"), "{text}");
+    assert!(text.ends_with("<!-- /strust -->\r\nb") && text.matches('\n').count() == text.matches("\r\n").count());
+}
+
+/// Nobody reads the standard error, or nothing more goes into it: the run goes on all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_standard_error_does_not_stop_a_run() {
+    let folder = Folder::new();
+    let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let out = folder.path("out");
+    let arguments = ["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let status = strust().args(arguments).stdout(Stdio::null()).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(out.join("report.html").exists());
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = strust().args(["run", "nowhere.toml"]).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn a_run_that_broke_down_is_diagnosed_as_broken() {
+    let folder = Folder::new();
+    let text = experiment("kind = \"least-squares\"\nnoise = 1e300", "[[method]]\nname = \"str\"\n");
+    let (file, out) = (folder.write("experiment.toml", &text), folder.path("out"));
+    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert!(said.err.contains("report.html says which and why"), "{}", said.err);
+    let said = run(&["diagnose", out.to_str().unwrap()]);
+    assert!(said.out.contains("broke down") && said.out.contains("→ See to what broke it down"), "{}", said.out);
+    assert!(!said.out.contains("come back") && !said.out.contains("Nothing to change"), "{}", said.out);
 }

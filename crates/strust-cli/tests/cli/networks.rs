@@ -256,10 +256,14 @@ mod with_torch {
         fails(&said, &["no/such/folder/model"]);
         fails(&go(&folder, &["train", "small.toml", "--save", "images", "--out", "run2"]), &["this is a folder"]);
         assert!(!folder.path("run2").exists(), "known before anything is trained");
-        fails(
-            &go(&folder, &["train", "small.toml", "--method", "sdg", "--save", "m"]),
-            &["no method `sdg`", "sgd, adam"],
-        );
+        let said = go(&folder, &["train", "small.toml", "--method", "sdg", "--save", "m"]);
+        assert_eq!((said.code, said.err.contains("there is no method `sdg`; there are sgd, adam")), (Some(2), true));
+        // What is no model is not replaced by one.
+        for file in ["small.toml", "images/data_batch_1.bin"] {
+            let before = fs::read(folder.path(file)).unwrap();
+            fails(&go(&folder, &["train", "small.toml", "--save", file, "--out", "run2"]), &[file, "it is no model"]);
+            assert_eq!(fs::read(folder.path(file)).unwrap(), before);
+        }
     }
 
     #[test]
@@ -294,7 +298,10 @@ mod with_torch {
         fails(&refused, &["data_batch_1.bin", "5dd7e06a14cb22eb9f671a540d1b7c25"]);
         fails(&said(&["--data", "nowhere"]), &["nowhere"]);
         fails(&said(&["--device", "cuda:77"]), &["cuda:77", "cannot be used"]);
-        fails(&go(&folder, &["reproduce", "cifar10", "--device", "cpu"]), &["strust data cifar10 --to DIR"]);
+        let none = go(&folder, &["reproduce", "cifar10", "--device", "cpu"]);
+        assert_eq!((none.code, none.err.contains("strust data cifar10 --to DIR")), (Some(2), true), "{}", none.err);
+        let wrong = go(&folder, &["reproduce", "cifar10", "--device", "abacus"]);
+        assert_eq!((wrong.code, wrong.err.contains("the devices are cpu, cuda")), (Some(2), true), "{}", wrong.err);
 
         let good = fs::read(images.join("data_batch_1.bin")).unwrap();
         fs::write(images.join("data_batch_1.bin"), &good[..good.len() - 5]).unwrap();

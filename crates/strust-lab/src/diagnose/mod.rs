@@ -114,7 +114,7 @@ fn of_job(folder: &Path, plan: &Plan, job: &Job, effort: Effort) -> Result<Diagn
             Err(error) => note = Some(error.to_string()),
         }
     }
-    let (findings, advice) = words::say(&seen, examined.as_ref(), note.as_deref(), job);
+    let (findings, advice) = words::say(&seen, examined.as_ref(), note.as_deref(), job, broken.is_some());
     Ok(Diagnosis {
         problem: job.problem.name.clone(),
         method: job.method.label.clone(),

@@ -32,14 +32,21 @@ pub(super) fn say(
     point: Option<&Examination>,
     note: Option<&str>,
     job: &Job,
+    broken: bool,
 ) -> (Vec<Finding>, Vec<String>) {
     let mut said = Said::default();
-    if seen.steps == 0 && seen.iterations.steps() == 0 {
-        said.say(
-            "steps",
-            "No step is in the records yet: come back when the run has made some.".into(),
-            &[("steps", 0.0)],
+    if broken {
+        said.advise(
+            "See to what broke it down: shorter steps (a smaller learning_rate, initial_radius or max_radius), or data without extreme numbers.",
         );
+    }
+    if seen.steps == 0 && seen.iterations.steps() == 0 {
+        let text = if broken {
+            "It made no step."
+        } else {
+            "No step is in the records yet: come back when the run has made some."
+        };
+        said.say("steps", text.into(), &[("steps", 0.0)]);
         return (said.findings, said.advice);
     }
     progress(seen, point, job, &mut said);
@@ -91,6 +98,15 @@ fn per_cent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
+/// How much is gone of a number.
+fn fall(from: f64, to: f64) -> String {
+    if to > 0.1 * from {
+        format!("by {:.0} %", per_cent(from - to, from))
+    } else {
+        format!("by a factor of {}", n(from / to))
+    }
+}
+
 fn progress(seen: &Seen, point: Option<&Examination>, job: &Job, said: &mut Said) {
     let Some((name, first, last)) = &seen.metric else { return };
     let text = format!(
@@ -108,9 +124,14 @@ fn progress(seen: &Seen, point: Option<&Examination>, job: &Job, said: &mut Said
         && !violated
     {
         said.advise(format!(
-            "Give it more epochs: the {name} fell by {:.0} % over the second half, and still by {:.0} % in the last one.",
-            per_cent(halfway - last, halfway),
-            per_cent(before - last, before)
+            "Give it more epochs: the {name} fell {} over the second half, and still {} in the last one.",
+            fall(halfway, *last),
+            fall(before, *last)
+        ));
+    }
+    if last > first {
+        said.advise(format!(
+            "Shorten the steps (a smaller learning_rate or max_radius) or enlarge the mini-batch: the {name} is larger than at the start."
         ));
     }
 }
@@ -229,11 +250,14 @@ fn curvature(seen: &Seen, region: &RegionConfig, said: &mut Said) {
 fn interpolation(seen: &Seen, point: Option<&Examination>, note: Option<&str>, job: &Job, said: &mut Said) {
     if seen.claimed > 0.0 && seen.epochs > 1 {
         let share = 100.0 * seen.fell / seen.claimed;
+        let outcome = if seen.fell < 0.0 {
+            format!("rose by {:.1e}", -seen.fell)
+        } else {
+            format!("fell by {:.1e}: {} % of it", seen.fell, n(share))
+        };
         let text = format!(
-            "Over the second half, accepted steps lowered their own mini-batches by {:.1e} in all, and the full objective fell by {:.1e}: {} % of it.",
-            seen.claimed,
-            seen.fell,
-            n(share)
+            "Over the second half, accepted steps lowered their own mini-batches by {:.1e} in all, and the full objective {outcome}.",
+            seen.claimed
         );
         said.say(
             "agreement of mini-batches",

@@ -1,7 +1,8 @@
 //! From the text of an experiment file to an [`Experiment`]; every message has its line.
 
 use super::{
-    Experiment, MAX_EPOCHS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune, checksum, data_file, folder_name, plain,
+    Experiment, MAX_EPOCHS, MAX_JOBS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune, checksum, data_file, folder_name,
+    plain, written,
 };
 use crate::{
     Error,
@@ -17,7 +18,7 @@ impl Experiment {
         let source = Source { file, text };
         let table: toml::Table = toml::from_str(text).map_err(|e| {
             let line = e.span().map(|span| line_at(text, span.start));
-            Error::Experiment { file: file.into(), line, why: e.message().replace('\n', " ") }
+            Error::Experiment { file: file.into(), line, why: in_words(e.message()) }
         })?;
         let keys = [
             "name",
@@ -152,7 +153,7 @@ impl Source<'_> {
             .clone()
             .try_into()
             .map(Some)
-            .map_err(|e: toml::de::Error| self.error(&[key], format!("[{key}]: {}", e.message())))
+            .map_err(|e: toml::de::Error| self.error(&[key], format!("[{key}]: {}", in_words(e.message()))))
     }
 
     /// The tables `[[key]]`, with the name that says which entry of the catalogue each is.
@@ -280,7 +281,7 @@ impl Source<'_> {
                         self.error(&[key, &at, name], format!("`{name}` is an empty list: give at least one value"))
                     );
                 }
-                toml::Value::Array(list) if (1..list.len()).any(|i| list[..i].contains(&list[i])) => {
+                toml::Value::Array(list) if (1..list.len()).any(|i| list[..i].iter().any(|v| same(v, &list[i]))) => {
                     return Err(self.error(&[key, &at, name], format!("`{name}` names a value twice")));
                 }
                 toml::Value::Array(list) => {
@@ -292,10 +293,19 @@ impl Source<'_> {
             let parameter = entry.parameters.iter().find(|p| p.name == name);
             for choice in choices {
                 if let Some(p) = parameter.filter(|p| !p.accepts(choice)) {
-                    let why =
-                        format!("[[{key}]] {}: `{name}` is {}, but must be {}", entry.name, short(choice), p.allowed);
+                    let why = format!(
+                        "[[{key}]] {}: `{name}` is {}, but must be {}",
+                        entry.name,
+                        written(choice),
+                        p.wanted(choice)
+                    );
                     return Err(self.error(&[key, &at, name], why));
                 }
+            }
+            if settings.len().saturating_mul(choices.len()) > MAX_JOBS {
+                let why =
+                    format!("the lists of [[{key}]] {} make more than {MAX_JOBS} settings: shorten them", entry.name);
+                return Err(self.error(&[key, &at], why));
             }
             settings = settings
                 .iter()
@@ -365,13 +375,16 @@ fn label(name: &str, parameters: &Parameters, varied: &[String]) -> String {
     varied.iter().fold(name.to_string(), |label, key| format!("{label} {key}={}", plain(&parameters[key])))
 }
 
-/// A value as a message shows it: a number without its three hundred zeros.
-fn short(value: &toml::Value) -> String {
-    match value {
-        toml::Value::Float(number) if (1e-5..1e16).contains(&number.abs()) || *number == 0.0 => number.to_string(),
-        toml::Value::Float(number) => format!("{number:e}"),
-        value => value.to_string(),
-    }
+/// Whether two values are one: 1 and 1.0 are.
+fn same(a: &toml::Value, b: &toml::Value) -> bool {
+    let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+    a == b || number(a).is_some_and(|a| Some(a) == number(b))
+}
+
+/// What the parser says, without the names of Rust's types.
+fn in_words(message: &str) -> String {
+    let message = message.replace('\n', " ").replace(" as i128", "");
+    message.replace("expected u64", "expected a whole number of at least 0").replace("u64 value", "a whole number")
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

@@ -1,5 +1,6 @@
 //! Numbers and names as text.
 
+use crate::experiment::plain;
 use crate::figure::escape;
 use crate::summary::Parameters;
 
@@ -72,16 +73,6 @@ pub(super) fn pairs(parameters: &Parameters) -> String {
         )
     };
     parameters.iter().map(pair).collect::<Vec<_>>().join(" ")
-}
-
-/// A parameter's value. Rust writes floats short and exactly, `1e-8` as well as `0.9`.
-fn plain(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) if !text.is_empty() => text.clone(),
-        toml::Value::Float(number) => format!("{number:?}"),
-        toml::Value::Array(values) => format!("[{}]", values.iter().map(plain).collect::<Vec<_>>().join(", ")),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

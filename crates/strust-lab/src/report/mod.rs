@@ -25,6 +25,14 @@ const JS: &str = include_str!("page.js");
 /// Nothing is loaded from anywhere, whatever a name or a title may contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
+/// In the head of every report.
+const GENERATOR: &str = concat!("strust ", env!("CARGO_PKG_VERSION"));
+
+/// Whether a page is a report that this program, in whatever version, has written.
+pub(crate) fn is_ours(page: &[u8]) -> bool {
+    String::from_utf8_lossy(page).contains("<meta name=\"generator\" content=\"strust ")
+}
+
 /// The report of some summaries as an HTML page.
 #[must_use]
 pub fn html(summaries: &[Summary]) -> String {
@@ -38,6 +46,7 @@ pub fn html(summaries: &[Summary]) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"generator\" content=\"{GENERATOR}\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
          <style>\n{}{CSS}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{lead}</header>\n<main>\n{body}</main>\n\
          <script>\n{JS}</script>\n</body>\n</html>\n",

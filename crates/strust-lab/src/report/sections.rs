@@ -66,9 +66,10 @@ fn checks(checks: &[Check]) -> String {
     let row = |check: &Check| {
         let (class, verdict) = if check.holds { ("yes", "holds") } else { ("no", "fails") };
         format!(
-            "<tr><th scope=\"row\" class=\"claim\">{}</th><td>{}</td><td>{}</td><td class=\"{class}\">{verdict}</td><td class=\"left\">{}</td></tr>\n",
+            "<tr><th scope=\"row\" class=\"claim\">{}</th><td>{}</td><td>{} {}</td><td class=\"{class}\">{verdict}</td><td class=\"left\">{}</td></tr>\n",
             escape(&check.name),
             plain_number(check.measured),
+            check.relation(),
             plain_number(check.bound),
             escape(&check.why)
         )

@@ -89,6 +89,9 @@ impl<'a> Line<'a> {
             Ok(_) if part.contains(|c: char| c.is_ascii_digit()) => format!("{} is too large for f64", quoted(part)),
             Ok(_) => format!("{} is not a finite number; remove or replace such rows", quoted(part)),
             Err(_) if part.is_empty() => "there is no number here".into(),
+            Err(_) if part.contains([';', '\t']) => {
+                format!("{} is not a number; columns are separated by commas here", quoted(part))
+            }
             Err(_) => format!("{} is not a number", quoted(part)),
         };
         Err(self.error(self.position(part), why))
