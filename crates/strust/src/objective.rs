@@ -94,7 +94,7 @@ where
     V: Vector,
     F: FnMut(&V, &Sample, Option<&mut V>) -> f64,
 {
-    FromFn { terms, evaluate, point: PhantomData }
+    FromFn { terms, evaluate, magnitude: 0.0, point: PhantomData }
 }
 
 /// See [`from_fn`].
@@ -102,7 +102,31 @@ where
 pub struct FromFn<V, F> {
     terms: usize,
     evaluate: F,
+    magnitude: f64,
     point: PhantomData<fn(&V)>,
+}
+
+impl<V, F> FromFn<V, F> {
+    /// Says that f is a mean of squared residuals whose parts are of size `magnitude`. Where such an f is near 0 its rounding errors are those
+    /// of the residuals ([`residual_rounding`]), far above those of a number of its own size.
+    ///
+    /// ```
+    /// use strust::prelude::*;
+    /// // ½(10x − 10)²: near x = 1 a difference of two numbers of size 10.
+    /// let f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
+    ///     let r = 10.0 * x[0] - 10.0;
+    ///     if let Some(g) = g {
+    ///         g[0] = 10.0 * r;
+    ///     }
+    ///     0.5 * r * r
+    /// });
+    /// assert_eq!(f.rounding(0.0), 0.0);
+    /// assert!(f.with_residuals(10.0).rounding(0.0) > 1e-30);
+    /// ```
+    #[must_use]
+    pub fn with_residuals(self, magnitude: f64) -> Self {
+        Self { magnitude, ..self }
+    }
 }
 
 impl<V: Vector, F: FnMut(&V, &Sample, Option<&mut V>) -> f64> Objective for FromFn<V, F> {
@@ -116,6 +140,9 @@ impl<V: Vector, F: FnMut(&V, &Sample, Option<&mut V>) -> f64> Objective for From
     fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> f64 {
         gradient.set_zero();
         (self.evaluate)(x, sample, Some(gradient))
+    }
+    fn rounding(&self, value: f64) -> f64 {
+        residual_rounding(V::EPSILON, self.magnitude, value)
     }
 }
 
