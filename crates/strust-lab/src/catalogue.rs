@@ -361,11 +361,11 @@ pub fn that_count(kind: &str, parameters: &Parameters) -> Parameters {
         "subspace" => &["d", "n", "noise"],
         "logistic" => &["n", "d", "margin"],
         "factorisation" => &["m", "n", "rank"],
-        // The machine's description says on which device it ran, and CIFAR-10 is CIFAR-10 wherever its files lie.
+        // The machine's description says on which device it ran, and with how many threads; and CIFAR-10 is CIFAR-10 wherever its files lie.
         "cifar10" if parameters.get("checksums").and_then(toml::Value::as_str) == Some("official") => {
-            &["checksums", "data", "device"]
+            &["checksums", "data", "device", "threads"]
         }
-        "cifar10" => &["device"],
+        "cifar10" => &["device", "threads"],
         _ => &[],
     };
     let on_cpu = kind == "cifar10" && parameters.get("device").and_then(toml::Value::as_str) == Some("cpu");
