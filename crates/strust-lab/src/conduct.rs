@@ -98,7 +98,11 @@ fn check(plan: &Plan) -> Result<(), Error> {
         };
         caught(|| job::run(&mut context)).map_err(|error| match error {
             Error::Read(error) => Error::Read(error),
-            error => Error::Problem { problem: problem.name.clone(), why: error.to_string() },
+            error => {
+                let data = crate::experiment::data_file(&problem.parameters);
+                let of = data.map(|data| format!("{}: ", data.display())).unwrap_or_default();
+                Error::Problem { problem: problem.name.clone(), why: format!("{of}{error}") }
+            }
         })?;
     }
     Ok(())

@@ -84,7 +84,7 @@ impl ProblemSpec {
     }
 }
 
-fn data_file(parameters: &Parameters) -> Option<&Path> {
+pub(crate) fn data_file(parameters: &Parameters) -> Option<&Path> {
     parameters.get("data").and_then(toml::Value::as_str).filter(|data| !data.is_empty()).map(Path::new)
 }
 
