@@ -8,13 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Check {
     /// The claim.
     pub name: String,
-    /// What was measured.
+    /// What was measured; NaN (null in JSON) where nothing could be said, so that the claim is [open](Check::is_open).
     #[serde(deserialize_with = "number_or_nan")]
     pub measured: f64,
     /// What the claim says of it.
     #[serde(deserialize_with = "number_or_nan")]
     pub bound: f64,
-    /// Whether it holds.
+    /// Whether it holds; never for a claim that is open.
     pub holds: bool,
     /// Of what, over what, and what to make of it.
     pub why: String,
@@ -30,6 +30,31 @@ impl Check {
     #[must_use]
     pub fn at_least(name: impl Into<String>, measured: f64, bound: f64, why: impl Into<String>) -> Self {
         Self { name: name.into(), measured, bound, holds: measured >= bound, why: why.into() }
+    }
+    /// A claim of the form |measured − predicted| < within.
+    #[must_use]
+    pub fn near(name: impl Into<String>, measured: f64, predicted: f64, within: f64, why: impl Into<String>) -> Self {
+        let holds = (measured - predicted).abs() < within;
+        Self { name: name.into(), measured, bound: predicted, holds, why: why.into() }
+    }
+    /// A claim on which nothing can be said, and why not.
+    #[must_use]
+    pub fn open(name: impl Into<String>, bound: f64, why: impl Into<String>) -> Self {
+        Self { name: name.into(), measured: f64::NAN, bound, holds: false, why: why.into() }
+    }
+    /// Whether nothing could be measured: the claim neither holds nor fails.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.measured.is_nan()
+    }
+    /// In a word.
+    #[must_use]
+    pub fn verdict(&self) -> &'static str {
+        match self {
+            _ if self.holds => "holds",
+            _ if self.is_open() => "open",
+            _ => "fails",
+        }
     }
 }
 
