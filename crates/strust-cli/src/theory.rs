@@ -60,9 +60,13 @@ pub fn overview(summary: &Summary) -> String {
     for section in &summary.sections {
         let _ = writeln!(text, "\n{}", section.title);
         for check in &section.checks {
+            if check.is_open() {
+                let _ = writeln!(text, "  open   {}: {}", check.name, check.why);
+                continue;
+            }
             let verdict = if check.holds { "holds" } else { "FAILS" };
             let (measured, bound) = (short(check.measured), short(check.bound));
-            let _ = writeln!(text, "  {verdict}  {}: {measured}, claimed {} {bound}", check.name, check.relation());
+            let _ = writeln!(text, "  {verdict}  {}: {measured}, claimed {} {bound}", check.name, check.claim.sign());
         }
     }
     text
@@ -72,16 +76,11 @@ pub fn overview(summary: &Summary) -> String {
 pub fn markdown(summary: &Summary) -> String {
     let mut text = String::new();
     for section in &summary.sections {
-        let _ = writeln!(text, "**{}**\n\n| check | measured | claimed | holds |\n|---|---|---|---|", section.title);
+        let _ = writeln!(text, "**{}**\n\n| check | measured | claimed | verdict |\n|---|---|---|---|", section.title);
         for check in &section.checks {
-            let (measured, bound, holds) =
-                (short(check.measured), short(check.bound), if check.holds { "yes" } else { "**no**" });
-            let _ = writeln!(
-                text,
-                "| {} | {measured} | {} {bound} | {holds} |",
-                check.name.replace('|', "\\|"),
-                check.relation()
-            );
+            let name = check.name.replace('|', "\\|");
+            let (measured, sign, bound) = (short(check.measured), check.claim.sign(), short(check.bound));
+            let _ = writeln!(text, "| {name} | {measured} | {sign} {bound} | {} |", check.verdict());
         }
         text.push('\n');
     }

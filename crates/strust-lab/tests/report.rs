@@ -264,7 +264,8 @@ fn sections_checks_and_diagnoses_are_shown_escaped_and_survive_json() {
     };
     let checks = vec![
         Check::at_most(HOSTILE, 0.5, 1.0, HOSTILE),
-        Check::at_most("a claim that fails", f64::NAN, 1.0, "nothing was measured"),
+        Check::at_most("a claim that fails", 2.0, 1.0, "it is larger"),
+        Check::at_most("a claim that is open", f64::NAN, 1.0, "nothing was measured"),
     ];
     let mut one = summary("theory", vec![]);
     one.problems = vec![];
@@ -287,11 +288,12 @@ fn sections_checks_and_diagnoses_are_shown_escaped_and_survive_json() {
         advice: vec![HOSTILE.into()],
     }];
     let page = html(std::slice::from_ref(&one));
-    assert!(!page.contains(HOSTILE) && page.contains("1 of 2 claims hold") && page.contains(">fails<"));
+    assert!(!page.contains(HOSTILE) && page.contains("1 of 3 claims hold. 1 is open"));
+    assert!(page.contains(">fails<") && page.contains(">open<"));
     assert_eq!(figures(&one).iter().map(|(stem, _)| stem.as_str()).collect::<Vec<_>>(), ["a-b"]);
     let text = serde_json::to_string(&one).unwrap();
     let back: Summary = serde_json::from_str(&text).unwrap();
-    assert!(back.checks[1].measured.is_nan() && !back.checks[1].holds);
+    assert!(back.checks[2].is_open() && !back.checks[2].holds);
     // NaN is not equal to itself; its text is.
     assert_eq!(serde_json::to_string(&back).unwrap(), text);
 }

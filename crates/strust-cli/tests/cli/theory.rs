@@ -14,6 +14,7 @@ fn short(name: &str) -> String {
         ("unknowns = [50, 100, 400, 800, 1600]", "unknowns = [40, 400]"),
         ("n = 200", "n = 100"),
         ("epochs = 200", "epochs = 60"),
+        ("radius_epochs = 1000", "radius_epochs = 200"),
         ("epsilon = [1e-1, 3e-2, 1e-2, 3e-3, 1e-3]", "epsilon = [3e-2, 1e-2, 3e-3]"),
     ]
     .iter()
@@ -31,6 +32,10 @@ fn checks(summary: &serde_json::Value) -> Vec<(String, bool)> {
     };
     checks.iter().map(one).collect()
 }
+
+/// What is wrong as it is stated, or is assumed and does not hold: the experiments have to show it.
+const WRONG: [&str; 3] =
+    ["as stated: no accepted step", "as stated, before the first success", "condition of Theorem 2"];
 
 #[test]
 fn every_experiment_on_the_theory_runs_and_what_is_proved_holds() {
@@ -51,9 +56,7 @@ fn every_experiment_on_the_theory_runs_and_what_is_proved_holds() {
         let checks = checks(&summary);
         assert!(checks.len() >= 2, "{name}");
         for (claim, holds) in checks {
-            // The step-length lemma as it is stated is wrong, and the experiment has to show it.
-            let expected = !claim.starts_with("as stated: no accepted step");
-            assert_eq!(holds, expected, "{name}: {claim}");
+            assert_eq!(holds, !WRONG.iter().any(|wrong| claim.starts_with(wrong)), "{name}: {claim}");
         }
         let drawn = std::fs::read_dir(out.join("figures")).unwrap().count();
         assert_eq!(drawn, 2 * figures, "{name}: SVG and PNG of each");
@@ -73,8 +76,44 @@ fn the_rate_is_measured_on_all_four_problems() {
     assert_eq!(said.code, Some(0), "{}", said.err);
     let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(summary["sections"][0]["tables"][0]["rows"].as_array().unwrap().len(), 4);
-    let bounds: Vec<_> = checks(&summary).into_iter().filter(|(name, _)| name.starts_with("Theorem 1 on")).collect();
-    assert!(bounds.len() == 2 && bounds.iter().all(|(_, holds)| *holds), "{bounds:?}");
+    let checks = checks(&summary);
+    for (what, count) in [("Theorem 1 on", 2), ("condition of Theorem 1 on", 4)] {
+        let bounds: Vec<_> = checks.iter().filter(|(name, _)| name.starts_with(what)).collect();
+        assert!(bounds.len() == count && bounds.iter().all(|(_, holds)| *holds), "{bounds:?}");
+    }
+}
+
+#[test]
+fn with_one_seed_a_slope_is_left_open_and_not_failed() {
+    let folder = Folder::new();
+    let (file, out) = (folder.write("rate.toml", &short("theory-rate")), folder.path("out"));
+    let said = run(&["run", file.to_str().unwrap(), "--seeds", "1", "--out", out.to_str().unwrap(), "-q"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let said = run(&["report", out.to_str().unwrap()]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let text = std::fs::read_to_string(out.join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for check in summary["checks"].as_array().unwrap() {
+        let (name, why) = (check["name"].as_str().unwrap(), check["why"].as_str().unwrap());
+        // The network has its own number of seeds.
+        if name.contains("slope") && !name.starts_with("network") {
+            assert!(check["measured"].is_null() && why.contains("one seed, which gives no interval"), "{check}");
+        }
+    }
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains(" are open: their last column says why.") && page.contains(">open<"));
+}
+
+#[test]
+fn a_ladder_that_is_not_climbed_proves_nothing() {
+    let folder = Folder::new();
+    let text = short("theory-penalty").replace("steps = 200_000", "steps = 1");
+    let (file, out) = (folder.write("penalty.toml", &text), folder.path("out"));
+    let said = run(&["run", file.to_str().unwrap(), "--seeds", "2", "--out", out.to_str().unwrap(), "--json", "-q"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let checks = checks(&summary);
+    assert!(checks.len() >= 15 && checks.iter().all(|(_, holds)| !holds), "{checks:?}");
 }
 
 #[test]

@@ -22,8 +22,13 @@ pub(super) fn all(summary: &Summary, run: usize, level: usize) -> String {
         return String::new();
     }
     let held = summary.checks.iter().filter(|check| check.holds).count();
+    let open = match summary.checks.iter().filter(|check| check.is_open()).count() {
+        0 => String::new(),
+        1 => " 1 is open: its last column says why.".into(),
+        open => format!(" {open} are open: their last column says why."),
+    };
     let overview = format!(
-        "<section class=\"checks\">\n<h{level}>What was checked</h{level}>\n<p>{held} of {} hold.</p>\n{}</section>\n",
+        "<section class=\"checks\">\n<h{level}>What was checked</h{level}>\n<p>{held} of {} hold.{open}</p>\n{}</section>\n",
         plural(summary.checks.len(), "claim"),
         checks(&summary.checks)
     );
@@ -64,12 +69,12 @@ fn table(table: &Table) -> String {
 
 fn checks(checks: &[Check]) -> String {
     let row = |check: &Check| {
-        let (class, verdict) = if check.holds { ("yes", "holds") } else { ("no", "fails") };
+        let (class, verdict) = (if check.holds { "yes" } else { "no" }, check.verdict());
         format!(
             "<tr><th scope=\"row\" class=\"claim\">{}</th><td>{}</td><td>{} {}</td><td class=\"{class}\">{verdict}</td><td class=\"left\">{}</td></tr>\n",
             escape(&check.name),
             plain_number(check.measured),
-            check.relation(),
+            check.claim.sign(),
             plain_number(check.bound),
             escape(&check.why)
         )

@@ -2,7 +2,7 @@
 
 use crate::figure::{Axis, Figure, Point, Series};
 use rand_core::Rng;
-use strust::{prelude::*, sample::generator};
+use strust::{diagnostics::StrongGrowth, prelude::*, sample::generator};
 
 /// Independent standard normal numbers of a seed.
 pub(super) fn normals(seed: u64) -> impl FnMut() -> f64 {
@@ -76,6 +76,29 @@ impl<V: Vector> Linear<V> {
         self.rows.iter().map(|row| self.loss.curvature() * row.norm_squared()).collect()
     }
 
+    /// L of the mean over a sample: max|ψ″| times the largest eigenvalue of (1/b) Σ aᵢaᵢᵀ. Exact for the squares, and never below for
+    /// the other losses.
+    pub(super) fn sample_lipschitz(&self, sample: &[usize]) -> f64 {
+        self.loss.curvature() * largest_eigenvalue(&sample.iter().map(|&i| &self.rows[i]).collect::<Vec<_>>())
+    }
+
+    /// What [`strong_growth`](strust::diagnostics::strong_growth) finds, in one pass: the gradient of a term is ψ′(r)·aᵢ, and a slope that all
+    /// terms share does not change their variance.
+    pub(super) fn strong_growth(&self, x: &V) -> StrongGrowth {
+        let scale = 1.0 / self.rows.len() as f64;
+        let (mut gradient, mut squares) = (x.zeros_like(), 0.0);
+        for (row, right) in self.rows.iter().zip(&self.right) {
+            let (_, derivative) = self.loss.at(row.dot(x) - right);
+            gradient.add(scale * derivative, row);
+            squares += scale * derivative * derivative * row.norm_squared();
+        }
+        let variance = (squares - gradient.norm_squared()).max(0.0);
+        if let Some(q) = &self.slope {
+            gradient.add(1.0, q);
+        }
+        StrongGrowth { gradient_squared: gradient.norm_squared(), variance, terms: self.rows.len() }
+    }
+
     fn evaluate(&self, x: &V, sample: &Sample, mut gradient: Option<&mut V>) -> f64 {
         let scale = 1.0 / sample.len() as f64;
         let mut sum = 0.0;
@@ -115,6 +138,28 @@ impl<V: Vector> Objective for Linear<V> {
     }
 }
 
+/// The largest eigenvalue of (1/n) Σ aᵢaᵢᵀ, by the power method until it has settled.
+pub(super) fn largest_eigenvalue<V: Vector>(rows: &[&V]) -> f64 {
+    let Some(steepest) = rows.iter().max_by(|a, b| a.norm().total_cmp(&b.norm())) else { return 0.0 };
+    let (mut v, mut next, mut estimate) = ((*steepest).clone(), steepest.zeros_like(), 0.0);
+    for _ in 0..20_000 {
+        let norm = v.norm();
+        if norm == 0.0 {
+            return 0.0;
+        }
+        next.set_zero();
+        for row in rows {
+            next.add(row.dot(&v) / (norm * rows.len() as f64), row);
+        }
+        let before = std::mem::replace(&mut estimate, next.norm());
+        std::mem::swap(&mut v, &mut next);
+        if estimate - before <= 1e-14 * estimate {
+            break;
+        }
+    }
+    estimate
+}
+
 /// A line of a figure.
 pub(super) fn line(name: &str, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
     Series { name: name.into(), colour, points: points.into_iter().map(|(x, y)| Point::at(x, y)).collect() }
@@ -131,4 +176,38 @@ pub(super) fn dots(name: &str, colour: usize, points: impl IntoIterator<Item = (
 pub(super) fn figure(title: &str, x: (&str, bool), y: (&str, bool), series: Vec<Series>) -> Figure {
     let axis = |(label, log): (&str, bool)| Axis { label: label.into(), log };
     Figure { title: title.into(), x: axis(x), y: axis(y), series }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strong_growth_in_one_pass_is_that_of_the_instrument() {
+        for slope in [None, Some(vec![0.3; 7])] {
+            let mut f = Linear { slope, ..Linear::random(12, 7, [0.5, 3.0], Loss::Bounded, 3) };
+            let x = normal(7, &mut normals(5));
+            let (fast, exact) = (f.strong_growth(&x), strust::diagnostics::strong_growth(&mut f, &x));
+            assert!((fast.gradient_squared / exact.gradient_squared - 1.0).abs() < 1e-12);
+            assert!((fast.variance / exact.variance - 1.0).abs() < 1e-12 && fast.terms == exact.terms);
+        }
+    }
+
+    #[test]
+    fn the_lipschitz_constant_of_a_sample_is_that_of_its_mean() {
+        let f = Linear {
+            rows: vec![vec![3.0, 0.0], vec![0.0, 2.0], vec![3.0, 0.0]],
+            ..Linear::random(3, 2, [1.0; 2], Loss::Square, 0)
+        };
+        // One term: ‖a‖². Orthogonal terms: half of the larger one. The same term twice: itself.
+        for (sample, exact) in [(vec![1], 4.0), (vec![0, 1], 4.5), (vec![0, 2], 9.0)] {
+            assert!((f.sample_lipschitz(&sample) - exact).abs() < 1e-12, "{sample:?}");
+        }
+        // Never above the largest of its terms, never below their mean curvature along any direction.
+        let f = Linear::random(20, 6, [0.5, 3.0], Loss::Square, 1);
+        let all: Vec<usize> = (0..20).collect();
+        let mean = f.lipschitz().iter().sum::<f64>() / 20.0;
+        let top = f.sample_lipschitz(&all);
+        assert!(top <= mean && top >= mean / 6.0, "{top} and {mean}: a mean of rank 6 has this trace");
+    }
 }

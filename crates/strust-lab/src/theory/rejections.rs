@@ -3,9 +3,11 @@
 use super::{
     Findings, Tick, check_list,
     problems::{Linear, Loss, dots, figure, line, normal, normals},
+    statistics::{largest, least},
 };
 use crate::{
     Error,
+    figure::Series,
     section::{Check, Shown, Table},
 };
 use strust::{
@@ -38,14 +40,49 @@ strust::config! {
     }
 }
 
-/// What one run showed.
+/// A count beside its bound, at the first K steps of a run where their quotient is largest.
+#[derive(Clone, Copy, Default)]
+struct Beside {
+    measured: f64,
+    bound: f64,
+}
+
+impl Beside {
+    fn quotient(&self) -> f64 {
+        match (self.measured, self.bound) {
+            // Nothing has happened yet.
+            (0.0, _) => 0.0,
+            // A logarithm may be negative, and is exceeded by everything then.
+            (measured, bound) if bound < 0.0 => measured / f64::MIN_POSITIVE,
+            (measured, bound) => measured / bound,
+        }
+    }
+    /// Keeps the pair with the larger quotient; one that is no number counts as the largest.
+    fn meet(&mut self, measured: f64, bound: f64) {
+        let new = Self { measured, bound };
+        if new.quotient() >= self.quotient() || new.quotient().is_nan() {
+            *self = new;
+        }
+    }
+}
+
+/// What one run showed. The lemmas speak of the first K steps for every K, with ε the least ‖g_k‖ of these.
+#[derive(Default)]
 struct Ran {
     problem: usize,
-    measured: f64,
-    as_stated: f64,
-    corrected: f64,
-    radius: (f64, f64),
-    row: (f64, f64),
+    /// Steps before the first success: there #U/#S is 1/0, 2/0, …
+    before_success: u64,
+    /// #U/#S and the lemma's bound, from the first success on.
+    stated: Beside,
+    /// #U and its corrected bound.
+    corrected: Beside,
+    /// The same two as #U/#S at the end.
+    ratio: f64,
+    limit: f64,
+    row: Beside,
+    radius: Beside,
+    /// The lemma's bound at the end, where ε is smallest, over #U/#S there.
+    slack_at_end: f64,
 }
 
 const PROBLEMS: [(&str, Loss); 3] =
@@ -58,6 +95,7 @@ fn one(problem: usize, region: &StrConfig, steps: u64, seed: u64) -> Result<Ran,
     let mut next = normals(seed + (1 << 40));
     let mut state = method.init(&mut f, normal(10, &mut next))?;
     let (mut sample, mut seen) = (Sample::default(), Iterations::default());
+    let mut ran = Ran { problem, ..Default::default() };
     for k in 0..steps {
         sampler.draw(k, &mut sample);
         seen.add(&method.step(&mut f, &mut state, &sample)?);
@@ -65,16 +103,22 @@ fn one(problem: usize, region: &StrConfig, steps: u64, seed: u64) -> Result<Ran,
         if seen.least_gradient < 1e-10 {
             break;
         }
+        let epsilon = seen.least_gradient;
+        let rejected = seen.unsuccessful as f64;
+        let stated = bounds::unsuccessful_ratio_as_stated(region, steepest, epsilon);
+        if seen.successful == 0 {
+            ran.before_success = seen.unsuccessful;
+        } else {
+            ran.stated.meet(seen.ratio(), stated);
+        }
+        ran.corrected.meet(rejected, seen.unsuccessful_bound(region, steepest));
+        ran.row.meet(seen.longest_rejection as f64, bounds::rejections_in_a_row(region, steepest, epsilon));
+        // A bound from below: the quotient the other way round.
+        ran.radius.meet(seen.radius_bound(region, steepest), seen.least_radius);
+        (ran.ratio, ran.slack_at_end) = (seen.ratio(), stated / seen.ratio());
+        ran.limit = seen.unsuccessful_bound(region, steepest) / seen.successful as f64;
     }
-    let epsilon = seen.least_gradient;
-    Ok(Ran {
-        problem,
-        measured: seen.ratio(),
-        as_stated: bounds::unsuccessful_ratio_as_stated(region, steepest, epsilon),
-        corrected: seen.unsuccessful_bound(region, steepest) / seen.successful as f64,
-        radius: (seen.least_radius, seen.radius_bound(region, steepest)),
-        row: (seen.longest_rejection as f64, bounds::rejections_in_a_row(region, steepest, epsilon)),
-    })
+    Ok(ran)
 }
 
 pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
@@ -116,67 +160,90 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<F
 fn report(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Findings {
     let mut out = Findings::default();
     let all = runs.len();
-    let worst = |share: &dyn Fn(&Ran) -> f64| runs.iter().map(|(_, run)| share(run)).fold(0.0, f64::max);
-    let over = |excess: &dyn Fn(&Ran) -> bool| runs.iter().filter(|(_, run)| excess(run)).count();
-    let of = format!("the largest quotient over {all} runs of {} steps, with ε the least ‖g_k‖ of each run", c.steps);
-    let stated = over(&|run| run.measured > run.as_stated);
+    let worst = |of: fn(&Ran) -> &Beside| largest(runs.iter().map(|(_, run)| of(run).quotient()));
+    let of = format!(
+        "the largest quotient over the first K steps of {all} runs, for every K up to {}, with ε the least ‖g_k‖ of these steps",
+        c.steps
+    );
+    let late = runs.iter().filter(|(_, run)| run.before_success > 0).count();
+    let longest = runs.iter().map(|(_, run)| run.before_success).max().unwrap_or(0);
     out.checks.push(Check::at_most(
-        "as stated: #U/#S over log(4rMΔ̄/ε)/log ν",
-        worst(&|run| run.measured / run.as_stated),
+        "as stated, before the first success: runs where #U/#S is above every bound",
+        late as f64,
+        0.0,
+        format!(
+            "of {all} runs; where the first step is rejected #U/#S = 1/0, and up to {longest} rejections came before the first success. The lemma does not count them"
+        ),
+    ));
+    out.checks.push(Check::at_most(
+        "as stated, from the first success on: #U/#S over log(4rMΔ̄/ε)/log ν",
+        worst(|run| &run.stated),
         1.0,
-        format!("{of}; exceeded in {stated} runs"),
+        of.clone(),
     ));
     out.checks.push(Check::at_most(
         "corrected: #U over min{(#S+1)·log(ν₁rMΔ̄/ε), #S·log ν₂ + log(Δ₀/Δ_min)}/log ν₁",
-        worst(&|run| run.measured / run.corrected),
+        worst(|run| &run.corrected),
         1.0,
         of.clone(),
     ));
     out.checks.push(Check::at_most(
         "rejections in a row over log(ν₁rMΔ̄/ε)/log ν₁",
-        worst(&|run| run.row.0 / run.row.1),
+        worst(|run| &run.row),
         1.0,
         of.clone(),
     ));
     out.checks.push(Check::at_most(
         "radius: the bound min(Δ₀, ε/(ν₁rM)) over the least Δ_k",
-        worst(&|run| run.radius.1 / run.radius.0),
+        worst(|run| &run.radius),
         1.0,
         of,
     ));
-    let cloud = |bound: fn(&Ran) -> f64| {
-        let series = PROBLEMS.iter().enumerate().map(|(i, (name, _))| {
-            let mine = runs.iter().filter(|(_, run)| run.problem == i);
-            dots(name, i, mine.map(|(_, run)| (bound(run), run.measured)))
-        });
-        let ends = runs.iter().map(|(_, run)| bound(run));
-        let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
-        // On a logarithmic axis this is a curve.
-        let equal = (0..=60).map(|i| low * (high / low).powf(f64::from(i) / 60.0)).map(|bound| (bound, bound));
-        let most = runs.iter().map(|(_, run)| run.measured).fold(0.0, f64::max);
-        let equal: Vec<_> = equal.take_while(|(bound, _)| *bound <= 2.0 * most).collect();
-        // Where every bound is far above what happens there is nothing to draw.
-        let equal = (equal.len() > 1).then(|| line("measured = bound", 6, equal));
-        series.chain(equal).collect::<Vec<_>>()
-    };
-    for (stem, title, bound) in [
-        ("stated", "Rejections over successes, against the lemma", (|run: &Ran| run.as_stated) as fn(&Ran) -> f64),
-        ("corrected", "Rejections over successes, against the sharper bound", |run: &Ran| run.corrected),
-    ] {
-        let axes = (("bound of #U/#S", true), ("measured #U/#S", false));
-        out.figures.push(Shown {
+    out.figures.extend(figures(runs));
+    out.tables.push(table(runs, c));
+    let least_slack = |of: fn(&Ran) -> f64| least(runs.iter().map(|(_, run)| of(run)));
+    out.text.push(format!(
+        "The lemma's ε bounds the mini-batch gradients ‖g_k‖ from below, not the tolerance on ∇f: on interpolating problems the two have nothing to \
+         do with each other, and ε is taken from the run. Its 4 is the factor ν₁ by which the radius shrinks; its M = L needs L ≥ 1 and is (1 + L)/2 \
+         in general; rejections before the first success have to be added, and without them the lemma fails for the first K of every run that begins with a \
+         rejection. How wide its bound is depends on ε. These runs converge, and at their end log(1/ε) has made it at least {:.0} times #U/#S; at the K where it is \
+         nearest it is {:.1} times. A sharper bound needs none of this in the limit: a rejection divides Δ by ν₁, an acceptance multiplies it by at most ν₂, so \
+         there are at most log ν₂/log ν₁ rejections for each success, and a constant. The factor log(1/ε) of Theorem 1 can be dropped.",
+        least_slack(|run| run.slack_at_end),
+        least_slack(|run| 1.0 / run.stated.quotient())
+    ));
+    out
+}
+
+fn figures(runs: &[(&StrConfig, Ran)]) -> [Shown; 2] {
+    [
+        (
+            "stated",
+            "Rejections over successes, against the lemma",
+            (("bound of #U/#S", true), ("measured #U/#S", false)),
+            "A mark a run, at the K from the first success on at which #U/#S is nearest to the bound. Before the first success #U/#S has no value, and where the first \
+             step was rejected no bound of it can hold.",
+            (|run: &Ran| &run.stated) as fn(&Ran) -> &Beside,
+        ),
+        (
+            "corrected",
+            "Rejections, against the sharper bound",
+            (("bound of #U", true), ("measured #U", true)),
+            "A mark a run, at the K at which #U is nearest to the bound; runs without a rejection have none. All are below the line. Counting how the radius goes down and up leaves \
+             little room where rejections are many: #U/#S tends to at most log ν₂/log ν₁, whatever ε.",
+            |run: &Ran| &run.corrected,
+        ),
+    ]
+    .map(|(stem, title, axes, caption, of)| {
+        Shown {
             stem: format!("theory-rejections-{stem}"),
-            caption: format!(
-                "A mark a run. {}",
-                if stem == "stated" {
-                    "Every bound is far above what was measured: the lemma takes the longest possible row of rejections after every success."
-                } else {
-                    "All are below the line. Counting how the radius goes down and up leaves little room: #U/#S tends to at most log ν₂/log ν₁, whatever ε."
-                }
-            ),
-            figure: figure(title, axes.0, axes.1, cloud(bound)),
-        });
-    }
+            caption: caption.into(),
+            figure: figure(title, axes.0, axes.1, cloud(runs, of)),
+        }
+    })
+}
+
+fn table(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Table {
     let mut rows = Vec::new();
     for &shrink in &c.shrink {
         for &grow in &c.grow {
@@ -185,29 +252,88 @@ fn report(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Findings {
                 .filter(|(r, _)| r.shrink.to_bits() == shrink.to_bits() && r.grow.to_bits() == grow.to_bits())
                 .map(|(_, run)| run)
                 .collect();
-            let most = |of: fn(&Ran) -> f64| mine.iter().map(|run| of(run)).fold(0.0, f64::max);
-            let least = |of: fn(&Ran) -> f64| mine.iter().map(|run| of(run)).fold(f64::INFINITY, f64::min);
+            let most = |of: fn(&Ran) -> f64| largest(mine.iter().map(|run| of(run)));
+            let least = |of: fn(&Ran) -> f64| least(mine.iter().map(|run| of(run)));
             rows.push(vec![
                 format!("ν₁ = {shrink}, ν₂ = {grow}"),
-                format!("{:.2}", most(|run| run.measured)),
+                format!("{:.2}", most(|run| run.ratio)),
                 format!("{:.2}", f64::ln(grow) / f64::ln(shrink)),
-                format!("{:.2}", least(|run| run.corrected)),
-                format!("{:.1}", least(|run| run.as_stated)),
+                format!("{:.2}", least(|run| run.limit)),
+                format!("{:.1}", least(|run| run.slack_at_end)),
+                format!("{:.1}", least(|run| 1.0 / run.stated.quotient())),
+                format!("{} of {}", mine.iter().filter(|run| run.before_success > 0).count(), mine.len()),
             ]);
         }
     }
-    out.tables.push(Table {
-        caption: "The largest #U/#S measured for each pair of factors, its limit log ν₂/log ν₁, and the least value of both bounds.".into(),
-        header: ["factors", "largest #U/#S", "log ν₂/log ν₁", "least sharper bound", "least bound of the lemma"].map(String::from).to_vec(),
-        rows,
-    });
-    out.text.push(
-        "The lemma's ε bounds the mini-batch gradients ‖g_k‖ from below, not the tolerance on ∇f: on interpolating problems the two have nothing to \
-         do with each other, and ε is taken from the run. Its 4 is the factor ν₁ by which the radius shrinks; its M = L needs L ≥ 1 and is (1 + L)/2 \
-         in general; rejections before the first success have to be added. A sharper bound needs none of this in the limit: a rejection divides Δ \
-         by ν₁, an acceptance multiplies it by at most ν₂, so there are at most log ν₂/log ν₁ rejections for each success, and a constant. The factor \
-         log(1/ε) of Theorem 1 can be dropped."
+    Table {
+        caption: "For each pair of factors: the largest #U/#S at the end of a run, its limit log ν₂/log ν₁ and the least sharper bound there; how many times too large the lemma's \
+                  bound is, at the end, where ε is smallest, and at the K where it is nearest; and the runs that begin with a rejection."
             .into(),
-    );
-    out
+        header: [
+            "factors",
+            "largest #U/#S",
+            "log ν₂/log ν₁",
+            "least sharper bound",
+            "lemma, at the end: times",
+            "lemma, at the nearest K: times",
+            "begin with a rejection",
+        ]
+        .map(String::from)
+        .to_vec(),
+        rows,
+    }
+}
+
+/// A mark for every run, and the line on which measured and bound are equal.
+fn cloud(runs: &[(&StrConfig, Ran)], of: fn(&Ran) -> &Beside) -> Vec<Series> {
+    let series = PROBLEMS.iter().enumerate().map(|(i, (name, _))| {
+        let mine = runs.iter().filter(|(_, run)| run.problem == i).map(|(_, run)| of(run));
+        dots(name, i, mine.map(|at| (at.bound, at.measured)))
+    });
+    let ends = runs.iter().map(|(_, run)| of(run).bound).filter(|bound| *bound > 0.0 && bound.is_finite());
+    let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
+    // With one logarithmic axis this is a curve.
+    let equal = (0..=60).map(|i| low * (high / low).powf(f64::from(i) / 60.0)).map(|bound| (bound, bound));
+    let most = largest(runs.iter().map(|(_, run)| of(run).measured));
+    let equal: Vec<_> = equal.take_while(|(bound, _)| *bound <= 2.0 * most).collect();
+    // Where every bound is far above what happens there is nothing to draw.
+    let equal = (equal.len() > 1).then(|| line("measured = bound", 6, equal));
+    series.chain(equal).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_met_at_every_number_of_steps_and_not_only_at_the_end() {
+        let region = StrConfig { initial_radius: 80.0, shrink: 4.0, grow: 1.5, ..Default::default() };
+        let runs: Vec<Ran> = (0..10).map(|seed| one(0, &region, 300, seed).unwrap()).collect();
+        for run in &runs {
+            // The nearest K is nearer than the last, where ε is smallest.
+            assert!(1.0 / run.stated.quotient() < run.slack_at_end && run.stated.quotient() <= 1.0);
+            assert!(run.corrected.quotient() <= 1.0 && run.row.quotient() <= 1.0 && run.radius.quotient() <= 1.0);
+        }
+        let late = runs.iter().filter(|run| run.before_success > 0).count();
+        assert!(late > 0, "some begin with a rejection");
+        let runs: Vec<_> = runs.into_iter().map(|run| (&region, run)).collect();
+        let check = &report(&runs, &RejectionsConfig::default()).checks[0];
+        assert!(!check.holds && (check.measured - late as f64).abs() < 1e-12, "{check:?}");
+    }
+
+    #[test]
+    fn the_larger_quotient_is_kept_and_what_is_no_number_is_not_lost() {
+        let mut at = Beside::default();
+        at.meet(0.0, 0.0);
+        assert!(at.quotient() == 0.0);
+        at.meet(1.0, 2.0);
+        at.meet(1.0, 4.0);
+        assert!((at.quotient() - 0.5).abs() < 1e-15);
+        // A bound that is negative or no number is exceeded, or at least not kept.
+        at.meet(1.0, -2.0);
+        assert!(at.quotient() > 1e300);
+        at.meet(1.0, f64::NAN);
+        at.meet(1.0, 4.0);
+        assert!(at.quotient().is_nan());
+    }
 }

@@ -23,16 +23,37 @@ pub(super) fn mean(values: &[f64]) -> (f64, f64) {
         return (mean, f64::INFINITY);
     }
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let (z, v) = (1.959_964_f64, n - 1.0);
-    // The expansion of Cornish and Fisher; off by 7 % with two values, and less with more.
-    let t = z
-        + (z.powi(3) + z) / (4.0 * v)
-        + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v * v)
-        + (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / (384.0 * v.powi(3));
-    (mean, t * (variance / n).sqrt())
+    (mean, student(n - 1.0) * (variance / n).sqrt())
 }
 
-/// The value in the middle; NaN of nothing.
+/// Student's quantile of 97.5 % for v degrees of freedom.
+fn student(v: f64) -> f64 {
+    // The expansion below is 24 % and 3 % too small for the first two, and less than 1 % for all others.
+    if v < 1.5 {
+        return 12.706_205;
+    }
+    if v < 2.5 {
+        return 4.302_653;
+    }
+    let z = 1.959_964_f64;
+    // Cornish and Fisher.
+    z + (z.powi(3) + z) / (4.0 * v)
+        + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v * v)
+        + (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / (384.0 * v.powi(3))
+}
+
+/// The largest value; NaN of nothing, and wherever one of them is: what could not be measured must not pass for small.
+pub(super) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
+    let larger = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
+    values.into_iter().reduce(larger).unwrap_or(f64::NAN)
+}
+
+/// The least value, in the same way.
+pub(super) fn least(values: impl IntoIterator<Item = f64>) -> f64 {
+    -largest(values.into_iter().map(|value| -value))
+}
+
+/// The value in the middle, the upper one of two; NaN of nothing.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -59,6 +80,11 @@ mod tests {
         let (middle, half) = mean(&[1.0, 2.0, 3.0, 4.0, 5.0]);
         // Student's quantile for 4 degrees of freedom is 2.776.
         assert!((middle - 3.0).abs() < 1e-15 && (half - 2.776 * (2.5_f64 / 5.0).sqrt()).abs() < 0.02, "{half}");
+        for (v, exact) in [(1.0, 12.706), (2.0, 4.303), (3.0, 3.182), (4.0, 2.776), (19.0, 2.093)] {
+            assert!((student(v) / exact - 1.0).abs() < 0.01, "{v}: {}", student(v));
+        }
+        assert!((largest([1.0, 3.0, 2.0]) - 3.0).abs() < 1e-15 && (least([1.0, 3.0]) - 1.0).abs() < 1e-15);
+        assert!(largest([]).is_nan() && largest([f64::NAN, 1.0]).is_nan() && least([1.0, f64::NAN]).is_nan());
         assert_eq!(ladder(100, 1), [1, 10, 100]);
         assert!(slope(&[(1.0, 1.0)]).is_nan() && mean(&[1.0]).1.is_infinite());
         assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-15);

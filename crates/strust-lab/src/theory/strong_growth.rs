@@ -9,6 +9,7 @@ use crate::{
     figure::{Point, Series},
     section::{Check, Shown, Table},
 };
+use std::fmt::Write as _;
 use strust::{
     diagnostics::{Draws, Interpolation, SplitBatch, probe, strong_growth},
     prelude::*,
@@ -83,13 +84,18 @@ fn watch(c: &StrongGrowthConfig, d: usize, noise: f64, seed: u64) -> Result<Watc
     Ok(Watched { curve, covered, verdict: found.verdict, why: found.why, in_run: split.verdict().0 })
 }
 
+/// Whether a verdict is the opposite of the truth; a doubtful one is not.
+fn opposite(verdict: Interpolation, truth: Interpolation) -> bool {
+    verdict != truth && verdict != Interpolation::Doubtful
+}
+
 pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
     let kinds = [(0.0, "exact"), (c.noise, "noisy")];
     tick.expect(seeds * (kinds.len() * c.unknowns.len()) as u64);
     let mut out = Findings::default();
-    let (mut covered, mut right, mut wrong_in_run, mut all) = ((0, 0), 0, 0, 0);
-    let mut rows = Vec::new();
-    for (noise, kind) in kinds {
+    let (mut covered, mut right, mut wrong, mut wrong_in_run, mut all) = ((0, 0), 0, 0, 0, 0);
+    let (mut rows, mut peaks) = (Vec::new(), Peaks::default());
+    for (i, (noise, kind)) in kinds.into_iter().enumerate() {
         let mut series = Vec::new();
         for (colour, &d) in c.unknowns.iter().enumerate() {
             let expected = if noise > 0.0 && (d as u64) < c.n { Interpolation::Violated } else { Interpolation::Holds };
@@ -99,16 +105,14 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
                 covered = (covered.0 + run.covered.0, covered.1 + run.covered.1);
                 all += 1;
                 right += u32::from(run.verdict == expected);
-                let opposite = matches!(
-                    (run.in_run, expected),
-                    (Interpolation::Holds, Interpolation::Violated) | (Interpolation::Violated, Interpolation::Holds)
-                );
-                wrong_in_run += u32::from(opposite);
+                wrong += u32::from(opposite(run.verdict, expected));
+                wrong_in_run += u32::from(opposite(run.in_run, expected));
                 shown.get_or_insert(run);
                 tick.done()?;
             }
             let Some(run) = shown else { continue };
             let largest = run.curve.iter().map(|(_, point)| point.y).fold(0.0, f64::max);
+            peaks[i].push((d, largest));
             let last = run.curve.last().map_or(f64::NAN, |(gradient, _)| *gradient);
             rows.push(vec![
                 format!("{kind}, d = {d}"),
@@ -136,7 +140,9 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
         });
     }
     let why = format!(
-        "{all} runs, probed at their end with full gradients; noisy problems with d < n are violated, all others hold"
+        "{all} runs, probed at their end with full gradients; noisy problems with d < n are violated, all others hold; {} verdicts \
+         are doubtful and {wrong} the opposite of the truth",
+        all - right - wrong
     );
     out.checks.push(Check::at_least(
         "the verdict on interpolation is right",
@@ -158,12 +164,53 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
             .to_vec(),
         rows,
     });
-    out.text.push(
-        "Strong growth is a statement on a limit: ρ is finite wherever ∇f ≠ 0. Where all equations can be met, ρ levels off while ‖∇f‖² falls; with \
-         more unknowns it levels off lower. On noisy data that cannot be fitted (d < n) it rises until the run stalls where noise and gradient are \
-         about equal; full gradients from there show that it has no bound. With d > n noise can be fitted, and is no noise to the method. Left out is \
-         d = n, where both are so ill-conditioned that no verdict is possible in a reasonable time."
-            .into(),
-    );
+    out.text.push(told(c, &peaks));
     Ok(out)
+}
+
+/// The largest exact ρ of seed 0 for each number of unknowns, without noise and with it.
+type Peaks = [Vec<(f64, f64)>; 2];
+
+/// What the table shows, in words; nothing is said of problems that it has not.
+fn told(c: &StrongGrowthConfig, [exact, noisy]: &Peaks) -> String {
+    let highest = |peaks: &[(f64, f64)]| peaks.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+    let mut text = String::from("Strong growth is a statement on a limit: ρ is finite wherever ∇f ≠ 0.");
+    if let Some((d, rho)) = highest(exact) {
+        let _ = write!(
+            text,
+            " Where all equations can be met, ρ stays moderate while ‖∇f‖² falls by many orders: {rho:.0} at most, for d = {d}. It is largest \
+             where d is near n = {}, because the equations are ill-conditioned there, and falls off on both sides; near n it may still rise at the end.",
+            c.n
+        );
+    }
+    let (fits, not): (Vec<_>, Vec<_>) = noisy.iter().partition(|(d, _)| *d >= c.n as f64);
+    if let Some((d, rho)) = highest(&not) {
+        let _ = write!(
+            text,
+            " On noisy data that cannot be fitted (d < n) it rises until the run stalls, where its mini-batches no longer resolve ‖∇f‖²; it reaches {rho:.0} \
+             for d = {d}. Full gradients from there show that it has no bound."
+        );
+    }
+    if highest(&fits).is_some() {
+        text += " With d > n noise can be fitted, and is no noise to the method.";
+    }
+    text + " Left out is d = n: near it the equations are so ill-conditioned that a verdict may be doubtful, and sometimes wrong."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_those_of_the_table() {
+        let c = StrongGrowthConfig { n: 100, ..Default::default() };
+        let peaks = [vec![(40.0, 9.0), (400.0, 50.0), (800.0, 30.0)], vec![(40.0, 7000.0), (400.0, 60.0)]];
+        let text = told(&c, &peaks);
+        assert!(text.contains("50 at most, for d = 400") && text.contains("reaches 7000 for d = 40"), "{text}");
+        let text = told(&c, &[Vec::new(), vec![(400.0, 60.0)]]);
+        assert!(
+            text.contains("noise can be fitted") && !text.contains("stalls") && !text.contains("at most"),
+            "{text}"
+        );
+    }
 }
