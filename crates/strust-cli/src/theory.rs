@@ -88,5 +88,9 @@ pub fn markdown(summary: &Summary) -> String {
 }
 
 fn short(value: f64) -> String {
-    if value == 0.0 || (1e-3..1e5).contains(&value.abs()) { format!("{value:.4}") } else { format!("{value:.2e}") }
+    if value == 0.0 || (1e-3..1e5).contains(&value.abs()) {
+        format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').into()
+    } else {
+        format!("{value:.2e}")
+    }
 }
