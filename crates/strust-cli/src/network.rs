@@ -48,13 +48,13 @@ pub fn train(
     conduct::check_writable(save)?;
 
     let mut plan = commands::plan(&mut experiment, network, shared)?;
-    let begun = |folder: &Path| {
-        Plan::load(folder).is_ok_and(|begun| begun.jobs == plan.jobs && begun.experiment == plan.experiment)
-    };
+    let begun = |folder: &Path| Plan::load(folder).ok().filter(|begun| is_same_training(begun, &plan));
     let folder = shared.out.clone().unwrap_or_else(|| {
-        commands::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder))
+        commands::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder).is_some())
     });
-    let goes_on = begun(&folder);
+    let begun = begun(&folder);
+    let goes_on = begun.is_some();
+    plan = begun.unwrap_or(plan);
     commands::finish(&folder, shared, &experiment, &commands::command_line(), |options| {
         let summary =
             if goes_on { conduct::resume(&folder, options)? } else { conduct::start(&folder, &mut plan, options)? };
@@ -63,6 +63,18 @@ pub fn train(
         Ok(summary)
     })?;
     if shared.quiet || shared.json { Ok(()) } else { print(&format!("Model: {}\n", save.display())) }
+}
+
+/// Whether two plans train the same network. The threads are those of the machine where it was begun: a run goes on with
+/// them on one with more cores or fewer.
+fn is_same_training(one: &Plan, other: &Plan) -> bool {
+    let trained = |plan: &Plan| {
+        let mut plan = plan.clone();
+        let problems = plan.experiment.problems.iter_mut().chain(plan.jobs.iter_mut().map(|job| &mut job.problem));
+        problems.for_each(|problem| drop(problem.parameters.remove("threads")));
+        (plan.experiment, plan.jobs)
+    };
+    trained(one) == trained(other)
 }
 
 /// `strust evaluate`.
@@ -313,5 +325,21 @@ mod with_torch {
 
     fn stdout(output: &Output) -> Option<String> {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn training_goes_on_where_there_are_other_cores() {
+        let plan = |parameter: &str, value: u32| {
+            let mut experiment = Experiment::open(Path::new("cifar10")).unwrap();
+            experiment.set_of_networks(parameter, value);
+            Plan::new(experiment, String::new(), strust_lab::this_machine(1, None))
+        };
+        assert!(is_same_training(&plan("threads", 2), &plan("threads", 16)));
+        assert!(!is_same_training(&plan("threads", 2), &plan("train_images", 16)));
     }
 }
