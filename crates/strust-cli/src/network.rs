@@ -147,6 +147,7 @@ mod with_torch {
     use std::{
         fmt::Write as _,
         process::{Command, Output},
+        time::Instant,
     };
     use strust_torch::{
         Launch,
@@ -198,9 +199,14 @@ mod with_torch {
             let peak = bench::peak_memory(method, BATCH, 5).map_err(failed)?;
             return print(&format!("{}\n", peak.unwrap_or(0)));
         }
+        let began = Instant::now();
         let device = device::open(device).map_err(failed)?;
+        let opening = began.elapsed().as_secs_f64();
         // First, so that the first step of all is seen with everything that comes before it.
-        let epochs = if device == Device::Cpu { Vec::new() } else { self::epochs(device).map_err(failed)? };
+        let mut epochs = if device == Device::Cpu { Vec::new() } else { self::epochs(device).map_err(failed)? };
+        if let Some(first) = epochs.first_mut() {
+            first.first_step += opening;
+        }
         let (mut best, mut pytorch): (Option<Speed>, Option<PyTorch>) = (None, None);
         for _ in 0..TURNS {
             let speed = bench::cifar10(device, BATCH, ROUNDS).map_err(failed)?;
