@@ -168,15 +168,10 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         self.set(x);
         self.value_here(sample).double_value(&[])
     }
-    /// The same with the gradient; a value that is not finite leaves the running statistics as they were.
+    /// The same with the gradient.
     pub(crate) fn value_and_gradient_at(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> f64 {
         self.set(x);
-        let buffers = self.parameters.snapshot();
-        let value = self.value_and_gradient_here(sample, gradient).double_value(&[]);
-        if !value.is_finite() {
-            self.parameters.restore(&buffers);
-        }
-        value
+        self.value_and_gradient_here(sample, gradient).double_value(&[])
     }
 
     /// The value at the model's own parameters, in double precision, left on the device.
@@ -187,17 +182,21 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         self.parameters.restore(&buffers);
         value.to_kind(Kind::Double)
     }
-    /// The value and the gradient at the model's own parameters.
+    /// The value and the gradient at the model's own parameters; a value that is not finite leaves the running statistics
+    /// as they were.
     pub(crate) fn value_and_gradient_here(&mut self, on: &impl Source<L>, gradient: &mut Flat<T>) -> Tensor {
         let _held = on.held();
         on.prepare(&mut self.loss);
-        let buffers = (!on.moves_statistics()).then(|| self.parameters.snapshot());
+        let buffers = self.parameters.snapshot();
         let value = self.forward(on);
         self.parameters.gradient(&value, gradient);
-        if let Some(buffers) = buffers {
+        let value = value.detach().to_kind(Kind::Double);
+        if on.moves_statistics() {
+            self.parameters.restore_unless(&value.isfinite(), &buffers);
+        } else {
             self.parameters.restore(&buffers);
         }
-        value.detach().to_kind(Kind::Double)
+        value
     }
     fn forward(&mut self, on: &impl Source<L>) -> Tensor {
         let value = on.mean(&mut self.loss);

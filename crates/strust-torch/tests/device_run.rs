@@ -131,6 +131,52 @@ fn a_value_that_is_not_finite_freezes_the_point() {
     }
 }
 
+/// The sample of a step is always the same.
+struct Always(Vec<usize>);
+
+impl Sampler for Always {
+    fn draw(&mut self, _: u64, sample: &mut Sample) {
+        *sample = Sample::new(self.0.clone(), 1);
+    }
+    fn steps_per_epoch(&self) -> u64 {
+        1
+    }
+}
+
+/// Of samples that wait on the device and of those made on the host, whose size is another.
+fn keeps_its_statistics<M: DeviceMethod<f64>>(config: &M::Config) {
+    for size in [16, 8] {
+        let store = store::<f64>();
+        let net = common::Net::new(&store, 0.0);
+        let inputs = waves(&[TERMS as i64, 8], 0.3, Kind::Double);
+        let _ = inputs.get(TERMS as i64 - 1).fill_(f64::NAN);
+        let loss = TableLoss::new(
+            inputs,
+            Tensor::zeros([TERMS as i64], (Kind::Int64, Device::Cpu)),
+            move |x| net.forward(x, true),
+            cross_entropy,
+        );
+        let mut f = TorchObjective::over(&store, TERMS, loss).unwrap();
+        let method = M::start(config.clone(), &f, 100).unwrap();
+        let mut run = DeviceRun::new(&mut f, method, 16, 5, Launch::Graph);
+        let before = bits(f.parameters().buffers());
+        run.steps(&mut f, &mut Always((0..size).collect()), 3).unwrap();
+        let good = bits(f.parameters().buffers());
+        assert_ne!(good, before);
+        run.steps(&mut f, &mut Always((TERMS - size..TERMS).collect()), 1).unwrap();
+        assert_eq!(bits(f.parameters().buffers()), good);
+        assert_eq!(run.method().records().unwrap().len(), 3);
+        assert!(matches!(run.method().records(), Err(strust::Error::NonFiniteValue { step: 3, .. })));
+    }
+}
+
+#[test]
+fn a_value_that_is_not_finite_leaves_the_running_statistics() {
+    keeps_its_statistics::<DeviceSgd<f64>>(&SgdConfig::default());
+    keeps_its_statistics::<DeviceAdam<f64>>(&AdamConfig::default());
+    keeps_its_statistics::<DeviceStr<f64>>(&StrConfig::default());
+}
+
 /// A small convolutional network with batch-norm over made-up images.
 fn images(device: Device) -> ImageClassification {
     let pixels: Vec<u8> = (0..44 * 3 * 64_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
