@@ -6,10 +6,7 @@ use std::{
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::Path,
-    sync::{
-        PoisonError, RwLock, RwLockReadGuard,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard},
 };
 use tch::{Cuda, Device, Tensor, nn::BatchNormConfig};
 
@@ -151,11 +148,13 @@ pub(crate) fn beside_no_capture() -> RwLockReadGuard<'static, ()> {
 #[derive(Debug)]
 pub(crate) struct Choosing(());
 
-static CHOOSING: AtomicUsize = AtomicUsize::new(0);
+/// How many there are. Held until the switch fits.
+static CHOOSING: Mutex<usize> = Mutex::new(0);
 
 impl Choosing {
     pub fn algorithms() -> Self {
-        CHOOSING.fetch_add(1, Ordering::SeqCst);
+        let mut count = CHOOSING.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
         Cuda::cudnn_set_benchmark(true);
         Self(())
     }
@@ -163,9 +162,9 @@ impl Choosing {
 
 impl Drop for Choosing {
     fn drop(&mut self) {
-        if CHOOSING.fetch_sub(1, Ordering::SeqCst) == 1 {
-            Cuda::cudnn_set_benchmark(false);
-        }
+        let mut count = CHOOSING.lock().unwrap_or_else(PoisonError::into_inner);
+        *count -= 1;
+        Cuda::cudnn_set_benchmark(*count > 0);
     }
 }
 
