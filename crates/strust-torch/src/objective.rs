@@ -14,8 +14,15 @@ static GENERATOR: Mutex<()> = Mutex::new(());
 /// Runs `draw` with libtorch's generator seeded and to itself: how to initialise a model reproducibly, and without
 /// disturbing an evaluation in another thread.
 ///
-/// It is not to be nested, nor called by a loss, which has the generator already.
+/// It is not to be nested, nor called by a loss, which has the generator already; nor is a loss to be evaluated in it.
 pub fn seeded<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
+    // The generator of a GPU draws nothing for this thread while another one captures.
+    let _held = beside_no_capture();
+    seeded_here(seed, draw)
+}
+
+/// The same for a thread that sees to it that no other one captures.
+fn seeded_here<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
     let _held = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
     reseed(seed);
     draw()
@@ -54,7 +61,7 @@ pub trait Source<L> {
 
 impl<L: BatchLoss> Source<L> for Sample {
     fn mean(&self, loss: &mut L) -> Tensor {
-        if loss.draws() { seeded(generator_seed(self), || loss.mean(self)) } else { loss.mean(self) }
+        if loss.draws() { seeded_here(generator_seed(self), || loss.mean(self)) } else { loss.mean(self) }
     }
     fn moves_statistics(&self) -> bool {
         self.seed().is_some()

@@ -9,13 +9,13 @@ use common::{TERMS, bits, steep_problem, store, waves};
 use std::{
     cell::Cell,
     rc::Rc,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Barrier, Mutex, MutexGuard, PoisonError},
 };
 use strust::prelude::*;
 use strust_problems::Problem;
 use strust_torch::{
     BatchLoss, Component, DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, ImageClassification, Launch,
-    QueuedLoss, TableLoss, TorchObjective, cross_entropy, cuda, images::ImageBytes,
+    QueuedLoss, TableLoss, TorchObjective, cross_entropy, cuda, device, images::ImageBytes,
 };
 use tch::{Cuda, Device, Kind, Tensor, nn};
 
@@ -384,5 +384,63 @@ fn a_graph_of_images_in_single_precision_and_in_bfloat16() {
         for (a, b) in eager.iter().zip(&graph) {
             assert!(near(a.value, b.value, tolerance), "step {}: {} against {}", a.k, a.value, b.value);
         }
+    }
+}
+
+/// Steps on images until they are replayed, and the records.
+fn captured(device: Device) -> Vec<StepRecord> {
+    let mut f = images(device);
+    let method = DeviceStr::start(StrConfig::default(), f.objective(), 1000).unwrap();
+    let mut run = DeviceRun::new(f.objective(), method, 8, 60, Launch::Graph);
+    run.steps(f.objective(), &mut Epochs::new(44, 8, 5).unwrap(), 30).unwrap();
+    assert!(run.is_captured(), "{:?}", run.why_eager());
+    run.method().records().unwrap()
+}
+
+#[test]
+fn jobs_begin_and_end_while_others_capture() {
+    let Some((device, _alone)) = gpu() else { return };
+    let (pixels, labels) = ([7; 2 * 3 * 1024], [0, 1]);
+    let bytes = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..20).for_each(|_| drop(captured(device))));
+        }
+        scope.spawn(|| {
+            for _ in 0..100 {
+                device::report(device).unwrap();
+                ImageClassification::resnet20(&bytes, None, 2, device).unwrap();
+            }
+        });
+    });
+}
+
+#[test]
+fn no_two_threads_have_one_stream() {
+    let Some((device, _alone)) = gpu() else { return };
+    let together = Barrier::new(33);
+    let streams = std::thread::scope(|scope| {
+        let own = || {
+            let stream = cuda::OwnStream::on(device);
+            together.wait();
+            stream.is_ok()
+        };
+        let threads: Vec<_> = (0..33).map(|_| scope.spawn(own)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|&own| own).count()
+    });
+    assert_eq!(streams, 32);
+    // And they have been given back.
+    assert!(cuda::OwnStream::on(device).is_ok());
+}
+
+#[test]
+fn a_step_is_captured_on_a_second_gpu() {
+    let Some((first, _alone)) = gpu() else { return };
+    if Cuda::device_count() < 2 {
+        eprintln!("one GPU: nothing to test");
+        return;
+    }
+    for (a, b) in captured(first).iter().zip(&captured(Device::Cuda(1))) {
+        assert!(near(a.value, b.value, 1e-3), "step {}: {} against {}", a.k, a.value, b.value);
     }
 }
