@@ -55,13 +55,13 @@ pub fn train(
     }
 
     let mut plan = commands::plan(&mut experiment, &runs, network)?;
-    let begun = |folder: &Path| {
-        Plan::load(folder).is_ok_and(|begun| begun.jobs == plan.jobs && begun.experiment == plan.experiment)
-    };
+    let begun = |folder: &Path| Plan::load(folder).ok().filter(|begun| is_same_training(begun, &plan));
     let folder = runs.single.out.clone().unwrap_or_else(|| {
-        commands::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder))
+        commands::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder).is_some())
     });
-    let goes_on = begun(&folder);
+    let begun = begun(&folder);
+    let goes_on = begun.is_some();
+    plan = begun.unwrap_or(plan);
     let pace = commands::pace(runs.jobs, runs.single.saving, &experiment)?;
     commands::conclude(&folder, shared, pace, &commands::command_line(), |options| {
         let summary =
@@ -80,6 +80,18 @@ fn is_model(path: &Path) -> bool {
         Ok(()) => start[8] == b'{' && start[5..8] == [0; 3],
         Err(e) => e.kind() == std::io::ErrorKind::NotFound,
     }
+}
+
+/// Whether two plans train the same network. The threads are those of the machine where it was begun: a run goes on with
+/// them on one with more cores or fewer.
+fn is_same_training(one: &Plan, other: &Plan) -> bool {
+    let trained = |plan: &Plan| {
+        let mut plan = plan.clone();
+        let problems = plan.experiment.problems.iter_mut().chain(plan.jobs.iter_mut().map(|job| &mut job.problem));
+        problems.for_each(|problem| drop(problem.parameters.remove("threads")));
+        (plan.experiment, plan.jobs)
+    };
+    trained(one) == trained(other)
 }
 
 /// `strust evaluate`.
@@ -151,6 +163,7 @@ mod with_torch {
     use std::{
         fmt::Write as _,
         process::{Command, Output},
+        time::Instant,
     };
     use strust_torch::{
         Launch,
@@ -202,9 +215,14 @@ mod with_torch {
             let peak = bench::peak_memory(method, BATCH, 5).map_err(failed)?;
             return print(&format!("{}\n", peak.unwrap_or(0)));
         }
+        let began = Instant::now();
         let device = device::open(device).map_err(failed)?;
+        let opening = began.elapsed().as_secs_f64();
         // First, so that the first step of all is seen with everything that comes before it.
-        let epochs = if device == Device::Cpu { Vec::new() } else { self::epochs(device).map_err(failed)? };
+        let mut epochs = if device == Device::Cpu { Vec::new() } else { self::epochs(device).map_err(failed)? };
+        if let Some(first) = epochs.first_mut() {
+            first.first_step += opening;
+        }
         let (mut best, mut pytorch): (Option<Speed>, Option<PyTorch>) = (None, None);
         for _ in 0..TURNS {
             let speed = bench::cifar10(device, BATCH, ROUNDS).map_err(failed)?;
@@ -329,5 +347,21 @@ mod with_torch {
 
     fn stdout(output: &Output) -> Option<String> {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn training_goes_on_where_there_are_other_cores() {
+        let plan = |parameter: &str, value: u32| {
+            let mut experiment = Experiment::open(Path::new("cifar10")).unwrap();
+            experiment.set_of_networks(parameter, value);
+            Plan::new(experiment, String::new(), strust_lab::this_machine(1, None))
+        };
+        assert!(is_same_training(&plan("threads", 2), &plan("threads", 16)));
+        assert!(!is_same_training(&plan("threads", 2), &plan("train_images", 16)));
     }
 }

@@ -91,6 +91,7 @@ pub(crate) use on_gpu::Captured;
 #[cfg(feature = "torch")]
 mod on_gpu {
     use super::{Error, Objective, STARTED, Sampler, StepRecord, Walk};
+    use std::sync::Once;
     use strust_torch::{DeviceMethod, DeviceRun, ImageClassification, Launch};
 
     /// Steps that are given to the device before it is asked whether to go on.
@@ -111,7 +112,12 @@ mod on_gpu {
             Self { config, batch, steps_per_epoch: terms.div_ceil(batch), launch, run: None, state: None }
         }
         fn begin(&mut self, f: &mut ImageClassification, method: M) {
-            self.run = Some(DeviceRun::new(f.objective(), method, self.batch, AT_A_TIME as usize, self.launch));
+            static TOLD: Once = Once::new();
+            let run = DeviceRun::new(f.objective(), method, self.batch, AT_A_TIME as usize, self.launch);
+            if let (Launch::Graph, Some(why)) = (self.launch, run.why_eager()) {
+                TOLD.call_once(|| eprintln!("strust: steps run operation by operation: {why}"));
+            }
+            self.run = Some(run);
         }
     }
 

@@ -3,8 +3,10 @@
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -13,7 +15,10 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
+#include <stdexcept>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
@@ -25,6 +30,37 @@ struct Graph {
   at::cuda::MempoolId_t pool = at::cuda::graph_pool_handle();
   c10::DeviceIndex device;
 };
+
+c10::Device gpu(int device) { return {at::kCUDA, static_cast<c10::DeviceIndex>(device)}; }
+
+// libtorch gives its 32 streams in turn, also one that a thread still has.
+c10::cuda::CUDAStream unused_stream(c10::DeviceIndex index, const std::unordered_set<c10::cuda::CUDAStream>& used) {
+  for (int i = 0; i < 32; i++) {
+    auto stream = c10::cuda::getStreamFromPool(false, index);
+    if (!used.count(stream)) return stream;
+  }
+  throw std::runtime_error("all 32 streams of the GPU are in use");
+}
+
+// An error in the beginning or at the end of a capture leaves allocators and random generator in the middle of one. What
+// libtorch has ended itself it also releases with the graph: to end it again is an error, and nothing is released twice.
+void abandon(const Graph& graph) {
+  char unused[1];
+  attempt(unused, 0, [&] {
+    allocator::endAllocateToPool(graph.device, graph.pool);
+    allocator::releasePool(graph.device, graph.pool);
+  });
+  attempt(unused, 0, [&] {
+    at::HostAllocator* host = at::getHostAllocator(at::kCUDA);
+    host->end_allocate_to_pool(graph.pool);
+    host->release_pool(graph.pool);
+  });
+  attempt(unused, 0, [&] {
+    at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator(graph.device);
+    std::lock_guard<std::mutex> held(generator.mutex());
+    generator.graphsafe_set_state(generator.clone());
+  });
+}
 }  // namespace
 
 extern "C" {
@@ -41,39 +77,54 @@ bool strust_has_stream(int device) {
 
 // This thread's work goes to a stream of its own, as a capture needs it, or back to the default stream.
 int strust_use_stream(int device, bool own, char* why, size_t room) {
+  static std::mutex alone;
+  static std::unordered_set<c10::cuda::CUDAStream> used;
   return attempt(why, room, [&] {
     auto index = static_cast<c10::DeviceIndex>(device);
+    c10::DeviceGuard guard(gpu(index));
     c10::cuda::device_synchronize();
-    c10::cuda::setCurrentCUDAStream(own ? c10::cuda::getStreamFromPool(false, index)
-                                        : c10::cuda::getDefaultCUDAStream(index));
+    std::lock_guard<std::mutex> held(alone);
+    if (own) {
+      auto stream = unused_stream(index, used);
+      used.insert(stream);
+      c10::cuda::setCurrentCUDAStream(stream);
+    } else {
+      used.erase(c10::cuda::getCurrentCUDAStream(index));
+      c10::cuda::setCurrentCUDAStream(c10::cuda::getDefaultCUDAStream(index));
+    }
   });
 }
 
 int strust_capture_begin(int device, Graph** out, char* why, size_t room) {
   *out = nullptr;
   return attempt(why, room, [&] {
+    // libtorch captures the stream of the current GPU.
+    c10::DeviceGuard guard(gpu(device));
     c10::cuda::device_synchronize();
     // What the steps before have left free is of no use to the graph, which has a pool of its own.
     allocator::emptyCache();
     auto made = std::make_unique<Graph>(device);
-    // Other threads may go on with what is not to be captured.
-    made->graph.capture_begin(made->pool, cudaStreamCaptureModeThreadLocal);
+    try {
+      // Other threads may go on with what is not to be captured.
+      made->graph.capture_begin(made->pool, cudaStreamCaptureModeThreadLocal);
+    } catch (...) {
+      abandon(*made);
+      throw;
+    }
     *out = made.release();
   });
 }
 
 int strust_capture_end(Graph* graph, char* why, size_t room) {
-  int failed = attempt(why, room, [&] { graph->graph.capture_end(); });
-  if (failed) {
-    // The error has left the allocator and the random generator in the middle of a capture.
-    char unused[1];
-    attempt(unused, 0, [&] { allocator::endAllocateToPool(graph->device, graph->pool); });
-    attempt(unused, 0, [&] {
-      at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator(graph->device);
-      generator.graphsafe_set_state(generator.clone());
-    });
-  }
-  return failed;
+  return attempt(why, room, [&] {
+    c10::DeviceGuard guard(gpu(graph->device));
+    try {
+      graph->graph.capture_end();
+    } catch (...) {
+      abandon(*graph);
+      throw;
+    }
+  });
 }
 
 int strust_replay(Graph* graph, char* why, size_t room) {
@@ -143,7 +194,13 @@ int strust_profile_end(const char* file, void* to,
                        void (*row)(void* to, bool on_gpu, const char* name, uint64_t count, uint64_t nanoseconds),
                        char* why, size_t room) {
   char unused[1];
-  attempt(unused, 0, [] { c10::cuda::device_synchronize(); });
+  attempt(unused, 0, [] {
+    for (c10::DeviceIndex index = 0; index < c10::cuda::device_count(); index++) {
+      if (!c10::cuda::hasPrimaryContext(index)) continue;
+      c10::DeviceGuard guard(gpu(index));
+      c10::cuda::device_synchronize();
+    }
+  });
   return attempt(why, room, [&] {
     auto result = torch::autograd::profiler::disableProfiler();
     std::map<std::pair<bool, std::string>, std::pair<uint64_t, uint64_t>> sums;

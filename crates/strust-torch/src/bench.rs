@@ -221,7 +221,7 @@ pub struct EpochSpeed {
     pub records: Vec<StepRecord>,
     /// Why the steps were not replayed from a graph.
     pub why_eager: Option<String>,
-    /// The most bytes of the GPU's memory in tensors, and got from the driver.
+    /// The most bytes of the GPU's memory in tensors, without those of before, and got from the driver in all.
     pub peak: [u64; 2],
     /// How often the host read records of the first run.
     pub reads: u64,
@@ -248,6 +248,8 @@ pub fn epochs(
     device::report(device)?;
     cuda::set_tf32(arithmetic != Arithmetic::Single);
     let _forgotten = cuda::peak_memory(device);
+    // libtorch keeps workspaces for every stream it has seen: what was measured before is not to count.
+    let [before, _] = cuda::peak_memory(device);
     let runs = runs.max(1);
     let together = Barrier::new(runs);
     let run = &|seed: u64| {
@@ -292,7 +294,8 @@ pub fn epochs(
     let seconds: Vec<f64> = (0..shape[2]).map(epoch).collect();
     let median = median(seconds.iter().copied()) / runs as f64;
     let Timed { records, why_eager, reads, .. } = timed.into_iter().next().expect("there is a run");
-    let peak = cuda::peak_memory(device);
+    let [in_tensors, reserved] = cuda::peak_memory(device);
+    let peak = [in_tensors.saturating_sub(before), reserved];
     Ok(EpochSpeed { method, arithmetic, launch, runs, median, seconds, first_step, records, why_eager, peak, reads })
 }
 

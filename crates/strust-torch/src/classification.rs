@@ -161,7 +161,10 @@ impl ImageClassification {
         let test = test.map(|test| Images::new(test, classes, &normalisation, device)).transpose()?;
         let store = VarStore::new(device);
         let network = seeded(0, || build(&store.root()));
-        let found = no_grad(|| network(&images.batch(&Sample::range(0..1)).0, false)).size();
+        let found = {
+            let _held = cuda::beside_no_capture();
+            no_grad(|| network(&images.batch(&Sample::range(0..1)).0, false)).size()
+        };
         if found != [1, classes as i64] {
             let why = format!("there are {classes} classes, but for one image the network gives a tensor {found:?}");
             return Err(Error::Images(why));

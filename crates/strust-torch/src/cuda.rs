@@ -6,10 +6,7 @@ use std::{
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::Path,
-    sync::{
-        PoisonError, RwLock, RwLockReadGuard,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard},
 };
 use tch::{Cuda, Device, Tensor, nn::BatchNormConfig};
 
@@ -151,11 +148,13 @@ pub(crate) fn beside_no_capture() -> RwLockReadGuard<'static, ()> {
 #[derive(Debug)]
 pub(crate) struct Choosing(());
 
-static CHOOSING: AtomicUsize = AtomicUsize::new(0);
+/// How many there are. Held until the switch fits.
+static CHOOSING: Mutex<usize> = Mutex::new(0);
 
 impl Choosing {
     pub fn algorithms() -> Self {
-        CHOOSING.fetch_add(1, Ordering::SeqCst);
+        let mut count = CHOOSING.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
         Cuda::cudnn_set_benchmark(true);
         Self(())
     }
@@ -163,9 +162,9 @@ impl Choosing {
 
 impl Drop for Choosing {
     fn drop(&mut self) {
-        if CHOOSING.fetch_sub(1, Ordering::SeqCst) == 1 {
-            Cuda::cudnn_set_benchmark(false);
-        }
+        let mut count = CHOOSING.lock().unwrap_or_else(PoisonError::into_inner);
+        *count -= 1;
+        Cuda::cudnn_set_benchmark(*count > 0);
     }
 }
 
@@ -200,7 +199,7 @@ impl OwnStream {
     /// Captures what `body` gives to the device; none of it runs. One thread at a time.
     pub(crate) fn capture(&self, body: impl FnOnce()) -> Result<Graph, Error> {
         let _held = CAPTURING.write().unwrap_or_else(PoisonError::into_inner);
-        foreign::Capture::of(self.device, body).map(Graph)
+        foreign::Capture::of(self.device, body).map(|capture| Graph(Some(capture)))
     }
 }
 
@@ -213,14 +212,22 @@ impl Drop for OwnStream {
     }
 }
 
-/// A captured sequence of operations on memory that stays where it is.
+/// A captured sequence of operations on memory that stays where it is; there is one until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Graph(foreign::Capture);
+pub(crate) struct Graph(Option<foreign::Capture>);
 
 impl Graph {
     /// Gives the whole sequence to the device, without waiting for it.
     pub fn replay(&mut self) -> Result<(), Error> {
-        self.0.replay()
+        self.0.as_mut().map_or(Ok(()), foreign::Capture::replay)
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // libtorch's generator keeps a list of all graphs, and a capture that begins writes to it.
+        let _held = beside_no_capture();
+        self.0 = None;
     }
 }
 

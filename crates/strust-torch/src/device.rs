@@ -1,6 +1,6 @@
 //! The device that was asked for, or an error: never another one in silence.
 
-use crate::Error;
+use crate::{Error, cuda::beside_no_capture};
 use std::fmt;
 pub use tch::Device;
 use tch::{Cuda, Kind, Tensor};
@@ -60,6 +60,8 @@ pub fn report(device: Device) -> Result<Report, Error> {
             return Err(unusable(&name, &format!("there are {count} GPUs, counted from 0")));
         }
     }
+    // A job that starts must not disturb one that captures.
+    let _held = beside_no_capture();
     let sum = Tensor::f_ones([64, 64], (Kind::Float, device))
         .and_then(|ones| ones.f_matmul(&ones))
         .and_then(|product| Ok((product.f_sum(Kind::Float)?.f_double_value(&[])?, product.device())))

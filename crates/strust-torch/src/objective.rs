@@ -14,8 +14,15 @@ static GENERATOR: Mutex<()> = Mutex::new(());
 /// Runs `draw` with libtorch's generator seeded and to itself: how to initialise a model reproducibly, and without
 /// disturbing an evaluation in another thread.
 ///
-/// It is not to be nested, nor called by a loss, which has the generator already.
+/// It is not to be nested, nor called by a loss, which has the generator already; nor is a loss to be evaluated in it.
 pub fn seeded<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
+    // The generator of a GPU draws nothing for this thread while another one captures.
+    let _held = beside_no_capture();
+    seeded_here(seed, draw)
+}
+
+/// The same for a thread that sees to it that no other one captures.
+fn seeded_here<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
     let _held = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
     reseed(seed);
     draw()
@@ -54,7 +61,7 @@ pub trait Source<L> {
 
 impl<L: BatchLoss> Source<L> for Sample {
     fn mean(&self, loss: &mut L) -> Tensor {
-        if loss.draws() { seeded(generator_seed(self), || loss.mean(self)) } else { loss.mean(self) }
+        if loss.draws() { seeded_here(generator_seed(self), || loss.mean(self)) } else { loss.mean(self) }
     }
     fn moves_statistics(&self) -> bool {
         self.seed().is_some()
@@ -168,15 +175,10 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         self.set(x);
         self.value_here(sample).double_value(&[])
     }
-    /// The same with the gradient; a value that is not finite leaves the running statistics as they were.
+    /// The same with the gradient.
     pub(crate) fn value_and_gradient_at(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> f64 {
         self.set(x);
-        let buffers = self.parameters.snapshot();
-        let value = self.value_and_gradient_here(sample, gradient).double_value(&[]);
-        if !value.is_finite() {
-            self.parameters.restore(&buffers);
-        }
-        value
+        self.value_and_gradient_here(sample, gradient).double_value(&[])
     }
 
     /// The value at the model's own parameters, in double precision, left on the device.
@@ -187,17 +189,21 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         self.parameters.restore(&buffers);
         value.to_kind(Kind::Double)
     }
-    /// The value and the gradient at the model's own parameters.
+    /// The value and the gradient at the model's own parameters; a value that is not finite leaves the running statistics
+    /// as they were.
     pub(crate) fn value_and_gradient_here(&mut self, on: &impl Source<L>, gradient: &mut Flat<T>) -> Tensor {
         let _held = on.held();
         on.prepare(&mut self.loss);
-        let buffers = (!on.moves_statistics()).then(|| self.parameters.snapshot());
+        let buffers = self.parameters.snapshot();
         let value = self.forward(on);
         self.parameters.gradient(&value, gradient);
-        if let Some(buffers) = buffers {
+        let value = value.detach().to_kind(Kind::Double);
+        if on.moves_statistics() {
+            self.parameters.restore_unless(&value.isfinite(), &buffers);
+        } else {
             self.parameters.restore(&buffers);
         }
-        value.detach().to_kind(Kind::Double)
+        value
     }
     fn forward(&mut self, on: &impl Source<L>) -> Tensor {
         let value = on.mean(&mut self.loss);

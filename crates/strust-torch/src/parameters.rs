@@ -213,6 +213,14 @@ impl<T: Component> Parameters<T> {
             buffer.copy_(saved);
         }
     }
+    /// The same if `good`, on the device, is false: nobody looks.
+    pub(crate) fn restore_unless(&mut self, good: &Tensor, Snapshot(flat, others): &Snapshot<T>) {
+        let own = self.buffers.flat.share();
+        self.buffers.flat.set_choice(good, &own, flat);
+        for (buffer, saved) in self.buffers.others.iter_mut().zip(others) {
+            buffer.copy_(&buffer.where_self(good, saved));
+        }
+    }
 
     /// The gradient of a number of the graph with respect to the parameters, as one vector.
     pub(crate) fn gradient(&self, of: &Tensor, gradient: &mut Flat<T>) {

@@ -9,13 +9,13 @@ use common::{TERMS, bits, steep_problem, store, waves};
 use std::{
     cell::Cell,
     rc::Rc,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Barrier, Mutex, MutexGuard, PoisonError},
 };
 use strust::prelude::*;
 use strust_problems::Problem;
 use strust_torch::{
     BatchLoss, Component, DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, ImageClassification, Launch,
-    QueuedLoss, TableLoss, TorchObjective, cross_entropy, cuda, images::ImageBytes,
+    QueuedLoss, TableLoss, TorchObjective, cross_entropy, cuda, device, images::ImageBytes,
 };
 use tch::{Cuda, Device, Kind, Tensor, nn};
 
@@ -129,6 +129,52 @@ fn a_value_that_is_not_finite_freezes_the_point() {
         freezes(good, |f| DeviceAdam::start(AdamConfig::default(), f, 100).unwrap());
         freezes(good, |f| DeviceStr::start(StrConfig::default(), f, 100).unwrap());
     }
+}
+
+/// The sample of a step is always the same.
+struct Always(Vec<usize>);
+
+impl Sampler for Always {
+    fn draw(&mut self, _: u64, sample: &mut Sample) {
+        *sample = Sample::new(self.0.clone(), 1);
+    }
+    fn steps_per_epoch(&self) -> u64 {
+        1
+    }
+}
+
+/// Of samples that wait on the device and of those made on the host, whose size is another.
+fn keeps_its_statistics<M: DeviceMethod<f64>>(config: &M::Config) {
+    for size in [16, 8] {
+        let store = store::<f64>();
+        let net = common::Net::new(&store, 0.0);
+        let inputs = waves(&[TERMS as i64, 8], 0.3, Kind::Double);
+        let _ = inputs.get(TERMS as i64 - 1).fill_(f64::NAN);
+        let loss = TableLoss::new(
+            inputs,
+            Tensor::zeros([TERMS as i64], (Kind::Int64, Device::Cpu)),
+            move |x| net.forward(x, true),
+            cross_entropy,
+        );
+        let mut f = TorchObjective::over(&store, TERMS, loss).unwrap();
+        let method = M::start(config.clone(), &f, 100).unwrap();
+        let mut run = DeviceRun::new(&mut f, method, 16, 5, Launch::Graph);
+        let before = bits(f.parameters().buffers());
+        run.steps(&mut f, &mut Always((0..size).collect()), 3).unwrap();
+        let good = bits(f.parameters().buffers());
+        assert_ne!(good, before);
+        run.steps(&mut f, &mut Always((TERMS - size..TERMS).collect()), 1).unwrap();
+        assert_eq!(bits(f.parameters().buffers()), good);
+        assert_eq!(run.method().records().unwrap().len(), 3);
+        assert!(matches!(run.method().records(), Err(strust::Error::NonFiniteValue { step: 3, .. })));
+    }
+}
+
+#[test]
+fn a_value_that_is_not_finite_leaves_the_running_statistics() {
+    keeps_its_statistics::<DeviceSgd<f64>>(&SgdConfig::default());
+    keeps_its_statistics::<DeviceAdam<f64>>(&AdamConfig::default());
+    keeps_its_statistics::<DeviceStr<f64>>(&StrConfig::default());
 }
 
 /// A small convolutional network with batch-norm over made-up images.
@@ -338,5 +384,63 @@ fn a_graph_of_images_in_single_precision_and_in_bfloat16() {
         for (a, b) in eager.iter().zip(&graph) {
             assert!(near(a.value, b.value, tolerance), "step {}: {} against {}", a.k, a.value, b.value);
         }
+    }
+}
+
+/// Steps on images until they are replayed, and the records.
+fn captured(device: Device) -> Vec<StepRecord> {
+    let mut f = images(device);
+    let method = DeviceStr::start(StrConfig::default(), f.objective(), 1000).unwrap();
+    let mut run = DeviceRun::new(f.objective(), method, 8, 60, Launch::Graph);
+    run.steps(f.objective(), &mut Epochs::new(44, 8, 5).unwrap(), 30).unwrap();
+    assert!(run.is_captured(), "{:?}", run.why_eager());
+    run.method().records().unwrap()
+}
+
+#[test]
+fn jobs_begin_and_end_while_others_capture() {
+    let Some((device, _alone)) = gpu() else { return };
+    let (pixels, labels) = ([7; 2 * 3 * 1024], [0, 1]);
+    let bytes = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..20).for_each(|_| drop(captured(device))));
+        }
+        scope.spawn(|| {
+            for _ in 0..100 {
+                device::report(device).unwrap();
+                ImageClassification::resnet20(&bytes, None, 2, device).unwrap();
+            }
+        });
+    });
+}
+
+#[test]
+fn no_two_threads_have_one_stream() {
+    let Some((device, _alone)) = gpu() else { return };
+    let together = Barrier::new(33);
+    let streams = std::thread::scope(|scope| {
+        let own = || {
+            let stream = cuda::OwnStream::on(device);
+            together.wait();
+            stream.is_ok()
+        };
+        let threads: Vec<_> = (0..33).map(|_| scope.spawn(own)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|&own| own).count()
+    });
+    assert_eq!(streams, 32);
+    // And they have been given back.
+    assert!(cuda::OwnStream::on(device).is_ok());
+}
+
+#[test]
+fn a_step_is_captured_on_a_second_gpu() {
+    let Some((first, _alone)) = gpu() else { return };
+    if Cuda::device_count() < 2 {
+        eprintln!("one GPU: nothing to test");
+        return;
+    }
+    for (a, b) in captured(first).iter().zip(&captured(Device::Cuda(1))) {
+        assert!(near(a.value, b.value, 1e-3), "step {}: {} against {}", a.k, a.value, b.value);
     }
 }
