@@ -128,8 +128,11 @@ impl<T: Real> Mlp<T> {
             layers.push(Layer { start, inputs, outputs });
             let size = inputs.checked_add(1).and_then(|columns| columns.checked_mul(outputs));
             start = size.and_then(|size| size.checked_add(start)).filter(|&end| end <= MOST).ok_or_else(|| {
-                let allowed =
-                    format!("at most {MOST} parameters, with {} features and {} classes", widths[0], train.classes());
+                let allowed = format!(
+                    "widths of at most {MOST} parameters, with {} features and {} classes",
+                    widths[0],
+                    train.classes()
+                );
                 out_of_range(OWNER, "hidden", format!("{hidden:?}"), allowed)
             })?;
         }

@@ -172,8 +172,14 @@ fn sizes_that_do_not_fit_are_refused() {
         Mlp::<f32>::new(&train, test, hidden, Activation::Relu).unwrap_err().to_string()
     };
     assert_eq!(message(None, &[5, 0]), "multilayer perceptron: `hidden` is 0, but must be ≥ 1");
-    assert!(message(None, &[usize::MAX]).contains("but must be widths that fit into memory"));
-    assert!(message(None, &[usize::MAX / 16, 2]).contains("but must be widths that fit into memory"));
+    assert!(
+        message(None, &[usize::MAX])
+            .contains("but must be widths of at most 2147483648 parameters, with 4 features and 3 classes")
+    );
+    assert!(
+        message(None, &[usize::MAX / 16, 2])
+            .contains("but must be widths of at most 2147483648 parameters, with 4 features and 3 classes")
+    );
     assert_eq!(
         message(Some(&data(9, 5, 0)), &[]),
         "[features, classes] of a test set, against its training set: expected shape [4, 3], found [5, 3]"
