@@ -318,7 +318,7 @@ mod with_torch {
         folder.write("many.toml", &experiment(&["name = \"str\""]).replace("device", "train_images = 49\ndevice"));
         fails(&go(&folder, &["run", "many.toml", "--out", "out"]), &["`train_images` is 49", "at most 48"]);
         fs::write(images.join("data_batch_1.bin"), &good[..RECORD]).unwrap();
-        fails(&said(&[]), &["`batch` is 16, but must be in [1, 1]"]);
+        fails(&said(&[]), &["`batch` is 16, but must be at most 1, the number of terms"]);
         fs::remove_file(images.join("test_batch.bin")).unwrap();
         fails(&said(&[]), &["test_batch.bin"]);
         assert!(!folder.path("out").exists());
