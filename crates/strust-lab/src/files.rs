@@ -63,9 +63,13 @@ fn temporary(path: &Path) -> Result<(tempfile::NamedTempFile, &Path), Error> {
     // The parent of a bare file name is empty, which is no folder that can be opened.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let made = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder);
-    // The same here.
-    let plain = |e: std::io::Error| e.raw_os_error().map_or_else(|| e.kind().into(), std::io::Error::from_raw_os_error);
-    let file = made.map_err(|e| Error::io("write", path)(plain(e)))?;
+    let file = made.map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            Error::saved(path, format!("cannot be written: there is no folder {}", folder.display()))
+        }
+        // The same here.
+        kind => Error::io("write", path)(kind.into()),
+    })?;
     Ok((file, folder))
 }
 

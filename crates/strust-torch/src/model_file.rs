@@ -28,9 +28,13 @@ impl<T: Component> Parameters<T> {
     /// Reads parameters and buffers. Nothing changes unless every name and every shape fits.
     pub fn load(&mut self, path: &Path) -> Result<(), Error> {
         let error = |why: String| Error::ModelFile { path: path.into(), why };
-        fs::File::open(path).map_err(|e| error(format!("cannot be read: {e}")))?;
+        let read = |e: std::io::Error| error(format!("cannot be read: {e}"));
+        if fs::File::open(path).and_then(|file| file.metadata()).map_err(read)?.is_dir() {
+            return Err(error("this is a folder".into()));
+        }
+        // What it says are names of variants, and the path once more.
         let mut found: BTreeMap<String, Tensor> = Tensor::read_safetensors(path)
-            .map_err(|e| error(format!("is not a safetensors file, or is truncated: {e}")))?
+            .map_err(|_| error("is not a safetensors file, or is truncated".into()))?
             .into_iter()
             .filter(|(name, _)| !name.ends_with(UNUSED))
             .collect();
