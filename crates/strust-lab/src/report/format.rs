@@ -56,7 +56,7 @@ fn special(value: f64) -> &'static str {
 }
 
 /// A word with its number: `1 seed`, `5 seeds`.
-pub(super) fn plural(number: usize, word: &str) -> String {
+pub(crate) fn plural(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }
 

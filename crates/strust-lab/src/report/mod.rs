@@ -17,7 +17,8 @@ use crate::figure::{escape, stylesheet};
 use crate::summary::{ProblemSummary, Summary};
 pub use curves::figures;
 use curves::{Curve, of_problem, panels};
-use format::{pairs, plural};
+use format::pairs;
+pub(crate) use format::plural;
 use std::collections::BTreeSet;
 
 const CSS: &str = include_str!("page.css");

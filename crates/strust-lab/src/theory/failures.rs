@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     Error,
+    report::plural,
     section::{Check, Shown, Table},
 };
 use strust::{
@@ -108,6 +109,7 @@ impl Pair {
 pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
     tick.expect(seeds * (4 + c.max_radius.len() as u64 + 2 * c.epsilon.len() as u64));
     let mut out = Findings::default();
+    let over = plural(seeds as usize, "seed");
     let labels = compare(seeds, tick, |noisy, seed| {
         let noise = if noisy { c.label_noise } else { 0.0 };
         let mut f = if noisy {
@@ -132,10 +134,7 @@ pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Fin
             format!("{what}: the failure is detected, and only where it is"),
             pair.right(),
             1.0,
-            format!(
-                "share of right verdicts over {seeds} seeds with and without noise; e.g. {}",
-                pair.verdicts[1][0].1
-            ),
+            format!("share of right verdicts over {over} with and without noise; e.g. {}", pair.verdicts[1][0].1),
         ));
         out.checks.push(Check::at_least(
             format!("{what}: the gap that is left, over that without noise"),
@@ -233,6 +232,7 @@ impl Constraint for Degenerate {
 
 fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findings) -> Result<(), Error> {
     let (mut powers, mut sigma_powers, mut reached) = (Vec::new(), Vec::new(), 0);
+    let over = plural(seeds as usize, "seed");
     let mut series = Vec::new();
     let mut rows = Vec::new();
     for (colour, squared) in [false, true].into_iter().enumerate() {
@@ -287,7 +287,7 @@ fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findi
         2.0 / 3.0,
         0.1,
         format!(
-            "within 0.1, fitted to medians of {seeds} seeds; {of}. There is no constant C with ‖c‖ ≤ Cε, and ‖x‖² − 1 falls like ε to the power {:.2} only",
+            "within 0.1, fitted to medians of {over}; {of}. There is no constant C with ‖c‖ ≤ Cε, and ‖x‖² − 1 falls like ε to the power {:.2} only",
             powers[1] / 2.0
         ),
     ));
@@ -296,7 +296,7 @@ fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findi
         powers[0],
         1.0,
         0.1,
-        format!("within 0.1, fitted to medians of {seeds} seeds; {of}"),
+        format!("within 0.1, fitted to medians of {over}; {of}"),
     ));
     out.checks.push(Check::near(
         "no LICQ: σ_min(J) tends to 0 like ε^(1/3)",

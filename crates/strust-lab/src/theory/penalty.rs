@@ -8,6 +8,7 @@ use super::{
 use crate::{
     Error,
     figure::Series,
+    report::plural,
     section::{Check, Shown, Table},
 };
 use strust::{
@@ -276,8 +277,8 @@ impl Climbed {
 
     /// A claim on what was found where ‖∇φ‖ ≤ ε is open unless every run got there.
     fn checks(&self) -> Vec<Check> {
-        let (name, seeds, runs) =
-            (self.name, self.rungs.first().map_or(0, |(_, rungs)| rungs.len()), self.all().count());
+        let (name, runs) = (self.name, self.all().count());
+        let over = plural(self.rungs.first().map_or(0, |(_, rungs)| rungs.len()), "seed");
         let reached = |calls: fn(&Rung) -> f64| self.all().filter(|rung| calls(rung).is_finite()).count();
         let (weak, strong) = (reached(|rung| rung.weak), reached(|rung| rung.strong));
         vec![
@@ -298,16 +299,14 @@ impl Climbed {
                 -self.power(|rung| rung.weak),
                 2.0,
                 format!(
-                    "{weak} of {runs} runs got there, medians of {seeds} seeds; the theorem allows ε⁻² log(1/ε) with μ = 1/ε, where its condition holds"
+                    "{weak} of {runs} runs got there, medians of {over}; the theorem allows ε⁻² log(1/ε) with μ = 1/ε, where its condition holds"
                 ),
             ),
             Check::at_most(
                 format!("conclusion of the abstract on {name}: power of 1/ε in the oracle calls until ‖∇φ‖ ≤ ε"),
                 -self.power(|rung| rung.strong),
                 4.0,
-                format!(
-                    "{strong} of {runs} runs got there, medians of {seeds} seeds; the abstract allows ε⁻⁴ log(1/ε)"
-                ),
+                format!("{strong} of {runs} runs got there, medians of {over}; the abstract allows ε⁻⁴ log(1/ε)"),
             ),
             Check::at_most(
                 format!("Corollary on {name}: ‖c‖ over ε(ε + G)/σ_min, at its largest"),

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     Error,
     figure::Series,
+    report::plural,
     section::{Check, Shown, Table},
 };
 use strust::{
@@ -241,8 +242,8 @@ fn report(problems: &[Curves]) -> Findings {
                 largest(curve.iter().map(|&(k, g)| g / bound(k))),
                 1.0,
                 format!(
-                    "mean of {} seeds; δ = {delta:.3}, L_max = {:.3}, L_f = {:.3}, ρ = {:.2}{}, #U/#S = {unsuccessful}",
-                    problem.runs.len(),
+                    "mean of {}; δ = {delta:.3}, L_max = {:.3}, L_f = {:.3}, ρ = {:.2}{}, #U/#S = {unsuccessful}",
+                    plural(problem.runs.len(), "seed"),
                     smoothness.largest,
                     smoothness.mean,
                     smoothness.rho,
@@ -319,7 +320,7 @@ fn conditions(problem: &Curves, smoothness: &bounds::Smoothness, least_step: f64
             format!("condition of Theorem 1 on {}: the least accepted a over a_min", problem.name),
             least_step / a_min,
             1.0,
-            format!("{steps} steps of {} seeds; a_min = {a_min:.3} with a_max = 1", problem.runs.len()),
+            format!("{steps} steps of {}; a_min = {a_min:.3} with a_max = 1", plural(problem.runs.len(), "seed")),
         ),
         Check::at_most(
             format!("condition of Theorem 1 on {}: rejected steps", problem.name),
