@@ -22,12 +22,12 @@ use tch::{
 /// said once.
 ///
 /// ```
-/// use strust_torch::NormRelu;
+/// use strust_torch::{NormRelu, seeded};
 /// use tch::{Device, Kind, Tensor, nn};
 ///
 /// let store = nn::VarStore::new(Device::Cpu);
 /// let norm = NormRelu::new(store.root() / "bn1", 4, nn::BatchNormConfig::default());
-/// let x = Tensor::randn([2, 4, 8, 8], (Kind::Float, Device::Cpu));
+/// let x = seeded(0, || Tensor::randn([2, 4, 8, 8], (Kind::Float, Device::Cpu)));
 /// let y = norm.forward(&x, Some(&x.ones_like()), true);
 /// assert_eq!(y.size(), [2, 4, 8, 8]);
 /// assert!(y.min().double_value(&[]) >= 0.0);

@@ -52,7 +52,8 @@ pub struct Net {
 impl Net {
     pub fn new(store: &VarStore, dropout: f64) -> Self {
         let root = store.root();
-        let net = Self {
+        // The layers draw from the one generator of libtorch, and tests run side by side.
+        let net = seeded(0, || Self {
             first: nn::linear(&root / "first", 8, 16, nn::LinearConfig::default()),
             norm: nn::batch_norm1d(
                 &root / "norm",
@@ -61,7 +62,7 @@ impl Net {
             ),
             last: nn::linear(&root / "last", 16, 4, nn::LinearConfig::default()),
             dropout,
-        };
+        });
         fill(store);
         net
     }
@@ -86,7 +87,7 @@ pub fn steep_problem<T: Component>(
     noise: f64,
     steepness: f64,
 ) -> TorchObjective<T, Loss<'static>> {
-    let net = seeded(0, || Net::new(store, dropout));
+    let net = Net::new(store, dropout);
     let inputs = waves(&[TERMS as i64, 8], 0.3, T::KIND);
     let targets = (waves(&[TERMS as i64], 1.7, Kind::Double) * 1e3).remainder(4.0).floor().to_kind(Kind::Int64);
     let batch = move |sample: &Sample| {
