@@ -88,10 +88,8 @@ fn killed_at_fifty_random_moments_and_resumed_the_records_are_byte_identical() {
     assert_eq!(said.code, Some(0), "{}", said.err);
 
     let out = folder.path("killed");
-    let mut rng = generator(7, 0);
-    let mut killed = 0;
-    for _ in 0..50 {
-        // Started if there is no plan yet, else gone on with; saved often, so that kills fall between and into savings.
+    // Started if there is no plan yet, else gone on with; saved often, so that kills fall between and into savings.
+    let go_on = || {
         let mut command = strust();
         if out.join("plan.json").exists() {
             command.args(["resume", out.to_str().unwrap()]);
@@ -99,8 +97,13 @@ fn killed_at_fifty_random_moments_and_resumed_the_records_are_byte_identical() {
             let _ = std::fs::remove_dir_all(&out);
             command.args(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
         }
-        command.args(["--quiet", "--save-every", "0.003"]).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.args(["--quiet", "--save-every", "0.003"]);
+        command
+    };
+    let mut rng = generator(7, 0);
+    let mut killed = 0;
+    for _ in 0..50 {
+        let mut child = go_on().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_micros(rng.next_u64() % 60_000));
         let running = child.try_wait().unwrap().is_none();
         child.kill().unwrap();
@@ -109,7 +112,7 @@ fn killed_at_fifty_random_moments_and_resumed_the_records_are_byte_identical() {
         killed += u32::from(running);
     }
     assert!(killed >= 25, "only {killed} of 50 were still running when they were killed: give them more to do");
-    let said = run(&["resume", out.to_str().unwrap(), "--quiet"]);
+    let said = crate::support::said(&go_on().output().unwrap());
     assert_eq!(said.code, Some(0), "{}", said.err);
     same_records(&out, &undisturbed);
     assert!(out.join("report.html").is_file());
