@@ -65,7 +65,7 @@ impl<F: Objective + ?Sized> Objective for &mut F {
 }
 
 /// Rounding errors of size ε·|value| that a computed sum may hold: the constant of Conn, Gould and Toint. With 1 the
-/// radius still collapsed on 6 of 20 least-squares problems in `f32` (tests/rounding.rs), with 10 on none.
+/// radius still collapsed on 6 of 20 least-squares problems in `f32` (tests/library/rounding.rs), with 10 on none.
 const SLACK: f64 = 10.0;
 
 /// The rounding error of a mean of squared residuals r whose parts are of size `magnitude`:

@@ -1,8 +1,6 @@
 //! One contract suite over every vector type, against a naive reference in `f64`.
 
-mod common;
-
-use common::{bits, normal};
+use crate::common::{bits, normal};
 use faer::{Col, Mat};
 use serde::{Deserialize, Serialize};
 use strust::{

@@ -1,8 +1,6 @@
 //! The safeguard at the rounding floor: without it the radius collapses, with it the run goes on and ends no worse.
 
-mod common;
-
-use common::{LeastSquares, normals};
+use crate::common::{LeastSquares, normals};
 use strust::{
     objective::{full_value_and_gradient, residual_rounding},
     prelude::*,

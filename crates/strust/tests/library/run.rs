@@ -1,8 +1,6 @@
 //! `minimize`: stopping rules, observers, the report, and going on from it.
 
-mod common;
-
-use common::{LeastSquares, Targets, bits, normal, normals};
+use crate::common::{LeastSquares, Targets, bits, normal, normals};
 use std::{
     ops::ControlFlow,
     time::{Duration, Instant},

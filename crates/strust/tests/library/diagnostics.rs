@@ -1,8 +1,6 @@
 //! The instruments against closed forms, and their intervals against what they promise, over many seeds.
 
-mod common;
-
-use common::{LeastSquares, Targets, normal, normals};
+use crate::common::{LeastSquares, Targets, normal, normals};
 use faer::Mat;
 use strust::{
     diagnostics::{

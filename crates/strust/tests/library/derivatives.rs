@@ -1,8 +1,6 @@
 //! Slope checks of every Jacobian, and the properties that make a constraint set a manifold.
 
-mod common;
-
-use common::{LeastSquares, Targets, bits, distance, normal, normals};
+use crate::common::{LeastSquares, Targets, bits, distance, normal, normals};
 use faer::Mat;
 use strust::{
     diagnostics::{gradient_slope, jacobian_slope},

@@ -1,8 +1,6 @@
 //! Problems with known answers for every method: the stop reason, the distance to x*, a ceiling on evaluations.
 
-mod common;
-
-use common::{LeastSquares, Targets, distance, normal, normals};
+use crate::common::{LeastSquares, Targets, distance, normal, normals};
 use faer::{Mat, prelude::Solve};
 use strust::{
     methods::StrState,

@@ -3,10 +3,8 @@
 //! A counting allocator needs `unsafe`, which the workspace forbids and no target can allow again; so it comes
 //! from the crate `allocation-counter`, which counts each thread alone and thus leaves the tests parallel.
 
-mod common;
-
+use crate::common::{LeastSquares, Targets, normal, normals};
 use allocation_counter::measure;
-use common::{LeastSquares, Targets, normal, normals};
 use faer::Mat;
 use strust::{prelude::*, vector::Real};
 

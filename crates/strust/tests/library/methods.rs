@@ -1,8 +1,6 @@
 //! One contract suite over every method.
 
-mod common;
-
-use common::{LeastSquares, Log, Probe, Targets, bits, normal, normals};
+use crate::common::{LeastSquares, Log, Probe, Targets, bits, normal, normals};
 use faer::Mat;
 use serde_json::Value;
 use std::{cell::RefCell, fmt::Debug, rc::Rc};

@@ -1,5 +1,4 @@
-//! Problems and decorators that the test files share. No file uses all of them.
-#![allow(dead_code)]
+//! Problems and decorators that the tests share.
 
 use rand_core::Rng;
 use std::{cell::RefCell, rc::Rc};

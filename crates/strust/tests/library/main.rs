@@ -1,0 +1,11 @@
+//! The library as its users see it. One program, so that it is linked once.
+
+mod common;
+mod convergence;
+mod derivatives;
+mod diagnostics;
+mod methods;
+mod no_allocation;
+mod rounding;
+mod run;
+mod vector;
