@@ -73,6 +73,9 @@ fn ctrl_c_keeps_what_came_and_the_same_command_goes_on_from_there() {
     let first = said(&child.wait_with_output().unwrap());
     assert!(first.code == Some(1) && first.err.contains("the same command goes on from there"), "{}", first.err);
     assert_eq!(std::fs::metadata(&part).unwrap().len(), 100_000);
+    let again = said(&command.output().unwrap());
+    assert!(again.err.contains("the server answers 404"), "{}", again.err);
+    assert_eq!(server.asked(), [0, 100_000]);
 }
 
 #[test]

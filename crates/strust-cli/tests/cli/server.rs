@@ -1,16 +1,14 @@
 //! A small HTTP server that serves one file under every name, and can misbehave.
 
-// Two test binaries use it, each a part of it.
-#![allow(dead_code)]
-
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 #[derive(Clone, Copy)]
+#[allow(dead_code, reason = "the tests of downloads and those of the program each need some of them")]
 pub enum Answer {
     /// What is asked for.
     Asked,
@@ -30,8 +28,7 @@ pub enum Answer {
 
 pub struct Server {
     pub url: String,
-    /// Where each request asked to begin.
-    pub asked: Arc<Mutex<Vec<usize>>>,
+    asked: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Server {
@@ -52,6 +49,7 @@ impl Server {
         });
         Self { url, asked }
     }
+    /// Where each request asked to begin.
     pub fn asked(&self) -> Vec<usize> {
         self.asked.lock().expect("no thread panicked").clone()
     }
@@ -101,7 +99,9 @@ fn answer(mut stream: TcpStream, file: &[u8], begin: usize, answer: Answer) -> s
     stream.write_all(&body[..body.len().min(length)])?;
     stream.flush()?;
     if let Answer::Stall(_) = answer {
-        std::thread::sleep(Duration::from_secs(30));
+        // Until the client goes away.
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let _ = stream.read(&mut [0])?;
     }
     Ok(())
 }
