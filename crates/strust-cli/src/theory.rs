@@ -7,6 +7,7 @@ use crate::{
 };
 use std::{fmt::Write as _, path::Path};
 use strust_lab::{
+    report::plain_number,
     summary::Summary,
     theory::{self, BUILT_IN, Theory, TheoryPlan},
 };
@@ -65,7 +66,7 @@ pub fn overview(summary: &Summary) -> String {
                 continue;
             }
             let verdict = if check.holds { "holds" } else { "FAILS" };
-            let (measured, bound) = (short(check.measured), short(check.bound));
+            let (measured, bound) = (plain_number(check.measured), plain_number(check.bound));
             let _ = writeln!(text, "  {verdict}  {}: {measured}, claimed {} {bound}", check.name, check.claim.sign());
         }
     }
@@ -79,18 +80,10 @@ pub fn markdown(summary: &Summary) -> String {
         let _ = writeln!(text, "**{}**\n\n| check | measured | claimed | verdict |\n|---|---|---|---|", section.title);
         for check in &section.checks {
             let name = check.name.replace('|', "\\|");
-            let (measured, sign, bound) = (short(check.measured), check.claim.sign(), short(check.bound));
+            let (measured, sign, bound) = (plain_number(check.measured), check.claim.sign(), plain_number(check.bound));
             let _ = writeln!(text, "| {name} | {measured} | {sign} {bound} | {} |", check.verdict());
         }
         text.push('\n');
     }
     text
-}
-
-fn short(value: f64) -> String {
-    if value == 0.0 || (1e-3..1e5).contains(&value.abs()) {
-        format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').into()
-    } else {
-        format!("{value:.2e}")
-    }
 }

@@ -342,7 +342,7 @@ fn constraints(point: Option<&Examination>, job: &Job, said: &mut Said) {
     let (gap, floor) = (kkt.multiplier_gap, kkt.multiplier_norm / mu);
     let minimum = gap <= AT_MINIMUM * kkt.multiplier_norm;
     let meaning = if kkt.constraint_norm <= FEASIBLE {
-        "‖c‖ is small already: μ is large enough".into()
+        "‖c‖ is small already, so μ is large enough".into()
     } else if minimum {
         format!("x is near a minimum of φ, and ‖c‖ = ‖λ‖/μ = {floor:.1e} is what μ leaves")
     } else {

@@ -36,7 +36,8 @@ pub(super) fn count(value: f64) -> String {
 }
 
 /// A number of any size as short as it reads well.
-pub(super) fn plain_number(value: f64) -> String {
+#[must_use]
+pub fn plain_number(value: f64) -> String {
     if value == 0.0 || (1e-3..1e5).contains(&value.abs()) {
         let text = format!("{value:.4}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

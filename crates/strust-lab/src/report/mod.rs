@@ -18,6 +18,7 @@ use crate::summary::{ProblemSummary, Summary};
 pub use curves::figures;
 use curves::{Curve, of_problem, panels};
 use format::pairs;
+pub use format::plain_number;
 pub(crate) use format::plural;
 use std::collections::BTreeSet;
 
