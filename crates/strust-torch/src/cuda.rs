@@ -134,6 +134,11 @@ pub(crate) fn halve(x: &Tensor, pad: i64) -> Option<Tensor> {
     matches!(x.device(), Device::Cuda(_)).then(|| foreign::halve(x, pad))?
 }
 
+/// The convolution with 3×3 weights and a border of one zero. `None` where there is no kernel for it.
+pub(crate) fn conv3x3(x: &Tensor, weight: &Tensor, stride: i64) -> Option<Tensor> {
+    matches!(x.device(), Device::Cuda(_)).then(|| foreign::conv3x3(x, weight, stride))?
+}
+
 /// Written by the thread that captures, read by all that give work to a device operation by operation: while a stream is
 /// captured nobody may wait for the whole device, as cuDNN does where it times its algorithms.
 static CAPTURING: RwLock<()> = RwLock::new(());
@@ -244,8 +249,8 @@ mod foreign {
     };
     use tch::{Tensor, nn::BatchNormConfig};
 
-    // SAFETY: these are the signatures in build/graph.cpp and build/norm.cpp, and no exception leaves them. The safe ones
-    // take numbers only.
+    // SAFETY: these are the signatures in the C++ files in build, and no exception leaves them. The safe ones take numbers
+    // only.
     unsafe extern "C" {
         safe fn strust_has_stream(device: c_int) -> bool;
         fn strust_use_stream(device: c_int, own: bool, why: *mut c_char, room: usize) -> c_int;
@@ -279,6 +284,14 @@ mod foreign {
             room: usize,
         ) -> c_int;
         fn strust_halve(x: *const c_void, pad: i64, out: *mut *mut c_void, why: *mut c_char, room: usize) -> c_int;
+        fn strust_conv3x3(
+            x: *const c_void,
+            weight: *const c_void,
+            stride: i64,
+            out: *mut *mut c_void,
+            why: *mut c_char,
+            room: usize,
+        ) -> c_int;
     }
 
     pub use strust_bf16_begin as bf16_begin;
@@ -298,7 +311,7 @@ mod foreign {
         if outcome == 0 { Ok(()) } else { Err(Error::Graph(why)) }
     }
 
-    /// A function of build/norm.cpp; panics as tch does where an operation fails.
+    /// A function of build that makes tensors; panics as tch does where an operation fails.
     fn fused<const N: usize>(
         function: impl FnOnce(*mut *mut c_void, *mut c_char, usize) -> c_int,
     ) -> Option<[Tensor; N]> {
@@ -332,6 +345,12 @@ mod foreign {
     pub fn halve(x: &Tensor, pad: i64) -> Option<Tensor> {
         // SAFETY: the pointer is that of a living tensor; `out` has room for one.
         let made = fused(|out, why, room| unsafe { strust_halve(x.as_ptr().cast(), pad, out, why, room) });
+        made.map(|[tensor]| tensor)
+    }
+    pub fn conv3x3(x: &Tensor, weight: &Tensor, stride: i64) -> Option<Tensor> {
+        let (x, weight) = (x.as_ptr().cast(), weight.as_ptr().cast());
+        // SAFETY: the pointers are those of living tensors; `out` has room for one.
+        let made = fused(|out, why, room| unsafe { strust_conv3x3(x, weight, stride, out, why, room) });
         made.map(|[tensor]| tensor)
     }
     pub fn pinned(tensor: &Tensor) -> Tensor {
@@ -444,6 +463,9 @@ mod foreign {
         None
     }
     pub fn halve(_x: &Tensor, _pad: i64) -> Option<Tensor> {
+        None
+    }
+    pub fn conv3x3(_x: &Tensor, _weight: &Tensor, _stride: i64) -> Option<Tensor> {
         None
     }
     pub fn pinned(tensor: &Tensor) -> Tensor {

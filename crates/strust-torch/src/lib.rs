@@ -50,6 +50,7 @@
 pub mod bench;
 mod checkpoint;
 mod classification;
+mod conv;
 pub mod cuda;
 pub mod device;
 mod device_adam;
@@ -72,6 +73,7 @@ pub mod resnet;
 
 pub use checkpoint::{Checkpoint, OnDevice};
 pub use classification::{ImageClassification, ImageLoss, Network};
+pub use conv::Conv3x3;
 pub use device_adam::DeviceAdam;
 pub use device_method::DeviceMethod;
 pub use device_run::{DeviceRun, Launch};

@@ -1,6 +1,6 @@
 //! ResNet-20 for CIFAR (He, Zhang, Ren and Sun 2016, section 4.2), under PyTorch's names.
 
-use crate::{NormRelu, cuda};
+use crate::{Conv3x3, NormRelu, conv::channels_last, cuda};
 use tch::{
     Tensor,
     nn::{self, ModuleT},
@@ -17,7 +17,7 @@ pub const PARAMETERS: i64 = 269_722;
 /// Names as in PyTorch: `conv1.weight`, `bn1.weight`, `layer2.0.conv1.weight`, …, `linear.weight`, `linear.bias`.
 #[derive(Debug)]
 pub struct ResNet20 {
-    conv: nn::Conv2D,
+    conv: Conv3x3,
     norm: NormRelu,
     blocks: Vec<Block>,
     linear: nn::Linear,
@@ -26,25 +26,12 @@ pub struct ResNet20 {
 /// relu(norm(conv(relu(norm(conv(x))))) + shortcut(x)).
 #[derive(Debug)]
 struct Block {
-    conv1: nn::Conv2D,
+    conv1: Conv3x3,
     norm1: NormRelu,
-    conv2: nn::Conv2D,
+    conv2: Conv3x3,
     norm2: NormRelu,
     /// Zero channels on either side where the block halves the image and doubles the channels.
     padding: Option<i64>,
-}
-
-fn conv3x3(path: nn::Path, inputs: i64, outputs: i64, stride: i64) -> nn::Conv2D {
-    let config = nn::ConvConfig { stride, padding: 1, bias: false, ws_init: KAIMING, ..Default::default() };
-    let mut conv = nn::conv2d(path, inputs, outputs, 3, config);
-    // As the images are; otherwise every pass would make a copy of every weight in that order.
-    conv.ws.set_data(&channels_last(&conv.ws.detach()));
-    conv
-}
-
-/// The same numbers with the channels of a pixel side by side in memory.
-fn channels_last(tensor: &Tensor) -> Tensor {
-    tensor.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
 }
 
 fn norm_relu(path: nn::Path, channels: i64) -> NormRelu {
@@ -56,9 +43,9 @@ impl Block {
     fn new(path: &nn::Path, inputs: i64, outputs: i64) -> Self {
         let halves = inputs != outputs;
         Self {
-            conv1: conv3x3(path / "conv1", inputs, outputs, if halves { 2 } else { 1 }),
+            conv1: Conv3x3::new(path / "conv1", inputs, outputs, if halves { 2 } else { 1 }),
             norm1: norm_relu(path / "bn1", outputs),
-            conv2: conv3x3(path / "conv2", outputs, outputs, 1),
+            conv2: Conv3x3::new(path / "conv2", outputs, outputs, 1),
             norm2: norm_relu(path / "bn2", outputs),
             padding: halves.then_some((outputs - inputs) / 2),
         }
@@ -96,7 +83,7 @@ impl ResNet20 {
         }
         let linear = nn::LinearConfig { ws_init: KAIMING, bs_init: Some(nn::Init::Const(0.0)), bias: true };
         Self {
-            conv: conv3x3(path / "conv1", 3, 16, 1),
+            conv: Conv3x3::new(path / "conv1", 3, 16, 1),
             norm: norm_relu(path / "bn1", 16),
             blocks,
             linear: nn::linear(path / "linear", 64, classes, linear),
