@@ -76,7 +76,7 @@ struct Convolution {
   void run(const Tensor& x, const Tensor& weight, const Tensor& y, bool turned) const {
     CUfunction function = kernel("conv.cu", kSource, options(x, inputs, outputs) + " -DSIXTEENS=" + std::to_string(sixteens),
                                  "convolve");
-    launch(function, {tiles.count(), tiles.outputs / outputs, kThreads, shared, false}, x.data_ptr(), weight.data_ptr(),
+    launch(function, {tiles.count(), tiles.outputs / outputs, kThreads, shared, true}, x.data_ptr(), weight.data_ptr(),
            y.data_ptr(), tiles, turned);
   }
 };
@@ -103,7 +103,7 @@ struct Correlation {
     int size = static_cast<int>(weight.numel());
     Tensor parts = at::empty({static_cast<int64_t>(blocks) * size}, weight.options()), dw = at::empty_like(weight);
     std::string compiled = options(x, inputs, outputs);
-    launch(kernel("conv.cu", kSource, compiled, "correlate"), {blocks, slices, kRowThreads, shared, false}, x.data_ptr(),
+    launch(kernel("conv.cu", kSource, compiled, "correlate"), {blocks, slices, kRowThreads, shared, true}, x.data_ptr(),
            dy.data_ptr(), parts.data_ptr(), tiles);
     launch(kernel("conv.cu", kSource, compiled, "add_parts"), {(size + 31) / 32, 1, kThreads, 0, true}, parts.data_ptr(),
            blocks, size, dw.data_ptr());
@@ -169,7 +169,8 @@ int strust_conv3x3(const Tensor* x, const Tensor* weight, int64_t stride, Tensor
     if (outcome == kDone && !has_room(in, *weight, stride)) outcome = kNotForThis;
     if (outcome != kDone) return;
     bool graph = at::GradMode::is_enabled() && (in.requires_grad() || weight->requires_grad());
-    *out = new Tensor(graph ? Conv3x3::apply(in, *weight, stride) : forward(in, *weight, stride));
+    Tensor w = aligned(*weight) ? *weight : weight->clone();
+    *out = new Tensor(graph ? Conv3x3::apply(in, w, stride) : forward(in, w, stride));
   });
   return failed ? kFailed : outcome;
 }

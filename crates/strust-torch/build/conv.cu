@@ -73,6 +73,18 @@ struct Bf16 {
   }
 };
 
+// As in norm.cu.
+__device__ void wait_for_the_one_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ void let_the_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 extern __shared__ __align__(16) unsigned char room[];
 
 __device__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
@@ -167,7 +179,7 @@ __device__ void stage_weights(unsigned char* to, const float* weight, const Tile
 #pragma unroll 4
   for (int i = threadIdx.x; i < 9 * K * Q; i += THREADS) {
     int k, q, tap;
-    float v[E];
+    __align__(16) float v[E];
     if (turned) {
       k = i % K, q = i / K % Q, tap = i / K / Q;
       const float* from = weight + ((c0 + q * E) * 9 + 8 - tap) * t.outputs + k0 + k;
@@ -177,7 +189,11 @@ __device__ void stage_weights(unsigned char* to, const float* weight, const Tile
       q = i % Q, tap = i / Q % 9, k = i / Q / 9;
       const float* from = weight + ((k0 + k) * 9 + tap) * t.inputs + c0 + q * E;
 #pragma unroll
-      for (int e = 0; e < E; e++) v[e] = t.inputs != 3 || q * E + e < 3 ? from[e] : 0;
+      for (int e = 0; e < E; e += 4)
+        if (t.inputs != 3)
+          *(float4*)(v + e) = *(const float4*)(from + e);
+        else
+          for (int i = e; i < e + 4; i++) v[i] = q * E + i < 3 ? from[i] : 0;
     }
     int row = tap * K + k % (2 * N) / 2 * 8 + k / (2 * N) * 2 + k % 2;
     *(uint4*)(to + row * PITCH + q * 16) = T::pack(v);
@@ -197,6 +213,7 @@ __device__ void convolve(const typename T::Stored* x, const float* weight, typen
   for (int m = 0; m < M; m++)
     from[m] = shared_address(pixels) + at.under(t, (warp * M + m) * 16 + lane % 16) * PITCH + (lane >> 4) * 16;
   float sums[M][N][4] = {};
+  wait_for_the_one_before();
   for (int c0 = 0; c0 < t.inputs; c0 += C) {
     if (c0) __syncthreads();
     stage<T, C, PITCH, THREADS>(pixels, x, t, at, c0);
@@ -204,6 +221,7 @@ __device__ void convolve(const typename T::Stored* x, const float* weight, typen
     arrived();
     round_fetched<T, C, PITCH, THREADS>(pixels, at.in_rows * at.in_columns << t.images);
     __syncthreads();
+    let_the_next_start();
 #pragma unroll 1
     for (int v = 0; v < 3; v++) {
 #pragma unroll
@@ -285,18 +303,6 @@ struct Columns<Bf16> {
   }
 };
 
-// As in norm.cu.
-__device__ void let_the_second_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-__device__ void wait_for_the_first() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 // The gradient of the weights, dw = Σ over pixels of dy·xᵀ for each tap, for K outputs and C inputs, those of blockIdx.y: a
 // block's sum over the tiles it has. A warp has three taps of a row and a quarter of the pixels.
 template <class T, int C, int K>
@@ -304,7 +310,7 @@ __device__ void correlate(const typename T::Stored* x, const typename T::Stored*
   typedef Columns<T> In;
   const int PITCH = C * T::SIZE + In::PADDING, PITCH_DY = K * T::SIZE + In::PADDING, COUNT = 3 * (K / 16) * (C / 8) * 4;
   const int Q = K * T::SIZE / 16, E = 16 / T::SIZE;
-  let_the_second_start();
+  wait_for_the_one_before();
   int slices = (t.inputs + C - 1) / C, c0 = blockIdx.y % slices * C, k0 = blockIdx.y / slices * K;
   int size = 1 << (t.images + t.rows + t.columns), tiles = (t.n + (1 << t.images) - 1 >> t.images) *
              (t.height >> t.rows) * (t.width >> t.columns);
@@ -346,6 +352,7 @@ __device__ void correlate(const typename T::Stored* x, const typename T::Stored*
       }
     }
   }
+  let_the_next_start();
   // The quarters, two and two.
   float *flat = &sums[0][0][0][0], *shared = (float*)room;
 #pragma unroll
@@ -380,7 +387,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_parts(const float* par
   __shared__ float share[THREADS];
   int i = blockIdx.x * 32 + threadIdx.x % 32;
   float sum = 0;
-  wait_for_the_first();
+  wait_for_the_one_before();
   if (i < size)
 #pragma unroll 8
     for (int part = threadIdx.x / 32; part < count; part += THREADS / 32) sum += parts[(size_t)part * size + i];
@@ -395,13 +402,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_parts(const float* par
 // One of the two, as the program is compiled for.
 #ifdef SIXTEENS
 extern "C" __global__ void __launch_bounds__(THREADS, INPUTS == 16 && OUTPUTS == 16 ? 4 : 2)
-    convolve(const TYPE::Stored* __restrict__ x, const float* __restrict__ weight, TYPE::Stored* __restrict__ y, Tiles t,
-             bool turned) {
+    convolve(const TYPE::Stored* x, const float* weight, TYPE::Stored* y, Tiles t, bool turned) {
   convolve<TYPE, INPUTS, OUTPUTS, SIXTEENS>(x, weight, y, t, turned);
 }
 #else
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, INPUTS == 16 && OUTPUTS == 16 ? 2 : 1)
-    correlate(const TYPE::Stored* __restrict__ x, const TYPE::Stored* __restrict__ dy, float* __restrict__ parts, Tiles t) {
+    correlate(const TYPE::Stored* x, const TYPE::Stored* dy, float* parts, Tiles t) {
   correlate<TYPE, INPUTS, OUTPUTS>(x, dy, parts, t);
 }
 #endif

@@ -25,7 +25,7 @@ CUfunction kernel(const char* file, const char* source, const std::string& optio
 
 struct Grid {
   int blocks, groups, threads, shared;
-  // Whether it may start while the kernel before it still runs, and waits for that by itself, from Hopper on.
+  // Whether it waits for the kernel before it by itself, and so may start while that one still runs, from Hopper on.
   bool early;
 };
 void launch(CUfunction kernel, const Grid& grid, void** arguments);

@@ -32,8 +32,7 @@ int numbers(Kind kind) { return kind == kB8 ? 8 : 4; }
 template <class... A>
 void run(Kernel kernel, Kind kind, int blocks, int groups, A... arguments) {
   CUfunction function = strust::kernel("norm.cu", kSource, "", std::string(kNames[kernel]) + kSuffixes[kind]);
-  // The second kernel of a pass waits for the first by itself.
-  launch(function, {blocks, groups, kThreads, 0, kernel == kForward || kernel == kBackward}, arguments...);
+  launch(function, {blocks, groups, kThreads, 0, kernel < kHalve}, arguments...);
 }
 
 void* at_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }

@@ -46,16 +46,17 @@ struct B4 {
   static __device__ Raw pack(const float (&v)[V]) { return make_uint2(two(v[0], v[1]), two(v[2], v[3])); }
 };
 
-// From Hopper on the second kernel of a pass may start while the first still runs; before it writes, or reads what the first
-// one wrote, it waits. The pointers to that are not __restrict__, or it could be read too early.
-__device__ void let_the_second_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-__device__ void wait_for_the_first() {
+// From Hopper on a kernel may start while the one before it still runs; before it writes, or reads what that one writes, it
+// waits. By then everything before is done as well, as that one has waited too before it let this one start. Pointers to what
+// is read after the wait are not __restrict__, or it could be read too early.
+__device__ void wait_for_the_one_before() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ void let_the_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
@@ -129,7 +130,8 @@ __device__ void add_parts(float (&a)[N], const float* parts, int count, int grou
 template <class T>
 __device__ void statistics(const typename T::Raw* x, float* parts, const Shape& s) {
   const int V = T::V, U = 8;
-  let_the_second_start();
+  wait_for_the_one_before();
+  let_the_next_start();
   Place at(s);
   float first[V], sums[2 * V] = {};
   T::unpack(x[at.vector], first);
@@ -177,7 +179,8 @@ __device__ void forward(const typename T::Raw* x, const typename T::Raw* other, 
     if (keeps) old_mean[i] = running_mean[c], old_variance[i] = running_variance[c];
   }
   float sums[2 * V], share = 1.0f / s.rows;
-  wait_for_the_first();
+  wait_for_the_one_before();
+  let_the_next_start();
   add_parts(sums, parts, count, s.group, at.within);
 #pragma unroll
   for (int i = 0; i < V; i++) {
@@ -241,7 +244,8 @@ __device__ void backward_sums(const typename T::Raw* dy, const typename T::Raw* 
                               const typename T::Raw* y, const float* mean, const float* inverse, const float* weight,
                               const float* bias, typename T::Raw* g, float* parts, const Shape& s) {
   const int V = T::V, U = V == 8 ? 2 : 4;
-  let_the_second_start();
+  wait_for_the_one_before();
+  let_the_next_start();
   Place at(s);
   Channels<V> c(mean, inverse, weight, bias, at.vector);
   float sums[2 * V] = {};
@@ -289,7 +293,8 @@ __device__ void backward(const typename T::Raw* dy, const typename T::Raw* dy2, 
   load(in, x, s, at, at.row);
   Channels<V> c(mean, inverse, weight, bias, at.vector);
   float sums[2 * V], slope[V];
-  wait_for_the_first();
+  wait_for_the_one_before();
+  let_the_next_start();
   // It may have been made just now.
   load(grad, dy, s, at, at.row);
   if (dy2) load(more, dy2, s, at, at.row);
@@ -360,7 +365,7 @@ __device__ void halve_back(const Raw* small, Raw* large, int q, int pad, int hei
 
 #define KERNEL extern "C" __global__ void __launch_bounds__(THREADS)
 #define ALL(T)                                                                                                           \
-  KERNEL statistics_##T(const T::Raw* __restrict__ x, float* __restrict__ parts, Shape s) { statistics<T>(x, parts, s); }\
+  KERNEL statistics_##T(const T::Raw* x, float* __restrict__ parts, Shape s) { statistics<T>(x, parts, s); }\
   KERNEL forward_##T(const T::Raw* __restrict__ x, const T::Raw* __restrict__ other, const float* parts,                 \
                      int count, const float* __restrict__ weight, const float* __restrict__ bias,                        \
                      float* __restrict__ running_mean, float* __restrict__ running_variance, float* __restrict__ mean,   \
@@ -368,10 +373,9 @@ __device__ void halve_back(const Raw* small, Raw* large, int q, int pad, int hei
     forward<T>(x, other, parts, count, weight, bias, running_mean, running_variance, mean, inverse, y, s, momentum,      \
                epsilon);                                                                                                 \
   }                                                                                                                      \
-  KERNEL backward_sums_##T(const T::Raw* __restrict__ dy, const T::Raw* __restrict__ dy2, const T::Raw* __restrict__ x,  \
-                           const T::Raw* __restrict__ y, const float* __restrict__ mean,                                 \
-                           const float* __restrict__ inverse, const float* __restrict__ weight,                          \
-                           const float* __restrict__ bias, T::Raw* __restrict__ g, float* __restrict__ parts, Shape s) { \
+  KERNEL backward_sums_##T(const T::Raw* dy, const T::Raw* dy2, const T::Raw* x, const T::Raw* y, const float* mean,     \
+                           const float* inverse, const float* weight, const float* bias, T::Raw* g, float* parts,        \
+                           Shape s) {                                                                                    \
     backward_sums<T>(dy, dy2, x, y, mean, inverse, weight, bias, g, parts, s);                                           \
   }                                                                                                                      \
   KERNEL backward_##T(const T::Raw* dy, const T::Raw* __restrict__ dy2, const T::Raw* __restrict__ x,                    \
