@@ -52,7 +52,7 @@ struct Driver {
     const char* text = "unknown";
     if (result == CUDA_SUCCESS) return;
     cuGetErrorString(result, &text);
-    throw std::runtime_error(std::string("CUDA: ") + text);
+    throw std::runtime_error(std::string("CUDA error: ") + text);
   }
 };
 

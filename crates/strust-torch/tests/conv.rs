@@ -150,7 +150,10 @@ fn on_a_gpu_it_is_what_double_precision_gives_and_always_the_same_bits() {
             let names = NAMES.iter().filter(|name| case.inputs != 3 || **name != "dx");
             for ((name, a), b) in names.zip(&ours).zip(&case.expected(kind)) {
                 let (error, norm) = ((a - b).norm().double_value(&[]), b.norm().double_value(&[]));
-                assert!(a.size() == b.size() && error <= tolerance * norm, "{name}: {error:e} of {norm:e}, {case:?}, {kind:?}");
+                assert!(
+                    a.size() == b.size() && error <= tolerance * norm,
+                    "{name}: {error:e} of {norm:e}, {case:?}, {kind:?}"
+                );
             }
             for (a, b) in ours.iter().zip(&case.ours(device, kind)) {
                 assert!(a.equal(b), "{case:?}, {kind:?}");
