@@ -18,7 +18,7 @@ using torch::autograd::variable_list;
 
 namespace {
 constexpr int kThreads = 256, kRowThreads = 384;  // as in conv.cu
-// With more of them cuDNN is as fast.
+// With more of them the tiles of cuDNN are full.
 constexpr int kMostChannels = 64;
 
 const char* const kSource =
@@ -164,6 +164,8 @@ int strust_conv3x3(const Tensor* x, const Tensor* weight, int64_t stride, Tensor
     ours = ours && weight->dim() == 4 && weight->size(1) == in.size(1) && weight->size(2) == 3 && weight->size(3) == 3;
     ours = ours && some_channels(weight->size(0)) &&
            (some_channels(in.size(1)) || (in.size(1) == 3 && !in.requires_grad()));
+    // Counted in 32 bits, as x is.
+    ours = ours && in.numel() / in.size(1) * weight->size(0) < (1LL << 31);
     ours = ours && (stride == 1 || stride == 2) && in.size(2) % (8 * stride) == 0 && in.size(3) % (8 * stride) == 0;
     outcome = ours ? available(in, why, room) : kNotForThis;
     if (outcome == kDone && !has_room(in, *weight, stride)) outcome = kNotForThis;
