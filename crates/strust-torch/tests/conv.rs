@@ -62,7 +62,7 @@ impl Case {
     }
     fn ours(self, device: Device, kind: Kind) -> Vec<Tensor> {
         self.outcome(device, kind, |store, x| {
-            let conv = Conv3x3::new(store.root(), self.inputs, self.outputs, self.stride);
+            let conv = seeded(0, || Conv3x3::new(store.root(), self.inputs, self.outputs, self.stride));
             tch::no_grad(|| store.variables().remove("weight").unwrap().copy_(&self.weight()));
             if kind == Kind::BFloat16 { cuda::bf16(|| conv.forward(x)) } else { conv.forward(x) }
         })
@@ -88,7 +88,7 @@ fn on_the_cpu_it_is_the_convolution_of_libtorch_bit_for_bit() {
         let case = Case { n: 2, inputs, outputs: 16, size: [8, 16], stride };
         let theirs = case.outcome(Device::Cpu, Kind::Float, |store, x| {
             let config = nn::ConvConfig { stride, padding: 1, bias: false, ..Default::default() };
-            let mut conv = nn::conv2d(store.root(), inputs, 16, 3, config);
+            let mut conv = seeded(0, || nn::conv2d(store.root(), inputs, 16, 3, config));
             conv.ws.set_data(&channels_last(&case.weight().to_kind(Kind::Float)));
             x.apply(&conv)
         });
@@ -101,7 +101,7 @@ fn on_the_cpu_it_is_the_convolution_of_libtorch_bit_for_bit() {
 #[test]
 fn the_weights_have_pytorchs_name() {
     let store = store::<f32>();
-    let _ = Conv3x3::new(store.root() / "conv1", 3, 16, 1);
+    let _ = seeded(0, || Conv3x3::new(store.root() / "conv1", 3, 16, 1));
     assert_eq!(store.variables().into_keys().collect::<Vec<_>>(), ["conv1.weight"]);
 }
 
@@ -167,7 +167,7 @@ fn on_a_gpu_the_kernels_are_used_where_they_may_be() {
     let Some((device, _alone)) = gpu() else { return };
     let ours = |[n, inputs, height, width]: [i64; 4], kind: Kind, last: bool| {
         let store = nn::VarStore::new(device);
-        let conv = Conv3x3::new(store.root(), inputs, 16, 1);
+        let conv = seeded(0, || Conv3x3::new(store.root(), inputs, 16, 1));
         let x = waves(&[n, inputs, height, width], 0.1, kind).to_device(device);
         let x = if last { channels_last(&x) } else { x };
         let forward = || if kind == Kind::BFloat16 { cuda::bf16(|| conv.forward(&x)) } else { conv.forward(&x) };
@@ -194,7 +194,7 @@ fn on_a_gpu_the_kernels_are_used_where_they_may_be() {
 fn on_a_gpu_what_is_not_a_number_stays_and_goes_no_farther_than_it_should() {
     let Some((device, _alone)) = gpu() else { return };
     let store = nn::VarStore::new(device);
-    let conv = Conv3x3::new(store.root(), 16, 16, 1);
+    let conv = seeded(0, || Conv3x3::new(store.root(), 16, 16, 1));
     for unsound in [f64::NAN, f64::INFINITY] {
         let x = channels_last(&waves(&[2, 16, 8, 8], 0.1, Kind::Float).to_device(device));
         let _ = x.get(1).get(3).get(0).get(7).fill_(unsound);
@@ -209,7 +209,7 @@ fn on_a_gpu_what_is_not_a_number_stays_and_goes_no_farther_than_it_should() {
 fn on_a_gpu_the_gradient_cannot_be_differentiated_again_and_says_so() {
     let Some((device, _alone)) = gpu() else { return };
     let store = nn::VarStore::new(device);
-    let conv = Conv3x3::new(store.root(), 16, 16, 1);
+    let conv = seeded(0, || Conv3x3::new(store.root(), 16, 16, 1));
     let x = channels_last(&waves(&[2, 16, 8, 8], 0.1, Kind::Float).to_device(device)).set_requires_grad(true);
     let y = conv.forward(&x).sum(Kind::Float);
     let why = Tensor::f_run_backward(&[y], &[&x], true, true).unwrap_err().to_string();
