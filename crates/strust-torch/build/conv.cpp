@@ -92,7 +92,7 @@ struct Correlation {
     int size = x.element_size();
     for (int power : {8, 7}) {
       tiles.divide(power);
-      shared = (outputs * size + 16 << power) + tiles.pixels() * (inputs * size + 16);
+      shared = ((outputs * size + 16) << power) + tiles.pixels() * (inputs * size + 16);
       if (2 * shared <= gpu().shared) break;
     }
     // The sums of half of the warps.
