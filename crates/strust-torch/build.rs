@@ -64,7 +64,9 @@ fn link(found: &libtorch::Found) {
 const SHIM: [&str; 4] = ["build/conv.cpp", "build/graph.cpp", "build/kernels.cpp", "build/norm.cpp"];
 
 fn compile_shim(headers: &[PathBuf]) {
-    for file in ["build/attempt.h", "build/conv.cu", "build/kernels.h", "build/norm.cu"].iter().chain(&SHIM) {
+    for file in
+        ["build/attempt.h", "build/common.cu", "build/conv.cu", "build/kernels.h", "build/norm.cu"].iter().chain(&SHIM)
+    {
         println!("cargo:rerun-if-changed={file}");
     }
     println!("cargo:rustc-cfg=cuda_graphs");

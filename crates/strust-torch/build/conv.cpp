@@ -22,6 +22,7 @@ constexpr int kThreads = 256, kRowThreads = 384;  // as in conv.cu
 constexpr int kMostChannels = 64;
 
 const char* const kSource =
+#include "common.cu"
 #include "conv.cu"
     ;
 

@@ -52,11 +52,6 @@ struct Tf32 {
 struct Bf16 {
   typedef unsigned short Stored;
   enum { SIZE = 2, ROUNDS = false };
-  static __device__ unsigned two(float low, float high) {
-    unsigned both;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
-  }
   static __device__ uint4 pack(const float (&v)[8]) {
     return make_uint4(two(v[0], v[1]), two(v[2], v[3]), two(v[4], v[5]), two(v[6], v[7]));
   }
@@ -72,18 +67,6 @@ struct Bf16 {
     for (int i = 0; i < N; i += 4) *(uint2*)(to + i) = make_uint2(two(v[i], v[i + 1]), two(v[i + 2], v[i + 3]));
   }
 };
-
-// As in norm.cu.
-__device__ void wait_for_the_one_before() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ void let_the_next_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
 
 extern __shared__ __align__(16) unsigned char room[];
 

@@ -20,6 +20,7 @@ namespace {
 constexpr int kThreads = 512;  // as in norm.cu
 
 const char* const kSource =
+#include "common.cu"
 #include "norm.cu"
     ;
 

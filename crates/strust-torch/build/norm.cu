@@ -18,11 +18,6 @@ struct F4 {
   static __device__ Raw pack(const float (&v)[V]) { return make_float4(v[0], v[1], v[2], v[3]); }
 };
 
-__device__ unsigned two(float low, float high) {
-  unsigned both;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-}
 __device__ void two(unsigned both, float& low, float& high) {
   low = __uint_as_float(both << 16);
   high = __uint_as_float(both & 0xffff0000u);
@@ -45,20 +40,6 @@ struct B4 {
   static __device__ void unpack(const Raw& r, float (&v)[V]) { two(r.x, v[0], v[1]), two(r.y, v[2], v[3]); }
   static __device__ Raw pack(const float (&v)[V]) { return make_uint2(two(v[0], v[1]), two(v[2], v[3])); }
 };
-
-// From Hopper on a kernel may start while the one before it still runs; before it writes, or reads what that one writes, it
-// waits. By then everything before is done as well, as that one has waited too before it let this one start. Pointers to what
-// is read after the wait are not __restrict__, or it could be read too early.
-__device__ void wait_for_the_one_before() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ void let_the_next_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
 
 // A tensor's rows, and the vectors of a group.
 struct Shape {

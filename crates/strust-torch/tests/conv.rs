@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{bits, store, waves};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use common::{bits, channels_last, store, waves};
+use std::sync::MutexGuard;
 use strust::prelude::*;
 use strust_problems::Problem;
 use strust_torch::{
@@ -16,10 +16,6 @@ use tch::{
 };
 
 const NAMES: [&str; 3] = ["y", "dx", "dw"];
-
-fn channels_last(x: &Tensor) -> Tensor {
-    x.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
-}
 
 fn noise(shape: &[i64], seed: u64) -> Tensor {
     seeded(seed, || Tensor::randn(shape, (Kind::Double, Device::Cpu)))
@@ -107,16 +103,7 @@ fn the_weights_have_pytorchs_name() {
 
 /// One test at a time, with TF32.
 fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let there = cuda::BUILT_WITH_GRAPHS && Cuda::is_available();
-    if !there {
-        eprintln!("no GPU: nothing to test");
-    }
-    there.then(|| {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        cuda::set_tf32(true);
-        (Device::Cuda(0), alone)
-    })
+    common::gpu().inspect(|_| cuda::set_tf32(true))
 }
 
 /// Those of ResNet-20, and others: one image, batches that do not fill the last tile, several blocks of channels on either

@@ -5,12 +5,8 @@
 
 mod common;
 
-use common::{TERMS, bits, steep_problem, store, waves};
-use std::{
-    cell::Cell,
-    rc::Rc,
-    sync::{Barrier, Mutex, MutexGuard, PoisonError},
-};
+use common::{TERMS, bits, gpu, steep_problem, store, waves};
+use std::{cell::Cell, rc::Rc, sync::Barrier};
 use strust::prelude::*;
 use strust_problems::Problem;
 use strust_torch::{
@@ -288,16 +284,6 @@ fn table<T: Component>(
         TableLoss::new(inputs, classes.to_kind(Kind::Int64).to_device(device), model, loss),
     )
     .unwrap()
-}
-
-/// One test at a time: that a GPU may not be waited for concerns the whole process.
-fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let there = cuda::BUILT_WITH_GRAPHS && Cuda::is_available();
-    if !there {
-        eprintln!("no GPU: nothing to test");
-    }
-    there.then(|| (Device::Cuda(0), ALONE.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// 250 steps, of which the last 200 may not wait; and the records.

@@ -4,11 +4,8 @@
 
 mod common;
 
-use common::{store, waves};
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    thread,
-};
+use common::{channels_last, store, waves};
+use std::{sync::MutexGuard, thread};
 use strust::prelude::*;
 use strust_problems::Problem;
 use strust_torch::{
@@ -21,10 +18,6 @@ use tch::{
 };
 
 const NAMES: [&str; 7] = ["y", "dx", "dr", "dw", "db", "running mean", "running variance"];
-
-fn channels_last(x: &Tensor) -> Tensor {
-    x.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
-}
 
 /// What a layer is given: x with a mean far from zero, r, and a gradient for each of two uses of y.
 struct Given {
@@ -141,16 +134,7 @@ fn without_cuda_there_is_no_profile_and_that_is_said() {
 
 /// One test at a time, in single precision without TF32.
 fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let there = cuda::BUILT_WITH_GRAPHS && Cuda::is_available();
-    if !there {
-        eprintln!("no GPU: nothing to test");
-    }
-    there.then(|| {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        cuda::set_tf32(false);
-        (Device::Cuda(0), alone)
-    })
+    common::gpu().inspect(|_| cuda::set_tf32(false))
 }
 
 /// One image, odd sizes, groups of one, two and four vectors, more rows than fit a block once, and channels that have no

@@ -1,10 +1,11 @@
 //! Models and data that the test files share. No file uses all of them.
 #![allow(dead_code, clippy::cast_possible_wrap)]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use strust::{sample::Sample, vector::Vector};
-use strust_torch::{Component, Loss, TorchObjective, cross_entropy, seeded, supervised};
+use strust_torch::{Component, Loss, TorchObjective, cross_entropy, cuda, seeded, supervised};
 use tch::{
-    Device, Kind, Tensor,
+    Cuda, Device, Kind, Tensor,
     nn::{self, ModuleT, VarStore},
 };
 
@@ -12,6 +13,21 @@ pub fn bits<V: Vector>(x: &V) -> Vec<u8> {
     let mut out = Vec::new();
     x.write(&mut out);
     out
+}
+
+/// The GPU, if there is one, for one test at a time: TF32 and whether it may be waited for concern the whole process.
+pub fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let there = cuda::BUILT_WITH_GRAPHS && Cuda::is_available();
+    if !there {
+        eprintln!("no GPU: nothing to test");
+    }
+    there.then(|| (Device::Cuda(0), ALONE.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// The same numbers with the channels of a pixel side by side in memory.
+pub fn channels_last(x: &Tensor) -> Tensor {
+    x.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
 }
 
 /// Numbers from a formula, so that no test depends on another's use of libtorch's generator.
