@@ -10,7 +10,7 @@ __device__ unsigned two(float low, float high) {
 
 // From Hopper on a kernel may start while the one before it still runs; before it writes, or reads what that one writes, it
 // waits. By then everything before is done as well, as that one has waited too before it let this one start. Pointers to what
-// is read after the wait are not __restrict__, or it could be read too early.
+// the kernel just before may have written are not __restrict__, or it could be read too early.
 __device__ void wait_for_the_one_before() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

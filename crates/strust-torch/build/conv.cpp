@@ -26,14 +26,23 @@ const char* const kSource =
 #include "conv.cu"
     ;
 
+// The sizes of a tensor of images.
+struct Images {
+  int n, channels, height, width;
+  explicit Images(const Tensor& x) : n(x.size(0)), channels(x.size(1)), height(x.size(2)), width(x.size(3)) {}
+  // Those of x ⋆ w.
+  Images(const Tensor& x, const Tensor& weight, int64_t stride)
+      : n(x.size(0)), channels(weight.size(0)), height(x.size(2) / stride), width(x.size(3) / stride) {}
+};
+
 // As in conv.cu.
 struct Tiles {
   int n, height, width, in_height, in_width, inputs, outputs, images, rows, columns, stride, dilation;
 
-  Tiles(const Tensor& x, const Tensor& y, int stride, int dilation)
-      : n(x.size(0)), height(y.size(2)), width(y.size(3)), in_height(x.size(2)), in_width(x.size(3)), inputs(x.size(1)),
-        outputs(y.size(1)), images(0), rows(0), columns(0), stride(stride), dilation(dilation) {}
-  // Divides the output into tiles of 2^power pixels, at least 8 by 8 of an image.
+  Tiles(const Images& x, const Images& y, int stride, int dilation)
+      : n(x.n), height(y.height), width(y.width), in_height(x.height), in_width(x.width), inputs(x.channels),
+        outputs(y.channels), images(0), rows(0), columns(0), stride(stride), dilation(dilation) {}
+  // Divides the output into tiles of 2^power pixels, in rows of 8, 16 or 32.
   void divide(int power) {
     auto grow = [](int side, int most) {
       int log = 0;
@@ -52,31 +61,35 @@ struct Tiles {
 
 int block_of(int channels) { return channels % 32 == 0 ? 32 : 16; }
 
-std::string options(const Tensor& x, int inputs, int outputs) {
-  return std::string("-DTYPE=") + (x.scalar_type() == at::kFloat ? "Tf32" : "Bf16") + " -DINPUTS=" +
-         std::to_string(inputs) + " -DOUTPUTS=" + std::to_string(outputs);
+std::string options(at::ScalarType type, int inputs, int outputs) {
+  return std::string("-DTYPE=") + (type == at::kFloat ? "Tf32" : "Bf16") + " -DINPUTS=" + std::to_string(inputs) +
+         " -DOUTPUTS=" + std::to_string(outputs);
 }
+int size_of(at::ScalarType type) { return type == at::kFloat ? 4 : 2; }
 
-// How y = x ⋆ w is done, or the gradient of x, for which w is turned.
+// How y = x ⋆ w is done, or the gradient of x, for which w is turned. With 16 inputs at a time it fits every GPU of compute
+// capability 8.
 struct Convolution {
   Tiles tiles;
   int inputs, outputs, sixteens, shared;
+  CUfunction function;
 
-  Convolution(const Tensor& x, const Tensor& y, int stride, int dilation)
-      : tiles(x, y, stride, dilation), inputs(block_of(tiles.inputs)), outputs(block_of(tiles.outputs)) {
-    // Large tiles where there are enough of them for the whole GPU.
-    for (sixteens = 2; sixteens > 0; sixteens--) {
-      tiles.divide(sixteens == 2 ? 8 : 7);
-      if (4 * blocks() >= 3 * gpu().processors) break;
-    }
-    sixteens = std::max(sixteens, 1);
-    if (sixteens == 1 && tiles.inputs % 64 == 0) inputs = 64;
-    shared = (9 * outputs + tiles.pixels()) * (inputs * static_cast<int>(x.element_size()) + 16);
+  Convolution(const Images& x, const Images& y, at::ScalarType type, int stride, int dilation)
+      : tiles(x, y, stride, dilation), outputs(block_of(tiles.outputs)) {
+    auto fits = [&](int power, int at_a_time) {
+      tiles.divide(power);
+      sixteens = power == 8 ? 2 : 1, inputs = at_a_time;
+      shared = (9 * outputs + tiles.pixels()) * (inputs * size_of(type) + 16);
+      return shared <= gpu().shared;
+    };
+    // Large tiles where there are enough of them for the whole GPU, otherwise many inputs at a time.
+    int block = block_of(tiles.inputs);
+    bool large = fits(8, block) && 4 * tiles.count() * (tiles.outputs / outputs) >= 3 * gpu().processors;
+    if (!large && !(tiles.inputs % 64 == 0 && fits(7, 64)) && !fits(7, block)) fits(7, 16);
+    function = kernel("conv.cu", kSource, options(type, inputs, outputs) + " -DSIXTEENS=" + std::to_string(sixteens),
+                      "convolve");
   }
-  int blocks() const { return tiles.count() * (tiles.outputs / outputs); }
   void run(const Tensor& x, const Tensor& weight, const Tensor& y, bool turned) const {
-    CUfunction function = kernel("conv.cu", kSource, options(x, inputs, outputs) + " -DSIXTEENS=" + std::to_string(sixteens),
-                                 "convolve");
     launch(function, {tiles.count(), tiles.outputs / outputs, kThreads, shared, true}, x.data_ptr(), weight.data_ptr(),
            y.data_ptr(), tiles, turned);
   }
@@ -86,36 +99,40 @@ struct Convolution {
 struct Correlation {
   Tiles tiles;
   int inputs, outputs, slices, blocks, shared;
+  CUfunction of_tiles, of_all;
 
-  Correlation(const Tensor& x, const Tensor& dy, int stride)
-      : tiles(x, dy, stride, 1), inputs(block_of(tiles.inputs)), outputs(block_of(tiles.outputs)),
-        slices((tiles.inputs + inputs - 1) / inputs * (tiles.outputs / outputs)) {
-    int size = x.element_size();
-    for (int power : {8, 7}) {
+  Correlation(const Images& x, const Images& dy, at::ScalarType type, int stride)
+      : tiles(x, dy, stride, 1), outputs(block_of(tiles.outputs)) {
+    auto need = [&](int power, int at_a_time) {
       tiles.divide(power);
-      shared = ((outputs * size + 16) << power) + tiles.pixels() * (inputs * size + 16);
-      if (2 * shared <= gpu().shared) break;
-    }
-    // The sums of half of the warps.
-    shared = std::max(shared, 2 * 3 * 32 * 3 * (outputs / 16) * (inputs / 8) * 4 * 4);
+      inputs = at_a_time;
+      int pixels = ((outputs * size_of(type) + 16) << power) + tiles.pixels() * (inputs * size_of(type) + 16);
+      // The sums of half of the warps.
+      int sums = 2 * 3 * 32 * 3 * (outputs / 16) * (inputs / 8) * 4 * 4;
+      return shared = std::max(pixels, sums);
+    };
+    // Large tiles where two blocks have room.
+    int block = block_of(tiles.inputs);
+    if (2 * need(8, block) > gpu().shared && need(7, block) > gpu().shared) need(7, 16);
+    slices = (tiles.inputs + inputs - 1) / inputs * (tiles.outputs / outputs);
     blocks = std::min(tiles.count(), std::max(1, 2 * gpu().processors / slices));
+    of_tiles = kernel("conv.cu", kSource, options(type, inputs, outputs), "correlate");
+    of_all = kernel("conv.cu", kSource, options(type, inputs, outputs), "add_parts");
   }
   Tensor run(const Tensor& x, const Tensor& dy, const Tensor& weight) const {
     int size = static_cast<int>(weight.numel());
     Tensor parts = at::empty({static_cast<int64_t>(blocks) * size}, weight.options()), dw = at::empty_like(weight);
-    std::string compiled = options(x, inputs, outputs);
-    launch(kernel("conv.cu", kSource, compiled, "correlate"), {blocks, slices, kRowThreads, shared, true}, x.data_ptr(),
-           dy.data_ptr(), parts.data_ptr(), tiles);
-    launch(kernel("conv.cu", kSource, compiled, "add_parts"), {(size + 31) / 32, 1, kThreads, 0, true}, parts.data_ptr(),
-           blocks, size, dw.data_ptr());
+    launch(of_tiles, {blocks, slices, kRowThreads, shared, true}, x.data_ptr(), dy.data_ptr(), parts.data_ptr(), tiles);
+    launch(of_all, {(size + 31) / 32, 1, kThreads, 0, true}, parts.data_ptr(), blocks, size, dw.data_ptr());
     return dw;
   }
 };
 
 Tensor forward(const Tensor& x, const Tensor& weight, int64_t stride) {
   c10::DeviceGuard guard(x.device());
-  Tensor y = at::empty({x.size(0), weight.size(0), x.size(2) / stride, x.size(3) / stride}, x.options(), kLast);
-  Convolution(x, y, stride, 1).run(x, weight, y, false);
+  Images size(x, weight, stride);
+  Tensor y = at::empty({size.n, size.channels, size.height, size.width}, x.options(), kLast);
+  Convolution(Images(x), size, x.scalar_type(), stride, 1).run(x, weight, y, false);
   return y;
 }
 
@@ -134,22 +151,12 @@ struct Conv3x3 : torch::autograd::Function<Conv3x3> {
     Tensor dy = as_stored(gradients[0], x), dx, dw;
     if (ctx->needs_input_grad(0)) {
       dx = at::empty_like(x);
-      Convolution(dy, dx, 1, stride).run(dy, weight, dx, true);
+      Convolution(Images(dy), Images(x), x.scalar_type(), 1, stride).run(dy, weight, dx, true);
     }
-    if (ctx->needs_input_grad(1)) dw = Correlation(x, dy, stride).run(x, dy, weight);
+    if (ctx->needs_input_grad(1)) dw = Correlation(Images(x), Images(dy), x.scalar_type(), stride).run(x, dy, weight);
     return {dx, dw, Tensor()};
   }
 };
-
-// Whether there is room for all that the layer will want.
-bool has_room(const Tensor& x, const Tensor& weight, int64_t stride) {
-  c10::DeviceGuard guard(x.device());
-  Tensor y = at::empty({x.size(0), weight.size(0), x.size(2) / stride, x.size(3) / stride},
-                       x.options().device(at::kMeta), kLast);
-  int most = std::max({Convolution(x, y, stride, 1).shared, Convolution(y, x, 1, stride).shared,
-                       Correlation(x, y, stride).shared});
-  return most <= gpu().shared;
-}
 
 bool some_channels(int64_t channels) { return channels % 16 == 0 && channels <= kMostChannels; }
 }  // namespace
@@ -158,20 +165,29 @@ extern "C" {
 int strust_conv3x3(const Tensor* x, const Tensor* weight, int64_t stride, Tensor** out, char* why, size_t room) {
   int outcome = kNotForThis;
   int failed = attempt(why, room, [&] {
-    bool half = at::autocast::is_autocast_enabled(at::kCUDA) && at::autocast::get_autocast_dtype(at::kCUDA) == at::kBFloat16;
-    Tensor in = half && x->scalar_type() == at::kFloat ? x->to(at::kBFloat16) : *x;
-    bool ours = fits(in) && (in.scalar_type() == at::kBFloat16 || at::globalContext().allowTF32CuDNN());
+    // As libtorch's own does it, which casts under autocast and otherwise wants x as the weights are.
+    bool cast = at::autocast::is_autocast_enabled(at::kCUDA);
+    bool bf16 = cast && at::autocast::get_autocast_dtype(at::kCUDA) == at::kBFloat16;
+    Tensor in = bf16 && x->scalar_type() == at::kFloat ? x->to(at::kBFloat16) : *x;
+    bool kind = bf16 ? in.scalar_type() == at::kBFloat16
+                     : !cast && in.scalar_type() == at::kFloat && at::globalContext().allowTF32CuDNN();
+    bool ours = kind && fits(in) && (stride == 1 || stride == 2);
     ours = ours && weight->scalar_type() == at::kFloat && weight->device() == in.device() && weight->is_contiguous(kLast);
     ours = ours && weight->dim() == 4 && weight->size(1) == in.size(1) && weight->size(2) == 3 && weight->size(3) == 3;
     ours = ours && some_channels(weight->size(0)) &&
            (some_channels(in.size(1)) || (in.size(1) == 3 && !in.requires_grad()));
+    ours = ours && in.size(2) % (8 * stride) == 0 && in.size(3) % (8 * stride) == 0;
     // Counted in 32 bits, as x is.
     ours = ours && in.numel() / in.size(1) * weight->size(0) < (1LL << 31);
-    ours = ours && (stride == 1 || stride == 2) && in.size(2) % (8 * stride) == 0 && in.size(3) % (8 * stride) == 0;
-    outcome = ours ? available(in, why, room) : kNotForThis;
-    if (outcome == kDone && !has_room(in, *weight, stride)) outcome = kNotForThis;
-    if (outcome != kDone) return;
+    if (!ours) return;
     bool graph = at::GradMode::is_enabled() && (in.requires_grad() || weight->requires_grad());
+    outcome = available(in, why, room, [&] {
+      Images from(in), to(in, *weight, stride);
+      Convolution(from, to, in.scalar_type(), stride, 1);
+      if (graph && in.requires_grad()) Convolution(to, from, in.scalar_type(), 1, stride);
+      if (graph && weight->requires_grad()) Correlation(from, to, in.scalar_type(), stride);
+    });
+    if (outcome != kDone) return;
     Tensor w = aligned(*weight) ? *weight : weight->clone();
     *out = new Tensor(graph ? Conv3x3::apply(in, w, stride) : forward(in, w, stride));
   });

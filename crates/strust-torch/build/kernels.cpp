@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -160,16 +161,18 @@ void launch(CUfunction kernel, const Grid& grid, void** arguments) {
   driver().check(driver().cuLaunchKernelEx(&config, kernel, arguments, nullptr));
 }
 
-Outcome available(const at::Tensor& x, char* why, size_t room) {
-  static std::atomic<bool> failed{false};
-  if (failed) return kNotForThis;
-  auto look = [&] {
+Outcome available(const at::Tensor& x, char* why, size_t room, const std::function<void()>& need) {
+  static std::array<std::atomic<bool>, 64> failed{};
+  auto& here = failed.at(x.device().index());
+  if (here) return kNotForThis;
+  auto ask = [&] {
     c10::DeviceGuard guard(x.device());
-    // The smallest program there is: whether one can be compiled and loaded.
-    kernel("nothing.cu", "extern \"C\" __global__ void nothing() {}", "", "nothing");
+    need();
   };
-  if (attempt(why, room, look) == 0) return kDone;
-  return failed.exchange(true) ? kNotForThis : kUnavailable;
+  if (attempt(why, room, ask) == 0) return kDone;
+  // That is no fault of the kernels, and is told as what it is.
+  if (std::strstr(why, "out of memory")) throw std::runtime_error(why);
+  return here.exchange(true) ? kNotForThis : kUnavailable;
 }
 
 bool aligned(const at::Tensor& t) { return reinterpret_cast<uintptr_t>(t.const_data_ptr()) % 16 == 0; }

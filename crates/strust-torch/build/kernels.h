@@ -7,6 +7,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda.h>
 
+#include <functional>
 #include <string>
 
 namespace strust {
@@ -38,8 +39,9 @@ void launch(CUfunction kernel, const Grid& grid, A... arguments) {
 
 enum Outcome { kDone, kFailed, kNotForThis, kUnavailable };
 
-// Whether kernels can be used on the tensor's device; why not is said once.
-Outcome available(const at::Tensor& x, char* why, size_t room);
+// Whether the kernels that `need` asks for can be used on the tensor's device; if not, none is from then on, and why is said
+// once.
+Outcome available(const at::Tensor& x, char* why, size_t room, const std::function<void()>& need);
 
 // Whether a tensor is one for kernels: images of single precision or bfloat16, the channels side by side.
 bool fits(const at::Tensor& x);

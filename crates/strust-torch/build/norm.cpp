@@ -30,10 +30,15 @@ enum Kind { kF4, kB8, kB4 };
 const char* const kSuffixes[] = {"_F4", "_B8", "_B4"};
 int numbers(Kind kind) { return kind == kB8 ? 8 : 4; }
 
+CUfunction function(Kernel kernel, Kind kind) {
+  return strust::kernel("norm.cu", kSource, "", std::string(kNames[kernel]) + kSuffixes[kind]);
+}
+// All of them are one program.
+void any() { function(kForward, kF4); }
+
 template <class... A>
 void run(Kernel kernel, Kind kind, int blocks, int groups, A... arguments) {
-  CUfunction function = strust::kernel("norm.cu", kSource, "", std::string(kNames[kernel]) + kSuffixes[kind]);
-  launch(function, {blocks, groups, kThreads, 0, kernel < kHalve}, arguments...);
+  launch(function(kernel, kind), {blocks, groups, kThreads, 0, kernel < kHalve}, arguments...);
 }
 
 void* at_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
@@ -162,7 +167,7 @@ int strust_norm_relu(const Tensor* x, const Tensor* const* rows, const Tensor* o
     bool ours = fits(*x) && x->size(1) % 4 == 0 && x->numel() > x->size(1);
     for (int i = 0; i < 4; i++) ours = ours && is_row(*rows[i], *x);
     ours = ours && (!other || (other->sizes() == x->sizes() && other->device() == x->device()));
-    outcome = ours ? available(*x, why, room) : kNotForThis;
+    outcome = ours ? available(*x, why, room, any) : kNotForThis;
     if (outcome != kDone) return;
     Settings settings{*rows[2], *rows[3], momentum, epsilon};
     std::optional<Tensor> sum;
@@ -184,7 +189,7 @@ int strust_halve(const Tensor* x, int64_t pad, Tensor** out, char* why, size_t r
   int outcome = kNotForThis;
   int failed = attempt(why, room, [&] {
     bool ours = fits(*x) && x->size(1) % 4 == 0 && pad % 4 == 0 && x->size(2) % 2 == 0 && x->size(3) % 2 == 0;
-    outcome = ours ? available(*x, why, room) : kNotForThis;
+    outcome = ours ? available(*x, why, room, any) : kNotForThis;
     if (outcome == kDone) *out = new Tensor(Halve::apply(*x, pad));
   });
   return failed ? kFailed : outcome;

@@ -116,6 +116,8 @@ fn cases() -> impl Iterator<Item = Case> {
         (128, 32, 32, [16, 16], 1),
         (128, 32, 64, [16, 16], 2),
         (128, 64, 64, [8, 8], 1),
+        // More than fits the shared memory at once.
+        (128, 64, 64, [16, 16], 2),
         (1, 16, 16, [8, 8], 1),
         (5, 16, 48, [8, 24], 1),
         (3, 48, 16, [24, 40], 1),
@@ -152,9 +154,9 @@ fn on_a_gpu_it_is_what_double_precision_gives_and_always_the_same_bits() {
 #[test]
 fn on_a_gpu_the_kernels_are_used_where_they_may_be() {
     let Some((device, _alone)) = gpu() else { return };
-    let ours = |[n, inputs, height, width]: [i64; 4], kind: Kind, last: bool| {
+    let layer = |[n, inputs, height, width]: [i64; 4], [outputs, stride]: [i64; 2], kind: Kind, last: bool| {
         let store = nn::VarStore::new(device);
-        let conv = seeded(0, || Conv3x3::new(store.root(), inputs, 16, 1));
+        let conv = seeded(0, || Conv3x3::new(store.root(), inputs, outputs, stride));
         let x = waves(&[n, inputs, height, width], 0.1, kind).to_device(device);
         let x = if last { channels_last(&x) } else { x };
         let forward = || if kind == Kind::BFloat16 { cuda::bf16(|| conv.forward(&x)) } else { conv.forward(&x) };
@@ -164,7 +166,11 @@ fn on_a_gpu_the_kernels_are_used_where_they_may_be() {
         assert!(y.requires_grad());
         profile.on_gpu.iter().any(|kernel| kernel.name == "convolve")
     };
+    let ours = |shape, kind, last| layer(shape, [16, 1], kind, last);
     for kind in [Kind::Float, Kind::BFloat16] {
+        for Case { n, inputs, outputs, size: [height, width], stride } in cases() {
+            assert!(layer([n, inputs, height, width], [outputs, stride], kind, true));
+        }
         assert!(ours([4, 16, 8, 8], kind, true));
         assert!(ours([4, 3, 32, 32], kind, true));
         assert!(!ours([4, 16, 8, 8], kind, false));
