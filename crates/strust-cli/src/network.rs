@@ -260,7 +260,7 @@ mod with_torch {
         Ok(epochs)
     }
 
-    /// A row for each way to calculate: seconds of a run's epoch with each method.
+    /// A row for each way to calculate: seconds of an epoch with each method, for each of the runs.
     fn epoch_rows(epochs: &[EpochSpeed]) -> Vec<Vec<String>> {
         let header = ["", "side by side", "SGD", "STR", "Adam", "STR / SGD", "memory of STR", ""];
         let row = |of: &[EpochSpeed]| {
@@ -298,7 +298,8 @@ mod with_torch {
             table(&rows)
         );
         if let Some(first) = cost.epochs.first() {
-            let title = heading(&format!("An epoch of {STEPS} steps, of each run"), shared);
+            let title =
+                heading(&format!("An epoch of {STEPS} steps: the time of all runs, divided by their number"), shared);
             let _ = write!(text, "\n{title}\n{}", table(&epoch_rows(&cost.epochs)));
             let _ = writeln!(text, "\nThe first step was made {:.1} s after the start.", first.first_step);
         }

@@ -62,10 +62,10 @@ const Driver& driver() {
   return driver;
 }
 
-
 std::vector<char> compile(const char* file, const char* source, const std::string& options) {
   const Driver& d = driver();
-  std::istringstream words("--std=c++17 --gpu-architecture=sm_" + std::to_string(10 * gpu().major + gpu().minor) + " " + options);
+  std::string architecture = "sm_" + std::to_string(10 * gpu().major + gpu().minor);
+  std::istringstream words("--std=c++17 --gpu-architecture=" + architecture + " " + options);
   std::vector<std::string> all;
   std::vector<const char*> pointers;
   for (std::string word; words >> word;) all.push_back(word);

@@ -38,7 +38,9 @@ void any() { function(kForward, kF4); }
 
 template <class... A>
 void run(Kernel kernel, Kind kind, int blocks, int groups, A... arguments) {
-  launch(function(kernel, kind), {blocks, groups, kThreads, 0, kernel < kHalve}, arguments...);
+  // All but those that halve wait by themselves.
+  bool early = kernel != kHalve && kernel != kHalveBack;
+  launch(function(kernel, kind), {blocks, groups, kThreads, 0, early}, arguments...);
 }
 
 void* at_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
