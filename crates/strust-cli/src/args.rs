@@ -243,7 +243,7 @@ pub struct Shared {
     /// Print the result as JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// Use colours
+    /// Use colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_enum)]
     pub color: ColorChoice,
 }

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 use strust_lab::{
-    Error, catalogue,
+    Error, catalog,
     conduct::{self, Options},
     experiment::{Experiment, MAX_JOBS, ProblemSpec, plain, written},
     network::{WITHOUT_DATA, is_network},
@@ -384,14 +384,14 @@ fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
 
 /// `strust list`.
 pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
-    let (methods, problems) = (catalogue::methods(), catalogue::problems());
-    let wanted = |entry: &&catalogue::Entry| name.is_none_or(|name| name == entry.name);
+    let (methods, problems) = (catalog::methods(), catalog::problems());
+    let wanted = |entry: &&catalog::Entry| name.is_none_or(|name| name == entry.name);
     let methods: Vec<_> = methods.iter().filter(wanted).collect();
     let problems: Vec<_> = problems.iter().filter(wanted).collect();
     if let (Some(name), true, true) = (name, methods.is_empty(), problems.is_empty()) {
-        let (methods, problems) = (catalogue::methods(), catalogue::problems());
+        let (methods, problems) = (catalog::methods(), catalog::problems());
         let all = || methods.iter().chain(&problems).map(|e| e.name);
-        let hint = catalogue::nearest(name, all()).map_or_else(
+        let hint = catalog::nearest(name, all()).map_or_else(
             || format!("known: {}", all().collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
@@ -409,7 +409,7 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
         for entry in entries {
             let constrained = if entry.constrained { ", with constraint" } else { "" };
             let _ = writeln!(text, "\n{} – {}{constrained}", heading(entry.name, shared), entry.title);
-            let width = |of: fn(&catalogue::Parameter) -> usize| entry.parameters.iter().map(of).max().unwrap_or(0);
+            let width = |of: fn(&catalog::Parameter) -> usize| entry.parameters.iter().map(of).max().unwrap_or(0);
             let (names, defaults, ranges) = (
                 width(|p| p.name.len()),
                 width(|p| written(&p.default).chars().count()),

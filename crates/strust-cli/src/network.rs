@@ -110,7 +110,7 @@ pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Share
 fn text(e: &Evaluation, shared: &Shared) -> String {
     let share = |share: Option<f64>| share.map_or("–".into(), |share| format!("{:.1} %", 100.0 * share));
     let title = format!("{} of {} images, on {}", share(Some(e.accuracy)), e.images, e.device);
-    let mut classes = vec![["class", "images", "recognised", "precision"].map(String::from).to_vec()];
+    let mut classes = vec![["class", "images", "recognized", "precision"].map(String::from).to_vec()];
     for class in &e.classes {
         classes.push(vec![class.name.clone(), class.images.to_string(), share(class.accuracy), share(class.precision)]);
     }
@@ -133,7 +133,7 @@ use network::export;
 
 #[cfg(feature = "torch")]
 fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Evaluation, Failure> {
-    use strust_lab::catalogue::Files;
+    use strust_lab::catalog::Files;
     Ok(network::evaluate(model, data, if unchecked { Files::None } else { Files::Official }, device)?)
 }
 
@@ -167,7 +167,7 @@ mod with_torch {
     };
     use strust_torch::{
         Launch,
-        bench::{self, Arithmetic, EpochSpeed, Measured, Optimiser, Speed},
+        bench::{self, Arithmetic, EpochSpeed, Measured, Optimizer, Speed},
         device::{self, Device},
     };
 
@@ -253,7 +253,7 @@ mod with_torch {
         let ways = [(Tf32, Eager, 1), (Tf32, Graph, 1), (Bf16, Graph, 1), (Tf32, Graph, 4), (Bf16, Graph, 4)];
         let mut epochs = Vec::new();
         for (arithmetic, launch, runs) in ways {
-            for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
+            for method in [Optimizer::Sgd, Optimizer::Str, Optimizer::Adam] {
                 epochs.push(bench::epochs(device, method, arithmetic, launch, runs, [BATCH, STEPS, EPOCHS])?);
             }
         }

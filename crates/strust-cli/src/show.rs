@@ -1,4 +1,4 @@
-//! What a person sees: colours, progress, tables.
+//! What a person sees: colors, progress, tables.
 
 use crate::args::Shared;
 use clap::ColorChoice;
@@ -15,7 +15,7 @@ use strust_lab::progress::{JobProgress, Progress};
 
 /// Prints an error; nothing silences it.
 pub fn error(why: &str, shared: &Shared) {
-    if colours(shared, std::io::stderr().is_terminal()) {
+    if colors(shared, std::io::stderr().is_terminal()) {
         tell(&format!("\x1b[1;31merror:\x1b[0m {why}"));
     } else {
         tell(&format!("error: {why}"));
@@ -27,7 +27,7 @@ fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-fn colours(shared: &Shared, terminal: bool) -> bool {
+fn colors(shared: &Shared, terminal: bool) -> bool {
     match shared.color {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
@@ -41,7 +41,7 @@ fn colours(shared: &Shared, terminal: bool) -> bool {
 
 /// Bold, for headings on the standard output.
 pub fn heading(text: &str, shared: &Shared) -> String {
-    if colours(shared, std::io::stdout().is_terminal()) { format!("\x1b[1m{text}\x1b[0m") } else { text.into() }
+    if colors(shared, std::io::stdout().is_terminal()) { format!("\x1b[1m{text}\x1b[0m") } else { text.into() }
 }
 
 /// Lines up columns; the first is left-aligned, the others right-aligned.
@@ -71,7 +71,7 @@ pub fn progress(shared: &Shared) -> Box<dyn Progress> {
     if shared.quiet {
         Box::new(strust_lab::progress::Silent)
     } else if std::io::stderr().is_terminal() {
-        Box::new(Bars::new(colours(shared, true)))
+        Box::new(Bars::new(colors(shared, true)))
     } else {
         Box::new(Lines::default())
     }
@@ -94,7 +94,7 @@ impl Meter {
             ProgressDrawTarget::stderr_with_hz(10)
         };
         let bar = ProgressBar::with_draw_target(Some(bytes), target);
-        let shape = if colours(shared, terminal) { "{bar:24.cyan/dim}" } else { "{bar:24}" };
+        let shape = if colors(shared, terminal) { "{bar:24.cyan/dim}" } else { "{bar:24}" };
         bar.set_style(style(&format!(
             "{{prefix}} {shape} {{bytes}} of {{total_bytes}}  {{bytes_per_sec}}  {{eta}} left"
         )));
@@ -136,9 +136,9 @@ struct Bars {
 const PART: u64 = 1000;
 
 impl Bars {
-    fn new(colours: bool) -> Self {
+    fn new(colors: bool) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        let bar = if colours { "{bar:24.cyan/dim}" } else { "{bar:24}" };
+        let bar = if colors { "{bar:24.cyan/dim}" } else { "{bar:24}" };
         let whole = all.add(ProgressBar::new(0));
         whole.set_style(style(&format!("{{prefix:<28!}} {bar} {{msg}}  {{elapsed}}  {{eta}} left")));
         Self {

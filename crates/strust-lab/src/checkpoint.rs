@@ -30,7 +30,7 @@ pub struct Checkpoint<S> {
     pub done: bool,
     /// What the problem keeps besides the point.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<u8>,
+    pub extra_state: Vec<u8>,
     /// The method's state.
     pub state: S,
 }

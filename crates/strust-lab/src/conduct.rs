@@ -7,7 +7,7 @@ use crate::{
     files, job, network,
     plan::{Job, Plan},
     progress::{Progress, Silent},
-    report, summarise,
+    report, summarize,
     summary::{Failure, Summary},
 };
 use serde::{Deserialize, Serialize};
@@ -143,16 +143,16 @@ fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, E
     if let Some(tune) = plan.experiment.tune.clone() {
         let search: Vec<Job> = plan.jobs.iter().filter(|job| job.tuning).cloned().collect();
         run_all(folder, plan, &search, "grid search", options)?;
-        let chosen: Vec<(ProblemSpec, MethodSpec)> = summarise::choose(folder, plan, &tune)?;
+        let chosen: Vec<(ProblemSpec, MethodSpec)> = summarize::choose(folder, plan, &tune)?;
         plan.add_chosen(&chosen);
         plan.save(folder)?;
     }
     let jobs: Vec<Job> = plan.jobs.iter().filter(|job| !job.tuning).cloned().collect();
     run_all(folder, plan, &jobs, "runs", options)?;
-    let mut summary = summarise::summary(folder, plan)?;
+    let mut summary = summarize::summary(folder, plan)?;
     summary.diagnoses = diagnose::of_plan(folder, plan, Effort::Report)?;
     files::write_json(&folder.join("summary.json"), &summary)?;
-    files::write(&folder.join("summary.csv"), summarise::csv(&summary).as_bytes())?;
+    files::write(&folder.join("summary.csv"), summarize::csv(&summary).as_bytes())?;
     write_report(folder, std::slice::from_ref(&summary))?;
     Ok(summary)
 }
@@ -161,7 +161,7 @@ fn go_on(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, E
 pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
     if folder.join("plan.json").exists() || !folder.join("summary.json").exists() {
         let plan = Plan::load(folder)?;
-        let mut summary = summarise::summary(folder, &plan)?;
+        let mut summary = summarize::summary(folder, &plan)?;
         summary.diagnoses = diagnose::of_plan(folder, &plan, Effort::Report)?;
         return Ok(summary);
     }

@@ -4,7 +4,7 @@
 use crate::walk::Captured;
 use crate::{
     Error,
-    catalogue::{
+    catalog::{
         self, Cifar10Config, FactorisationConfig, LeastSquaresConfig, LogisticConfig, MlpConfig, Precision,
         SoftmaxConfig, SubspaceConfig,
     },
@@ -29,7 +29,7 @@ use std::{
 };
 use strust::{config::Config, objective::full_value, prelude::*, vector::Real};
 use strust_problems::{
-    Activation, Classified, Classifier, Factorisation, LeastSquares, Logistic, Mlp, Problem, Softmax, SubspaceFit,
+    Activation, Classified, Classifier, Factorization, LeastSquares, Logistic, Mlp, Problem, Softmax, SubspaceFit,
     digits, images, read,
 };
 
@@ -72,7 +72,7 @@ pub fn metrics(kind: &str) -> Vec<Metric> {
             metric("objective_gap", "objective gap f(W) − f*"),
             metric("constraint_norm", "constraint violation ‖WᵀW − I‖"),
         ],
-        "least-squares" | "factorisation" => vec![metric("objective_gap", "objective gap f(x) − f*")],
+        "least-squares" | "factorization" => vec![metric("objective_gap", "objective gap f(x) − f*")],
         _ => vec![metric("objective", "objective f(x)")],
     }
 }
@@ -116,10 +116,10 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
             let f = if c.data.is_empty() {
                 check_size(c.n, c.d)?;
                 Logistic::separable(c.n as usize, c.d as usize, c.margin, seed)?
-                    .with_regularisation(c.regularisation)?
+                    .with_regularization(c.regularization)?
             } else {
-                let data = read::read_labelled(Path::new(&c.data))?;
-                Logistic::new(data, c.regularisation)?
+                let data = read::read_labeled(Path::new(&c.data))?;
+                Logistic::new(data, c.regularization)?
             };
             on(context, unconstrained(f))
         }
@@ -134,18 +134,18 @@ pub(crate) fn run(context: &mut Context) -> Result<(), Error> {
                 }
                 .into());
             }
-            let data = read::read_labelled(Path::new(&c.data))?;
-            on(context, unconstrained(Softmax::new(data, c.regularisation)?))
+            let data = read::read_labeled(Path::new(&c.data))?;
+            on(context, unconstrained(Softmax::new(data, c.regularization)?))
         }
-        "factorisation" => {
+        "factorization" => {
             let c: FactorisationConfig = config(context, &problem.parameters)?;
             let width = c.width as usize;
             let f = if c.data.is_empty() {
                 check_size(c.m, c.n)?;
                 check_size(c.m + c.n, c.width)?;
-                Factorisation::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
+                Factorization::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
             } else {
-                Factorisation::new(&read::read_matrix(Path::new(&c.data))?, width)?
+                Factorization::new(&read::read_matrix(Path::new(&c.data))?, width)?
             };
             on(context, unconstrained(f))
         }
@@ -212,11 +212,11 @@ fn mlp<T: Real>(c: &MlpConfig, widths: &[usize]) -> Result<Mlp<T>, Error> {
         let classes = set.classes.len();
         (set.train.classified(classes)?, set.test.classified(classes)?)
     } else {
-        Classified::from_labelled(&read::read_labelled(Path::new(&c.data))?)?.split(0.2, 0)?
+        Classified::from_labeled(&read::read_labeled(Path::new(&c.data))?)?.split(0.2, 0)?
     };
     let activation = match c.activation {
-        catalogue::Activation::Relu => Activation::Relu,
-        catalogue::Activation::Tanh => Activation::Tanh,
+        catalog::Activation::Relu => Activation::Relu,
+        catalog::Activation::Tanh => Activation::Tanh,
     };
     Ok(Mlp::new(&train, Some(&test), widths, activation)?)
 }
@@ -227,7 +227,7 @@ fn broken(context: &Context, why: &str) -> Error {
 }
 
 fn config<C: Config>(context: &Context, values: &crate::summary::Parameters) -> Result<C, Error> {
-    catalogue::config(values).map_err(|why| broken(context, &why))
+    catalog::config(values).map_err(|why| broken(context, &why))
 }
 
 /// On a GPU the methods that never look at a number stay there.
@@ -337,7 +337,7 @@ where
     let saved = Checkpoint::<W::State>::load(&checkpoint_path, id)?;
     let fresh = saved.is_none();
     let (mut totals, mut logs) = if let Some(saved) = saved {
-        f.restore_kept(&saved.kept).map_err(|e| Error::saved(&checkpoint_path, e.to_string()))?;
+        f.restore_extra_state(&saved.extra_state).map_err(|e| Error::saved(&checkpoint_path, e.to_string()))?;
         walk.resume(&mut f, saved.state)?;
         (saved.totals, Logs::open(folder, saved.records, saved.timings)?)
     } else {
@@ -374,8 +374,9 @@ where
         if done || stop || saved_at.elapsed() > *save_every {
             let (records, timings) = logs.sync()?;
             let version = env!("CARGO_PKG_VERSION").into();
-            let (kept, state) = (f.kept(), walk.state(&mut f));
-            Checkpoint { version, job: id, records, timings, totals, done, kept, state }.save(&checkpoint_path)?;
+            let (extra_state, state) = (f.extra_state(), walk.state(&mut f));
+            Checkpoint { version, job: id, records, timings, totals, done, extra_state, state }
+                .save(&checkpoint_path)?;
             saved_at = Instant::now();
         }
         if done || told_at.elapsed() > TELL_EVERY {

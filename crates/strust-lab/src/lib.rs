@@ -8,7 +8,7 @@
 //! run and for every number of jobs side by side, but for networks on a GPU, where rounding differs from run to run.
 //! Wall-clock times live in `timings.jsonl`.
 
-pub mod catalogue;
+pub mod catalog;
 mod checkpoint;
 pub mod conduct;
 pub mod diagnose;
@@ -25,7 +25,7 @@ mod publish;
 pub mod record;
 pub mod report;
 pub mod section;
-mod summarise;
+mod summarize;
 pub mod summary;
 pub mod theory;
 mod walk;

@@ -114,7 +114,7 @@ pub struct ClassScore {
     pub name: String,
     /// Its images.
     pub images: usize,
-    /// Share of them that were recognised; absent without images.
+    /// Share of them that were recognized; absent without images.
     pub accuracy: Option<f64>,
     /// Share of the images taken for this class that are of it; absent if there are none.
     pub precision: Option<f64>,
@@ -145,7 +145,7 @@ mod with_torch {
     use super::Evaluation;
     use crate::{
         Error,
-        catalogue::{self, Arithmetic, Cifar10Config, Files, Switch},
+        catalog::{self, Arithmetic, Cifar10Config, Files, Switch},
         checkpoint::Checkpoint,
         conduct::job_folder,
         files,
@@ -160,7 +160,7 @@ mod with_torch {
     };
     use strust_torch::{
         Flat, ImageClassification, Launch, cuda, device,
-        images::{ImageBytes, Normalisation},
+        images::{ImageBytes, Normalization},
     };
 
     #[allow(clippy::needless_pass_by_value)] // for `map_err`
@@ -193,8 +193,8 @@ mod with_torch {
     }
     pub(crate) fn launch(config: &Cifar10Config) -> Launch {
         match config.launch {
-            catalogue::Launch::Graph => Launch::Graph,
-            catalogue::Launch::Eager => Launch::Eager,
+            catalog::Launch::Graph => Launch::Graph,
+            catalog::Launch::Eager => Launch::Eager,
         }
     }
 
@@ -224,11 +224,11 @@ mod with_torch {
         Ok(if count == 0 { images } else { images.take(count as usize) })
     }
 
-    /// All images are normalised by CIFAR-10's constants: what was trained on some can be used on others.
+    /// All images are normalized by CIFAR-10's constants: what was trained on some can be used on others.
     fn network(set: &ImageSet, device: device::Device) -> Result<ImageClassification, Error> {
         let (train, test) = (bytes(&set.train), bytes(&set.test));
         ImageClassification::resnet20(&train, Some(&test), set.classes.len(), device)
-            .and_then(|network| network.normalised(&Normalisation::cifar10()))
+            .and_then(|network| network.normalized(&Normalization::cifar10()))
             .map_err(error)
     }
 
@@ -248,9 +248,9 @@ mod with_torch {
         let checkpoint =
             Checkpoint::<Point<Flat<f32>>>::load(&path, job.checksum(&plan.experiment))?.ok_or_else(missing)?;
         let config: Cifar10Config =
-            catalogue::config(&job.problem.parameters).map_err(|why| Error::saved(folder, why))?;
+            catalog::config(&job.problem.parameters).map_err(|why| Error::saved(folder, why))?;
         let mut network = cifar10(&config)?;
-        network.restore_kept(&checkpoint.kept)?;
+        network.restore_extra_state(&checkpoint.extra_state)?;
         let device = device::open(&config.device).map_err(error)?;
         // Where the file is to be there may be anything; what is there is replaced with the same care as all files.
         let space = tempfile::tempdir().map_err(Error::io("write", &std::env::temp_dir()))?;

@@ -6,7 +6,7 @@ use crate::{
     files,
     plan::Plan,
     record::EpochRecord,
-    summarise::{self, Finished, Outcome},
+    summarize::{self, Finished, Outcome},
     summary::Failure,
 };
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
         Ok::<(), Error>(())
     };
     for job in &plan.jobs {
-        match summarise::outcome(folder, &plan, job)? {
+        match summarize::outcome(folder, &plan, job)? {
             Outcome::Failed(Failure { error, .. }) => line(&Published::Failed { job: &job.name, error: &error })?,
             Outcome::Finished(Finished { epochs, seconds, .. }) => {
                 for (record, &seconds) in epochs.iter().zip(&seconds) {
@@ -67,6 +67,6 @@ pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     files::make_folder(to)?;
     files::write(&to.join("records.jsonl"), &records)?;
     files::write_json(&to.join("summary.json"), &summary)?;
-    files::write(&to.join("summary.csv"), summarise::csv(&summary).as_bytes())?;
+    files::write(&to.join("summary.csv"), summarize::csv(&summary).as_bytes())?;
     write_report(to, std::slice::from_ref(&summary))
 }

@@ -222,20 +222,20 @@ mod tests {
             let (start, mut walk) = (f.start(1), captured());
             walk.start(&mut f, start).unwrap();
             let records = walk_to(&mut walk, &mut f, 5);
-            (records[4..].to_vec(), bits(walk.state(&mut f)), f.kept())
+            (records[4..].to_vec(), bits(walk.state(&mut f)), f.extra_state())
         };
-        let (saved, kept) = {
+        let (saved, extra_state) = {
             let mut f = problem();
             let (start, mut walk) = (f.start(1), captured());
             walk.start(&mut f, start).unwrap();
             walk_to(&mut walk, &mut f, 4);
-            (walk.state(&mut f).clone(), f.kept())
+            (walk.state(&mut f).clone(), f.extra_state())
         };
         let mut f = problem();
         let mut walk = captured();
-        f.restore_kept(&kept).unwrap();
+        f.restore_extra_state(&extra_state).unwrap();
         walk.resume(&mut f, saved).unwrap();
         let records = walk_to(&mut walk, &mut f, 5);
-        assert_eq!((records, bits(walk.state(&mut f)), f.kept()), whole);
+        assert_eq!((records, bits(walk.state(&mut f)), f.extra_state()), whole);
     }
 }

@@ -260,7 +260,7 @@ fn sections_checks_and_diagnoses_are_shown_escaped_and_survive_json() {
         title: format!("title {HOSTILE}"),
         x: axis("x"),
         y: axis("y"),
-        series: vec![Series { name: HOSTILE.into(), colour: 0, points }],
+        series: vec![Series { name: HOSTILE.into(), color: 0, points }],
     };
     let checks = vec![
         Check::at_most(HOSTILE, 0.5, 1.0, HOSTILE),

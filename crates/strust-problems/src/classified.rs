@@ -1,7 +1,7 @@
 //! Data points that each belong to one of a few classes.
 
 use crate::{
-    features::{Features, Labelled},
+    features::{Features, Labeled},
     numerics::{DATA, at_least_one, finite, out_of_range, shape},
 };
 use faer::Mat;
@@ -59,18 +59,18 @@ impl Classified {
     ///
     /// ```
     /// use faer::Mat;
-    /// use strust_problems::{Classified, Features, Labelled};
+    /// use strust_problems::{Classified, Features, Labeled};
     /// let features = Features::Dense(Mat::zeros(3, 1));
-    /// let data = Classified::from_labelled(&Labelled { features, labels: vec![7.0, -1.0, 3.0] })?;
+    /// let data = Classified::from_labeled(&Labeled { features, labels: vec![7.0, -1.0, 3.0] })?;
     /// assert_eq!(data.labels(), [2, 0, 1]);
     /// # Ok::<(), strust::Error>(())
     /// ```
-    pub fn from_labelled(data: &Labelled) -> Result<Self, Error> {
+    pub fn from_labeled(data: &Labeled) -> Result<Self, Error> {
         Self::with_classes(data, &distinct(OWNER, &data.labels)?)
     }
 
     /// The same, with `classes[c]` the label of class c, in strictly increasing order.
-    pub fn with_classes(data: &Labelled, classes: &[i64]) -> Result<Self, Error> {
+    pub fn with_classes(data: &Labeled, classes: &[i64]) -> Result<Self, Error> {
         if let Some([left, right, ..]) = classes.windows(2).find(|w| w[0] >= w[1]) {
             let found = format!("{right} after {left}");
             return Err(out_of_range(OWNER, "classes", found, "strictly increasing"));
@@ -165,7 +165,7 @@ pub(crate) fn targets(owner: &'static str, labels: &[f64], classes: &[i64]) -> R
 }
 
 fn whole(owner: &'static str, label: f64) -> Result<i64, Error> {
-    // Beyond 2⁵³ neighbouring whole numbers are the same f64.
+    // Beyond 2⁵³ neighboring whole numbers are the same f64.
     if label.fract() == 0.0 && label.abs() <= 9_007_199_254_740_992.0 {
         Ok(label as i64)
     } else {
@@ -202,19 +202,19 @@ mod tests {
     #[test]
     fn labels_become_classes_in_increasing_order_dense_and_sparse() {
         let data = random_data(12, 3, &[4.0, -2.0, 9.0], 1);
-        let dense = Classified::from_labelled(&data).unwrap();
+        let dense = Classified::from_labeled(&data).unwrap();
         assert_eq!(dense.labels()[..4], [1, 0, 2, 1]);
-        let sparse = Labelled { features: data.features.converted(), labels: data.labels.clone() };
-        assert_eq!(Classified::from_labelled(&sparse).unwrap(), dense);
+        let sparse = Labeled { features: data.features.converted(), labels: data.labels.clone() };
+        assert_eq!(Classified::from_labeled(&sparse).unwrap(), dense);
         // A test set without one of the classes keeps the numbers of the others.
         let test = random_data(4, 3, &[9.0], 2);
         assert_eq!(Classified::with_classes(&test, &[-2, 4, 9]).unwrap().labels(), [2; 4]);
         let message = Classified::with_classes(&test, &[-2, 4]).unwrap_err().to_string();
         assert!(message.contains("`labels` is 9 at row 0, but must be one of the classes [-2, 4]"), "{message}");
         assert!(Classified::with_classes(&test, &[9, 9]).unwrap_err().to_string().contains("9 after 9"));
-        assert!(Classified::from_labelled(&test).unwrap_err().to_string().contains("9 everywhere"));
-        let empty = Labelled { features: Features::Dense(Mat::zeros(0, 1)), labels: vec![] };
-        assert!(Classified::from_labelled(&empty).unwrap_err().to_string().contains("`rows` is 0"));
+        assert!(Classified::from_labeled(&test).unwrap_err().to_string().contains("9 everywhere"));
+        let empty = Labeled { features: Features::Dense(Mat::zeros(0, 1)), labels: vec![] };
+        assert!(Classified::from_labeled(&empty).unwrap_err().to_string().contains("`rows` is 0"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn load() -> Result<(Classified, Classified), ReadError> {
     if let crate::Features::Dense(counts) = &mut data.features {
         *counts = Mat::from_fn(counts.nrows(), counts.ncols(), |i, j| counts[(i, j)] / LARGEST);
     }
-    let all = Classified::from_labelled(&data).expect("the labels of the embedded data are the ten digits");
+    let all = Classified::from_labeled(&data).expect("the labels of the embedded data are the ten digits");
     Ok(all.split(0.2, SPLIT_SEED).expect("each digit has 170 rows or more"))
 }
 

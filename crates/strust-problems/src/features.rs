@@ -6,7 +6,7 @@ use strust::Error;
 
 /// Features of n data points and their labels, as the readers give them and the classifiers take them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Labelled {
+pub struct Labeled {
     /// One row a data point.
     pub features: Features,
     /// One label a row.

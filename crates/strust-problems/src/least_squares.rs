@@ -20,7 +20,7 @@ const OWNER: &str = "least squares";
 /// f(x) = (1/n) Σ ½(aᵢᵀx − bᵢ)², one term a row of A.
 ///
 /// Where b = Ax* for some x* the problem interpolates: every term is 0 at x*, the setting in which STR converges
-/// with a constant radius. With noise no point makes every term 0, and methods end in a neighbourhood of x*.
+/// with a constant radius. With noise no point makes every term 0, and methods end in a neighborhood of x*.
 ///
 /// ```
 /// use strust::prelude::*;

@@ -6,7 +6,7 @@
 //! | [`logistic`] | two classes, dense or sparse features | 0 where the classes are separable and λ = 0 |
 //! | [`softmax`] | many classes, dense or sparse features | not known |
 //! | [`mlp`] | multilayer perceptrons, `f32` and `f64` | not known |
-//! | [`factorisation`] | X ≈ UVᵀ, over-parameterised at will | the tail of the singular values |
+//! | [`factorization`] | X ≈ UVᵀ, over-parameterized at will | the tail of the singular values |
 //! | [`subspace`] | the best-fitting subspace, under WᵀW = I | the tail of the eigenvalues |
 //! | [`digits`] | 1797 handwritten digits, in the crate | |
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
@@ -37,8 +37,7 @@ use strust::{Error, objective::Objective};
 
 pub mod classified;
 pub mod digits;
-mod elementary;
-pub mod factorisation;
+pub mod factorization;
 pub mod features;
 pub mod images;
 pub mod least_squares;
@@ -46,16 +45,17 @@ pub mod logistic;
 pub mod mlp;
 mod numerics;
 pub mod read;
+mod simd_math;
 pub mod softmax;
 pub mod subspace;
 
 pub use classified::Classified;
-pub use factorisation::Factorisation;
-pub use features::{Csr, Features, Labelled};
+pub use factorization::Factorization;
+pub use features::{Csr, Features, Labeled};
 pub use least_squares::LeastSquares;
 pub use logistic::Logistic;
 pub use mlp::{Activation, Mlp, Split};
-pub use read::{ReadError, read_labelled, read_matrix};
+pub use read::{ReadError, read_labeled, read_matrix};
 pub use softmax::Softmax;
 pub use subspace::SubspaceFit;
 
@@ -76,11 +76,11 @@ pub trait Problem: Objective {
     fn optimum(&self) -> Option<f64>;
     /// What the problem itself keeps from step to step, as batch-norm keeps running statistics; nothing by default. A
     /// run that is to go on later takes it along.
-    fn kept(&self) -> Vec<u8> {
+    fn extra_state(&self) -> Vec<u8> {
         Vec::new()
     }
-    /// Gives back what [`kept`](Self::kept) gave.
-    fn restore_kept(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    /// Gives back what [`extra_state`](Self::extra_state) gave.
+    fn restore_extra_state(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -96,7 +96,7 @@ pub trait Problem: Objective {
 /// let mut f = Mlp::<f32>::new(&train, Some(&test), &[16], Activation::Relu)?;
 /// assert_eq!(f.parameters(), (64 + 1) * 16 + (16 + 1) * 10);
 /// let accuracy = f.test_accuracy(&f.start(0)).unwrap_or_default();
-/// assert!(accuracy < 0.5); // nothing is learnt yet
+/// assert!(accuracy < 0.5); // nothing is learned yet
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Classifier: Problem {

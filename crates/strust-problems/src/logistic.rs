@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    features::{Labelled, Rows},
+    features::{Labeled, Rows},
     numerics::{DATA, Evaluate, START, at_least_one, dot, evaluate, fill, normals, not_negative, out_of_range, shape},
 };
 use faer::Mat;
@@ -17,10 +17,10 @@ const OWNER: &str = "logistic regression";
 /// ```
 /// use faer::Mat;
 /// use strust::prelude::*;
-/// use strust_problems::{Features, Labelled, Logistic};
+/// use strust_problems::{Features, Labeled, Logistic};
 ///
 /// let features = Features::Dense(Mat::from_fn(4, 1, |i, _| [-2.0, -1.0, 1.0, 2.0][i]));
-/// let mut f = Logistic::new(Labelled { features, labels: vec![0.0, 0.0, 1.0, 1.0] }, 0.1)?;
+/// let mut f = Logistic::new(Labeled { features, labels: vec![0.0, 0.0, 1.0, 1.0] }, 0.1)?;
 /// assert_eq!(f.classes(), [0.0, 1.0]);
 /// // At 0 every term is log 2.
 /// assert!((f.value(&vec![0.0], &Sample::range(0..4)) - 2.0_f64.ln()).abs() < 1e-15);
@@ -31,21 +31,21 @@ pub struct Logistic {
     rows: Rows,
     signs: Vec<f64>,
     classes: [f64; 2],
-    regularisation: f64,
+    regularization: f64,
     separator: Option<Vec<f64>>,
 }
 
 impl Logistic {
-    /// The problem for a data set with exactly two distinct labels, and λ = `regularisation` ≥ 0.
-    pub fn new(data: Labelled, regularisation: f64) -> Result<Self, Error> {
-        let Labelled { features, labels } = data;
+    /// The problem for a data set with exactly two distinct labels, and λ = `regularization` ≥ 0.
+    pub fn new(data: Labeled, regularization: f64) -> Result<Self, Error> {
+        let Labeled { features, labels } = data;
         let rows = Rows::new(OWNER, features, labels.len())?;
-        not_negative(OWNER, "regularisation", regularisation)?;
+        not_negative(OWNER, "regularization", regularization)?;
         let classes = two_classes(&labels)?;
         // Exact: the labels are these two numbers.
         #[allow(clippy::float_cmp)]
         let signs = labels.iter().map(|&label| if label == classes[1] { 1.0 } else { -1.0 }).collect();
-        Ok(Self { rows, signs, classes, regularisation, separator: None })
+        Ok(Self { rows, signs, classes, regularization, separator: None })
     }
 
     /// n points in ℝᵈ that the hyperplane wᵀa = 0 separates with yᵢwᵀaᵢ ≥ `margin` > 0 for a random unit vector w;
@@ -57,7 +57,7 @@ impl Logistic {
     /// use strust_problems::{Logistic, Problem};
     /// let problem = Logistic::separable(100, 5, 0.5, 0)?;
     /// assert_eq!(problem.optimum(), Some(0.0));
-    /// assert_eq!(problem.with_regularisation(1e-3)?.optimum(), None);
+    /// assert_eq!(problem.with_regularization(1e-3)?.optimum(), None);
     /// # Ok::<(), strust::Error>(())
     /// ```
     pub fn separable(n: usize, d: usize, margin: f64, seed: u64) -> Result<Self, Error> {
@@ -81,13 +81,13 @@ impl Logistic {
             let shift = sign * (along.abs() + margin) - along;
             row.iter_mut().zip(&w).for_each(|(a, w)| *a += shift * w);
         }
-        Ok(Self { rows: Rows::Dense(rows), signs, classes: [-1.0, 1.0], regularisation: 0.0, separator: Some(w) })
+        Ok(Self { rows: Rows::Dense(rows), signs, classes: [-1.0, 1.0], regularization: 0.0, separator: Some(w) })
     }
 
     /// The same data with another λ.
-    pub fn with_regularisation(self, regularisation: f64) -> Result<Self, Error> {
-        not_negative(OWNER, "regularisation", regularisation)?;
-        Ok(Self { regularisation, ..self })
+    pub fn with_regularization(self, regularization: f64) -> Result<Self, Error> {
+        not_negative(OWNER, "regularization", regularization)?;
+        Ok(Self { regularization, ..self })
     }
 
     /// The labels that became −1 and +1.
@@ -143,9 +143,9 @@ impl Evaluate for Logistic {
             }
         }
         if let Some(gradient) = gradient {
-            gradient.iter_mut().zip(x).for_each(|(g, x)| *g += self.regularisation * x);
+            gradient.iter_mut().zip(x).for_each(|(g, x)| *g += self.regularization * x);
         }
-        scale * sum + 0.5 * self.regularisation * dot(x, x)
+        scale * sum + 0.5 * self.regularization * dot(x, x)
     }
 }
 
@@ -176,7 +176,7 @@ impl Problem for Logistic {
     }
     /// The infimum 0 of a [separable](Logistic::separable) problem with λ = 0; it is not attained.
     fn optimum(&self) -> Option<f64> {
-        (self.separator.is_some() && self.regularisation == 0.0).then_some(0.0)
+        (self.separator.is_some() && self.regularization == 0.0).then_some(0.0)
     }
 }
 
@@ -189,16 +189,16 @@ mod tests {
     };
     use strust::{objective::full_value, prelude::*};
 
-    fn sparse(data: &Labelled) -> Labelled {
-        Labelled { features: data.features.converted(), labels: data.labels.clone() }
+    fn sparse(data: &Labeled) -> Labeled {
+        Labeled { features: data.features.converted(), labels: data.labels.clone() }
     }
 
     #[test]
     fn the_contract_of_a_problem_holds_dense_and_sparse() {
-        for regularisation in [0.0, 0.3] {
+        for regularization in [0.0, 0.3] {
             let data = random_data(30, 6, &[1.0, 2.0], 0);
-            contract::holds(&mut Logistic::new(sparse(&data), regularisation).unwrap(), 1.95..2.05, 1e-14);
-            contract::holds(&mut Logistic::new(data, regularisation).unwrap(), 1.95..2.05, 1e-14);
+            contract::holds(&mut Logistic::new(sparse(&data), regularization).unwrap(), 1.95..2.05, 1e-14);
+            contract::holds(&mut Logistic::new(data, regularization).unwrap(), 1.95..2.05, 1e-14);
         }
         contract::holds(&mut Logistic::separable(30, 6, 0.2, 0).unwrap(), 1.95..2.05, 1e-14);
     }
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn large_margins_neither_overflow_nor_lose_small_losses() {
         let features = Features::Dense(Mat::from_fn(2, 1, |i, _| if i == 0 { -1.0 } else { 1.0 }));
-        let mut f = Logistic::new(Labelled { features, labels: vec![0.0, 1.0] }, 0.0).unwrap();
+        let mut f = Logistic::new(Labeled { features, labels: vec![0.0, 1.0] }, 0.0).unwrap();
         let one = Sample::range(0..1);
         let mut g = vec![0.0];
         for (x, value, slope) in [(1e6, 0.0, 0.0), (-1e6, 1e6, -1.0), (-800.0, 800.0, -1.0)] {
@@ -266,9 +266,9 @@ mod tests {
 
     #[test]
     fn data_that_is_no_two_class_problem_is_refused() {
-        let message = |labels: &[f64], rows, columns, regularisation| {
+        let message = |labels: &[f64], rows, columns, regularization| {
             let features = Features::Dense(Mat::zeros(rows, columns));
-            Logistic::new(Labelled { features, labels: labels.to_vec() }, regularisation).unwrap_err().to_string()
+            Logistic::new(Labeled { features, labels: labels.to_vec() }, regularization).unwrap_err().to_string()
         };
         assert_eq!(message(&[], 0, 2, 0.0), "logistic regression: `rows` is 0, but must be ≥ 1");
         assert_eq!(message(&[1.0], 1, 0, 0.0), "logistic regression: `columns` is 0, but must be ≥ 1");
@@ -282,7 +282,7 @@ mod tests {
             "logistic regression: `labels` is 1, 2, 3 and maybe more, but must be exactly two distinct values; for more use softmax"
         );
         assert!(message(&[1.0, f64::NAN], 2, 1, 0.0).contains("`labels` is NaN"));
-        assert!(message(&[1.0, 2.0], 2, 1, f64::NAN).contains("`regularisation` is NaN"));
+        assert!(message(&[1.0, 2.0], 2, 1, f64::NAN).contains("`regularization` is NaN"));
         assert!(Logistic::separable(3, 2, 0.0, 0).unwrap_err().to_string().contains("`margin` is 0"));
     }
 }

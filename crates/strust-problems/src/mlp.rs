@@ -1,10 +1,10 @@
-//! Multilayer perceptrons: classifiers that are easily over-parameterised.
+//! Multilayer perceptrons: classifiers that are easily over-parameterized.
 
 use crate::{
     Classifier, Problem,
     classified::{Classified, is_right},
-    elementary::{exp_of_negative, tanh},
     numerics::{START, at_least_one, finite, normals, out_of_range, shape},
+    simd_math::{exp_of_negative, tanh},
 };
 use faer::{Accum, Mat, MatMut, MatRef, Par, linalg::matmul::matmul};
 use pulp::NullaryFnOnce;

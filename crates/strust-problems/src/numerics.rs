@@ -126,7 +126,7 @@ pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: 
 #[cfg(test)]
 pub(crate) mod contract {
     use super::{DATA, START, normals};
-    use crate::{Features, Labelled, Problem};
+    use crate::{Features, Labeled, Problem};
     use faer::Mat;
     use strust::{
         diagnostics::gradient_slope,
@@ -136,11 +136,11 @@ pub(crate) mod contract {
     };
 
     /// A data set of random features, about a third of them 0, and labels that cycle through `classes`.
-    pub(crate) fn random_data(n: usize, d: usize, classes: &[f64], seed: u64) -> Labelled {
+    pub(crate) fn random_data(n: usize, d: usize, classes: &[f64], seed: u64) -> Labeled {
         let mut next = normals(seed, DATA);
         let mut entry = || Some(next()).filter(|v| v.abs() > 0.5).unwrap_or(0.0);
         let features = Features::Dense(Mat::from_fn(n, d, |_, _| entry()));
-        Labelled { features, labels: (0..n).map(|i| classes[i % classes.len()]).collect() }
+        Labeled { features, labels: (0..n).map(|i| classes[i % classes.len()]).collect() }
     }
 
     fn direction<P: Dense>(like: &P, seed: u64) -> P {

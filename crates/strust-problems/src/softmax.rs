@@ -3,7 +3,7 @@
 use crate::{
     Classifier, Problem,
     classified::{distinct, is_right, targets},
-    features::{Labelled, Rows},
+    features::{Labeled, Rows},
     numerics::{Evaluate, START, evaluate, fill, normals, not_negative, out_of_range, shape},
 };
 use faer::Mat;
@@ -19,10 +19,10 @@ const OWNER: &str = "softmax regression";
 /// ```
 /// use faer::Mat;
 /// use strust::prelude::*;
-/// use strust_problems::{Features, Labelled, Softmax};
+/// use strust_problems::{Features, Labeled, Softmax};
 ///
 /// let features = Features::Dense(Mat::from_fn(3, 2, |i, j| (i + j) as f64));
-/// let mut f = Softmax::new(Labelled { features, labels: vec![7.0, -1.0, 3.0] }, 0.0)?;
+/// let mut f = Softmax::new(Labeled { features, labels: vec![7.0, -1.0, 3.0] }, 0.0)?;
 /// assert_eq!(f.classes(), [-1, 3, 7]);
 /// // At 0 every class is as likely as the others.
 /// assert!((f.value(&Mat::zeros(2, 3), &Sample::range(0..3)) - 3.0_f64.ln()).abs() < 1e-15);
@@ -33,27 +33,27 @@ pub struct Softmax {
     rows: Rows,
     targets: Vec<usize>,
     classes: Vec<i64>,
-    regularisation: f64,
+    regularization: f64,
     test: Option<(Rows, Vec<usize>)>,
     /// Scores of one data point, then exp(score − largest).
     scratch: Vec<f64>,
 }
 
 impl Softmax {
-    /// The problem for a data set with at least two distinct whole numbers as labels, and λ = `regularisation` ≥ 0.
-    pub fn new(data: Labelled, regularisation: f64) -> Result<Self, Error> {
-        let Labelled { features, labels } = data;
+    /// The problem for a data set with at least two distinct whole numbers as labels, and λ = `regularization` ≥ 0.
+    pub fn new(data: Labeled, regularization: f64) -> Result<Self, Error> {
+        let Labeled { features, labels } = data;
         let rows = Rows::new(OWNER, features, labels.len())?;
-        not_negative(OWNER, "regularisation", regularisation)?;
+        not_negative(OWNER, "regularization", regularization)?;
         let classes = distinct(OWNER, &labels)?;
         let targets = targets(OWNER, &labels, &classes)?;
         let scratch = vec![0.0; classes.len()];
-        Ok(Self { rows, targets, classes, regularisation, test: None, scratch })
+        Ok(Self { rows, targets, classes, regularization, test: None, scratch })
     }
 
     /// Adds a test set, with the features and labels of the training set, for [`Classifier::test_accuracy`].
-    pub fn with_test(mut self, test: Labelled) -> Result<Self, Error> {
-        let Labelled { features, labels } = test;
+    pub fn with_test(mut self, test: Labeled) -> Result<Self, Error> {
+        let Labeled { features, labels } = test;
         let rows = Rows::new(OWNER, features, labels.len())?;
         if rows.columns() != self.rows.columns() {
             let allowed = format!("{}, as in the training set", self.rows.columns());
@@ -108,9 +108,9 @@ impl Evaluate for Softmax {
             }
         }
         if let Some(gradient) = gradient {
-            gradient.add(self.regularisation, w);
+            gradient.add(self.regularization, w);
         }
-        scale * sum + 0.5 * self.regularisation * w.norm_squared()
+        scale * sum + 0.5 * self.regularization * w.norm_squared()
     }
 }
 
@@ -174,11 +174,11 @@ mod tests {
 
     #[test]
     fn the_contract_of_a_problem_holds_dense_and_sparse() {
-        for regularisation in [0.0, 0.3] {
+        for regularization in [0.0, 0.3] {
             let data = random_data(30, 6, &[3.0, -2.0, 0.0, 9.0], 0);
-            let sparse = Labelled { features: data.features.converted(), labels: data.labels.clone() };
-            let mut dense = Softmax::new(data, regularisation).unwrap();
-            let mut sparse = Softmax::new(sparse, regularisation).unwrap();
+            let sparse = Labeled { features: data.features.converted(), labels: data.labels.clone() };
+            let mut dense = Softmax::new(data, regularization).unwrap();
+            let mut sparse = Softmax::new(sparse, regularization).unwrap();
             assert_eq!(dense.classes(), [-2, 0, 3, 9]);
             let w = dense.start(1);
             assert!((full_value(&mut dense, &w) - full_value(&mut sparse, &w)).abs() < 1e-14);
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn large_scores_neither_overflow_nor_lose_small_losses() {
         let features = Features::Dense(Mat::from_fn(3, 1, |_, _| 1.0));
-        let mut f = Softmax::new(Labelled { features, labels: vec![0.0, 1.0, 2.0] }, 0.0).unwrap();
+        let mut f = Softmax::new(Labeled { features, labels: vec![0.0, 1.0, 2.0] }, 0.0).unwrap();
         let mut g = Mat::zeros(1, 3);
         let first = Sample::range(0..1);
         let scores = |z: [f64; 3]| Mat::from_fn(1, 3, move |_, c| z[c]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn str_converges_on_a_regularised_problem() {
+    fn str_converges_on_a_regularized_problem() {
         let mut f = Softmax::new(random_data(60, 5, &[0.0, 1.0, 2.0], 7), 0.1).unwrap();
         let start = f.start(0);
         let stop = Stop::gradient_norm(1e-8).or(Stop::epochs(2000));
@@ -230,18 +230,18 @@ mod tests {
     #[test]
     fn accuracy_on_the_test_set_counts_the_largest_scores() {
         let features = |n| Features::Dense(Mat::from_fn(n, 2, |i, j| f64::from(u8::from(i % 2 == j))));
-        let train = Labelled { features: features(2), labels: vec![5.0, 8.0] };
-        let test = Labelled { features: features(4), labels: vec![5.0, 8.0, 8.0, 8.0] };
+        let train = Labeled { features: features(2), labels: vec![5.0, 8.0] };
+        let test = Labeled { features: features(4), labels: vec![5.0, 8.0, 8.0, 8.0] };
         let mut f = Softmax::new(train, 0.0).unwrap();
         assert_eq!((f.test_accuracy(&Mat::identity(2, 2)), f.parameters()), (None, 4));
         let mut f = f.with_test(test.clone()).unwrap();
         assert_eq!(f.test_accuracy(&Mat::identity(2, 2)), Some(0.75));
         assert_eq!(f.test_accuracy(&Mat::zeros(2, 2)), Some(0.25), "all tie, so all are the first class");
 
-        let foreign = Labelled { labels: vec![5.0, 6.0, 8.0, 8.0], ..test };
+        let foreign = Labeled { labels: vec![5.0, 6.0, 8.0, 8.0], ..test };
         let message = f.clone().with_test(foreign).unwrap_err().to_string();
         assert!(message.contains("`labels` is 6 at row 1, but must be one of the classes [5, 8]"), "{message}");
-        let wide = Labelled { features: Features::Dense(Mat::zeros(1, 3)), labels: vec![5.0] };
+        let wide = Labeled { features: Features::Dense(Mat::zeros(1, 3)), labels: vec![5.0] };
         let message = f.with_test(wide).unwrap_err().to_string();
         assert!(message.contains("`columns of the test set` is 3, but must be 2, as in the training set"), "{message}");
     }
@@ -250,7 +250,7 @@ mod tests {
     fn labels_that_are_no_classes_are_refused() {
         let message = |labels: &[f64]| {
             let features = Features::Dense(Mat::zeros(labels.len(), 1));
-            Softmax::new(Labelled { features, labels: labels.to_vec() }, 0.0).unwrap_err().to_string()
+            Softmax::new(Labeled { features, labels: labels.to_vec() }, 0.0).unwrap_err().to_string()
         };
         assert_eq!(message(&[1.0, 2.5]), "softmax regression: `labels` is 2.5, but must be whole numbers");
         assert!(message(&[1.0, f64::NAN]).contains("`labels` is NaN"));

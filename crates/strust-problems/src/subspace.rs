@@ -58,7 +58,7 @@ struct Scratch<T> {
 }
 
 impl<T: Real> SubspaceFit<T> {
-    /// The spiked model of Dar et al. (2020), centred: x = Uz + ε with U a random d×k orthonormal basis,
+    /// The spiked model of Dar et al. (2020), centered: x = Uz + ε with U a random d×k orthonormal basis,
     /// z ~ N(0, I) and ε ~ N(0, noise²·I). Without noise the data lie in a k-dimensional subspace exactly, and
     /// the minimum is 0.
     pub fn spiked(d: usize, k: usize, n: usize, noise: f64, seed: u64) -> Result<Self, Error> {
@@ -77,7 +77,7 @@ impl<T: Real> SubspaceFit<T> {
         Ok(problem)
     }
 
-    /// Fits a k-dimensional subspace to the columns of a d×n matrix, which are centred first.
+    /// Fits a k-dimensional subspace to the columns of a d×n matrix, which are centered first.
     pub fn from_data(columns: &Mat<f64>, k: usize) -> Result<Self, Error> {
         let (d, n) = (columns.nrows(), columns.ncols());
         check(d, k, n)?;

@@ -8,7 +8,7 @@ use strust_problems::{Activation, Classifier, Mlp, Problem, Split, digits};
 const SEEDS: u64 = if cfg!(debug_assertions) { 2 } else { 20 };
 
 #[test]
-fn str_with_its_defaults_trains_an_over_parameterised_network() {
+fn str_with_its_defaults_trains_an_over_parameterized_network() {
     let (train, test) = digits::load().unwrap();
     let mut f = Mlp::<f32>::new(&train, Some(&test), &[1024], Activation::Relu).unwrap();
     assert!(f.parameters() > 50 * f.terms());

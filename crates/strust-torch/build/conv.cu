@@ -248,7 +248,7 @@ template <>
 struct Columns<Tf32> {
   enum { PIXELS = 8, PADDING = 16 };
   // 16 channels of pixels that follow each other. Which pixel is at which place of a product is free: a thread has two
-  // neighbours.
+  // neighbors.
   static __device__ void left(unsigned (&a)[4], const unsigned char* at, int pitch, int lane) {
     const unsigned *first = (const unsigned*)(at + lane % 4 * 2 * pitch) + lane / 4, *second = first + pitch / 4;
     a[0] = first[0], a[1] = first[8], a[2] = second[0], a[3] = second[8];

@@ -11,7 +11,7 @@ use strust::prelude::*;
 use strust_problems::Problem;
 use strust_torch::{
     DeviceMethod, DeviceRun, DeviceStr, ImageClassification, Launch,
-    bench::{self, Arithmetic, Measured, Optimiser},
+    bench::{self, Arithmetic, Measured, Optimizer},
     cuda, device,
     images::ImageBytes,
 };
@@ -72,18 +72,18 @@ fn memory() -> Result<(), Box<dyn std::error::Error>> {
 struct Choice<'a> {
     arithmetics: &'a [Arithmetic],
     launches: &'a [Launch],
-    methods: &'a [Optimiser],
+    methods: &'a [Optimizer],
 }
 
 const EVERYTHING: Choice = Choice {
     arithmetics: &[Arithmetic::Single, Arithmetic::Tf32, Arithmetic::Bf16],
     launches: &[Launch::Eager, Launch::Graph],
-    methods: &[Optimiser::Sgd, Optimiser::Str, Optimiser::Adam],
+    methods: &[Optimizer::Sgd, Optimizer::Str, Optimizer::Adam],
 };
 const GRAPHS: Choice = Choice {
     arithmetics: &[Arithmetic::Tf32, Arithmetic::Bf16],
     launches: &[Launch::Graph],
-    methods: &[Optimiser::Sgd, Optimiser::Str],
+    methods: &[Optimizer::Sgd, Optimizer::Str],
 };
 
 /// Epochs with each method, each arithmetic, and each way to give a step to the device. The losses of the steps go to
@@ -98,7 +98,7 @@ fn epochs(device: &str, steps: usize, rounds: usize, choice: &Choice) -> Result<
             for &method in choice.methods {
                 let speed = bench::epochs(device, method, arithmetic, launch, 1, [BATCH, steps, rounds])?;
                 let (name, seconds) = (format!("{method:?} {arithmetic:?} {launch:?}"), speed.median);
-                if method == Optimiser::Sgd {
+                if method == Optimizer::Sgd {
                     sgd = seconds;
                 }
                 let [tensors, reserved] = speed.peak.map(|bytes| bytes as f64 / 1e6);

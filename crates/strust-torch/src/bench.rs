@@ -178,7 +178,7 @@ pub fn cifar10(device: Device, batch: usize, rounds: usize) -> Result<Speed, Err
 /// A method on the device whose epoch is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Optimiser {
+pub enum Optimizer {
     /// [`DeviceSgd`].
     Sgd,
     /// [`DeviceStr`].
@@ -203,7 +203,7 @@ pub enum Arithmetic {
 #[derive(Debug, Clone, Serialize)]
 pub struct EpochSpeed {
     /// The method.
-    pub method: Optimiser,
+    pub method: Optimizer,
     /// How it calculates.
     pub arithmetic: Arithmetic,
     /// How its steps are given to the device.
@@ -231,14 +231,14 @@ pub struct EpochSpeed {
 /// run, or several from different seeds side by side, each on a thread and a stream of its own.
 ///
 /// ```no_run
-/// use strust_torch::{Launch, bench::{self, Arithmetic, Optimiser}};
-/// let speed = bench::epochs(tch::Device::Cuda(0), Optimiser::Str, Arithmetic::Tf32, Launch::Graph, 1, [128, 390, 5])?;
+/// use strust_torch::{Launch, bench::{self, Arithmetic, Optimizer}};
+/// let speed = bench::epochs(tch::Device::Cuda(0), Optimizer::Str, Arithmetic::Tf32, Launch::Graph, 1, [128, 390, 5])?;
 /// println!("{:.2} s an epoch", speed.median);
 /// # Ok::<(), strust_torch::Error>(())
 /// ```
 pub fn epochs(
     device: Device,
-    method: Optimiser,
+    method: Optimizer,
     arithmetic: Arithmetic,
     launch: Launch,
     runs: usize,
@@ -264,16 +264,16 @@ pub fn epochs(
         f.set(&start);
         let steps = shape[1];
         match method {
-            Optimiser::Sgd => {
+            Optimizer::Sgd => {
                 let config = SgdConfig { learning_rate: 0.01, ..Default::default() };
                 let method = DeviceSgd::start(config, f, steps)?;
                 time_epochs(f, method, launch, shape, &mut turns)
             }
-            Optimiser::Str => {
+            Optimizer::Str => {
                 let method = DeviceStr::start(short_steps(), f, steps)?;
                 time_epochs(f, method, launch, shape, &mut turns)
             }
-            Optimiser::Adam => {
+            Optimizer::Adam => {
                 let method = DeviceAdam::start(AdamConfig::default(), f, steps)?;
                 time_epochs(f, method, launch, shape, &mut turns)
             }
@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn an_epoch_of_each_method_has_a_record_a_step_and_one_read() {
         tch::set_num_threads(1);
-        for method in [Optimiser::Sgd, Optimiser::Str, Optimiser::Adam] {
+        for method in [Optimizer::Sgd, Optimizer::Str, Optimizer::Adam] {
             let speed = epochs(Device::Cpu, method, Arithmetic::Bf16, Launch::Graph, 2, [2, 3, 1]).unwrap();
             assert_eq!((speed.records.len(), speed.seconds.len(), speed.reads, speed.peak), (6, 1, 2, [0; 2]));
             assert_eq!(speed.why_eager.as_deref(), Some("CUDA graph: Cpu is no GPU"));

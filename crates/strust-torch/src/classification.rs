@@ -2,7 +2,7 @@
 
 use crate::{
     BatchLoss, Error, Flat, Parameters, Queue, QueuedLoss, ResNet20, TorchObjective, cross_entropy, cuda,
-    images::{ImageBytes, Images, Normalisation},
+    images::{ImageBytes, Images, Normalization},
     seeded,
 };
 use std::{fmt, path::Path};
@@ -29,7 +29,7 @@ type Build = Box<dyn Fn(&nn::Path) -> Network + Send>;
 /// they are and moves no running statistics. Predictions are those of evaluation mode, with the running statistics.
 ///
 /// The running statistics are no part of a point: [`start`](Problem::start) makes them new, and a run that goes on
-/// later takes them along ([`kept`](Problem::kept)).
+/// later takes them along ([`extra_state`](Problem::extra_state)).
 ///
 /// ```
 /// use strust::prelude::*;
@@ -52,7 +52,7 @@ type Build = Box<dyn Fn(&nn::Path) -> Network + Send>;
 pub struct ImageClassification {
     objective: TorchObjective<f32, ImageLoss>,
     test: Option<Images>,
-    normalisation: Normalisation,
+    normalization: Normalization,
     classes: usize,
     build: Build,
 }
@@ -134,7 +134,7 @@ impl ImageClassification {
         Ok(this.without_random_numbers())
     }
 
-    /// Any network: `build` makes its layers under a path, initialised from libtorch's generator.
+    /// Any network: `build` makes its layers under a path, initialized from libtorch's generator.
     ///
     /// ```
     /// # use strust_problems::Classifier;
@@ -155,10 +155,10 @@ impl ImageClassification {
         device: Device,
         build: impl Fn(&nn::Path) -> Network + Send + 'static,
     ) -> Result<Self, Error> {
-        let normalisation = Normalisation::of(train);
-        let images = Images::new(train, classes, &normalisation, device)?.augmented();
+        let normalization = Normalization::of(train);
+        let images = Images::new(train, classes, &normalization, device)?.augmented();
         let test = test.map(|test| of_shape(test, train)).transpose()?;
-        let test = test.map(|test| Images::new(test, classes, &normalisation, device)).transpose()?;
+        let test = test.map(|test| Images::new(test, classes, &normalization, device)).transpose()?;
         let store = VarStore::new(device);
         let network = seeded(0, || build(&store.root()));
         let found = {
@@ -172,7 +172,7 @@ impl ImageClassification {
         let terms = images.len();
         let loss = ImageLoss { network, draws: true, bf16: false, images, last: None, queue: None, taken: None };
         let objective = TorchObjective::over(&store, terms, loss)?;
-        Ok(Self { objective, test, normalisation, classes, build: Box::new(build) })
+        Ok(Self { objective, test, normalization, classes, build: Box::new(build) })
     }
 
     /// Where the network and its images are.
@@ -181,11 +181,11 @@ impl ImageClassification {
         self.objective.parameters().device()
     }
 
-    /// The same with the pixels normalised in another way than by the training set, as for a part of a larger one.
-    pub fn normalised(mut self, by: &Normalisation) -> Result<Self, Error> {
-        self.objective.loss_mut().images.set_normalisation(by)?;
-        self.test.as_mut().map_or(Ok(()), |test| test.set_normalisation(by))?;
-        self.normalisation = by.clone();
+    /// The same with the pixels normalized in another way than by the training set, as for a part of a larger one.
+    pub fn normalized(mut self, by: &Normalization) -> Result<Self, Error> {
+        self.objective.loss_mut().images.set_normalization(by)?;
+        self.test.as_mut().map_or(Ok(()), |test| test.set_normalization(by))?;
+        self.normalization = by.clone();
         Ok(self)
     }
 
@@ -224,7 +224,7 @@ impl ImageClassification {
     /// The class of each image in evaluation mode, with the running statistics as they are now.
     pub fn predict(&mut self, x: &Flat<f32>, images: &ImageBytes) -> Result<Vec<u8>, Error> {
         let device = self.objective.parameters().device();
-        let images = Images::new(images, self.classes, &self.normalisation, device)?;
+        let images = Images::new(images, self.classes, &self.normalization, device)?;
         Ok(Vec::try_from(classes_of(&mut self.objective, x, &images).to_kind(Kind::Uint8)).expect("one dimension"))
     }
 
@@ -286,7 +286,7 @@ impl Objective for ImageClassification {
 }
 
 impl Problem for ImageClassification {
-    /// A network initialised anew, on the CPU, so that the device makes no difference, and its running statistics with
+    /// A network initialized anew, on the CPU, so that the device makes no difference, and its running statistics with
     /// it.
     fn start(&self, seed: u64) -> Flat<f32> {
         let own = self.objective.parameters();
@@ -300,7 +300,7 @@ impl Problem for ImageClassification {
         None
     }
     /// What the network keeps besides its parameters: the running statistics of batch-norm.
-    fn kept(&self) -> Vec<u8> {
+    fn extra_state(&self) -> Vec<u8> {
         let parameters = self.objective.parameters();
         let mut bytes = Vec::new();
         parameters.buffers().write(&mut bytes);
@@ -309,7 +309,7 @@ impl Problem for ImageClassification {
         }
         bytes
     }
-    fn restore_kept(&mut self, bytes: &[u8]) -> Result<(), strust::Error> {
+    fn restore_extra_state(&mut self, bytes: &[u8]) -> Result<(), strust::Error> {
         let parameters = self.objective.parameters_mut();
         let first = parameters.buffers().len() as usize * size_of::<f32>();
         let lengths: Vec<usize> = parameters.other_buffers().iter().map(Tensor::numel).collect();

@@ -1,4 +1,4 @@
-//! Labelled images on the device as bytes, and the batches made from them.
+//! Labeled images on the device as bytes, and the batches made from them.
 
 use crate::{Error, queue::upload};
 use rand_core::Rng;
@@ -43,14 +43,14 @@ impl ImageBytes<'_> {
 
 /// Mean and standard deviation of each channel, in units of 255.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Normalisation {
+pub struct Normalization {
     /// Mean of each channel.
     pub mean: Vec<f64>,
     /// Standard deviation of each channel; 1 where a channel is constant.
     pub deviation: Vec<f64>,
 }
 
-impl Normalisation {
+impl Normalization {
     /// The usual constants of CIFAR-10, which are those of its training set.
     #[must_use]
     pub fn cifar10() -> Self {
@@ -81,7 +81,7 @@ impl Normalisation {
         let Self { mean, deviation } = self;
         if mean.len() as i64 != channels || mean.len() != deviation.len() {
             let found = mean.len();
-            return Err(Error::Images(format!("{channels} channels, but {found} means to normalise them by")));
+            return Err(Error::Images(format!("{channels} channels, but {found} means to normalize them by")));
         }
         let channel = |number: &dyn Fn(f64, f64) -> f64| {
             let numbers: Vec<f64> = mean.iter().zip(deviation).map(|(&m, &d)| number(m, d)).collect();
@@ -91,14 +91,14 @@ impl Normalisation {
     }
 }
 
-/// A set of labelled images on a device, a byte a pixel: CIFAR-10's training set takes 154 MB.
+/// A set of labeled images on a device, a byte a pixel: CIFAR-10's training set takes 154 MB.
 ///
 /// ```
 /// use strust::sample::Sample;
-/// use strust_torch::images::{ImageBytes, Images, Normalisation};
+/// use strust_torch::images::{ImageBytes, Images, Normalization};
 /// // Two images of one channel and 2×2 pixels.
 /// let bytes = ImageBytes { pixels: &[0, 0, 0, 0, 255, 255, 255, 255], labels: &[0, 1], shape: [1, 2, 2] };
-/// let images = Images::new(&bytes, 2, &Normalisation::of(&bytes), tch::Device::Cpu)?;
+/// let images = Images::new(&bytes, 2, &Normalization::of(&bytes), tch::Device::Cpu)?;
 /// let (inputs, classes) = images.batch(&Sample::range(1..2));
 /// assert_eq!((inputs.size(), inputs.double_value(&[0, 0, 0, 0])), (vec![1, 1, 2, 2], 1.0));
 /// assert_eq!(classes.int64_value(&[0]), 1);
@@ -115,16 +115,16 @@ pub struct Images {
 }
 
 impl Images {
-    /// Checks the images and brings them to the device. A test set takes the training set's `normalisation`.
+    /// Checks the images and brings them to the device. A test set takes the training set's `normalization`.
     pub fn new(
         images: &ImageBytes,
         classes: usize,
-        normalisation: &Normalisation,
+        normalization: &Normalization,
         device: Device,
     ) -> Result<Self, Error> {
         images.check(classes)?;
         let [channels, rows, columns] = images.shape.map(|size| size as i64);
-        let (scale, shift) = normalisation.on(channels, device)?;
+        let (scale, shift) = normalization.on(channels, device)?;
         Ok(Self {
             pixels: Tensor::from_slice(images.pixels).view([-1, channels, rows, columns]).to_device(device),
             classes: Tensor::from_slice(images.labels).to_device(device).to_kind(Kind::Int64),
@@ -136,13 +136,13 @@ impl Images {
     /// The same with every image of a sample that has a seed cropped and mirrored at random: 4 zeros on every side, a
     /// crop of the image's own size anywhere in it, mirrored left to right in one case of two.
     ///
-    /// The zeros are pixels before normalisation, black, as in torchvision's usual recipe for CIFAR.
+    /// The zeros are pixels before normalization, black, as in torchvision's usual recipe for CIFAR.
     #[must_use]
     pub fn augmented(self) -> Self {
         Self { augmented: true, ..self }
     }
-    pub(crate) fn set_normalisation(&mut self, normalisation: &Normalisation) -> Result<(), Error> {
-        (self.scale, self.shift) = normalisation.on(self.pixels.size()[1], self.pixels.device())?;
+    pub(crate) fn set_normalization(&mut self, normalization: &Normalization) -> Result<(), Error> {
+        (self.scale, self.shift) = normalization.on(self.pixels.size()[1], self.pixels.device())?;
         Ok(())
     }
     pub(crate) fn set_augmented(&mut self, augmented: bool) {
@@ -164,7 +164,7 @@ impl Images {
         &self.classes
     }
 
-    /// Normalised images, n×channels×rows×columns, and their classes. A pure function of the sample: crops come from the
+    /// Normalized images, n×channels×rows×columns, and their classes. A pure function of the sample: crops come from the
     /// library's own generator.
     pub fn batch(&self, sample: &Sample) -> (Tensor, Tensor) {
         let plan = upload(&self.plan(sample), self.device());
@@ -245,17 +245,17 @@ mod tests {
         let pixels = (0..40 * 144_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         (pixels, (0..40).map(|i| i % 10).collect())
     }
-    fn images(device: Device) -> (Images, Normalisation) {
+    fn images(device: Device) -> (Images, Normalization) {
         let (pixels, labels) = bytes();
         let bytes = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 8, 6] };
-        let normalisation = Normalisation::of(&bytes);
-        (Images::new(&bytes, CLASSES, &normalisation, device).unwrap().augmented(), normalisation)
+        let normalization = Normalization::of(&bytes);
+        (Images::new(&bytes, CLASSES, &normalization, device).unwrap().augmented(), normalization)
     }
     fn numbers(tensor: &Tensor) -> Vec<u32> {
         Vec::<f32>::try_from(tensor.reshape([-1])).unwrap().into_iter().map(f32::to_bits).collect()
     }
     /// The batch, pixel by pixel.
-    fn reference(normalisation: &Normalisation, sample: &Sample) -> Vec<u32> {
+    fn reference(normalization: &Normalization, sample: &Sample) -> Vec<u32> {
         let (pixels, _) = bytes();
         let drawn = sample.seed().map_or(vec![[4, 4, 0]; sample.len()], |seed| draw(seed, sample.len()));
         let mut out = Vec::new();
@@ -265,7 +265,7 @@ mod tests {
                 let column = if drawn[2] == 1 { 5 - j } else { j } + i32::from(drawn[1]) - 4;
                 let inside = (0..8).contains(&row) && (0..6).contains(&column);
                 let pixel = if inside { pixels[image * 144 + c * 48 + (row * 6 + column) as usize] } else { 0 };
-                let (mean, deviation) = (normalisation.mean[c], normalisation.deviation[c]);
+                let (mean, deviation) = (normalization.mean[c], normalization.deviation[c]);
                 let value = f32::from(pixel) * (1.0 / (255.0 * deviation)) as f32 + (-mean / deviation) as f32;
                 out.push(value.to_bits());
             }
@@ -275,10 +275,10 @@ mod tests {
 
     #[test]
     fn a_batch_is_the_naive_one_bit_for_bit_with_any_seed_and_number_of_threads() {
-        let (images, normalisation) = images(Device::Cpu);
+        let (images, normalization) = images(Device::Cpu);
         let indices = vec![3, 39, 0, 3, 17, 8];
         for sample in [0, 1, u64::MAX].map(|seed| Sample::new(indices.clone(), seed)) {
-            let expected = reference(&normalisation, &sample);
+            let expected = reference(&normalization, &sample);
             for threads in [1, 2, 1] {
                 tch::set_num_threads(threads);
                 assert_eq!(numbers(&images.batch(&sample).0), expected, "seed {:?}", sample.seed());
@@ -291,14 +291,14 @@ mod tests {
 
     #[test]
     fn a_sample_without_a_seed_gives_plain_pixels_and_so_does_augmentation_that_is_off() {
-        let (images, normalisation) = images(Device::Cpu);
-        let plain = reference(&normalisation, &Sample::range(5..9));
+        let (images, normalization) = images(Device::Cpu);
+        let plain = reference(&normalization, &Sample::range(5..9));
         assert_eq!(numbers(&images.batch(&Sample::range(5..9)).0), plain);
         let plan = Tensor::from_slice(&images.plan(&Sample::range(5..9)));
         assert_eq!(numbers(&images.planned(&plan, true).0), plain);
         let off = Images { augmented: false, ..images };
         assert_eq!(numbers(&off.batch(&Sample::new((5..9).collect(), 7)).0), plain);
-        // Normalised over the set: mean 0 and deviation 1 in each channel.
+        // Normalized over the set: mean 0 and deviation 1 in each channel.
         let all = off.batch(&Sample::range(0..40)).0.to_kind(Kind::Double).transpose(0, 1).reshape([3, -1]);
         assert!(all.mean_dim(1_i64, false, None).abs().max().double_value(&[]) < 1e-6);
         assert!((all.std_dim(1_i64, false, false) - 1.0).abs().max().double_value(&[]) < 1e-6);
@@ -319,7 +319,7 @@ mod tests {
     fn images_that_do_not_fit_are_refused_in_words() {
         let error = |pixels: &[u8], labels: &[u8]| {
             let bytes = ImageBytes { pixels, labels, shape: [3, 2, 2] };
-            Images::new(&bytes, 10, &Normalisation::of(&bytes), Device::Cpu).unwrap_err().to_string()
+            Images::new(&bytes, 10, &Normalization::of(&bytes), Device::Cpu).unwrap_err().to_string()
         };
         assert_eq!(error(&[], &[]), "images: there is no image");
         assert_eq!(error(&[0; 23], &[1, 2]), "images: 23 bytes do not make 2 images of 3×2×2");

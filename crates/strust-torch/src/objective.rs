@@ -11,7 +11,7 @@ use tch::{Kind, Reduction, Tensor, nn::VarStore, no_grad};
 /// libtorch has one random generator for all threads: whoever seeds it keeps it until the numbers are drawn.
 static GENERATOR: Mutex<()> = Mutex::new(());
 
-/// Runs `draw` with libtorch's generator seeded and to itself: how to initialise a model reproducibly, and without
+/// Runs `draw` with libtorch's generator seeded and to itself: how to initialize a model reproducibly, and without
 /// disturbing an evaluation in another thread.
 ///
 /// It is not to be nested, nor called by a loss, which has the generator already; nor is a loss to be evaluated in it.

@@ -12,7 +12,7 @@ const KAIMING: nn::Init = nn::init::DEFAULT_KAIMING_NORMAL;
 pub const PARAMETERS: i64 = 269_722;
 
 /// Three stages of three basic blocks with 16, 32 and 64 channels, shortcuts without parameters (option A), batch-norm,
-/// Kaiming initialisation.
+/// Kaiming initialization.
 ///
 /// Names as in PyTorch: `conv1.weight`, `bn1.weight`, `layer2.0.conv1.weight`, …, `linear.weight`, `linear.bias`.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ fn halve(x: &Tensor, channels: i64) -> Tensor {
 }
 
 impl ResNet20 {
-    /// Makes the layers under `path`, initialised from libtorch's generator.
+    /// Makes the layers under `path`, initialized from libtorch's generator.
     #[must_use]
     pub fn new(path: &nn::Path, classes: i64) -> Self {
         let mut blocks = Vec::new();

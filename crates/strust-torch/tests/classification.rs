@@ -59,23 +59,23 @@ fn bits(x: &Flat<f32>) -> Vec<u8> {
 fn a_start_depends_on_the_seed_only_and_makes_the_statistics_new() {
     let mut f = resnet();
     assert_eq!((f.parameters(), f.terms(), f.optimum()), (269_722 - 7 * 65, TERMS, None));
-    let (start, fresh) = (f.start(3), f.kept());
+    let (start, fresh) = (f.start(3), f.extra_state());
     let mut g = start.zeros_like();
     f.value_and_gradient(&start, &Sample::new((0..BATCH).collect(), 0), &mut g);
-    assert!(f.kept() != fresh, "seed 0 is a seed as any other, and the statistics move");
+    assert!(f.extra_state() != fresh, "seed 0 is a seed as any other, and the statistics move");
     assert!(f.start(4) != start);
-    assert!(bits(&f.start(3)) == bits(&start) && f.kept() == fresh);
+    assert!(bits(&f.start(3)) == bits(&start) && f.extra_state() == fresh);
 }
 
 #[test]
 fn measuring_moves_no_statistics_and_does_not_augment() {
     let mut f = small();
     let x = f.start(0);
-    let before = f.kept();
+    let before = f.extra_state();
     let (value, accuracy) = (full_value(&mut f, &x), f.test_accuracy(&x));
     let mut g = x.zeros_like();
     let with_gradient = strust::objective::full_value_and_gradient(&mut f, &x, &mut g);
-    assert_eq!((value.to_bits(), f.kept()), (with_gradient.to_bits(), before));
+    assert_eq!((value.to_bits(), f.extra_state()), (with_gradient.to_bits(), before));
     assert_eq!(f.test_accuracy(&x), accuracy);
     let mut plain = small().without_augmentation();
     let all: Vec<usize> = (0..96).collect();
@@ -96,12 +96,12 @@ fn a_trial_that_is_not_finite_is_rejected_and_does_not_poison_the_statistics() {
     // The gradient is finite and the step is so long that the numbers of the trial overflow.
     let (x, mut g) = (state.x.clone(), start.zeros_like());
     f.value_and_gradient(&x, &sample(1), &mut g);
-    let (statistics, mut trial) = (f.kept(), x.clone());
+    let (statistics, mut trial) = (f.extra_state(), x.clone());
     trial.add(-1e38 / g.norm(), &g);
     assert!(!f.value(&trial, &sample(1)).is_finite());
-    assert!(f.kept() == statistics, "a value");
+    assert!(f.extra_state() == statistics, "a value");
     assert!(!f.value_and_gradient(&trial, &sample(1), &mut g).is_finite());
-    assert!(f.kept() == statistics, "a gradient that is not finite");
+    assert!(f.extra_state() == statistics, "a gradient that is not finite");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_loss_that_is_nan_in_the_middle_is_a_rejected_step_that_the_record_shows() {
     let region = record.region.unwrap();
     assert_eq!((record.verdict, region.trial, region.ratio), (Verdict::Rejected, None, None));
     assert!(state.radius < 8.0 && bits(&state.x) == bits(&start));
-    assert!(f.kept().chunks(4).all(|b| f32::from_le_bytes(b.try_into().unwrap()).is_finite()));
+    assert!(f.extra_state().chunks(4).all(|b| f32::from_le_bytes(b.try_into().unwrap()).is_finite()));
 }
 
 #[test]
@@ -144,13 +144,13 @@ fn every_step_is_a_function_of_the_seed_and_goes_on_from_saved_buffers() {
     let mut f = resnet();
     let start = f.start(0);
     let (middle, _) = run(&mut f, start.clone(), 0..2);
-    let buffers = f.kept();
+    let buffers = f.extra_state();
     let (end, values) = run(&mut f, middle.clone(), 2..4);
     let mut other = resnet();
-    other.restore_kept(&buffers).unwrap();
+    other.restore_extra_state(&buffers).unwrap();
     let (same, again) = run(&mut other, middle, 2..4);
-    assert!(values == again && bits(&end) == bits(&same) && f.kept() == other.kept());
-    let error = other.restore_kept(&buffers[1..]).unwrap_err().to_string();
+    assert!(values == again && bits(&end) == bits(&same) && f.extra_state() == other.extra_state());
+    let error = other.restore_extra_state(&buffers[1..]).unwrap_err().to_string();
     let length = buffers.len();
     assert_eq!(
         error,

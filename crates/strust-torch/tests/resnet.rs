@@ -81,7 +81,7 @@ fn loss_gradients_and_running_statistics_agree_with_pytorch() {
 }
 
 #[test]
-fn there_are_exactly_269_722_parameters_and_kaiming_initialisation() {
+fn there_are_exactly_269_722_parameters_and_kaiming_initialization() {
     let store = store::<f32>();
     let _net = seeded(3, || ResNet20::new(&store.root(), 10));
     let parameters = Parameters::<f32>::new(&store).unwrap();

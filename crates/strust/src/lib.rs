@@ -53,7 +53,7 @@
 //! use faer::Mat;
 //! use strust::prelude::*;
 //!
-//! // The 3×2 orthonormal frame nearest to A: minimise ‖W − A‖² subject to WᵀW = I.
+//! // The 3×2 orthonormal frame nearest to A: minimize ‖W − A‖² subject to WᵀW = I.
 //! let a = Mat::from_fn(3, 2, |i, j| if i == j { 2.0 } else { 0.0 });
 //! let mut f = from_fn(1, |w: &Mat<f64>, _: &Sample, gradient: Option<&mut Mat<f64>>| {
 //!     let r = w - &a;
@@ -87,7 +87,7 @@ pub mod vector;
 pub use error::Error;
 pub use run::minimize;
 
-/// Everything a program that minimises something needs, in one `use`.
+/// Everything a program that minimizes something needs, in one `use`.
 pub mod prelude {
     pub use crate::Error;
     pub use crate::config::Config;
@@ -96,7 +96,7 @@ pub mod prelude {
         Adam, AdamConfig, AugLag, AugLagConfig, LineSearch, LineSearchConfig, Method, ProjectedSgd, ProjectedSgdConfig,
         Reset, Riemannian, RiemannianConfig, Sgd, SgdConfig, State, Str, StrConfig, StrP, StrPConfig,
     };
-    pub use crate::objective::{Counted, Evaluations, Objective, Penalised, from_fn};
+    pub use crate::objective::{Counted, Evaluations, Objective, Penalized, from_fn};
     pub use crate::record::{StepRecord, Verdict};
     pub use crate::run::{Report, Run, minimize};
     pub use crate::sample::{Epochs, Sample, Sampler, WithReplacement};

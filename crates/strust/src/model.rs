@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Exit {
-    /// The model's minimiser along −g lies inside the region.
+    /// The model's minimizer along −g lies inside the region.
     Interior,
     /// The radius cut the step.
     Boundary,
@@ -27,7 +27,7 @@ pub struct CauchyStep {
     pub exit: Exit,
 }
 
-/// Minimises m(−a·g) over a ≥ 0 with ‖a·g‖ ≤ `radius`, where ‖g‖² = `squared_norm` and gᵀHg = `curvature`:
+/// Minimizes m(−a·g) over a ≥ 0 with ‖a·g‖ ≤ `radius`, where ‖g‖² = `squared_norm` and gᵀHg = `curvature`:
 ///
 /// a = min(‖g‖²/gᵀHg, Δ/‖g‖) and m(0) − m(p) = a‖g‖² − ½a²gᵀHg.
 ///

@@ -30,7 +30,7 @@ pub trait Objective {
         SLACK * Self::Point::EPSILON * value.abs()
     }
 
-    /// vᵀHv for the model's curvature H at x. The default is H = I, Algorithm 1; a penalised objective adds
+    /// vᵀHv for the model's curvature H at x. The default is H = I, Algorithm 1; a penalized objective adds
     /// μ‖Jv‖², Algorithm 2.
     fn curvature(&mut self, _x: &Self::Point, v: &Self::Point) -> f64 {
         v.norm_squared()
@@ -212,7 +212,7 @@ impl<F: Objective> Objective for Counted<F> {
 ///
 /// It may own the pieces or borrow them (`&mut F` is an objective too).
 #[derive(Debug)]
-pub struct Penalised<F: Objective, C: Constraint<Point = F::Point>> {
+pub struct Penalized<F: Objective, C: Constraint<Point = F::Point>> {
     objective: F,
     constraint: C,
     penalty: f64,
@@ -221,7 +221,7 @@ pub struct Penalised<F: Objective, C: Constraint<Point = F::Point>> {
     last_rounding: f64,
 }
 
-/// Working space of [`Penalised`], handed from one borrow to the next so that a step does not allocate.
+/// Working space of [`Penalized`], handed from one borrow to the next so that a step does not allocate.
 #[derive(Debug, Clone)]
 pub struct PenaltyScratch<R> {
     residual: R,
@@ -236,8 +236,8 @@ impl<R: Vector> PenaltyScratch<R> {
     }
 }
 
-impl<F: Objective, C: Constraint<Point = F::Point>> Penalised<F, C> {
-    /// Penalises `objective` with weight μ = `penalty`.
+impl<F: Objective, C: Constraint<Point = F::Point>> Penalized<F, C> {
+    /// Penalizes `objective` with weight μ = `penalty`.
     pub fn new(objective: F, constraint: C, penalty: f64) -> Self {
         let scratch = PenaltyScratch::new(&constraint);
         Self::with_scratch(objective, constraint, penalty, scratch)
@@ -256,7 +256,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Penalised<F, C> {
     }
 
     /// φ from f, and ‖c‖; c stays in the scratch space.
-    fn penalise(&mut self, x: &F::Point, value: f64) -> (f64, f64) {
+    fn penalize(&mut self, x: &F::Point, value: f64) -> (f64, f64) {
         self.constraint.residual(x, &mut self.scratch.residual);
         let norm = self.scratch.residual.norm();
         let c_rounding = self.constraint.rounding(norm);
@@ -265,21 +265,21 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Penalised<F, C> {
     }
 }
 
-impl<F: Objective, C: Constraint<Point = F::Point>> Objective for Penalised<F, C> {
+impl<F: Objective, C: Constraint<Point = F::Point>> Objective for Penalized<F, C> {
     type Point = F::Point;
     fn terms(&self) -> usize {
         self.objective.terms()
     }
     fn value(&mut self, x: &F::Point, sample: &Sample) -> f64 {
         let value = self.objective.value(x, sample);
-        self.penalise(x, value).0
+        self.penalize(x, value).0
     }
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
         let value = self.objective.value_and_gradient(x, sample, gradient);
-        let penalised;
-        (penalised, self.gradient_norm) = self.penalise(x, value);
+        let penalized;
+        (penalized, self.gradient_norm) = self.penalize(x, value);
         self.constraint.add_vjp(x, self.penalty, &self.scratch.residual, gradient);
-        penalised
+        penalized
     }
     /// The error of f and of the penalty at the point evaluated last, which is not a function of their sum.
     fn rounding(&self, _value: f64) -> f64 {

@@ -62,7 +62,7 @@ pub enum Change {
 
 /// The outcome of one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judgement {
+pub struct Judgment {
     /// r = (actual + rounding) / (predicted + rounding).
     pub ratio: f64,
     /// Whether r is above c₀.
@@ -90,7 +90,7 @@ impl RegionConfig {
     /// assert_eq!((j.verdict, j.change, j.next_radius), (Verdict::Rejected, Change::Shrink, 0.5));
     /// ```
     #[must_use]
-    pub fn judge(&self, radius: f64, actual: f64, predicted: f64, rounding: f64) -> Judgement {
+    pub fn judge(&self, radius: f64, actual: f64, predicted: f64, rounding: f64) -> Judgment {
         let ratio = (actual + rounding) / (predicted + rounding);
         let ratio = if actual.is_finite() { ratio } else { f64::NEG_INFINITY };
         let verdict = if ratio > self.accept_above { Verdict::Accepted } else { Verdict::Rejected };
@@ -108,7 +108,7 @@ impl RegionConfig {
             // Positive for ever, so that the region can grow back.
             Change::Shrink => (radius / self.shrink).max(f64::MIN_POSITIVE),
         };
-        Judgement { ratio, verdict, change, next_radius }
+        Judgment { ratio, verdict, change, next_radius }
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn the_judgement_does_not_depend_on_the_scale_of_f(region in region(), actual in -1e3..1e3_f64,
+        fn the_judgment_does_not_depend_on_the_scale_of_f(region in region(), actual in -1e3..1e3_f64,
             predicted in 1e-3..1e3_f64, power in -40_i32..40) {
             let scale = 2.0_f64.powi(power);
             let (a, b) = (region.judge(1e-3, actual, predicted, 1e-9), region.judge(1e-3, actual * scale, predicted * scale, 1e-9 * scale));

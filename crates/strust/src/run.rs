@@ -63,7 +63,7 @@ impl<S: State> Report<S> {
     }
 }
 
-/// Minimises `f` from `start` until `stop` says so.
+/// Minimizes `f` from `start` until `stop` says so.
 ///
 /// See the [crate's front page](crate) for complete examples, and [`Run`] for observers and resuming.
 pub fn minimize<F, M>(

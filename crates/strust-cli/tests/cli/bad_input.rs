@@ -90,7 +90,7 @@ fn sizes_that_cannot_be_are_refused() {
     refused(&experiment("kind = \"subspace\"\nn = 2.0", STR_P), whole);
     let wide = "kind = \"subspace\"\nd = 10000000\nk = 10000000\nn = 40";
     refused(&experiment(wide, STR_P), &["10000000 × 10000000", "16 GiB"]);
-    let factors = "kind = \"factorisation\"\nwidth = 100000000";
+    let factors = "kind = \"factorization\"\nwidth = 100000000";
     refused(&experiment(factors, "[[method]]\nname = \"str\""), &["`width` is 100000000, but must be"]);
     let layers = "kind = \"mlp\"\nhidden = \"10000000-10000000\"";
     refused(&experiment(layers, "[[method]]\nname = \"str\""), &["`hidden` is", "at most 2147483648 parameters"]);

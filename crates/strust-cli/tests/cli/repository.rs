@@ -1,8 +1,8 @@
-//! The repository keeps its own rules: every dependency has a reason and a licence that fits.
+//! The repository keeps its own rules: every dependency has a reason and a license that fits.
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 
-/// Licences that may be combined with MIT OR Apache-2.0 in a program.
+/// Licenses that may be combined with MIT OR Apache-2.0 in a program.
 const FITTING: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -49,11 +49,11 @@ fn host() -> String {
 /// Whether one choice of an SPDX expression of ANDs and ORs fits.
 fn fits(expression: &str) -> bool {
     let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
-    expression.split(" AND ").all(|part| part.split(" OR ").any(|licence| FITTING.contains(&licence.trim())))
+    expression.split(" AND ").all(|part| part.split(" OR ").any(|license| FITTING.contains(&license.trim())))
 }
 
 #[test]
-fn every_dependency_has_a_licence_that_fits() {
+fn every_dependency_has_a_license_that_fits() {
     let Some(metadata) = metadata() else { return };
     let misfits: Vec<String> = metadata["packages"]
         .as_array()
@@ -88,7 +88,7 @@ fn every_direct_dependency_has_its_reason_in_the_docs_and_nothing_else_is_there(
 }
 
 #[test]
-fn the_licence_of_an_expression_is_any_of_its_ors_and_all_of_its_ands() {
+fn the_license_of_an_expression_is_any_of_its_ors_and_all_of_its_ands() {
     assert!(
         fits("MIT OR Apache-2.0")
             && fits("GPL-3.0 OR MIT")

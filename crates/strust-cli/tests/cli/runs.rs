@@ -259,7 +259,7 @@ fn rows(row: impl Fn(usize) -> String) -> String {
 }
 
 #[test]
-fn every_problem_of_the_catalogue_runs_with_every_method_that_fits() {
+fn every_problem_of_the_catalog_runs_with_every_method_that_fits() {
     let folder = Folder::new();
     folder.write("classes.csv", &rows(|i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 3)));
     folder.write("two.libsvm", &rows(|i| format!("{} 1:{} 3:{}\n", i % 2, i % 7, (i * 5) % 11)));
@@ -272,10 +272,10 @@ fn every_problem_of_the_catalogue_runs_with_every_method_that_fits() {
         ("kind = \"least-squares\"\nn = 40\nd = 50", &free),
         ("kind = \"least-squares\"\nn = 80\nd = 20\nnoise = 0.1", &free),
         ("kind = \"logistic\"\nn = 40\nd = 5", &free),
-        ("kind = \"logistic\"\ndata = \"two.libsvm\"\nregularisation = 0.01", &free),
+        ("kind = \"logistic\"\ndata = \"two.libsvm\"\nregularization = 0.01", &free),
         ("kind = \"softmax\"\ndata = \"classes.csv\"", &free),
-        ("kind = \"factorisation\"\nm = 40\nn = 10", &free),
-        ("kind = \"factorisation\"\ndata = \"matrix.csv\"\nwidth = 2", &free),
+        ("kind = \"factorization\"\nm = 40\nn = 10", &free),
+        ("kind = \"factorization\"\ndata = \"matrix.csv\"\nwidth = 2", &free),
         (SMALL, &free),
         ("kind = \"subspace\"\nk = 1\ndata = \"matrix.csv\"", &FOUR.to_string()),
     ];

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// The program, without the colours and terminals of whoever runs the tests.
+/// The program, without the colors and terminals of whoever runs the tests.
 pub fn strust() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strust"));
     command.env_remove("NO_COLOR").stdin(Stdio::null());

@@ -207,7 +207,7 @@ fn a_diagnosis_tells_noise_from_interpolation_and_backs_every_sentence_with_a_nu
 fn advice_names_what_is_wrong_with_a_setting() {
     let folder = Folder::new();
     let flat = "kind = \"least-squares\"\nn = 400\nd = 50";
-    let steep = "kind = \"factorisation\"\nm = 40\nn = 20\nrank = 2\nwidth = 6";
+    let steep = "kind = \"factorization\"\nm = 40\nn = 20\nrank = 2\nwidth = 6";
     for (name, problem, method, batch, advice) in [
         ("flat", flat, String::from(STR), "batch = 200", "Multiply the loss by about"),
         ("cut", flat, format!("{STR}initial_radius = 1e-4\nmax_radius = 1e-4\n"), "batch = 20", "Raise max_radius"),

@@ -5,7 +5,7 @@ use crate::{Error, checkpoint::Checkpoint, job::Context, network, walk::Walk};
 use serde::{Deserialize, Serialize};
 use strust::{
     diagnostics::{Consecutive, Draws, Interpolation, KktReport, Pairs, kkt_report, probe, strong_growth},
-    objective::Penalised,
+    objective::Penalized,
     prelude::*,
 };
 use strust_problems::Problem;
@@ -55,7 +55,7 @@ where
     let (job, experiment) = (context.job, context.experiment);
     let path = context.folder.join("checkpoint.bin");
     let Some(saved) = Checkpoint::<W::State>::load(&path, job.checksum(experiment))? else { return Ok(None) };
-    f.restore_kept(&saved.kept).map_err(|e| Error::saved(&path, e.to_string()))?;
+    f.restore_extra_state(&saved.extra_state).map_err(|e| Error::saved(&path, e.to_string()))?;
     walk.resume(&mut f, saved.state)?;
     let state = walk.state(&mut f);
     let (x, steps) = (&state.point().clone(), state.steps());
@@ -71,7 +71,7 @@ where
     let mut found = Examination { steps, rho: f64::NAN, rho_interval: None, interpolation: None, kkt: None, penalty };
     if let Some(mut constraint) = constraint {
         found.kkt = Some(kkt_report(&mut f, &mut constraint, x, penalty)?);
-        growth(&mut Penalised::new(&mut f, &mut constraint, penalty), x, batch, exact, job.seed, &mut found)?;
+        growth(&mut Penalized::new(&mut f, &mut constraint, penalty), x, batch, exact, job.seed, &mut found)?;
     } else {
         growth(&mut f, x, batch, exact, job.seed, &mut found)?;
     }

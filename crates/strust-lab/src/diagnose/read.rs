@@ -2,7 +2,7 @@
 
 use crate::{
     Error,
-    catalogue::Precision,
+    catalog::Precision,
     plan::Job,
     record::{EpochRecord, Line},
 };
@@ -49,7 +49,7 @@ impl Seen {
     pub(super) fn read(path: &Path, job: &Job) -> Result<Self, Error> {
         let single = match job.problem.kind.as_str() {
             "cifar10" => true,
-            "mlp" => crate::catalogue::config::<crate::catalogue::MlpConfig>(&job.problem.parameters)
+            "mlp" => crate::catalog::config::<crate::catalog::MlpConfig>(&job.problem.parameters)
                 .is_ok_and(|config| config.precision == Precision::F32),
             _ => false,
         };

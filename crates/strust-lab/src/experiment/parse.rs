@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Error,
-    catalogue::{self, Entry, Kind, nearest},
+    catalog::{self, Entry, Kind, nearest},
     job,
     summary::Parameters,
 };
@@ -156,13 +156,13 @@ impl Source<'_> {
             .map_err(|e: toml::de::Error| self.error(&[key], format!("[{key}]: {}", in_words(e.message()))))
     }
 
-    /// The tables `[[key]]`, with the name that says which entry of the catalogue each is.
+    /// The tables `[[key]]`, with the name that says which entry of the catalog each is.
     fn entries<'t>(
         &self,
         table: &'t toml::Table,
         key: &str,
         name_key: &str,
-        catalogue: &[Entry],
+        catalog: &[Entry],
     ) -> Result<Vec<(&'t toml::Table, Entry)>, Error> {
         let missing = || {
             let hint = if table.contains_key(key) {
@@ -181,8 +181,8 @@ impl Source<'_> {
             let name = item.get(name_key).and_then(toml::Value::as_str).ok_or_else(|| {
                 self.error(&[key, &at], format!("[[{key}]] number {}: `{name_key}` is missing or not a text", i + 1))
             })?;
-            let names = || catalogue.iter().map(|e| e.name);
-            let entry = catalogue.iter().find(|e| e.name == name).ok_or_else(|| {
+            let names = || catalog.iter().map(|e| e.name);
+            let entry = catalog.iter().find(|e| e.name == name).ok_or_else(|| {
                 let hint = nearest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
                 let known = names().collect::<Vec<_>>().join(", ");
                 self.error(&[key, &at, name_key], format!("unknown {key} `{name}`; {hint}Known: {known}"))
@@ -194,8 +194,7 @@ impl Source<'_> {
 
     fn methods(&self, table: &toml::Table) -> Result<Vec<MethodSpec>, Error> {
         let mut methods: Vec<MethodSpec> = Vec::new();
-        for (i, (item, entry)) in self.entries(table, "method", "name", &catalogue::methods())?.into_iter().enumerate()
-        {
+        for (i, (item, entry)) in self.entries(table, "method", "name", &catalog::methods())?.into_iter().enumerate() {
             for (setting, varied) in self.settings("method", i, item, "name", &[], &entry)? {
                 let hyperparameters = self.complete(Kind::Method, "method", i, &entry, &setting)?;
                 let label = label(entry.name, &hyperparameters, &varied);
@@ -212,8 +211,7 @@ impl Source<'_> {
 
     fn problems(&self, table: &toml::Table) -> Result<Vec<ProblemSpec>, Error> {
         let mut problems: Vec<ProblemSpec> = Vec::new();
-        for (i, (item, entry)) in
-            self.entries(table, "problem", "kind", &catalogue::problems())?.into_iter().enumerate()
+        for (i, (item, entry)) in self.entries(table, "problem", "kind", &catalog::problems())?.into_iter().enumerate()
         {
             let given = match item.get("name") {
                 None => entry.name,
@@ -325,7 +323,7 @@ impl Source<'_> {
         entry: &Entry,
         setting: &Parameters,
     ) -> Result<Parameters, Error> {
-        catalogue::complete(kind, entry.name, setting).map_err(|why| {
+        catalog::complete(kind, entry.name, setting).map_err(|why| {
             let at = i.to_string();
             // The message names the field in backticks; its line is a better place to point at than the section's.
             let field = setting.keys().find(|name| why.contains(&format!("`{name}`")));
@@ -354,7 +352,7 @@ impl Source<'_> {
 
     fn check_fit(&self, problems: &[ProblemSpec], methods: &[MethodSpec]) -> Result<(), Error> {
         let constrained = |list: &[Entry], name: &str| list.iter().any(|e| e.name == name && e.constrained);
-        let (all_methods, all_problems) = (catalogue::methods(), catalogue::problems());
+        let (all_methods, all_problems) = (catalog::methods(), catalog::problems());
         for problem in problems.iter().filter(|p| !constrained(&all_problems, &p.kind)) {
             if let Some(method) = methods.iter().find(|m| constrained(&all_methods, &m.name)) {
                 let free: Vec<_> = all_methods.iter().filter(|m| !m.constrained).map(|m| m.name).collect();

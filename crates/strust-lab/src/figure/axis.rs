@@ -73,7 +73,7 @@ impl Scale {
         (unit - self.low) / (self.high - self.low)
     }
 
-    /// At most `most` labelled ticks.
+    /// At most `most` labeled ticks.
     pub fn ticks(&self, most: usize) -> Ticks {
         let most = most.max(2);
         let units =

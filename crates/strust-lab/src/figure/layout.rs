@@ -14,7 +14,7 @@ const TEXT: f32 = 12.5;
 /// Lines and markers of the curves.
 const STROKE: f32 = 1.8;
 const MARKER: f32 = 3.6;
-/// The share of the band's colour that is seen: the bands of several methods lie upon each other.
+/// The share of the band's color that is seen: the bands of several methods lie upon each other.
 const BAND: f32 = 0.15;
 /// The same for its tail, which see.
 const TAIL: f32 = 0.045;
@@ -25,7 +25,7 @@ const ROW: f32 = 19.0;
 /// Width and height of the sample of a line in a legend.
 pub(super) const KEY: (f32, f32) = (30.0, 12.0);
 
-/// Dashes by palette number. Lines must be told apart without colour, in grey print.
+/// Dashes by palette number. Lines must be told apart without color, in gray print.
 const DASHES: [&[f32]; 4] = [&[], &[7.0, 3.0], &[2.5, 2.5], &[9.0, 3.0, 2.5, 3.0]];
 
 /// The area inside the axes with what turns points into places in it.
@@ -76,7 +76,7 @@ pub(super) fn scene(figure: &Figure, theme: Theme) -> Scene {
     let curves: Vec<_> = figure.series.iter().map(|series| (series, plot.runs(figure, series))).collect();
     // All bands lie under all lines.
     for (series, runs) in &curves {
-        shapes.extend(runs.iter().flat_map(|run| bands(run, series.colour)).flatten());
+        shapes.extend(runs.iter().flat_map(|run| bands(run, series.color)).flatten());
     }
     for (order, (series, runs)) in curves.iter().enumerate() {
         shapes.push(curve(series, runs, &plot, order, curves.len()));
@@ -152,7 +152,7 @@ fn legend(figure: &Figure, top: f32, shapes: &mut Vec<Shape>) -> f32 {
         if x > EDGE && end > WIDTH - EDGE {
             (x, y) = (EDGE, y + ROW);
         }
-        shapes.extend(shift(key(series.colour), (x, y)));
+        shapes.extend(shift(key(series.color), (x, y)));
         shapes.push(text((x + KEY.0 + 6.0, y + 10.5), Label::plain(&name), TEXT, Anchor::Start, Ink::Text));
         x += KEY.0 + 6.0 + width(&name, TEXT) + 16.0;
     }
@@ -160,9 +160,9 @@ fn legend(figure: &Figure, top: f32, shapes: &mut Vec<Shape>) -> f32 {
 }
 
 /// A sample of a series' line with its marker.
-pub(super) fn key(colour: usize) -> Vec<Shape> {
+pub(super) fn key(color: usize) -> Vec<Shape> {
     let (width, middle) = (KEY.0, KEY.1 / 2.0);
-    vec![stroke(vec![(0.0, middle), (width, middle)], colour), marker((width / 2.0, middle), colour)]
+    vec![stroke(vec![(0.0, middle), (width, middle)], color), marker((width / 2.0, middle), color)]
 }
 
 fn shift(shapes: Vec<Shape>, by: Place) -> Vec<Shape> {
@@ -212,11 +212,11 @@ fn axes(figure: &Figure, plot: &Plot, across: &Ticks, up: &Ticks, shapes: &mut V
 }
 
 /// The band along a run and its tail, each if it is open anywhere.
-fn bands(run: &[Drawn], colour: usize) -> [Option<Shape>; 2] {
+fn bands(run: &[Drawn], color: usize) -> [Option<Shape>; 2] {
     let area = |top: fn(&Drawn) -> Place, bottom: fn(&Drawn) -> Place, opacity| {
         let open = run.len() > 1 && run.iter().any(|point| top(point).1 < bottom(point).1);
         let points = || run.iter().map(top).chain(run.iter().rev().map(bottom)).collect();
-        open.then(|| Shape::Area { points: points(), ink: Ink::Series(colour), opacity })
+        open.then(|| Shape::Area { points: points(), ink: Ink::Series(color), opacity })
     };
     [area(|point| point.high, |point| point.core, BAND), area(|point| point.core, |point| point.low, TAIL)]
 }
@@ -227,7 +227,7 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
     let samples: Vec<Sample> = runs.iter().flatten().map(|point| point.sample).collect();
     shapes.extend(runs.iter().filter(|run| run.len() > 1).map(|run| {
         let points = run.iter().map(|point| point.sample.at).collect();
-        stroke(points, series.colour)
+        stroke(points, series.color)
     }));
     // Markers are staggered between the series, so that equal curves still show all of theirs.
     let mut next = plot.left + STRIDE * (order as f32 + 0.5) / count as f32;
@@ -237,30 +237,30 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
             // The end of a line always has one, and no other close by.
             let due = sample.at.0 >= next && end - sample.at.0 > STRIDE / 4.0;
             if i + 1 == run.len() || due {
-                shapes.push(marker(sample.at, series.colour));
+                shapes.push(marker(sample.at, series.color));
                 next = next.max(sample.at.0) + STRIDE;
             }
         }
         if let [single] = run.as_slice() {
-            shapes.push(whisker(single, series.colour));
+            shapes.push(whisker(single, series.color));
         }
     }
     Shape::Group { name: series.name.clone(), samples, shapes }
 }
 
 /// The band of a point that stands alone.
-fn whisker(point: &Drawn, colour: usize) -> Shape {
-    Shape::Line { points: vec![point.low, point.high], ink: Ink::Series(colour), width: 1.0, dash: &[] }
+fn whisker(point: &Drawn, color: usize) -> Shape {
+    Shape::Line { points: vec![point.low, point.high], ink: Ink::Series(color), width: 1.0, dash: &[] }
 }
 
-fn stroke(points: Vec<Place>, colour: usize) -> Shape {
-    // Beyond eight series the colours repeat with other dashes.
-    let dash = DASHES[(colour + colour / 8) % DASHES.len()];
-    Shape::Line { points, ink: Ink::Series(colour), width: STROKE, dash }
+fn stroke(points: Vec<Place>, color: usize) -> Shape {
+    // Beyond eight series the colors repeat with other dashes.
+    let dash = DASHES[(color + color / 8) % DASHES.len()];
+    Shape::Line { points, ink: Ink::Series(color), width: STROKE, dash }
 }
 
-/// A small polygon; eight of them, one a colour.
-fn marker((x, y): Place, colour: usize) -> Shape {
+/// A small polygon; eight of them, one a color.
+fn marker((x, y): Place, color: usize) -> Shape {
     let ring = |corners: u8, turn: f32, size: f32| -> Vec<Place> {
         let angle = |i: u8| (f32::from(i) / f32::from(corners) + turn) * std::f32::consts::TAU;
         (0..corners).map(|i| (x + MARKER * size * angle(i).sin(), y - MARKER * size * angle(i).cos())).collect()
@@ -270,7 +270,7 @@ fn marker((x, y): Place, colour: usize) -> Shape {
         let dents = ring(corners, turn + 0.5 / f32::from(corners), inner);
         tips.into_iter().zip(dents).flat_map(|(tip, dent)| [tip, dent]).collect()
     };
-    let points = match colour % 8 {
+    let points = match color % 8 {
         0 => ring(20, 0.0, 1.0),
         1 => ring(4, 0.125, 1.25),
         2 => ring(3, 0.0, 1.4),
@@ -280,5 +280,5 @@ fn marker((x, y): Place, colour: usize) -> Shape {
         6 => star(4, 0.125, 0.5),
         _ => star(5, 0.0, 0.6),
     };
-    Shape::Area { points, ink: Ink::Series(colour), opacity: 1.0 }
+    Shape::Area { points, ink: Ink::Series(color), opacity: 1.0 }
 }

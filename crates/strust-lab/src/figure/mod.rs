@@ -11,7 +11,7 @@
 //!     title: "Halving".into(),
 //!     x: Axis { label: "epoch".into(), log: false },
 //!     y: Axis { label: "gap".into(), log: true },
-//!     series: vec![Series { name: "str".into(), colour: 0, points: points.collect() }],
+//!     series: vec![Series { name: "str".into(), color: 0, points: points.collect() }],
 //! };
 //! assert!(figure.svg(Theme::File).starts_with("<svg"));
 //! assert!(figure.png(2.0)?.starts_with(b"\x89PNG"));
@@ -64,7 +64,7 @@ pub struct Series {
     /// Its name in the legend.
     pub name: String,
     /// Its number in the palette, which also chooses dashes and markers; any number will do.
-    pub colour: usize,
+    pub color: usize,
     /// Its points, in the order in which the line passes through them.
     pub points: Vec<Point>,
 }
@@ -106,9 +106,9 @@ impl Point {
 /// Where an SVG figure will be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
-    /// In a file of its own: fixed size, fixed colours on white, with its title.
+    /// In a file of its own: fixed size, fixed colors on white, with its title.
     File,
-    /// Inside an HTML page, which says the title itself: as wide as its place, transparent, with the colours of [`stylesheet`].
+    /// Inside an HTML page, which says the title itself: as wide as its place, transparent, with the colors of [`stylesheet`].
     Inline,
 }
 
@@ -143,17 +143,17 @@ impl Figure {
 
 /// A small inline picture of a series' line, dashes and marker, for use beside its name in a table.
 #[must_use]
-pub fn key(colour: usize) -> String {
-    svg::fragment(&layout::key(colour), layout::KEY)
+pub fn key(color: usize) -> String {
+    svg::fragment(&layout::key(color), layout::KEY)
 }
 
-/// Eight colours that people with any colour vision can tell apart on white, near Okabe and Ito's; no yellow, which vanishes on paper.
+/// Eight colors that people with any color vision can tell apart on white, near Okabe and Ito's; no yellow, which vanishes on paper.
 const LIGHT: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#b5478f", "#c58a00", "#3d9fd6", "#4d4d4d", "#332288"];
 /// The same hues, lighter, for a dark page.
 const DARK: [&str; 8] = ["#4ba8ea", "#ff8a4c", "#2fc79a", "#e88fca", "#e8b93a", "#9ad4f5", "#c4c4c4", "#a79bf0"];
 
-/// The colour of an ink on white and on a dark page, and its name as a CSS variable.
-fn colours(ink: Ink) -> (&'static str, &'static str, String) {
+/// The color of an ink on white and on a dark page, and its name as a CSS variable.
+fn colors(ink: Ink) -> (&'static str, &'static str, String) {
     match ink {
         Ink::Series(i) => (LIGHT[i % LIGHT.len()], DARK[i % DARK.len()], format!("--figure-{}", i % LIGHT.len())),
         Ink::Text => ("#1b1f24", "#e8eaed", "--figure-text".into()),
@@ -168,7 +168,7 @@ fn colours(ink: Ink) -> (&'static str, &'static str, String) {
 pub fn stylesheet() -> String {
     let inks = (0..LIGHT.len()).map(Ink::Series).chain([Ink::Text, Ink::Muted, Ink::Axis, Ink::Grid]);
     let (mut light, mut dark) = (String::new(), String::new());
-    for (on_white, on_dark, name) in inks.map(colours) {
+    for (on_white, on_dark, name) in inks.map(colors) {
         light += &format!("{name}:{on_white};");
         dark += &format!("{name}:{on_dark};");
     }

@@ -2,7 +2,7 @@
 
 use super::font::{FONT, label_width, scale, width};
 use super::scene::{Anchor, Ink, Label, Place, Scene, Shape};
-use super::{FigureError, colours};
+use super::{FigureError, colors};
 use ab_glyph::{Font, OutlineCurve};
 use tiny_skia::{Color, FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 
@@ -52,7 +52,7 @@ fn draw(shapes: &[Shape], pixmap: &mut Pixmap, transform: Transform) {
 }
 
 fn paint(ink: Ink, opacity: f32) -> Paint<'static> {
-    let channel = |at: usize| u8::from_str_radix(colours(ink).0.get(at..at + 2).unwrap_or("0"), 16).unwrap_or(0);
+    let channel = |at: usize| u8::from_str_radix(colors(ink).0.get(at..at + 2).unwrap_or("0"), 16).unwrap_or(0);
     let mut paint = Paint { anti_alias: true, ..Paint::default() };
     paint.set_color_rgba8(channel(1), channel(3), channel(5), (opacity * 255.0).round() as u8);
     paint

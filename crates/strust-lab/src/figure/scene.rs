@@ -5,10 +5,10 @@ use std::fmt;
 /// A place in the figure, in pixels from the top left corner.
 pub(super) type Place = (f32, f32);
 
-/// What a shape is for; a theme turns this into a colour.
+/// What a shape is for; a theme turns this into a color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ink {
-    /// A series, by its colour number.
+    /// A series, by its color number.
     Series(usize),
     /// Titles and names.
     Text,

@@ -1,7 +1,7 @@
 //! A scene as SVG text.
 
 use super::scene::{Anchor, Ink, Label, Place, Sample, Scene, Shape};
-use super::{Figure, Theme, colours};
+use super::{Figure, Theme, colors};
 
 /// DejaVu first, because the layout was measured with it; then wide fonts before narrow ones.
 const FONTS: &str = "DejaVu Sans, Verdana, Segoe UI, Helvetica, Arial, sans-serif";
@@ -78,9 +78,9 @@ fn places(points: &[Place]) -> String {
     points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect::<Vec<_>>().join(" ")
 }
 
-/// `fill` or `stroke` with a colour. As a style in a page, since variables are not allowed in plain attributes.
+/// `fill` or `stroke` with a color. As a style in a page, since variables are not allowed in plain attributes.
 fn paint(property: &str, ink: Ink, theme: Theme) -> String {
-    let (light, _, variable) = colours(ink);
+    let (light, _, variable) = colors(ink);
     match theme {
         Theme::File => format!("{property}=\"{light}\""),
         Theme::Inline => format!("style=\"{property}:var({variable},{light})\""),

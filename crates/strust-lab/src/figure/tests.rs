@@ -12,7 +12,7 @@ fn figure(series: Vec<Series>, log: bool) -> Figure {
 
 fn series(name: &str, values: &[f64]) -> Series {
     let point = |(k, &y): (usize, &f64)| Point { x: k as f64, y, low: y - 0.5, high: y + 0.5 };
-    Series { name: name.into(), colour: 0, points: values.iter().enumerate().map(point).collect() }
+    Series { name: name.into(), color: 0, points: values.iter().enumerate().map(point).collect() }
 }
 
 /// Whether every element is closed in order, every attribute is quoted and nothing is left unescaped.
@@ -65,7 +65,7 @@ fn a_picture_has_the_size_of_the_svg_times_the_scale() {
     assert_eq!(picture.width(), (size("width") * 2.0).round() as u32);
     assert_eq!(picture.height(), (size("height") * 2.0).round() as u32);
     let blue = |p: &&tiny_skia::PremultipliedColorU8| (p.red(), p.green(), p.blue()) == (0, 0x72, 0xb2);
-    assert!(picture.pixels().iter().filter(blue).count() > 100, "the curve is drawn in its colour");
+    assert!(picture.pixels().iter().filter(blue).count() > 100, "the curve is drawn in its color");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_line_is_broken_where_a_value_cannot_be_drawn() {
 #[test]
 fn a_band_that_reaches_zero_is_cut_at_the_bottom() {
     let points = [1.0, 0.1].map(|y| Point { x: 1.0 / y, y, low: y - 2.0, high: y + 2.0 });
-    let series = Series { name: "str".into(), colour: 0, points: points.into() };
+    let series = Series { name: "str".into(), color: 0, points: points.into() };
     let scene = layout::scene(&figure(vec![series], true), Theme::File);
     let bottom = scene.plot[3];
     let bands = scene.shapes.iter().filter_map(|shape| match shape {
@@ -125,9 +125,9 @@ fn any_value() -> impl Strategy<Value = f64> {
 fn any_series() -> impl Strategy<Value = Series> {
     let point =
         [any_value(), any_value(), any_value(), any_value()].prop_map(|[x, y, low, high]| Point { x, y, low, high });
-    (any::<String>(), 0_usize..40, prop::collection::vec(point, 0..8)).prop_map(|(name, colour, points)| Series {
+    (any::<String>(), 0_usize..40, prop::collection::vec(point, 0..8)).prop_map(|(name, color, points)| Series {
         name,
-        colour,
+        color,
         points,
     })
 }

@@ -6,7 +6,7 @@ use crate::record::TRUST_REGION;
 use crate::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary};
 use std::collections::BTreeSet;
 
-/// A method as a figure shows it; its place in the list is its colour.
+/// A method as a figure shows it; its place in the list is its color.
 pub(super) struct Curve<'a> {
     pub label: String,
     pub method: &'a MethodSummary,
@@ -110,10 +110,10 @@ fn point(x: f64, spread: &Spread) -> Point {
 }
 
 fn figure(title: &str, metric: &Metric, against: Against, curves: &[Curve]) -> Figure {
-    let series = curves.iter().enumerate().map(|(colour, curve)| {
+    let series = curves.iter().enumerate().map(|(color, curve)| {
         let points = curve.method.curve.iter();
         let points = points.filter_map(|at| Some(point(against.of(at), at.metrics.get(&metric.key)?)));
-        Series { name: curve.label.clone(), colour, points: points.collect() }
+        Series { name: curve.label.clone(), color, points: points.collect() }
     });
     Figure {
         title: title.to_owned(),
@@ -123,16 +123,16 @@ fn figure(title: &str, metric: &Metric, against: Against, curves: &[Curve]) -> F
     }
 }
 
-/// What the trust region did, for the methods that have one, in the colours they have elsewhere.
+/// What the trust region did, for the methods that have one, in the colors they have elsewhere.
 fn trust_region(title: &str, curves: &[Curve]) -> Vec<(&'static str, Figure)> {
     let of = |&(key, label, log): &(&'static str, &str, bool)| {
-        let series = curves.iter().enumerate().filter_map(|(colour, Curve { label, method })| {
+        let series = curves.iter().enumerate().filter_map(|(color, Curve { label, method })| {
             let spreads = method.trust_region.get(key)?;
             // The start of a run has had no step: the last entry belongs to the last epoch.
             let first = method.curve.len().saturating_sub(spreads.len());
             let epochs = method.curve.iter().skip(first).map(|at| at.epoch as f64);
             let points = epochs.zip(spreads).map(|(epoch, spread)| point(epoch, spread));
-            Some(Series { name: label.clone(), colour, points: points.collect() })
+            Some(Series { name: label.clone(), color, points: points.collect() })
         });
         let series: Vec<_> = series.collect();
         let axis = |label: &str, log| Axis { label: label.into(), log };

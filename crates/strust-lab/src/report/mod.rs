@@ -129,7 +129,7 @@ fn comparisons(summaries: &[Summary], names: &[String]) -> String {
     format!("<section id=\"together\">\n<h2>All runs together</h2>\n{sections}</section>\n")
 }
 
-/// The methods of all runs of a problem, each labelled with its run.
+/// The methods of all runs of a problem, each labeled with its run.
 fn together(group: &[Named], id: &str) -> String {
     let Some((first, _)) = group.first() else { return String::new() };
     let mut curves = vec![];

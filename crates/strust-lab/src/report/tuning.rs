@@ -46,8 +46,8 @@ pub(super) fn dependence(summary: &Summary, problem: &ProblemSummary) -> Option<
             points.push(Point { x, y, low: f64::NAN, high: f64::NAN });
         }
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let colour = problem.methods.iter().position(|method| method.name == tuning.method)?;
-        Some(Series { name: tuning.method.clone(), colour, points })
+        let color = problem.methods.iter().position(|method| method.name == tuning.method)?;
+        Some(Series { name: tuning.method.clone(), color, points })
     };
     let tunings: Vec<&Tuning> = summary.tuning.iter().filter(|tuning| tuning.problem == problem.name).collect();
     let series: Vec<Series> = tunings.iter().filter_map(|tuning| series(tuning)).collect();

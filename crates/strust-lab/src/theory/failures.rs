@@ -13,7 +13,7 @@ use crate::{
 };
 use strust::{
     diagnostics::{Draws, Interpolation, probe},
-    objective::{Penalised, full_value},
+    objective::{Penalized, full_value},
     prelude::*,
 };
 use strust_problems::{LeastSquares, Problem, SubspaceFit};
@@ -126,7 +126,7 @@ pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Fin
         let stiefel = f.constraint();
         let (curve, x) = gaps(&mut f, StrP::new(StrPConfig::default(), stiefel.clone())?, 32, c.epochs, seed)?;
         // What STR-P descends on is φ with μ = 1.
-        let found = probe(&mut Penalised::new(&mut f, stiefel, 1.0), &x, 400);
+        let found = probe(&mut Penalized::new(&mut f, stiefel, 1.0), &x, 400);
         Ok((curve, found.verdict, found.why))
     })?;
     for (what, pair) in [("label noise", &labels), ("noise in the data", &data)] {
@@ -235,7 +235,7 @@ fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findi
     let over = plural(seeds as usize, "seed");
     let mut series = Vec::new();
     let mut rows = Vec::new();
-    for (colour, squared) in [false, true].into_iter().enumerate() {
+    for (color, squared) in [false, true].into_iter().enumerate() {
         let (mut curve, mut sigma_curve) = (Vec::new(), Vec::new());
         for &epsilon in &c.epsilon {
             let (mut norms, mut sigmas) = (Vec::new(), Vec::new());
@@ -278,7 +278,7 @@ fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findi
         };
         powers.push(all(&curve));
         sigma_powers.push(all(&sigma_curve));
-        series.push(line(if squared { "(‖x‖² − 1)² = 0, no LICQ" } else { "‖x‖² − 1 = 0, LICQ" }, colour, curve));
+        series.push(line(if squared { "(‖x‖² − 1)² = 0, no LICQ" } else { "‖x‖² − 1 = 0, LICQ" }, color, curve));
     }
     let of = format!("{reached} of {} runs reached ‖∇φ‖ ≤ ε", 2 * seeds * c.epsilon.len() as u64);
     out.checks.push(Check::near(

@@ -13,7 +13,7 @@ use crate::{
 };
 use strust::{
     diagnostics::{Draws, KktReport, kkt_report, lipschitz, strong_growth_of_lagrangian},
-    objective::{Penalised, full_value_and_gradient},
+    objective::{Penalized, full_value_and_gradient},
     prelude::*,
 };
 
@@ -99,7 +99,7 @@ where
             let growth = strong_growth_of_lagrangian(f, &mut constraint, &at, &multipliers);
             let report = kkt_report(f, &mut constraint, &at, penalty)?;
             let all = Sample::range(0..f.terms());
-            let curvature = lipschitz(&mut Penalised::new(f, constraint, penalty), &at, &all, 50);
+            let curvature = lipschitz(&mut Penalized::new(f, constraint, penalty), &at, &all, 50);
             ran.strong = Some(Found { calls: step, at, report, tau: growth.rho(batch, draws), curvature });
             break;
         }
@@ -391,7 +391,7 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
     out.figures.push(Shown {
         stem: "theory-penalty-feasibility".into(),
         caption:
-            "‖c‖ where ‖∇φ‖ ≤ ε is first reached, medians over seeds, and the corollary's Cε with C = (G + 1)/σ_min in the same colour."
+            "‖c‖ where ‖∇φ‖ ≤ ε is first reached, medians over seeds, and the corollary's Cε with C = (G + 1)/σ_min in the same color."
                 .into(),
         figure: figure("Corollary: feasibility with μ = 1/ε", ("ε", true), ("‖c‖", true), violations),
     });

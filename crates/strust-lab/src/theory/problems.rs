@@ -161,15 +161,15 @@ pub(super) fn largest_eigenvalue<V: Vector>(rows: &[&V]) -> f64 {
 }
 
 /// A line of a figure.
-pub(super) fn line(name: &str, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
-    Series { name: name.into(), colour, points: points.into_iter().map(|(x, y)| Point::at(x, y)).collect() }
+pub(super) fn line(name: &str, color: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    Series { name: name.into(), color, points: points.into_iter().map(|(x, y)| Point::at(x, y)).collect() }
 }
 
 /// Points of a figure that no line joins.
-pub(super) fn dots(name: &str, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+pub(super) fn dots(name: &str, color: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
     // A point that cannot be drawn breaks the line.
     let broken = points.into_iter().flat_map(|(x, y)| [Point::at(x, y), Point::at(f64::NAN, f64::NAN)]);
-    Series { name: name.into(), colour, points: broken.collect() }
+    Series { name: name.into(), color, points: broken.collect() }
 }
 
 /// A figure; an axis is logarithmic if its label is followed by `true`.

@@ -16,7 +16,7 @@ use strust::{
     objective::full_value_and_gradient,
     prelude::*,
 };
-use strust_problems::{Activation, Factorisation, LeastSquares, Mlp, Problem, digits};
+use strust_problems::{Activation, Factorization, LeastSquares, Mlp, Problem, digits};
 
 strust::config! {
     /// Settings of the experiment on Theorem 1.
@@ -201,12 +201,12 @@ pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Finding
 
     let mut runs = Vec::new();
     for seed in 0..seeds {
-        let mut f = Factorisation::exact(40, 20, 2, 6, seed)?;
+        let mut f = Factorization::exact(40, 20, 2, 6, seed)?;
         let start = f.start(seed);
         runs.push(follow(&mut f, start, 20, c.steps, seed, None)?);
         tick.done()?;
     }
-    problems.push(Curves { name: "factorisation", runs, smoothness: None, rho: None, convex: "not convex" });
+    problems.push(Curves { name: "factorization", runs, smoothness: None, rho: None, convex: "not convex" });
 
     let (train, _) = digits::load()?;
     let mut runs = Vec::new();
@@ -223,7 +223,7 @@ pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Finding
 fn report(problems: &[Curves]) -> Findings {
     let mut out = Findings::default();
     let (mut series, mut rows): (Vec<Series>, Vec<Vec<String>>) = (Vec::new(), Vec::new());
-    for (colour, problem) in problems.iter().enumerate() {
+    for (color, problem) in problems.iter().enumerate() {
         let curve = problem.mean_curve();
         let (slope, half) = problem.slope();
         let known = problem.delta();
@@ -251,7 +251,7 @@ fn report(problems: &[Curves]) -> Findings {
                 ),
             ));
             let ends = [curve.first(), curve.last()].into_iter().flatten();
-            series.push(line(&format!("bound, {}", problem.name), colour + 8, ends.map(|&(k, _)| (k, bound(k)))));
+            series.push(line(&format!("bound, {}", problem.name), color + 8, ends.map(|&(k, _)| (k, bound(k)))));
         }
         out.checks.push(slope_check(problem.name, slope, half, problem.runs.len()));
         rows.push(vec![
@@ -263,11 +263,11 @@ fn report(problems: &[Curves]) -> Findings {
             format!("{least_step:.1e}"),
             format!("{} of {}", problem.rejected(), problem.runs.iter().map(|run| run.steps).sum::<u64>()),
         ]);
-        series.push(line(&format!("{} ({})", problem.name, problem.convex), colour, curve));
+        series.push(line(&format!("{} ({})", problem.name, problem.convex), color, curve));
     }
     out.figures.push(Shown {
         stem: "theory-rate".into(),
-        caption: "The least of the first K iterates in E‖∇f‖², the mean over seeds, and the bound of Theorem 1 in the same colour where its constants are known \
+        caption: "The least of the first K iterates in E‖∇f‖², the mean over seeds, and the bound of Theorem 1 in the same color where its constants are known \
                   exactly. The bound falls like 1/K; where all terms can be met, STR falls faster than any power in the end."
             .into(),
         figure: figure(

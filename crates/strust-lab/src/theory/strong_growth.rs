@@ -1,4 +1,4 @@
-//! The strong growth constant along a run, for exact and noisy data and growing over-parameterisation.
+//! The strong growth constant along a run, for exact and noisy data and growing over-parameterization.
 
 use super::{
     Findings, Tick, check_list,
@@ -97,7 +97,7 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
     let (mut rows, mut peaks) = (Vec::new(), Peaks::default());
     for (i, (noise, kind)) in kinds.into_iter().enumerate() {
         let mut series = Vec::new();
-        for (colour, &d) in c.unknowns.iter().enumerate() {
+        for (color, &d) in c.unknowns.iter().enumerate() {
             let expected = if noise > 0.0 && (d as u64) < c.n { Interpolation::Violated } else { Interpolation::Holds };
             let mut shown: Option<Watched> = None;
             for seed in 0..seeds {
@@ -122,10 +122,10 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
                 format!("{}: {}", run.verdict, run.why),
             ]);
             // One band: those of all lines would cover them.
-            let banded = colour + 1 == c.unknowns.len();
+            let banded = color + 1 == c.unknowns.len();
             let shown = |(_, point): (f64, Point)| if banded { point } else { Point::at(point.x, point.y) };
             let points = run.curve.into_iter().map(shown).collect();
-            series.push(Series { name: format!("d = {d}"), colour, points });
+            series.push(Series { name: format!("d = {d}"), color, points });
         }
         let one = line("ρ = 1", 6, [(1.0, 1.0), (c.epochs as f64, 1.0)]);
         series.push(one);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     Softmax,
-    features::{Features, Labelled},
+    features::{Features, Labeled},
     numerics::contract::{self, random_data},
 };
 use strust::prelude::*;
@@ -9,7 +9,7 @@ use strust::prelude::*;
 const CLASSES: [f64; 3] = [0.0, 1.0, 2.0];
 
 fn data(n: usize, d: usize, seed: u64) -> Classified {
-    Classified::from_labelled(&random_data(n, d, &CLASSES, seed)).unwrap()
+    Classified::from_labeled(&random_data(n, d, &CLASSES, seed)).unwrap()
 }
 
 fn mlp<T: Real>(hidden: &[usize], activation: Activation) -> Mlp<T> {
@@ -31,11 +31,11 @@ fn the_contract_of_a_problem_holds_at_every_depth_in_both_precisions() {
 
 #[test]
 fn without_hidden_layers_it_is_softmax_regression_with_a_constant_feature() {
-    let labelled = random_data(30, 4, &CLASSES, 0);
-    let Features::Dense(features) = &labelled.features else { panic!("random data are dense") };
+    let labeled = random_data(30, 4, &CLASSES, 0);
+    let Features::Dense(features) = &labeled.features else { panic!("random data are dense") };
     let with_one = Mat::from_fn(30, 5, |i, j| if j < 4 { features[(i, j)] } else { 1.0 });
     let mut softmax =
-        Softmax::new(Labelled { features: Features::Dense(with_one), labels: labelled.labels.clone() }, 0.0).unwrap();
+        Softmax::new(Labeled { features: Features::Dense(with_one), labels: labeled.labels.clone() }, 0.0).unwrap();
     let mut f = mlp::<f64>(&[], Activation::Relu);
     assert_eq!(f.parameters(), softmax.parameters());
     let w = softmax.start(3);

@@ -7,7 +7,7 @@ use super::{
     ReadError,
     lines::{Line, Lines},
 };
-use crate::features::{Features, Labelled};
+use crate::features::{Features, Labeled};
 use faer::Mat;
 use std::{io::BufRead, path::Path};
 
@@ -16,11 +16,11 @@ pub(super) fn read_matrix(reader: impl BufRead, path: &Path) -> Result<Mat<f64>,
     Ok(Mat::from_fn(table.rows(), table.width, |i, j| table.row(i)[j]))
 }
 
-pub(super) fn read_labelled(reader: impl BufRead, path: &Path) -> Result<Labelled, ReadError> {
+pub(super) fn read_labeled(reader: impl BufRead, path: &Path) -> Result<Labeled, ReadError> {
     let table = read(reader, path, 2)?;
     let d = table.width - 1;
     let features = Features::Dense(Mat::from_fn(table.rows(), d, |i, j| table.row(i)[j]));
-    Ok(Labelled { features, labels: (0..table.rows()).map(|i| table.row(i)[d]).collect() })
+    Ok(Labeled { features, labels: (0..table.rows()).map(|i| table.row(i)[d]).collect() })
 }
 
 /// Numbers row by row.
@@ -107,10 +107,10 @@ mod tests {
 
     #[test]
     fn the_last_column_is_the_label() {
-        let data = read_labelled("x,y,kind\n1,2,7\n3,4,8\n".as_bytes(), Path::new("f.csv")).unwrap();
+        let data = read_labeled("x,y,kind\n1,2,7\n3,4,8\n".as_bytes(), Path::new("f.csv")).unwrap();
         assert_eq!(data.labels, [7.0, 8.0]);
         assert_eq!(data.features, Features::Dense(Mat::from_fn(2, 2, |i, j| [[1.0, 2.0], [3.0, 4.0]][i][j])));
-        let message = read_labelled("1\n2\n".as_bytes(), Path::new("f.csv")).unwrap_err().to_string();
+        let message = read_labeled("1\n2\n".as_bytes(), Path::new("f.csv")).unwrap_err().to_string();
         assert!(message.starts_with("f.csv:1:1: one column only"), "{message}");
     }
 
@@ -150,13 +150,13 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = read_matrix(&bytes[..], Path::new("f"));
-            let _ = read_labelled(&bytes[..], Path::new("f"));
+            let _ = read_labeled(&bytes[..], Path::new("f"));
         }
 
         #[test]
         fn arbitrary_text_of_the_alphabet_never_panics(text in "[-+0-9.eE,# \r\n\tnaif\u{e9}]{0,120}") {
             let _ = read_matrix(text.as_bytes(), Path::new("f"));
-            let _ = read_labelled(text.as_bytes(), Path::new("f"));
+            let _ = read_labeled(text.as_bytes(), Path::new("f"));
         }
 
         #[test]

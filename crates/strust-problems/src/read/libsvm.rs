@@ -4,13 +4,13 @@ use super::{
     ReadError,
     lines::{Line, Lines, quoted},
 };
-use crate::features::{Csr, Features, Labelled};
+use crate::features::{Csr, Features, Labeled};
 use std::{io::BufRead, path::Path};
 
 /// A larger index is refused: a dense point with so many components would not fit anywhere.
 const LARGEST: u32 = 1_000_000_000;
 
-pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Labelled, ReadError> {
+pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Labeled, ReadError> {
     let mut lines = Lines::new(reader, path);
     let (mut labels, mut row_starts) = (Vec::new(), vec![0]);
     let (mut indices, mut values) = (Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Labelled, ReadEr
         return Err(lines.error_at_end("the file ends without a row"));
     }
     let matrix = Csr::new(columns, row_starts, indices, values).expect("every line was checked");
-    Ok(Labelled { features: Features::Sparse(matrix), labels })
+    Ok(Labeled { features: Features::Sparse(matrix), labels })
 }
 
 /// `index:value`, with an index above `last`.
@@ -65,7 +65,7 @@ mod tests {
     use proptest::prelude::*;
     use std::fmt::Write;
 
-    fn parsed(text: &str) -> Result<Labelled, String> {
+    fn parsed(text: &str) -> Result<Labeled, String> {
         read(text.as_bytes(), Path::new("f")).map_err(|e| e.to_string())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The format is told by the ending of the file name, upper or lower case:
 //!
-//! | ending | format | [`read_matrix`] | [`read_labelled`] |
+//! | ending | format | [`read_matrix`] | [`read_labeled`] |
 //! |---|---|---|---|
 //! | `.npy` | NumPy array | yes | |
 //! | `.csv` | numbers with commas between | yes | yes, the last column is the label |
@@ -14,23 +14,23 @@
 //! holds NaN or infinity is a [`ReadError`] that says where.
 //!
 //! ```
-//! use strust_problems::{Features, read_labelled};
+//! use strust_problems::{Features, read_labeled};
 //!
 //! let folder = std::env::temp_dir();
 //! let path = folder.join(format!("strust-doc-{}.csv", std::process::id()));
 //! std::fs::write(&path, "width,height,kind\n1.0,2.0,0\n3.0,4.0,1\n")?;
-//! let data = read_labelled(&path)?;
+//! let data = read_labeled(&path)?;
 //! assert_eq!((data.features.rows(), data.features.columns()), (2, 2));
 //! assert_eq!(data.labels, [0.0, 1.0]);
 //!
 //! std::fs::write(&path, "1.0,2.0,0\n3.0,four,1\n")?;
-//! let message = read_labelled(&path).unwrap_err().to_string();
+//! let message = read_labeled(&path).unwrap_err().to_string();
 //! assert!(message.ends_with(":2:5: \"four\" is not a number"));
 //! # std::fs::remove_file(&path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::features::Labelled;
+use crate::features::Labeled;
 use faer::Mat;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
@@ -151,20 +151,20 @@ pub fn read_matrix(path: impl AsRef<Path>) -> Result<Mat<f64>, ReadError> {
 /// indices from 1.
 ///
 /// ```
-/// use strust_problems::{Features, read_labelled};
-/// # let path = std::env::temp_dir().join(format!("strust-labelled-{}.svm", std::process::id()));
+/// use strust_problems::{Features, read_labeled};
+/// # let path = std::env::temp_dir().join(format!("strust-labeled-{}.svm", std::process::id()));
 /// std::fs::write(&path, "+1 1:0.5 3:2\n-1 2:1 # a comment\n")?;
-/// let data = read_labelled(&path)?;
+/// let data = read_labeled(&path)?;
 /// let Features::Sparse(matrix) = &data.features else { panic!("LIBSVM text is sparse") };
 /// assert_eq!(matrix.row(0), (&[0, 2][..], &[0.5, 2.0][..]));
 /// assert_eq!(data.labels, [1.0, -1.0]);
 /// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_labelled(path: impl AsRef<Path>) -> Result<Labelled, ReadError> {
+pub fn read_labeled(path: impl AsRef<Path>) -> Result<Labeled, ReadError> {
     let path = path.as_ref();
     match format(path) {
-        Some(Format::Csv) => csv::read_labelled(open(path)?, path),
+        Some(Format::Csv) => csv::read_labeled(open(path)?, path),
         Some(Format::Libsvm) => libsvm::read(open(path)?, path),
         _ => {
             let understood = ".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no ending";
@@ -174,8 +174,8 @@ pub fn read_labelled(path: impl AsRef<Path>) -> Result<Labelled, ReadError> {
 }
 
 /// Features and labels from the gzipped CSV text of a file that is part of the program; `name` stands in messages.
-pub(crate) fn parse_csv_gz(bytes: &'static [u8], name: &str) -> Result<Labelled, ReadError> {
-    csv::read_labelled(decompress(bytes, Compression::Gzip), Path::new(name))
+pub(crate) fn parse_csv_gz(bytes: &'static [u8], name: &str) -> Result<Labeled, ReadError> {
+    csv::read_labeled(decompress(bytes, Compression::Gzip), Path::new(name))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -308,7 +308,7 @@ pub(crate) mod tests {
             read_matrix("a.parquet").unwrap_err().to_string(),
             "a.parquet: cannot tell the format from the ending; understood are .npy and .csv, each also with .gz or .xz"
         );
-        let message = read_labelled("a.npy.gz").unwrap_err().to_string();
+        let message = read_labeled("a.npy.gz").unwrap_err().to_string();
         assert!(message.contains(".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no ending"), "{message}");
     }
 
@@ -334,9 +334,9 @@ pub(crate) mod tests {
             std::fs::write(&path, bytes).unwrap();
             path
         };
-        let plain = read_labelled(write("a", TEXT.as_bytes())).unwrap();
-        assert_eq!(read_labelled(write("a.gz", &gzip(TEXT.as_bytes()))).unwrap(), plain);
-        assert_eq!(read_labelled(write("a.txt.xz", &xz(TEXT.as_bytes()))).unwrap(), plain);
+        let plain = read_labeled(write("a", TEXT.as_bytes())).unwrap();
+        assert_eq!(read_labeled(write("a.gz", &gzip(TEXT.as_bytes()))).unwrap(), plain);
+        assert_eq!(read_labeled(write("a.txt.xz", &xz(TEXT.as_bytes()))).unwrap(), plain);
         let csv = b"1,2\n3,4\n";
         let matrix = read_matrix(write("a.csv", csv)).unwrap();
         assert_eq!(read_matrix(write("a.csv.gz", &gzip(csv))).unwrap(), matrix);
@@ -363,7 +363,7 @@ pub(crate) mod tests {
             }
             let path = folder.path().join(if compression == Compression::Gzip { "a.gz" } else { "a.xz" });
             std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-            let message = read_labelled(&path).unwrap_err().to_string();
+            let message = read_labeled(&path).unwrap_err().to_string();
             assert!(message.starts_with(path.to_str().unwrap()) && message.contains("truncated"), "{message}");
         }
     }

@@ -108,7 +108,7 @@ fn deficient(why: &str) -> Error {
 }
 
 /// square ← (square + squareᵀ)·scale.
-fn symmetrise<T: Real>(square: &mut Mat<T>, scale: f64) {
+fn symmetrize<T: Real>(square: &mut Mat<T>, scale: f64) {
     let scale = T::from_f64(scale);
     for j in 0..square.ncols() {
         for i in 0..=j {
@@ -133,11 +133,11 @@ impl<T: Real> Constraint for Stiefel<T> {
     }
     fn jvp(&mut self, x: &Mat<T>, v: &Mat<T>, out: &mut Mat<T>) {
         inner(x, v, out);
-        symmetrise(out, 1.0);
+        symmetrize(out, 1.0);
     }
     fn add_vjp(&mut self, x: &Mat<T>, a: f64, y: &Mat<T>, out: &mut Mat<T>) {
         self.square.copy_from(y);
-        symmetrise(&mut self.square, a);
+        symmetrize(&mut self.square, a);
         add_product(x, &self.square, out);
     }
     /// The matrix WᵀW − I is symmetric.
@@ -162,7 +162,7 @@ impl<T: Real> Manifold for Stiefel<T> {
     /// V − W·sym(WᵀV).
     fn project_tangent(&mut self, x: &Mat<T>, v: &mut Mat<T>) -> Result<(), Error> {
         inner(x, v, &mut self.square);
-        symmetrise(&mut self.square, 0.5);
+        symmetrize(&mut self.square, 0.5);
         matmul(v, Accum::Add, x, &self.square, T::from_f64(-1.0), Par::Seq);
         Ok(())
     }

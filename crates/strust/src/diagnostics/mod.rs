@@ -8,7 +8,7 @@
 //! | [`Curvature`] | curvature along every trial; L, a_min and M from it | nothing: a few numbers of each record |
 //! | [`Iterations`] | successes, rejections, radius, against the lemmas | nothing |
 //! | [`Reached`] | oracle calls until each ε | nothing where the run measures anyway |
-//! | [`SplitBatch`] | ρ without bias, with its interval; τ over a [`Penalised`](crate::objective::Penalised) | two half batches instead of one, two inner products |
+//! | [`SplitBatch`] | ρ without bias, with its interval; τ over a [`Penalized`](crate::objective::Penalized) | two half batches instead of one, two inner products |
 //! | [`Consecutive`] | ρ, biased by the way between two steps | an inner product and a copy every second step |
 //! | [`strong_growth()`] | ρ exactly | a gradient a term |
 //! | [`probe`] | whether interpolation holds near x | full gradients, and two of every term |

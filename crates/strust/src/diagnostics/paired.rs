@@ -56,7 +56,7 @@ impl Watch {
 /// The halves hold each term of the sample once, so the work is that of one gradient in two calls, and two inner products.
 /// The gradient is their mean and differs from the whole in rounding only. Off by default, then; and not for objectives
 /// whose terms see each other, such as networks with batch norm: [`Consecutive`] is for those. Around a
-/// [`Penalised`](crate::objective::Penalised) objective ρ is τ of the Lagrangian with λ = μc(x).
+/// [`Penalized`](crate::objective::Penalized) objective ρ is τ of the Lagrangian with λ = μc(x).
 ///
 /// ```
 /// use strust::{diagnostics::{Draws, SplitBatch}, prelude::*};

@@ -89,7 +89,7 @@ impl<V> Default for Scratch<V> {
     }
 }
 
-/// One step of Algorithm 1, and of Algorithm 2 when `f` is a penalised objective: the curvature it reports
+/// One step of Algorithm 1, and of Algorithm 2 when `f` is a penalized objective: the curvature it reports
 /// along g is all that tells them apart.
 pub(super) fn trust_region_step<F: Objective>(
     f: &mut F,
@@ -119,15 +119,15 @@ pub(super) fn trust_region_step<F: Objective>(
     if p.exit != Exit::Stationary {
         trial.set_sum(x, -p.size, g);
         let at_trial = f.value(trial, sample);
-        let judgement = region.judge(old_radius, value - at_trial, p.predicted, rounding);
-        if judgement.verdict == Verdict::Accepted {
+        let judgment = region.judge(old_radius, value - at_trial, p.predicted, rounding);
+        if judgment.verdict == Verdict::Accepted {
             // The old point moves into the scratch space; a rejected step never touches x.
             std::mem::swap(x, trial);
         }
-        *radius = judgement.next_radius;
-        (verdict, change) = (judgement.verdict, judgement.change);
+        *radius = judgment.next_radius;
+        (verdict, change) = (judgment.verdict, judgment.change);
         if at_trial.is_finite() {
-            (trial_value, ratio) = (Some(at_trial), Some(judgement.ratio));
+            (trial_value, ratio) = (Some(at_trial), Some(judgment.ratio));
         }
     }
     *k += 1;

@@ -1,4 +1,4 @@
-//! STR-P: Algorithm 2, which is Algorithm 1 over a penalised objective.
+//! STR-P: Algorithm 2, which is Algorithm 1 over a penalized objective.
 
 use super::{
     Measurement, Method,
@@ -9,7 +9,7 @@ use crate::{
     config::{Allowed, Checked, Config, Field, Range},
     constraints::Constraint,
     diagnostics::kkt,
-    objective::{Objective, Penalised, PenaltyScratch},
+    objective::{Objective, Penalized, PenaltyScratch},
     radius::RegionConfig,
     record::StepRecord,
     sample::Sample,
@@ -35,7 +35,7 @@ impl Default for StrPConfig {
 }
 
 /// The configuration as it is read. `flatten` would fill gaps from [`RegionConfig::default`] instead of
-/// [`RegionConfig::constrained`] and let misspelt fields pass.
+/// [`RegionConfig::constrained`] and let misspelled fields pass.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Flat {
@@ -146,7 +146,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrP<C> {
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let Self { config, constraint, scratch, penalty_scratch } = self;
         let space = penalty_scratch.take().unwrap_or_else(|| PenaltyScratch::new(constraint));
-        let mut phi = Penalised::with_scratch(f, constraint, config.penalty, space);
+        let mut phi = Penalized::with_scratch(f, constraint, config.penalty, space);
         let record = trust_region_step(&mut phi, &config.region, state, sample, scratch);
         let constraint_norm = Some(phi.gradient_constraint_norm());
         *penalty_scratch = Some(phi.into_scratch());

@@ -106,20 +106,20 @@ impl<T: Real> Objective for LeastSquares<T> {
 /// f(x) = mean of (s/2)‖x − tᵢ‖² over a vector of any type. It allocates nothing after the first evaluation.
 #[derive(Clone)]
 pub struct Targets<V> {
-    pub centres: Vec<V>,
+    pub centers: Vec<V>,
     pub scale: f64,
     space: V,
 }
 
 impl<V: Dense> Targets<V> {
-    pub fn new(centres: Vec<V>, scale: f64) -> Self {
-        Self { space: centres[0].zeros_like(), centres, scale }
+    pub fn new(centers: Vec<V>, scale: f64) -> Self {
+        Self { space: centers[0].zeros_like(), centers, scale }
     }
     /// n targets around a first random one, apart by `spread`.
     pub fn random(seed: u64, n: usize, shape: &[usize], spread: f64, scale: f64) -> Self {
-        let centre: V = normal(seed, shape);
+        let center: V = normal(seed, shape);
         let near = |i: u64| {
-            let mut t = centre.clone();
+            let mut t = center.clone();
             t.add(spread, &normal(seed * 1000 + i + 1, shape));
             t
         };
@@ -130,12 +130,12 @@ impl<V: Dense> Targets<V> {
 impl<V: Vector> Objective for Targets<V> {
     type Point = V;
     fn terms(&self) -> usize {
-        self.centres.len()
+        self.centers.len()
     }
     fn value(&mut self, x: &V, sample: &Sample) -> f64 {
         let mut sum = 0.0;
         for &i in sample.indices() {
-            self.space.set_sum(x, -1.0, &self.centres[i]);
+            self.space.set_sum(x, -1.0, &self.centers[i]);
             sum += self.space.norm_squared();
         }
         0.5 * self.scale * sum / sample.len() as f64
@@ -143,7 +143,7 @@ impl<V: Vector> Objective for Targets<V> {
     fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> f64 {
         gradient.set_zero();
         for &i in sample.indices() {
-            self.space.set_sum(x, -1.0, &self.centres[i]);
+            self.space.set_sum(x, -1.0, &self.centers[i]);
             gradient.add(self.scale / sample.len() as f64, &self.space);
         }
         self.value(x, sample)

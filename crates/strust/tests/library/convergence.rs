@@ -140,7 +140,7 @@ where
     minimize(&mut f, &mut method, &mut Epochs::new(4, 2, 3).unwrap(), start, stop).unwrap()
 }
 
-fn penalised<C: Constraint>(penalty: f64, constraint: C) -> StrP<C> {
+fn penalized<C: Constraint>(penalty: f64, constraint: C) -> StrP<C> {
     StrP::new(StrPConfig { penalty, ..Default::default() }, constraint).unwrap()
 }
 
@@ -178,7 +178,7 @@ fn every_constrained_method_finds_the_nearest_point_of_the_sphere() {
     let sphere = || Sphere::new(radius).unwrap();
     let start = || normal::<Vec<f64>>(2, &[8]);
     let stop = |tolerance| Stop::kkt(tolerance).or(Stop::epochs(20_000));
-    assert_kkt("STR-P", &run(penalised(1e3, sphere()), &target, 1.0, start(), &stop(1e-2)), &answer, 1e-2, 40_000);
+    assert_kkt("STR-P", &run(penalized(1e3, sphere()), &target, 1.0, start(), &stop(1e-2)), &answer, 1e-2, 40_000);
     assert_kkt("projected SGD", &run(projected(sphere()), &target, 1.0, start(), &stop(1e-9)), &answer, 1e-8, 500);
     assert_kkt("Riemannian", &run(riemannian(sphere()), &target, 1.0, start(), &stop(1e-9)), &answer, 1e-8, 500);
     assert_kkt("AugLag", &run(auglag(0.05, sphere()), &target, 1.0, start(), &stop(1e-7)), &answer, 1e-6, 10_000);
@@ -219,9 +219,9 @@ fn every_constrained_method_solves_affine_least_squares() {
     let multipliers: Vec<f64> = (0..m).map(|i| solution[(d + i, 0)]).collect();
 
     let affine = || Affine::new(rows.clone(), right.clone()).unwrap();
-    let report = solve(&f, penalised(100.0, affine()), 1e-3);
+    let report = solve(&f, penalized(100.0, affine()), 1e-3);
     assert_kkt("STR-P", &report, &answer, 1e-2, 50_000);
-    let found = penalised(100.0, affine()).multipliers(report.point());
+    let found = penalized(100.0, affine()).multipliers(report.point());
     assert!(distance(&found, &multipliers) < 1e-2, "{found:?} against {multipliers:?}");
     assert_kkt("projected SGD", &solve(&f, projected(affine()), 1e-9), &answer, 1e-7, 2_000);
     assert_kkt("Riemannian", &solve(&f, riemannian(affine()), 1e-9), &answer, 1e-7, 2_000);
@@ -254,9 +254,9 @@ fn every_constrained_method_finds_the_nearest_frame() {
         x
     };
     let stop = |tolerance| Stop::kkt(tolerance).or(Stop::epochs(50_000));
-    let report = run(penalised(1e3, stiefel(Retraction::Qr)), &target, 1.0, start(), &stop(5e-3));
+    let report = run(penalized(1e3, stiefel(Retraction::Qr)), &target, 1.0, start(), &stop(5e-3));
     assert_kkt("STR-P", &report, &answer, 5e-3, 50_000);
-    let found = penalised(1e3, stiefel(Retraction::Qr)).multipliers(report.point());
+    let found = penalized(1e3, stiefel(Retraction::Qr)).multipliers(report.point());
     assert!(distance(&found, &multipliers) < 1e-2 * multipliers.norm(), "{found:?} against {multipliers:?}");
     for retraction in [Retraction::Qr, Retraction::Polar] {
         let report = run(riemannian(stiefel(retraction)), &target, 1.0, start(), &stop(1e-9));
@@ -270,7 +270,7 @@ fn every_constrained_method_finds_the_nearest_frame() {
 }
 
 /// QR is not the nearest point, and x − ηg is not tangent: where f is not invariant under rotations of the columns the
-/// fixed point of projected SGD with QR is not the minimiser. Subspace fitting is invariant; this problem is not.
+/// fixed point of projected SGD with QR is not the minimizer. Subspace fitting is invariant; this problem is not.
 #[test]
 fn projected_sgd_by_qr_is_biased_where_the_objective_sees_more_than_the_span() {
     let (target, answer, _) = procrustes();
@@ -291,9 +291,9 @@ fn doubling_the_penalty_halves_the_violation_and_the_error_of_the_multipliers() 
     let solve = |penalty: f64| {
         let stop = Stop::gradient_norm(1e-8).or(Stop::epochs(100_000));
         let start = normal::<Mat<f64>>(8, &[8, 3]);
-        let report = run(penalised(penalty, Stiefel::new(8, 3).unwrap()), &target, 1.0, start, &stop);
+        let report = run(penalized(penalty, Stiefel::new(8, 3).unwrap()), &target, 1.0, start, &stop);
         assert_eq!(report.reason, StopReason::GradientNorm, "μ = {penalty}");
-        let found = penalised(penalty, Stiefel::new(8, 3).unwrap()).multipliers(report.point());
+        let found = penalized(penalty, Stiefel::new(8, 3).unwrap()).multipliers(report.point());
         (report.last.constraint_norm, distance(&found, &multipliers))
     };
     let runs: Vec<_> = [50.0, 100.0, 200.0, 400.0].into_iter().map(solve).collect();

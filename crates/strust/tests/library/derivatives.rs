@@ -45,12 +45,12 @@ fn the_jacobians_of_all_constraints_pass_the_slope_check_in_f32() {
 }
 
 #[test]
-fn penalised_gradients_pass_the_slope_check() {
+fn penalized_gradients_pass_the_slope_check() {
     for seed in 0..20 {
         let f = Targets::<Mat<f64>>::random(seed, 3, &[6, 2], 0.5, 1.0);
-        let mut phi = Penalised::new(f, Stiefel::new(6, 2).unwrap(), 7.0);
+        let mut phi = Penalized::new(f, Stiefel::new(6, 2).unwrap(), 7.0);
         let (x, v) = (normal(seed + 50, &[6, 2]), normal(seed + 80, &[6, 2]));
-        assert_second_order("penalised", gradient_slope(&mut phi, &x, &v, &Sample::range(0..3)));
+        assert_second_order("penalized", gradient_slope(&mut phi, &x, &v, &Sample::range(0..3)));
         let mut f = LeastSquares::<f64>::interpolating(seed, 5, &normals(seed, 6));
         let (x, v) = (normal(seed + 50, &[6]), normal(seed + 80, &[6]));
         assert_second_order("least squares", gradient_slope(&mut f, &x, &v, &Sample::range(0..5)));

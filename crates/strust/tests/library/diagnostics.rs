@@ -8,7 +8,7 @@ use strust::{
         kkt_report, least_squares_multipliers, lipschitz, probe, strong_growth, strong_growth_of_lagrangian,
     },
     model::Exit,
-    objective::{Penalised, full_value_and_gradient},
+    objective::{Penalized, full_value_and_gradient},
     prelude::*,
     radius::{Change, RegionConfig},
     record::{RegionRecord, StepRecord},
@@ -159,7 +159,7 @@ fn a_split_batch_is_the_same_objective_but_for_rounding() {
 }
 
 #[test]
-fn over_a_penalised_objective_the_pairs_estimate_tau() {
+fn over_a_penalized_objective_the_pairs_estimate_tau() {
     let (n, d, mu) = (60, 8, 5.0);
     let mut f = noisy(5, n, d, 0.2);
     let x: Vec<f64> = normal(6, &[d]);
@@ -168,7 +168,7 @@ fn over_a_penalised_objective_the_pairs_estimate_tau() {
     let exact = strong_growth_of_lagrangian(&mut f, &mut sphere, &x, &lambda).rho(6, Draws::Independent);
     let mut hits = 0;
     for seed in 0..200 {
-        let mut phi = SplitBatch::new(Penalised::new(&mut f, &mut sphere, mu), Draws::Independent).without_window();
+        let mut phi = SplitBatch::new(Penalized::new(&mut f, &mut sphere, mu), Draws::Independent).without_window();
         let (mut sampler, mut g) = (WithReplacement::new(n, 6, seed).unwrap(), vec![0.0; d]);
         for k in 0..100 {
             phi.value_and_gradient(&x, &drawn(&mut sampler, k), &mut g);
@@ -424,7 +424,7 @@ fn with_a_penalty_a_step_on_a_quadratic_is_accepted_exactly_below_its_threshold(
             if record.gradient_norm < 1e-5 {
                 break;
             }
-            let mut phi = Penalised::new(&mut f, affine.clone(), penalty);
+            let mut phi = Penalized::new(&mut f, affine.clone(), penalty);
             let mut g = x.zeros_like();
             phi.value_and_gradient(&x, &sample, &mut g);
             let h = phi.curvature(&x, &g) / g.norm_squared();

@@ -2,7 +2,7 @@
 
 use crate::{
     Error,
-    catalogue::that_count,
+    catalog::that_count,
     conduct::{failure, job_folder},
     experiment::{MethodSpec, ProblemSpec, Tune, plain},
     job::{is_done, metrics},

@@ -46,7 +46,7 @@ strust::config! {
         /// Distance of the synthetic points from the separating plane.
         pub margin: f64 = 0.1, Number(Range::above(0.0));
         /// Weight λ of (λ/2)‖x‖².
-        pub regularisation: f64 = 0.0, Number(Range::at_least(0.0));
+        pub regularization: f64 = 0.0, Number(Range::at_least(0.0));
         /// A file with two classes: LIBSVM text, or .csv with the label last (also .gz and .xz).
         pub data: String = String::new(), Text("a file, or empty");
     }
@@ -56,22 +56,22 @@ strust::config! {
     /// Softmax regression.
     pub struct SoftmaxConfig for "softmax" {
         /// Weight λ of (λ/2)‖W‖².
-        pub regularisation: f64 = 0.0, Number(Range::at_least(0.0));
+        pub regularization: f64 = 0.0, Number(Range::at_least(0.0));
         /// A file with whole-number classes: LIBSVM text, or .csv with the label last (also .gz and .xz). Required.
         pub data: String = String::new(), Text("a file");
     }
 }
 
 strust::config! {
-    /// Low-rank matrix factorisation X ≈ UVᵀ.
-    pub struct FactorisationConfig for "factorisation" {
+    /// Low-rank matrix factorization X ≈ UVᵀ.
+    pub struct FactorisationConfig for "factorization" {
         /// Rows of X.
         pub m: u64 = 100, Whole(Range::closed(1.0, 1e7));
         /// Columns of X.
         pub n: u64 = 60, Whole(Range::closed(1.0, 1e7));
         /// Rank of X.
         pub rank: u64 = 3, Whole(Range::closed(1.0, 1e7));
-        /// Columns of U and V; more than the rank is over-parameterised.
+        /// Columns of U and V; more than the rank is over-parameterized.
         pub width: u64 = 6, Whole(Range::closed(1.0, 1e7));
         /// A file (.npy or .csv, also .gz and .xz) with X; m, n and rank then do not count.
         pub data: String = String::new(), Text("a file, or empty");
@@ -301,7 +301,7 @@ pub fn problems() -> Vec<Entry> {
         entry::<LeastSquaresConfig>("Linear least squares with Gaussian rows", false, None),
         entry::<LogisticConfig>("Logistic regression, synthetic and separable or from a file", false, None),
         entry::<SoftmaxConfig>("Softmax regression, from a file", false, None),
-        entry::<FactorisationConfig>("Low-rank matrix factorisation X ≈ UVᵀ", false, None),
+        entry::<FactorisationConfig>("Low-rank matrix factorization X ≈ UVᵀ", false, None),
         entry::<MlpConfig>("A multilayer perceptron, on the built-in digits or from a file", false, None),
         entry::<Cifar10Config>("ResNet-20 on CIFAR-10, by libtorch", false, None),
     ]
@@ -333,7 +333,7 @@ pub fn complete(kind: Kind, name: &str, values: &Parameters) -> Result<Parameter
         (Kind::Problem, "least-squares") => with::<LeastSquaresConfig>(values),
         (Kind::Problem, "logistic") => with::<LogisticConfig>(values),
         (Kind::Problem, "softmax") => with::<SoftmaxConfig>(values),
-        (Kind::Problem, "factorisation") => with::<FactorisationConfig>(values),
+        (Kind::Problem, "factorization") => with::<FactorisationConfig>(values),
         (Kind::Problem, "mlp") => {
             config::<MlpConfig>(values)?.widths()?;
             with::<MlpConfig>(values)
@@ -360,7 +360,7 @@ pub fn that_count(kind: &str, parameters: &Parameters) -> Parameters {
         _ if data.is_empty() => &["data"],
         "subspace" => &["d", "n", "noise"],
         "logistic" => &["n", "d", "margin"],
-        "factorisation" => &["m", "n", "rank"],
+        "factorization" => &["m", "n", "rank"],
         // The machine's description says on which device it ran, and with how many threads; and CIFAR-10 is CIFAR-10 wherever its files lie.
         "cifar10" if parameters.get("checksums").and_then(toml::Value::as_str) == Some("official") => {
             &["checksums", "data", "device", "threads"]

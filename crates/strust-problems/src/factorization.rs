@@ -1,4 +1,4 @@
-//! Low-rank matrix factorisation, over-parameterised at will.
+//! Low-rank matrix factorization, over-parameterized at will.
 
 use crate::{
     Problem,
@@ -13,7 +13,7 @@ use strust::{
     sample::Sample,
 };
 
-const OWNER: &str = "matrix factorisation";
+const OWNER: &str = "matrix factorization";
 
 /// f(U, V) = (1/m) Σ ½‖xᵢ − uᵢVᵀ‖², one term a row xᵢ of the m×n matrix X; U is m×r and V is n×r.
 ///
@@ -24,17 +24,17 @@ const OWNER: &str = "matrix factorisation";
 ///
 /// ```
 /// use strust::{objective::full_value, prelude::*};
-/// use strust_problems::{Factorisation, Problem};
+/// use strust_problems::{Factorization, Problem};
 ///
 /// // A 30×20 matrix of rank 2, with factors of rank 4.
-/// let mut problem = Factorisation::exact(30, 20, 2, 4, 0)?;
+/// let mut problem = Factorization::exact(30, 20, 2, 4, 0)?;
 /// assert_eq!(problem.optimum(), Some(0.0));
 /// let solution = problem.solution().clone();
 /// assert!(full_value(&mut problem, &solution) < 1e-25);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Factorisation {
+pub struct Factorization {
     /// Xᵀ, so that a row of X is contiguous.
     rows: Mat<f64>,
     solution: Mat<f64>,
@@ -46,7 +46,7 @@ pub struct Factorisation {
     residual: Vec<f64>,
 }
 
-impl Factorisation {
+impl Factorization {
     /// The problem for any finite matrix X and factors of r ≥ 1 columns. Solution and optimum come from the singular
     /// value decomposition of X, which costs O(mn·min(m, n)).
     pub fn new(x: &Mat<f64>, r: usize) -> Result<Self, Error> {
@@ -101,14 +101,14 @@ impl Factorisation {
         Self { rows, solution, optimum, start_scale, row_norm, residual: vec![0.0; n] }
     }
 
-    /// A minimiser, U above V. There are many: UQ and VQ⁻ᵀ for any invertible Q.
+    /// A minimizer, U above V. There are many: UQ and VQ⁻ᵀ for any invertible Q.
     #[must_use]
     pub fn solution(&self) -> &Mat<f64> {
         &self.solution
     }
 }
 
-impl Evaluate for Factorisation {
+impl Evaluate for Factorization {
     type Point = Mat<f64>;
 
     #[inline(always)]
@@ -138,7 +138,7 @@ impl Evaluate for Factorisation {
     }
 }
 
-impl Objective for Factorisation {
+impl Objective for Factorization {
     type Point = Mat<f64>;
 
     fn terms(&self) -> usize {
@@ -157,11 +157,11 @@ impl Objective for Factorisation {
     }
     fn check_point(&self, x: &Mat<f64>) -> Result<(), Error> {
         let expected = vec![self.solution.nrows(), self.solution.ncols()];
-        shape("point of matrix factorisation (U above V)", expected, vec![x.nrows(), x.ncols()])
+        shape("point of matrix factorization (U above V)", expected, vec![x.nrows(), x.ncols()])
     }
 }
 
-impl Problem for Factorisation {
+impl Problem for Factorization {
     /// Independent normal entries of mean 0, as large as makes the entries of UVᵀ as large as those of X.
     fn start(&self, seed: u64) -> Mat<f64> {
         let mut next = normals(seed, START);
@@ -184,19 +184,19 @@ mod tests {
 
     #[test]
     fn the_contract_of_a_problem_holds() {
-        contract::holds(&mut Factorisation::exact(12, 9, 2, 4, 0).unwrap(), 1.95..2.05, 1e-13);
-        contract::holds(&mut Factorisation::new(&random(12, 9, 1), 3).unwrap(), 1.95..2.05, 1e-13);
+        contract::holds(&mut Factorization::exact(12, 9, 2, 4, 0).unwrap(), 1.95..2.05, 1e-13);
+        contract::holds(&mut Factorization::new(&random(12, 9, 1), 3).unwrap(), 1.95..2.05, 1e-13);
     }
 
     #[test]
     fn the_known_solution_solves_it() {
         for (m, n, r) in [(12, 9, 3), (9, 12, 3), (6, 5, 5), (5, 6, 8)] {
-            let mut problem = Factorisation::new(&random(m, n, 2), r).unwrap();
+            let mut problem = Factorization::new(&random(m, n, 2), r).unwrap();
             let solution = problem.solution().clone();
             contract::solves(&mut problem, &solution, 1e-13);
             assert_eq!(problem.optimum().unwrap() > 0.0, r < m.min(n));
         }
-        let mut exact = Factorisation::exact(12, 9, 2, 4, 0).unwrap();
+        let mut exact = Factorization::exact(12, 9, 2, 4, 0).unwrap();
         let solution = exact.solution().clone();
         contract::solves(&mut exact, &solution, 1e-14);
     }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn the_optimum_is_the_tail_of_the_singular_values() {
         let x = Mat::from_fn(4, 3, |i, j| if i == j { [5.0, 3.0, 1.0][i] } else { 0.0 });
-        let optimum = |r| Factorisation::new(&x, r).unwrap().optimum().unwrap();
+        let optimum = |r| Factorization::new(&x, r).unwrap().optimum().unwrap();
         assert!((optimum(1) - 10.0 / 8.0).abs() < 1e-14);
         assert!((optimum(2) - 1.0 / 8.0).abs() < 1e-14);
         assert_eq!(optimum(3).to_bits(), 0);
@@ -214,7 +214,7 @@ mod tests {
     fn data_and_start_have_the_scale_they_promise() {
         let (m, n) = (200, 150);
         for (rank, r) in [(1, 1), (3, 10)] {
-            let mut problem = Factorisation::exact(m, n, rank, r, 5).unwrap();
+            let mut problem = Factorization::exact(m, n, rank, r, 5).unwrap();
             // ½‖xᵢ‖² ≈ n/2 at the origin, twice that at a start, which is independent of X.
             let origin = full_value(&mut problem, &Mat::zeros(m + n, r)) / n as f64;
             let start = problem.start(0);
@@ -224,8 +224,8 @@ mod tests {
     }
 
     #[test]
-    fn str_converges_on_an_over_parameterised_factorisation() {
-        let mut problem = Factorisation::exact(40, 20, 2, 6, 1).unwrap();
+    fn str_converges_on_an_over_parameterized_factorization() {
+        let mut problem = Factorization::exact(40, 20, 2, 6, 1).unwrap();
         let start = problem.start(1);
         let stop = Stop::gradient_norm(1e-6).or(Stop::epochs(2000));
         let mut method = Str::new(StrConfig::default()).unwrap();
@@ -238,14 +238,14 @@ mod tests {
 
     #[test]
     fn wrong_sizes_are_refused() {
-        let message = |m, n, rank, r| Factorisation::exact(m, n, rank, r, 0).unwrap_err().to_string();
-        assert_eq!(message(0, 3, 1, 1), "matrix factorisation: `m` is 0, but must be ≥ 1");
-        assert_eq!(message(4, 3, 4, 4), "matrix factorisation: `rank` is 4, but must be in [1, 3]");
-        assert_eq!(message(4, 3, 2, 1), "matrix factorisation: `r` is 1, but must be ≥ 2, the rank");
-        assert!(Factorisation::new(&Mat::zeros(2, 0), 1).unwrap_err().to_string().contains("`columns` is 0"));
-        assert!(Factorisation::new(&Mat::zeros(2, 2), 0).unwrap_err().to_string().contains("`r` is 0"));
-        assert!(Factorisation::new(&Mat::full(2, 2, f64::NAN), 1).unwrap_err().to_string().contains("NaN at row 0"));
-        let problem = Factorisation::exact(4, 3, 1, 2, 0).unwrap();
+        let message = |m, n, rank, r| Factorization::exact(m, n, rank, r, 0).unwrap_err().to_string();
+        assert_eq!(message(0, 3, 1, 1), "matrix factorization: `m` is 0, but must be ≥ 1");
+        assert_eq!(message(4, 3, 4, 4), "matrix factorization: `rank` is 4, but must be in [1, 3]");
+        assert_eq!(message(4, 3, 2, 1), "matrix factorization: `r` is 1, but must be ≥ 2, the rank");
+        assert!(Factorization::new(&Mat::zeros(2, 0), 1).unwrap_err().to_string().contains("`columns` is 0"));
+        assert!(Factorization::new(&Mat::zeros(2, 2), 0).unwrap_err().to_string().contains("`r` is 0"));
+        assert!(Factorization::new(&Mat::full(2, 2, f64::NAN), 1).unwrap_err().to_string().contains("NaN at row 0"));
+        let problem = Factorization::exact(4, 3, 1, 2, 0).unwrap();
         assert!(problem.check_point(&Mat::zeros(2, 7)).is_err());
     }
 }
