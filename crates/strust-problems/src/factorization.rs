@@ -9,7 +9,7 @@ use crate::{
 use faer::Mat;
 use strust::{
     Error,
-    objective::{Objective, residual_rounding},
+    objective::{Evaluation, Objective},
     sample::Sample,
 };
 
@@ -136,6 +136,11 @@ impl Evaluate for Factorization {
         }
         0.5 * scale * sum
     }
+    /// Near a good fit uᵢVᵀ ≈ xᵢ: the residual of a row carries an error of about ε‖xᵢ‖ from the products, and one
+    /// more because the point itself was rounded.
+    fn rounded(&self, value: f64) -> Evaluation {
+        Evaluation::of_squares(value, f64::EPSILON, 2.0 * self.row_norm)
+    }
 }
 
 impl Objective for Factorization {
@@ -144,16 +149,11 @@ impl Objective for Factorization {
     fn terms(&self) -> usize {
         self.rows.ncols()
     }
-    fn value(&mut self, x: &Mat<f64>, sample: &Sample) -> f64 {
+    fn value(&mut self, x: &Mat<f64>, sample: &Sample) -> Evaluation {
         evaluate(self, x, sample, None)
     }
-    fn value_and_gradient(&mut self, x: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> f64 {
+    fn value_and_gradient(&mut self, x: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
         evaluate(self, x, sample, Some(gradient))
-    }
-    /// Near a good fit uᵢVᵀ ≈ xᵢ: the residual of a row carries an error of about ε‖xᵢ‖ from the products, and one
-    /// more because the point itself was rounded.
-    fn rounding(&self, value: f64) -> f64 {
-        residual_rounding(f64::EPSILON, 2.0 * self.row_norm, value)
     }
     fn check_point(&self, x: &Mat<f64>) -> Result<(), Error> {
         let expected = vec![self.solution.nrows(), self.solution.ncols()];
@@ -229,7 +229,12 @@ mod tests {
         let start = problem.start(1);
         let stop = Stop::gradient_norm(1e-6).or(Stop::epochs(2000));
         let mut method = Str::new(StrConfig::default()).unwrap();
-        let report = minimize(&mut problem, &mut method, &mut Epochs::new(40, 8, 1).unwrap(), start, &stop).unwrap();
+        let report = minimize(&mut problem)
+            .method(&mut method)
+            .sampler(Epochs::new(40, 8, 1).unwrap())
+            .stop(&stop)
+            .start(start)
+            .unwrap();
         assert_eq!(report.reason, StopReason::GradientNorm);
         assert!(report.last.value < 1e-10, "value {}", report.last.value);
         let evaluations = report.evaluations.values + report.evaluations.gradients;

@@ -10,7 +10,7 @@ use crate::{
 use faer::Mat;
 use strust::{
     Error,
-    objective::{Objective, residual_rounding},
+    objective::{Evaluation, Objective},
     sample::Sample,
     vector::Real,
 };
@@ -28,8 +28,7 @@ const OWNER: &str = "least squares";
 ///
 /// let mut problem = LeastSquares::<f64>::interpolating(60, 6, 1)?;
 /// let start = problem.start(1);
-/// let report = minimize(&mut problem, &mut Str::new(StrConfig::default())?, &mut Epochs::new(60, 6, 1)?, start,
-///     &Stop::gradient_norm(1e-10).or(Stop::epochs(1000)))?;
+/// let report = minimize(&mut problem).method(Str::new(StrConfig::default())?).sampler(Epochs::new(60, 6, 1)?).stop(Stop::gradient_norm(1e-10).or(Stop::epochs(1000))).start(start)?;
 /// assert!(report.reason.converged());
 /// let solution = problem.solution().unwrap();
 /// assert!(report.point().iter().zip(solution).all(|(x, y)| (x - y).abs() < 1e-8));
@@ -205,6 +204,9 @@ impl<T: Real> Evaluate for LeastSquares<T> {
         }
         0.5 * scale * sum
     }
+    fn rounded(&self, value: f64) -> Evaluation {
+        Evaluation::of_squares(value, T::EPSILON, self.magnitude)
+    }
 }
 
 impl<T: Real> Objective for LeastSquares<T> {
@@ -213,14 +215,11 @@ impl<T: Real> Objective for LeastSquares<T> {
     fn terms(&self) -> usize {
         self.rows.ncols()
     }
-    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> f64 {
+    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> Evaluation {
         evaluate(self, x, sample, None)
     }
-    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> f64 {
+    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
         evaluate(self, x, sample, Some(gradient))
-    }
-    fn rounding(&self, value: f64) -> f64 {
-        residual_rounding(T::EPSILON, self.magnitude, value)
     }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         shape("point of least squares", vec![self.rows.nrows()], vec![x.len()])
@@ -312,7 +311,8 @@ mod tests {
             let stop = Stop::gradient_norm(1e-10).or(Stop::epochs(1000));
             let mut method = Str::new(StrConfig::default()).unwrap();
             let mut sampler = Epochs::new(n, batch, seed).unwrap();
-            let report = minimize(&mut problem, &mut method, &mut sampler, start, &stop).unwrap();
+            let report =
+                minimize(&mut problem).method(&mut method).sampler(&mut sampler).stop(&stop).start(start).unwrap();
             assert_eq!(report.reason, StopReason::GradientNorm);
             let mut error = report.point().clone();
             error.add(-1.0, &problem.solution().unwrap().to_vec());
@@ -329,7 +329,12 @@ mod tests {
             let start = problem.start(2);
             let mut method = Str::new(StrConfig::default()).unwrap();
             let mut sampler = Epochs::new(50, 10, 2).unwrap();
-            let report = minimize(&mut problem, &mut method, &mut sampler, start, &Stop::epochs(1000)).unwrap();
+            let report = minimize(&mut problem)
+                .method(&mut method)
+                .sampler(&mut sampler)
+                .stop(Stop::epochs(1000))
+                .start(start)
+                .unwrap();
             (report.last.value, report.state.radius, report.acceptance_rate())
         }
         for ((value, radius, rate), epsilon) in [(floor::<f64>(), f64::EPSILON), (floor::<f32>(), f32::EPSILON.into())]

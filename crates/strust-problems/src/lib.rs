@@ -23,7 +23,7 @@
 //!     let mut sampler = Epochs::new(problem.terms(), 10, 0)?;
 //!     let mut method = Str::new(StrConfig::default())?;
 //!     let start = problem.start(0);
-//!     let report = minimize(problem, &mut method, &mut sampler, start, &Stop::epochs(300))?;
+//!     let report = minimize(problem).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(300)).start(start)?;
 //!     Ok(full_value(problem, report.point()) - problem.optimum().unwrap_or(0.0))
 //! }
 //! assert!(gap(&mut LeastSquares::<f64>::interpolating(100, 10, 0)?)? < 1e-6);

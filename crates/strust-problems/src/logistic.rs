@@ -6,7 +6,12 @@ use crate::{
     numerics::{DATA, Evaluate, START, at_least_one, dot, evaluate, fill, normals, not_negative, out_of_range, shape},
 };
 use faer::Mat;
-use strust::{Error, objective::Objective, sample::Sample, vector::Vector};
+use strust::{
+    Error,
+    objective::{Evaluation, Objective},
+    sample::Sample,
+    vector::Vector,
+};
 
 const OWNER: &str = "logistic regression";
 
@@ -155,10 +160,10 @@ impl Objective for Logistic {
     fn terms(&self) -> usize {
         self.rows.rows()
     }
-    fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> f64 {
+    fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
         evaluate(self, x, sample, None)
     }
-    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> f64 {
+    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
         evaluate(self, x, sample, Some(gradient))
     }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
@@ -258,8 +263,12 @@ mod tests {
         let mut f = Logistic::separable(200, 10, 0.5, 0).unwrap();
         let start = f.start(0);
         let mut method = Str::new(StrConfig::default()).unwrap();
-        let report =
-            minimize(&mut f, &mut method, &mut Epochs::new(200, 20, 0).unwrap(), start, &Stop::epochs(200)).unwrap();
+        let report = minimize(&mut f)
+            .method(&mut method)
+            .sampler(Epochs::new(200, 20, 0).unwrap())
+            .stop(Stop::epochs(200))
+            .start(start)
+            .unwrap();
         assert_eq!(report.reason, StopReason::Epochs);
         assert!(report.last.value < 1e-2, "{}", report.last.value);
     }

@@ -8,7 +8,12 @@ use crate::{
 };
 use faer::{Accum, Mat, MatMut, MatRef, Par, linalg::matmul::matmul};
 use pulp::NullaryFnOnce;
-use strust::{Error, objective::Objective, sample::Sample, vector::Real};
+use strust::{
+    Error,
+    objective::{Evaluation, Objective},
+    sample::Sample,
+    vector::Real,
+};
 
 const OWNER: &str = "multilayer perceptron";
 /// Parameters at most: 16 GiB in `f64`.
@@ -53,7 +58,7 @@ pub enum Split {
 /// let (train, test) = digits::load()?;
 /// let mut f = Mlp::<f32>::new(&train, Some(&test), &[64], Activation::Relu)?;
 /// let (start, mut sampler) = (f.start(0), Epochs::new(f.terms(), 64, 0)?);
-/// let report = minimize(&mut f, &mut Str::new(StrConfig::default())?, &mut sampler, start, &Stop::epochs(10))?;
+/// let report = minimize(&mut f).method(Str::new(StrConfig::default())?).sampler(&mut sampler).stop(Stop::epochs(10)).start(start)?;
 /// assert!(f.test_accuracy(report.point()) > Some(0.9));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -378,11 +383,11 @@ impl<T: Real> Objective for Mlp<T> {
     fn terms(&self) -> usize {
         self.train.targets.len()
     }
-    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> f64 {
-        self.evaluate(x, sample, None)
+    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> Evaluation {
+        Evaluation::new(self.evaluate(x, sample, None), T::EPSILON)
     }
-    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> f64 {
-        self.evaluate(x, sample, Some(gradient))
+    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
+        Evaluation::new(self.evaluate(x, sample, Some(gradient)), T::EPSILON)
     }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         shape("point of a multilayer perceptron", vec![self.parameters()], vec![x.len()])

@@ -4,6 +4,7 @@ use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
 use strust::{
     Error,
+    objective::Evaluation,
     sample::{Sample, generator},
     vector::{Real, Vector},
 };
@@ -35,10 +36,19 @@ pub(crate) fn fill<T: Real>(rows: usize, columns: usize, mut next: impl FnMut() 
 pub(crate) trait Evaluate {
     type Point: Vector;
     fn evaluate(&mut self, x: &Self::Point, sample: &Sample, gradient: Option<&mut Self::Point>) -> f64;
+    /// The value with its rounding error.
+    fn rounded(&self, value: f64) -> Evaluation {
+        Evaluation::new(value, Self::Point::EPSILON)
+    }
 }
 
 /// Runs [`Evaluate::evaluate`] with the widest instructions.
-pub(crate) fn evaluate<E: Evaluate>(f: &mut E, x: &E::Point, sample: &Sample, gradient: Option<&mut E::Point>) -> f64 {
+pub(crate) fn evaluate<E: Evaluate>(
+    f: &mut E,
+    x: &E::Point,
+    sample: &Sample,
+    gradient: Option<&mut E::Point>,
+) -> Evaluation {
     /// A closure would do, if it could be told to inline.
     struct Call<'a, E: Evaluate>(&'a mut E, &'a E::Point, &'a Sample, Option<&'a mut E::Point>);
 
@@ -54,7 +64,8 @@ pub(crate) fn evaluate<E: Evaluate>(f: &mut E, x: &E::Point, sample: &Sample, gr
     if let Some(gradient) = gradient.as_deref_mut() {
         gradient.set_zero();
     }
-    pulp::Arch::new().dispatch(Call(f, x, sample, gradient))
+    let value = pulp::Arch::new().dispatch(Call(&mut *f, x, sample, gradient));
+    f.rounded(value)
 }
 
 /// ⟨a, b⟩ in eight running sums: the order is fixed, so the result is the same on every machine.

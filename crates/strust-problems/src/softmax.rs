@@ -7,7 +7,12 @@ use crate::{
     numerics::{Evaluate, START, evaluate, fill, normals, not_negative, out_of_range, shape},
 };
 use faer::Mat;
-use strust::{Error, objective::Objective, sample::Sample, vector::Vector};
+use strust::{
+    Error,
+    objective::{Evaluation, Objective},
+    sample::Sample,
+    vector::Vector,
+};
 
 const OWNER: &str = "softmax regression";
 
@@ -120,10 +125,10 @@ impl Objective for Softmax {
     fn terms(&self) -> usize {
         self.rows.rows()
     }
-    fn value(&mut self, w: &Mat<f64>, sample: &Sample) -> f64 {
+    fn value(&mut self, w: &Mat<f64>, sample: &Sample) -> Evaluation {
         evaluate(self, w, sample, None)
     }
-    fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> f64 {
+    fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
         evaluate(self, w, sample, Some(gradient))
     }
     fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
@@ -219,11 +224,21 @@ mod tests {
         let start = f.start(0);
         let stop = Stop::gradient_norm(1e-8).or(Stop::epochs(2000));
         let mut method = Str::new(StrConfig::default()).unwrap();
-        let report = minimize(&mut f, &mut method, &mut Epochs::new(60, 60, 0).unwrap(), start, &stop).unwrap();
+        let report = minimize(&mut f)
+            .method(&mut method)
+            .sampler(Epochs::new(60, 60, 0).unwrap())
+            .stop(&stop)
+            .start(start)
+            .unwrap();
         assert_eq!(report.reason, StopReason::GradientNorm);
         // A convex function has one value at all its stationary points.
         let other = f.start(1);
-        let again = minimize(&mut f, &mut method, &mut Epochs::new(60, 60, 0).unwrap(), other, &stop).unwrap();
+        let again = minimize(&mut f)
+            .method(&mut method)
+            .sampler(Epochs::new(60, 60, 0).unwrap())
+            .stop(&stop)
+            .start(other)
+            .unwrap();
         assert!((report.last.value - again.last.value).abs() < 1e-12);
     }
 

@@ -8,11 +8,11 @@ use faer::{Accum, Mat, Par, Side, linalg::matmul::matmul};
 use strust::{
     Error,
     constraints::Stiefel,
-    objective::{Objective, residual_rounding},
-    products::{self, Beside, Picked, inner, product, residual_norm_squared},
+    objective::{Evaluation, Objective},
     sample::Sample,
     vector::{Real, Vector},
 };
+use strust_products::{Beside, Picked, inner, product, residual_norm_squared};
 
 /// f(W) = (1/n) Σⱼ ‖(I − WWᵀ)xⱼ‖² over the columns xⱼ of a d×n matrix, subject to WᵀW = I.
 ///
@@ -28,7 +28,7 @@ use strust::{
 /// let mut f = SubspaceFit::<f64>::spiked(30, 3, 200, 0.0, 1)?;
 /// let mut method = StrP::new(StrPConfig::default(), f.constraint())?;
 /// let start = f.start(1);
-/// let report = minimize(&mut f, &mut method, &mut Epochs::new(200, 32, 1)?, start, &Stop::epochs(15))?;
+/// let report = minimize(&mut f).method(&mut method).sampler(Epochs::new(200, 32, 1)?).stop(Stop::epochs(15)).start(start)?;
 /// assert!(report.last.value < 1e-20 && report.last.constraint_norm < 1e-10);
 /// # Ok::<(), strust::Error>(())
 /// ```
@@ -97,7 +97,7 @@ impl<T: Real> SubspaceFit<T> {
 
     /// ‖X − WA‖²/b with A = WᵀX, which stays in the scratch space. The residual is formed, never expanded:
     /// ‖X‖² − ‖A‖² would lose all digits below 1e-16.
-    fn evaluate(&mut self, w: &Mat<T>, sample: &Sample) -> f64 {
+    fn evaluate(&mut self, w: &Mat<T>, sample: &Sample) -> Evaluation {
         let (k, b) = (self.k, sample.len());
         let x = Picked { matrix: &self.data, indices: sample.indices() };
         let s = self.scratch.get_or_insert_with(|| Scratch::new(k));
@@ -107,7 +107,9 @@ impl<T: Real> SubspaceFit<T> {
             s.factors.resize_with(b + k, k, |_, _| T::default());
         }
         inner(w, &x, &mut s.coordinates);
-        residual_norm_squared(&x, w, &s.coordinates) / b as f64
+        let value = residual_norm_squared(&x, w, &s.coordinates) / b as f64;
+        // A residual is the difference of two vectors of the size of a column, one of them rounded twice.
+        Evaluation::of_squares(value, T::EPSILON, 2.0 * self.magnitude)
     }
 }
 
@@ -122,17 +124,17 @@ impl<T: Real> Objective for SubspaceFit<T> {
     fn terms(&self) -> usize {
         self.data.ncols()
     }
-    fn value(&mut self, w: &Mat<T>, sample: &Sample) -> f64 {
+    fn value(&mut self, w: &Mat<T>, sample: &Sample) -> Evaluation {
         self.evaluate(w, sample)
     }
     /// ∇f = −(2/b)(RAᵀ + X(WᵀR)ᵀ) with R = X − WA, which is X·M + W·S with M = −(2/b)Aᵀ(2I − WᵀW) and
     /// S = (2/b)AAᵀ: one product of d rows instead of three, and an error of the same size.
-    fn value_and_gradient(&mut self, w: &Mat<T>, sample: &Sample, gradient: &mut Mat<T>) -> f64 {
+    fn value_and_gradient(&mut self, w: &Mat<T>, sample: &Sample, gradient: &mut Mat<T>) -> Evaluation {
         let value = self.evaluate(w, sample);
         let Scratch { coordinates: a, gram, factors } = self.scratch.as_mut().expect("evaluate has made it");
         let b = sample.len();
         let scale = T::from_f64(2.0 / b as f64);
-        products::gram(w, gram);
+        strust_products::gram(w, gram);
         for j in 0..self.k {
             gram[(j, j)] -= T::from_f64(2.0);
         }
@@ -141,10 +143,6 @@ impl<T: Real> Objective for SubspaceFit<T> {
         matmul(s, Accum::Replace, &*a, a.transpose(), scale, Par::Seq);
         product(&Beside(&Picked { matrix: &self.data, indices: sample.indices() }, w), factors, gradient);
         value
-    }
-    /// A residual is the difference of two vectors of the size of a column, one of them rounded twice.
-    fn rounding(&self, value: f64) -> f64 {
-        residual_rounding(T::EPSILON, 2.0 * self.magnitude, value)
     }
     fn check_point(&self, w: &Mat<T>) -> Result<(), Error> {
         shape(OWNER, vec![self.data.nrows(), self.k], Vector::shape(w))

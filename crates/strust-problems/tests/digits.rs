@@ -17,7 +17,8 @@ fn str_with_its_defaults_trains_an_over_parameterized_network() {
             let mut sampler = Epochs::new(f.terms(), 32, seed).unwrap();
             let start = f.start(seed);
             let mut method = Str::new(StrConfig::default()).unwrap();
-            let report = minimize(&mut f, &mut method, &mut sampler, start, &Stop::epochs(25)).unwrap();
+            let report =
+                minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(25)).start(start).unwrap();
             assert!(report.last.value < 1e-2, "seed {seed}: loss {}", report.last.value);
             assert_eq!(f.accuracy(report.point(), Split::Train), Some(1.0), "seed {seed} does not interpolate");
             f.test_accuracy(report.point()).unwrap()

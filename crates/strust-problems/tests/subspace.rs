@@ -22,10 +22,13 @@ fn run<M: Method<SubspaceFit>>(mut f: SubspaceFit, mut method: M, seed: u64, epo
     let mut sampler = Epochs::new(f.terms(), BATCH, seed).unwrap();
     let every = sampler.steps_per_epoch();
     let start = f.start(seed);
-    let report = Run::new(&mut f, &mut method, &mut sampler)
+    let report = minimize(&mut f)
+        .method(&mut method)
+        .sampler(&mut sampler)
         .observe(Curve(&mut curve))
         .measure_every(every)
-        .start(start, &Stop::epochs(epochs))
+        .stop(Stop::epochs(epochs))
+        .start(start)
         .unwrap();
     assert_eq!(report.reason, StopReason::Epochs);
     assert_eq!(curve.len() as u64, epochs);
@@ -109,7 +112,8 @@ fn in_single_precision_str_p_reaches_the_floor_of_single_precision_and_stays() {
         let mut method = StrP::new(StrPConfig::default(), f.constraint()).unwrap();
         let mut sampler = Epochs::new(500, BATCH, seed).unwrap();
         let start = f.start(seed);
-        let report = minimize(&mut f, &mut method, &mut sampler, start, &Stop::epochs(60)).unwrap();
+        let report =
+            minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(60)).start(start).unwrap();
         assert!(report.last.value < 1e-11 && report.last.constraint_norm < 1e-5, "seed {seed}: {:?}", report.last);
         assert!(report.state.radius > 1e-9, "seed {seed}: the radius collapsed to {:e}", report.state.radius);
     }

@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
     macro_rules! run {
         ($name:literal, $method:expr) => {{
             let stop = Stop::gradient_norm(1e-7).or(Stop::epochs(2000));
-            let report = minimize(&mut f, &mut $method, &mut Epochs::new(200, 20, 0)?, vec![0.0; 20], &stop)?;
+            let report = minimize(&mut f).method(&mut $method).sampler(Epochs::new(200, 20, 0)?).stop(&stop).start(vec![0.0; 20])?;
             let mut off = report.point().clone();
             off.add(-1.0, &answer);
             let (Evaluations { values, gradients }, distance) = (report.evaluations, off.norm());

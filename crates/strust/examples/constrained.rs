@@ -22,7 +22,7 @@ fn main() -> Result<(), Error> {
     for penalty in [50.0, 100.0, 200.0] {
         let mut method = StrP::new(StrPConfig { penalty, ..Default::default() }, Stiefel::new(6, 2)?)?;
         let stop = Stop::gradient_norm(1e-7).or(Stop::steps(50_000));
-        let report = minimize(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?, answer.clone() * 1.3, &stop)?;
+        let report = minimize(&mut f).method(&mut method).stop(&stop).start(answer.clone() * 1.3)?;
         let off = (report.point() - &answer).norm_l2();
         println!("μ = {penalty:>3}: ‖WᵀW − I‖ = {:.2e}, {off:.2e} from the answer", report.last.constraint_norm);
         assert!(report.reason.converged() && off < 2.0 / penalty);

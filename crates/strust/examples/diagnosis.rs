@@ -1,28 +1,23 @@
-//! What a run says of itself: curvature, rejections, strong growth, interpolation, and the KKT conditions.
+//! What a run shows of itself: curvature, rejections, strong growth, interpolation, and the KKT conditions.
 //!
 //! `cargo run -p strust --example diagnosis`
 
 use strust::{
-    diagnostics::{Curvature, Draws, Interpolation, Iterations, SplitBatch, kkt_report, probe},
+    diagnostics::{Curvature, Interpolation, Iterations, SplitBatch, kkt_report, probe},
     prelude::*,
+    sample::Draws,
 };
 
 fn main() -> Result<(), Error> {
-    // Terms ½wᵢ(⟨aᵢ, x⟩ − bᵢ)² with aᵢ on the unit circle; all of them are met by x = (1, 2).
+    // Terms ½wᵢ(⟨aᵢ, x⟩ − bᵢ)² with aᵢ on the unit circle; all of them are satisfied by x = (1, 2).
     let terms = 60;
     let row = |i: usize| [(i as f64).cos(), (i as f64).sin()];
-    let mut f = from_fn(terms, |x: &Vec<f64>, sample: &Sample, mut gradient: Option<&mut Vec<f64>>| {
-        let scale = 1.0 / sample.len() as f64;
-        let one = |&i: &usize| {
-            let (a, weight) = (row(i), 0.05 * (1.0 + (i % 5) as f64));
-            let r = a[0] * (x[0] - 1.0) + a[1] * (x[1] - 2.0);
-            if let Some(g) = gradient.as_deref_mut() {
-                g[0] += scale * weight * r * a[0];
-                g[1] += scale * weight * r * a[1];
-            }
-            0.5 * scale * weight * r * r
-        };
-        sample.indices().iter().map(one).sum()
+    let mut f = from_terms(terms, |i, x: &Vec<f64>, g| {
+        let (a, weight) = (row(i), 0.05 * (1.0 + (i % 5) as f64));
+        let r = a[0] * (x[0] - 1.0) + a[1] * (x[1] - 2.0);
+        g[0] += weight * r * a[0];
+        g[1] += weight * r * a[1];
+        0.5 * weight * r * r
     });
 
     // Observers read the record of every step and cost nothing; the split batches estimate strong growth.
@@ -30,10 +25,13 @@ fn main() -> Result<(), Error> {
     let (mut curvature, mut iterations) = (Curvature::default(), Iterations::default());
     let mut watched = SplitBatch::new(&mut f, Draws::Different);
     let mut method = Str::new(region.clone())?;
-    let report = Run::new(&mut watched, &mut method, &mut Epochs::new(terms, 6, 0)?)
+    let report = minimize(&mut watched)
+        .method(&mut method)
+        .batch(6)
         .observe(&mut curvature)
         .observe(&mut iterations)
-        .start(vec![5.0, -5.0], &Stop::steps(200))?;
+        .stop(Stop::steps(200))
+        .start(vec![5.0, -5.0])?;
     println!("curvature along the trials: {:.2} to {:.2}", curvature.least, curvature.largest);
     println!("rejected: {} of {}", iterations.unsuccessful, iterations.steps());
     let rho = watched.pairs().rho_interval(6);
@@ -49,7 +47,7 @@ fn main() -> Result<(), Error> {
     let mut circle = Sphere::new(1.0)?;
     let mut constrained = StrP::new(StrPConfig { penalty: 100.0, ..Default::default() }, circle.clone())?;
     let report =
-        minimize(&mut f, &mut constrained, &mut Epochs::new(terms, 60, 0)?, vec![1.0, 0.0], &Stop::steps(5000))?;
+        minimize(&mut f).method(&mut constrained).full_batch().stop(Stop::steps(5000)).start(vec![1.0, 0.0])?;
     let kkt = kkt_report(&mut f, &mut circle, report.point(), 100.0)?;
     println!(
         "‖c‖ = {:.4}, ‖λ‖/μ = {:.4}, bound {:.4}",

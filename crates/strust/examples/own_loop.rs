@@ -1,4 +1,4 @@
-//! The caller owns the loop, saves the state half-way, and goes on from what was saved, bit for bit.
+//! The caller owns the loop, saves the state half-way, and resumes from the saved state, bit for bit.
 //!
 //! Run with `cargo run --example own_loop`.
 
@@ -8,18 +8,11 @@ const STEPS: u64 = 200;
 
 fn objective() -> impl Objective<Point = Vec<f64>> {
     // fᵢ(x) = (xᵢ − i)² + x₀²/10, eight terms.
-    from_fn(8, |x: &Vec<f64>, sample: &Sample, mut gradient: Option<&mut Vec<f64>>| {
-        let scale = 1.0 / sample.len() as f64;
-        let mut sum = 0.0;
-        for &i in sample.indices() {
-            let r = x[i] - i as f64;
-            sum += scale * (r * r + 0.1 * x[0] * x[0]);
-            if let Some(g) = gradient.as_deref_mut() {
-                g[i] += scale * 2.0 * r;
-                g[0] += scale * 0.2 * x[0];
-            }
-        }
-        sum
+    from_terms(8, |i, x: &Vec<f64>, g: &mut Vec<f64>| {
+        let r = x[i] - i as f64;
+        g[i] += 2.0 * r;
+        g[0] += 0.2 * x[0];
+        r * r + 0.1 * x[0] * x[0]
     })
 }
 

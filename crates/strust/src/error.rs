@@ -1,6 +1,8 @@
-//! Everything that can go wrong: what, where, and how to mend it.
+//! Everything that can go wrong: what happened, where, and how to fix it.
 
 /// An error of this crate. Running out of budget is not one: see [`StopReason`](crate::stop::StopReason).
+///
+/// [`Self::kind`] sorts errors by what the caller can do about them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,12 +21,40 @@ pub enum Error {
     /// A point, a residual or a matrix has the wrong shape.
     #[error("{place}: expected shape {expected:?}, found {found:?}")]
     Shape {
-        /// Where the mismatch was seen.
+        /// Where the mismatch was found.
         place: &'static str,
         /// The shape that fits.
         expected: Vec<usize>,
         /// The shape that was given.
         found: Vec<usize>,
+    },
+    /// A sampler draws from another number of terms than the objective has.
+    #[error(
+        "the sampler draws from {sampler} terms, but the objective has {objective}: create the sampler with \
+         `Epochs::over(&f)`, or pass the objective's number of terms"
+    )]
+    Terms {
+        /// Terms that the sampler draws from.
+        sampler: usize,
+        /// Terms of the objective.
+        objective: usize,
+    },
+    /// Equations of a constraint depend on each other.
+    #[error("{set}: {why}")]
+    DependentRows {
+        /// The constraint set.
+        set: &'static str,
+        /// Which rows, and what to do.
+        why: String,
+    },
+    /// A saved vector does not fit the type it is loaded into.
+    #[error("saved vector: {0}")]
+    Saved(String),
+    /// The objective is NaN or infinite at the start.
+    #[error("the objective is {value} at the start: check the start and the data for NaN, infinity and overflow")]
+    NonFiniteStart {
+        /// The value.
+        value: f64,
     },
     /// The objective is NaN or infinite at a point that was accepted.
     #[error(
@@ -33,7 +63,7 @@ pub enum Error {
          infinity and overflow"
     )]
     NonFiniteValue {
-        /// The step at which it was seen.
+        /// The step at which it happened.
         step: u64,
         /// The value.
         value: f64,
@@ -44,7 +74,7 @@ pub enum Error {
          finite: check the derivative, and the scale of the data for overflow"
     )]
     NonFiniteGradient {
-        /// The step at which it was seen.
+        /// The step at which it happened.
         step: u64,
         /// The norm.
         norm: f64,
@@ -54,12 +84,12 @@ pub enum Error {
         "step {step}: the model curvature along the gradient is {curvature}: check the constraint's Jacobian-vector product"
     )]
     NonFiniteCurvature {
-        /// The step at which it was seen.
+        /// The step at which it happened.
         step: u64,
         /// The curvature.
         curvature: f64,
     },
-    /// A point cannot be brought back onto a constraint set.
+    /// A point cannot be moved back onto a constraint set.
     #[error("{set}: {why}")]
     Retraction {
         /// The set.
@@ -67,21 +97,52 @@ pub enum Error {
         /// What failed.
         why: String,
     },
-    /// A saved vector does not fit the type it is loaded into.
-    #[error("saved vector: {0}")]
-    Saved(String),
+    /// A matrix decomposition did not converge.
+    #[error("{what} did not converge: {fix}")]
+    Decomposition {
+        /// The decomposition and its matrix.
+        what: &'static str,
+        /// What to do.
+        fix: &'static str,
+    },
+}
+
+/// What kind of failure an [`Error`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The call was set up wrongly: a value out of range, a shape or a number of terms that does not fit, a start where
+    /// the objective is not finite. Nothing ran.
+    Setup,
+    /// A run broke down on the way, usually by divergence: a value that is not finite at an accepted point, or a step so
+    /// long that its point cannot be moved back onto the constraint set.
+    Breakdown,
+    /// A numerical routine failed, such as an eigenvalue decomposition that did not converge.
+    Numerical,
 }
 
 impl Error {
-    /// Whether a run broke down on the way, by divergence as a rule, rather than being set up wrongly.
+    /// The kind of this error.
+    ///
+    /// ```
+    /// use strust::{Error, ErrorKind, prelude::*};
+    /// let rows = vec![vec![1.0, 1.0], vec![2.0, 2.0]];
+    /// assert_eq!(Affine::new(rows, vec![1.0, 2.0]).unwrap_err().kind(), ErrorKind::Setup);
+    /// assert_eq!(Error::NonFiniteValue { step: 3, value: f64::NAN }.kind(), ErrorKind::Breakdown);
+    /// ```
     #[must_use]
-    pub fn is_breakdown(&self) -> bool {
-        matches!(
-            self,
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::OutOfRange { .. }
+            | Self::Shape { .. }
+            | Self::Terms { .. }
+            | Self::DependentRows { .. }
+            | Self::Saved(_)
+            | Self::NonFiniteStart { .. } => ErrorKind::Setup,
             Self::NonFiniteValue { .. }
-                | Self::NonFiniteGradient { .. }
-                | Self::NonFiniteCurvature { .. }
-                | Self::Retraction { .. }
-        )
+            | Self::NonFiniteGradient { .. }
+            | Self::NonFiniteCurvature { .. }
+            | Self::Retraction { .. } => ErrorKind::Breakdown,
+            Self::Decomposition { .. } => ErrorKind::Numerical,
+        }
     }
 }

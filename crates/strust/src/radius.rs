@@ -1,7 +1,7 @@
 //! The trust region: a pure state machine. Two reductions and a rounding error go in; a verdict and the next
 //! radius come out. No vectors, no clock.
 
-use crate::{config, config::out_of_range, record::Verdict};
+use crate::{config, config::out_of_range};
 use serde::{Deserialize, Serialize};
 
 config! {
@@ -48,6 +48,16 @@ impl RegionConfig {
     }
 }
 
+/// Whether x moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// x ← x + p.
+    Accepted,
+    /// x stayed, bit for bit.
+    Rejected,
+}
+
 /// What happens to the radius.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -82,7 +92,7 @@ impl RegionConfig {
     /// finite rejects.
     ///
     /// ```
-    /// use strust::{radius::{Change, RegionConfig}, record::Verdict};
+    /// use strust::radius::{Change, RegionConfig, Verdict};
     /// let region = RegionConfig::default();
     /// let j = region.judge(1.0, 0.9, 1.0, 0.0);
     /// assert_eq!((j.verdict, j.change, j.next_radius), (Verdict::Accepted, Change::Grow, 5.0));
@@ -105,7 +115,7 @@ impl RegionConfig {
         let next_radius = match change {
             Change::Grow => (self.grow * radius).min(self.max_radius),
             Change::Keep => radius,
-            // Positive for ever, so that the region can grow back.
+            // It stays positive, so the region can grow back.
             Change::Shrink => (radius / self.shrink).max(f64::MIN_POSITIVE),
         };
         Judgment { ratio, verdict, change, next_radius }

@@ -1,17 +1,11 @@
-//! What a step tells of itself.
+//! The record of a step.
 
-use crate::{model::Exit, objective::Evaluations, radius::Change};
+use crate::{
+    models::Exit,
+    objective::Evaluations,
+    radius::{Change, Verdict},
+};
 use serde::{Deserialize, Serialize};
-
-/// Whether x moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// x ← x + p.
-    Accepted,
-    /// x stayed, bit for bit.
-    Rejected,
-}
 
 /// One step of any method. Numbers that a method does not have are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,13 +22,13 @@ pub struct StepRecord {
     pub step_length: f64,
     /// Whether it was taken.
     pub verdict: Verdict,
-    /// What the trust region saw.
+    /// The trust region's part.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub region: Option<RegionRecord>,
     /// ‖c‖ at the point before the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint_norm: Option<f64>,
-    /// Mini-batch evaluations of f that this step made.
+    /// Mini-batch evaluations of f made by this step.
     #[serde(flatten)]
     pub evaluations: Evaluations,
 }

@@ -1,11 +1,15 @@
-//! `minimize`: the loop, observers and the report. A caller may as well own the loop: it is `step` in a `for`.
+//! `minimize`: the loop, observers and the report. A caller may own the loop instead: it is `step` in a `for`.
 
 use crate::{
-    Error,
-    methods::{Measurement, Method, State},
+    Error, ErrorKind,
+    config::out_of_range,
+    kkt::Measurement,
+    methods::{Method, State, Str},
     objective::{Evaluations, Objective},
-    record::{StepRecord, Verdict},
-    sample::{Sample, Sampler},
+    radius::Verdict,
+    record::StepRecord,
+    sample::Sample,
+    samplers::{Epochs, FullBatch, Sampler},
     stop::{Progress, Stop, StopReason},
     vector::Vector,
 };
@@ -27,14 +31,17 @@ impl<S, F: FnMut(&StepRecord, &S) -> ControlFlow<()>> Observer<S> for F {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone)]
 #[must_use = "the report says whether the run converged"]
 pub struct Report<S: State> {
-    /// The final state; [`Run::resume`] goes on from it.
+    /// The final state; [`Run::resume`] continues from it. After a breakdown, the last good state: the state of the
+    /// breakdown if the objective is finite there, else one at most 128 steps before it.
     pub state: S,
     /// Why it stopped.
     pub reason: StopReason,
+    /// The error that ended the run, if it broke down.
+    pub breakdown: Option<Error>,
     /// The final point, measured on the full sum.
     pub last: Measurement,
     /// The measured point with the smallest merit.
@@ -52,7 +59,7 @@ pub struct Report<S: State> {
 }
 
 impl<S: State> Report<S> {
-    /// The final point.
+    /// The final point; after a breakdown, the last good one.
     pub fn point(&self) -> &S::Point {
         self.state.point()
     }
@@ -63,143 +70,237 @@ impl<S: State> Report<S> {
     }
 }
 
-/// Minimizes `f` from `start` until `stop` says so.
+/// Minimizes `f`: by [`Str`] with its defaults, in mini-batches of 32 terms, until it no longer improves, unless the
+/// [`Run`] is told otherwise.
 ///
-/// See the [crate's front page](crate) for complete examples, and [`Run`] for observers and resuming.
-pub fn minimize<F, M>(
-    f: &mut F,
-    method: &mut M,
-    sampler: &mut impl Sampler,
-    start: F::Point,
-    stop: &Stop,
-) -> Result<Report<M::State>, Error>
-where
-    F: Objective,
-    M: Method<F>,
-{
-    Run::new(f, method, sampler).start(start, stop)
+/// ```
+/// use strust::prelude::*;
+/// let y = [1.0, 3.0, 5.0, 7.0]; // the line through (0,1), (1,3), (2,5), (3,7)
+/// let mut f = from_residuals(4, |i, x: &Vec<f64>, g| {
+///     (g[0], g[1]) = (1.0, i as f64);
+///     x[0] + x[1] * i as f64 - y[i]
+/// });
+/// let report = minimize(&mut f)
+///     .method(Str::default())
+///     .batch(2)
+///     .seed(0)
+///     .stop(Stop::gradient_norm(1e-8).or(Stop::epochs(2000)))
+///     .start(vec![0.0, 0.0])?;
+/// assert!(report.reason.converged());
+/// # Ok::<(), strust::Error>(())
+/// ```
+pub fn minimize<F: Objective>(f: &mut F) -> Run<'_, F, Str<F::Point>> {
+    Run {
+        f,
+        method: Str::default(),
+        drawing: Drawing::Batches(None),
+        seed: None,
+        stop: Stop::default(),
+        observers: Vec::new(),
+        measure_every: None,
+    }
 }
 
-/// A run with observers, other measuring intervals, or a state to go on from.
+/// How the samples of a run are drawn.
+enum Drawing<'a> {
+    Batches(Option<usize>),
+    Full,
+    Own(Box<dyn Sampler + 'a>),
+}
+
+/// A run in preparation: its parts by name, then [`Self::start`] or [`Self::resume`].
 ///
 /// ```
 /// use std::ops::ControlFlow;
 /// use strust::prelude::*;
-/// let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
-///     if let Some(g) = g {
-///         g[0] = x[0];
-///     }
-///     0.5 * x[0] * x[0]
-/// });
-/// let mut method = Sgd::new(SgdConfig { learning_rate: 0.1, ..Default::default() })?;
-/// let report = Run::new(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?)
+/// let mut f = from_terms(1, |_, x: &Vec<f64>, g| { g[0] += x[0]; 0.5 * x[0] * x[0] });
+/// let report = minimize(&mut f)
+///     .method(Sgd::new(SgdConfig { learning_rate: 0.1, ..Default::default() })?)
 ///     .observe(|record: &StepRecord, _: &_| if record.value < 1e-3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-///     .start(vec![1.0], &Stop::steps(1000))?;
+///     .stop(Stop::steps(1000))
+///     .start(vec![1.0])?;
 /// assert_eq!(report.reason, StopReason::Observer);
 /// assert!(report.steps < 1000);
 /// # Ok::<(), strust::Error>(())
 /// ```
+#[must_use = "a run starts with `start` or `resume`"]
 pub struct Run<'a, F: Objective, M: Method<F>> {
     f: &'a mut F,
-    method: &'a mut M,
-    sampler: &'a mut dyn Sampler,
+    method: M,
+    drawing: Drawing<'a>,
+    seed: Option<u64>,
+    stop: Stop,
     observers: Vec<Box<dyn Observer<M::State> + 'a>>,
     measure_every: Option<u64>,
 }
 
 impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
-    /// A run without observers.
-    pub fn new(f: &'a mut F, method: &'a mut M, sampler: &'a mut dyn Sampler) -> Self {
-        Self { f, method, sampler, observers: Vec::new(), measure_every: None }
+    /// The method, by value or as `&mut method`; [`Str`] by default. Name it before the observers, which see its state.
+    pub fn method<N: Method<F>>(self, method: N) -> Run<'a, F, N> {
+        let Self { f, drawing, seed, stop, measure_every, .. } = self;
+        Run { f, method, drawing, seed, stop, observers: Vec::new(), measure_every }
+    }
+    /// Terms of a mini-batch, drawn by [`Epochs`]. The default is 32, or all terms if there are fewer.
+    pub fn batch(self, batch: usize) -> Self {
+        Self { drawing: Drawing::Batches(Some(batch)), ..self }
+    }
+    /// All terms in every step.
+    pub fn full_batch(self) -> Self {
+        Self { drawing: Drawing::Full, ..self }
+    }
+    /// The seed of the mini-batches; 0 by default. A sampler of your own has its own seed.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+    /// A sampler of your own, by value or as `&mut sampler`.
+    pub fn sampler(self, sampler: impl Sampler + 'a) -> Self {
+        Self { drawing: Drawing::Own(Box::new(sampler)), ..self }
+    }
+    /// When to stop; [`Stop::default`] if nothing is said.
+    pub fn stop(self, stop: impl Into<Stop>) -> Self {
+        Self { stop: stop.into(), ..self }
     }
     /// Adds an observer.
-    #[must_use]
     pub fn observe(mut self, observer: impl Observer<M::State> + 'a) -> Self {
         self.observers.push(Box::new(observer));
         self
     }
     /// Measures on the full sum every `steps` steps. By default once an epoch if a stopping rule needs it,
     /// else only at the start and at the end.
-    #[must_use]
-    pub fn measure_every(mut self, steps: u64) -> Self {
-        self.measure_every = Some(steps.max(1));
-        self
+    pub fn measure_every(self, steps: u64) -> Self {
+        Self { measure_every: Some(steps.max(1)), ..self }
     }
+
     /// Runs from a point.
-    pub fn start(self, x: F::Point, stop: &Stop) -> Result<Report<M::State>, Error> {
+    ///
+    /// An error means that the run was set up wrongly. A run that breaks down returns its report with
+    /// [`StopReason::Breakdown`] and everything it reached.
+    pub fn start(mut self, x: F::Point) -> Result<Report<M::State>, Error> {
+        let sampler = self.checked_sampler()?;
         let state = self.method.init(self.f, x)?;
-        self.resume(state, stop)
+        self.drive(state, sampler)
     }
 
-    /// Runs on from a state; the next sample is the one the state asks for. Budgets count from the state's
-    /// first step for steps and epochs, from now for evaluations and time.
-    pub fn resume(mut self, mut state: M::State, stop: &Stop) -> Result<Report<M::State>, Error> {
+    /// Continues from a state; the next sample is the one the state asks for. Budgets of steps and epochs count from the
+    /// state's first step, budgets of evaluations and time from now.
+    pub fn resume(mut self, state: M::State) -> Result<Report<M::State>, Error> {
         self.f.check_point(state.point())?;
-        let began = Instant::now();
-        let mut progress =
-            Progress { steps: state.steps(), steps_per_epoch: self.sampler.steps_per_epoch(), ..Progress::default() };
-        let interval = self.measure_every.or_else(|| stop.needs_measurements().then_some(progress.steps_per_epoch));
-        let first_step = state.steps();
-        let (mut accepted, mut measurements) = (0, 1);
-        let mut sample = Sample::default();
+        let sampler = self.checked_sampler()?;
+        self.drive(state, sampler)
+    }
 
+    /// The sampler, checked against the objective: a sampler over fewer terms would silently optimize only those.
+    fn checked_sampler(&mut self) -> Result<Box<dyn Sampler + 'a>, Error> {
+        let seed = self.seed.unwrap_or(0);
+        let sampler: Box<dyn Sampler + 'a> = match std::mem::replace(&mut self.drawing, Drawing::Full) {
+            Drawing::Batches(None) => Box::new(Epochs::over(self.f).seed(seed)),
+            Drawing::Batches(Some(batch)) => Box::new(Epochs::over(self.f).batch(batch).seed(seed)),
+            Drawing::Full => Box::new(FullBatch::over(self.f).seed(seed)),
+            Drawing::Own(_) if self.seed.is_some() => {
+                return Err(out_of_range("run", "seed", seed, "set on the sampler, which has its own seed"));
+            }
+            Drawing::Own(sampler) => sampler,
+        };
+        sampler.check(self.f.terms())?;
+        Ok(sampler)
+    }
+
+    fn drive(mut self, mut state: M::State, mut sampler: Box<dyn Sampler + 'a>) -> Result<Report<M::State>, Error> {
+        let began = Instant::now();
+        let first_step = state.steps();
+        let mut progress =
+            Progress { steps: first_step, steps_per_epoch: sampler.steps_per_epoch(), ..Progress::default() };
         let mut last = self.method.measure(self.f, &state)?;
         if !last.value.is_finite() {
-            return Err(Error::NonFiniteValue { step: first_step, value: last.value });
+            return Err(Error::NonFiniteStart { value: last.value });
         }
-        let mut best = (state.point().clone(), last);
+        let mut tally = Tally { measurements: 1, accepted: 0, best: (state.point().clone(), last) };
+        let mut safe = LastGood::new(&state);
         progress.measured = Some(last);
         progress.merits.push(last.merit);
 
-        let reason = loop {
-            if let Some(reason) = stop.decide(&progress) {
-                break reason;
-            }
-            self.sampler.draw(state.steps(), &mut sample);
-            let record = self.method.step(self.f, &mut state, &sample)?;
-            progress.steps = state.steps();
-            progress.evaluations += record.evaluations;
-            progress.elapsed = began.elapsed();
-            progress.measured = None;
-            accepted += u64::from(record.verdict == Verdict::Accepted);
-            let mut flow = self.tell(|observer| observer.step(&record, &state));
-            if interval.is_some_and(|every| progress.steps.is_multiple_of(every)) {
-                last = self.method.measure(self.f, &state)?;
-                measurements += 1;
+        let stopped = self.repeat(&mut state, &mut *sampler, &mut progress, &mut tally, &mut safe, began);
+        let (reason, breakdown) = match stopped {
+            Ok(reason) => (reason, None),
+            Err(error) if error.kind() == ErrorKind::Setup => return Err(error),
+            Err(error) => {
+                (state, last) = safe.recover(state, |state| self.method.measure(self.f, state));
+                tally.measurements += 1;
+                tally.keep_best(&last, state.point());
                 progress.measured = Some(last);
-                progress.merits.push(last.merit);
-                keep_best(&mut best, &last, state.point());
-                if flow.is_continue() {
-                    flow = self.tell(|observer| observer.measured(&last, &state));
-                }
-            }
-            if flow.is_break() {
-                break StopReason::Observer;
+                (StopReason::Breakdown, Some(error))
             }
         };
-        if progress.measured.is_none() {
-            last = self.method.measure(self.f, &state)?;
-            measurements += 1;
-            keep_best(&mut best, &last, state.point());
+        match progress.measured {
+            Some(measured) => last = measured,
+            None => {
+                last = self.method.measure(self.f, &state)?;
+                tally.measurements += 1;
+                tally.keep_best(&last, state.point());
+            }
         }
         Ok(Report {
             reason,
+            breakdown,
             last,
-            best: best.0,
-            best_measurement: best.1,
+            best: tally.best.0,
+            best_measurement: tally.best.1,
             evaluations: progress.evaluations,
-            measurements,
+            measurements: tally.measurements,
             steps: progress.steps - first_step,
-            accepted,
+            accepted: tally.accepted,
             state,
         })
     }
 
-    /// Every observer sees everything, also what makes an earlier one stop the run.
-    fn tell(&mut self, mut what: impl FnMut(&mut dyn Observer<M::State>) -> ControlFlow<()>) -> ControlFlow<()> {
+    /// Steps until a rule stops the run, or an error ends it.
+    fn repeat(
+        &mut self,
+        state: &mut M::State,
+        sampler: &mut dyn Sampler,
+        progress: &mut Progress,
+        tally: &mut Tally<F::Point>,
+        safe: &mut LastGood<M::State>,
+        began: Instant,
+    ) -> Result<StopReason, Error> {
+        let needed = self.stop.needs_measurements().then_some(progress.steps_per_epoch);
+        let interval = self.measure_every.or(needed);
+        let mut sample = Sample::default();
+        loop {
+            if let Some(reason) = self.stop.decide(progress) {
+                return Ok(reason);
+            }
+            safe.before_step(state);
+            sampler.draw(state.steps(), &mut sample);
+            let record = self.method.step(self.f, state, &sample)?;
+            safe.after_step();
+            progress.steps = state.steps();
+            progress.evaluations += record.evaluations;
+            progress.elapsed = began.elapsed();
+            progress.measured = None;
+            tally.accepted += u64::from(record.verdict == Verdict::Accepted);
+            let mut flow = self.notify(|observer| observer.step(&record, state));
+            if interval.is_some_and(|every| progress.steps.is_multiple_of(every)) {
+                let measured = self.method.measure(self.f, state)?;
+                tally.measurements += 1;
+                progress.measured = Some(measured);
+                progress.merits.push(measured.merit);
+                tally.keep_best(&measured, state.point());
+                if flow.is_continue() {
+                    flow = self.notify(|observer| observer.measured(&measured, state));
+                }
+            }
+            if flow.is_break() {
+                return Ok(StopReason::Observer);
+            }
+        }
+    }
+
+    /// Every observer sees everything, also the event for which an earlier one stops the run.
+    fn notify(&mut self, mut event: impl FnMut(&mut dyn Observer<M::State>) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut flow = ControlFlow::Continue(());
         for observer in &mut self.observers {
-            if what(observer.as_mut()).is_break() {
+            if event(observer.as_mut()).is_break() {
                 flow = ControlFlow::Break(());
             }
         }
@@ -207,9 +308,60 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
     }
 }
 
-fn keep_best<V: Vector>(best: &mut (V, Measurement), now: &Measurement, x: &V) {
-    if now.merit < best.1.merit {
-        best.0.copy_from(x);
-        best.1 = *now;
+/// What a run counts besides its progress.
+struct Tally<V> {
+    measurements: u64,
+    accepted: u64,
+    best: (V, Measurement),
+}
+
+impl<V: Vector> Tally<V> {
+    fn keep_best(&mut self, now: &Measurement, x: &V) {
+        if now.merit < self.best.1.merit {
+            self.best.0.copy_from(x);
+            self.best.1 = *now;
+        }
+    }
+}
+
+/// Steps between two copies of the state: rare enough to cost nothing, often enough to lose little.
+const COPY_EVERY: u64 = 64;
+
+/// Copies of the state from which a run that breaks down can recover.
+struct LastGood<S> {
+    /// The start of the run, where the objective is finite.
+    start: S,
+    /// The last copy from which a step was made: its evaluation was finite.
+    good: Option<S>,
+    /// A copy from which no step was made yet.
+    candidate: Option<S>,
+}
+
+impl<S: State> LastGood<S> {
+    fn new(start: &S) -> Self {
+        Self { start: start.clone(), good: None, candidate: None }
+    }
+    fn before_step(&mut self, state: &S) {
+        let made = state.steps() - self.start.steps();
+        if made > 0 && made.is_multiple_of(COPY_EVERY) {
+            self.candidate = Some(state.clone());
+        }
+    }
+    fn after_step(&mut self) {
+        if self.candidate.is_some() {
+            self.good = self.candidate.take();
+        }
+    }
+    /// The latest state that can be measured, and its measurement.
+    fn recover(self, now: S, mut measure: impl FnMut(&S) -> Result<Measurement, Error>) -> (S, Measurement) {
+        for state in [Some(now), self.good].into_iter().flatten() {
+            if let Ok(measurement) = measure(&state)
+                && measurement.is_finite()
+            {
+                return (state, measurement);
+            }
+        }
+        let measurement = measure(&self.start).unwrap_or(Measurement::UNKNOWN);
+        (self.start, measurement)
     }
 }

@@ -1,6 +1,6 @@
 //! When to stop: rules that compose, and a reason that never calls an exhausted budget converged.
 
-use crate::{methods::Measurement, objective::Evaluations};
+use crate::{kkt::Measurement, objective::Evaluations};
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 
@@ -21,11 +21,13 @@ pub enum Stop {
     Epochs(u64),
     /// After this many mini-batch evaluations, values and gradients together.
     Evaluations(u64),
-    /// After this much time, looked at after every step.
+    /// After this much time, checked after every step.
     WallClock(Duration),
-    /// When the full gradient's norm (of the Lagrangian, with constraints) is at most this. Measured once an epoch.
+    /// When the norm of the full gradient is at most this. With constraints: when the norm of the Lagrangian's gradient
+    /// and ‖c‖ are both at most this, because an infeasible point has not converged. Measured once an epoch.
     GradientNorm(f64),
-    /// When x is an ε-KKT point on the full sum: gradient of the Lagrangian and ‖c‖ at most this. Measured once an epoch.
+    /// When x is an ε-KKT point on the full sum: the norm of the Lagrangian's gradient and ‖c‖ are at most this. Measured
+    /// once an epoch.
     Kkt(f64),
     /// When the merit did not fall by more than this fraction over this many measurements, one an epoch.
     Stagnation {
@@ -38,6 +40,19 @@ pub enum Stop {
     Any(Vec<Stop>),
     /// When all of them hold at once.
     All(Vec<Stop>),
+}
+
+impl Default for Stop {
+    /// When the merit has not fallen by more than 1e-8 of itself over ten epochs, or after 1,000 epochs.
+    fn default() -> Self {
+        Self::stagnation(1e-8, 10).or(Self::epochs(1000))
+    }
+}
+
+impl From<&Stop> for Stop {
+    fn from(stop: &Stop) -> Self {
+        stop.clone()
+    }
 }
 
 impl Stop {
@@ -119,10 +134,8 @@ impl Stop {
                 (now.evaluations.values + now.evaluations.gradients >= *n).then_some(StopReason::Evaluations)
             }
             Self::WallClock(limit) => (now.elapsed >= *limit).then_some(StopReason::WallClock),
-            Self::GradientNorm(tolerance) => {
-                now.measured.is_some_and(|m| m.gradient_norm <= *tolerance).then_some(StopReason::GradientNorm)
-            }
-            Self::Kkt(tolerance) => now.measured.is_some_and(|m| m.kkt() <= *tolerance).then_some(StopReason::Kkt),
+            Self::GradientNorm(tolerance) => now.is_kkt_point(*tolerance).then_some(StopReason::GradientNorm),
+            Self::Kkt(tolerance) => now.is_kkt_point(*tolerance).then_some(StopReason::Kkt),
             Self::Stagnation { tolerance, patience } => {
                 now.stagnated(*tolerance, *patience).then_some(StopReason::Stagnation)
             }
@@ -139,7 +152,7 @@ impl Stop {
     }
 }
 
-/// What a stopping rule sees after a step.
+/// What a stopping rule knows after a step.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     /// Steps made.
@@ -157,6 +170,10 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Whether the point was measured and both its residuals are at most `tolerance`.
+    fn is_kkt_point(&self, tolerance: f64) -> bool {
+        self.measured.is_some_and(|m| m.kkt() <= tolerance)
+    }
     fn stagnated(&self, tolerance: f64, patience: u64) -> bool {
         let patience = patience.max(1) as usize;
         if self.measured.is_none() || self.merits.len() <= patience {
@@ -190,10 +207,13 @@ pub enum StopReason {
     Stagnation,
     /// An observer asked for it.
     Observer,
+    /// The run broke down; [`Report::breakdown`](crate::run::Report::breakdown) has the error.
+    Breakdown,
 }
 
 impl StopReason {
-    /// Whether an optimality condition was met. A budget that ran out, stagnation and an observer are not one.
+    /// Whether an optimality condition is satisfied at a feasible point. A budget that ran out, stagnation, an observer
+    /// and a breakdown do not count.
     #[must_use]
     pub fn converged(self) -> bool {
         matches!(self, Self::GradientNorm | Self::Kkt)
@@ -211,6 +231,7 @@ impl fmt::Display for StopReason {
             Self::Kkt => "converged: small KKT residual",
             Self::Stagnation => "stagnated",
             Self::Observer => "stopped by an observer",
+            Self::Breakdown => "broke down",
         })
     }
 }
@@ -241,6 +262,17 @@ mod tests {
         assert_eq!(stop.decide(&at(12, Some(0.5))), None);
         assert_eq!(stop.decide(&at(9, Some(0.0))), None);
         assert_eq!(stop.decide(&at(10, Some(0.1))), Some(StopReason::GradientNorm));
+    }
+
+    #[test]
+    fn an_infeasible_point_never_converges() {
+        let infeasible = Measurement { value: 1.0, merit: 1.0, gradient_norm: 0.0, constraint_norm: 1.92 };
+        let now = Progress { measured: Some(infeasible), ..at(1, None) };
+        for rule in [Stop::gradient_norm(1e-8), Stop::kkt(1e-8)] {
+            assert_eq!(rule.decide(&now), None);
+            assert_eq!(rule.clone().or(Stop::steps(1)).decide(&now), Some(StopReason::Steps));
+            assert_eq!(rule.and(Stop::steps(1)).decide(&now), None);
+        }
     }
 
     #[test]

@@ -19,9 +19,8 @@ pub struct Affine<V> {
     rows: Vec<V>,
     right: Vec<f64>,
     gram: Llt<f64>,
-    /// (‖A‖, ‖b‖), and the size ‖A‖‖x‖ + ‖b‖ of the numbers whose difference was the last residual.
+    /// (‖A‖, ‖b‖).
     norms: (f64, f64),
-    magnitude: f64,
     product: Vec<f64>,
 }
 
@@ -44,20 +43,20 @@ impl<V: Vector> Affine<V> {
             });
         }
         let gram = Mat::from_fn(m, m, |i, j| rows[i].dot(&rows[j]));
-        let dependent = || Error::Retraction {
+        let dependent = || Error::DependentRows {
             set: "affine set",
             why: "the rows of A are linearly dependent or not finite: remove the redundant ones".into(),
         };
         let factor = gram.llt(Side::Lower).map_err(|_| dependent())?;
-        // A Cholesky factor of a dependent system may survive by a rounding error; its pivots then tell.
+        // A dependent system may pass the factorization by a rounding error. Then its pivots are tiny.
         let pivots = || (0..m).map(|i| factor.L()[(i, i)].powi(2) / gram[(i, i)]);
-        // Pivots are squared sines of angles; rows rounded to `f32` are dependent up to its ε only.
+        // Pivots are squared sines of angles. Rows rounded to `f32` are dependent only up to its ε.
         let smallest = 4.0 * m as f64 * f64::EPSILON.max(V::EPSILON * V::EPSILON);
         if pivots().any(|p| p.is_nan() || p < smallest) {
             return Err(dependent());
         }
         let norms = (rows.iter().map(V::norm_squared).sum::<f64>().sqrt(), right.norm());
-        Ok(Self { product: vec![0.0; m], rows, right, gram: factor, norms, magnitude: norms.1 })
+        Ok(Self { product: vec![0.0; m], rows, right, gram: factor, norms })
     }
 
     /// x ← x − Aᵀ(AAᵀ)⁻¹y.
@@ -79,7 +78,6 @@ impl<V: Vector> Constraint for Affine<V> {
         for ((c, row), b) in c.iter_mut().zip(&self.rows).zip(&self.right) {
             *c = row.dot(x) - b;
         }
-        self.magnitude = self.norms.0 * x.norm() + self.norms.1;
     }
     fn jvp(&mut self, _x: &V, v: &V, out: &mut Vec<f64>) {
         for (out, row) in out.iter_mut().zip(&self.rows) {
@@ -91,9 +89,10 @@ impl<V: Vector> Constraint for Affine<V> {
             out.add(a * y, row);
         }
     }
-    /// Relative to the terms of the last residual: an absolute floor would depend on the scale of x.
-    fn rounding(&self, norm: f64) -> f64 {
-        V::EPSILON * (norm + self.magnitude)
+    /// Relative to the size ‖A‖‖x‖ + ‖b‖ of the numbers whose difference c is. An absolute floor would depend on the
+    /// scale of x.
+    fn rounding(&self, x: &V, norm: f64) -> f64 {
+        V::EPSILON * (norm + (self.norms.0 * x.norm() + self.norms.1))
     }
     fn check_point(&self, x: &V) -> Result<(), Error> {
         let (expected, found) = (self.rows[0].shape(), x.shape());

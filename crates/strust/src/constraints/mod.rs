@@ -29,15 +29,15 @@ pub trait Constraint {
     /// out ← out + a·J(x)ᵀ·y: it is always a gradient that this is added to.
     fn add_vjp(&mut self, x: &Self::Point, a: f64, y: &Self::Residual, out: &mut Self::Point);
 
-    /// The size of the rounding error in c(x), given ‖c(x)‖. The default is relative, ε·‖c‖; a constraint
-    /// that is a difference of larger numbers, such as WᵀW − I, should say so.
-    fn rounding(&self, norm: f64) -> f64 {
+    /// The size of the rounding error in c(x), given `norm` = ‖c(x)‖. The default is relative, ε·‖c‖. A constraint
+    /// that is a difference of larger numbers, such as WᵀW − I, should state a larger error.
+    fn rounding(&self, _x: &Self::Point, norm: f64) -> f64 {
         // The residual may be wider than the point it is computed from.
         Self::Point::EPSILON.max(Self::Residual::EPSILON) * norm
     }
-    /// Equations that repeat others by the way c is written, as the symmetric WᵀW = I states each off-diagonal one twice.
-    /// No qualification of the constraints can count these: [`jacobian`](crate::diagnostics::jacobian) leaves as many of
-    /// the smallest singular values out.
+    /// Equations that repeat others because of the way c is written: the symmetric WᵀW = I has each off-diagonal one
+    /// twice. They do not count for constraint qualifications: [`jacobian`](crate::diagnostics::jacobian) leaves out as
+    /// many of the smallest singular values.
     fn redundant(&self) -> usize {
         0
     }
@@ -62,8 +62,8 @@ impl<C: Constraint + ?Sized> Constraint for &mut C {
     fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
         (**self).add_vjp(x, a, y, out);
     }
-    fn rounding(&self, norm: f64) -> f64 {
-        (**self).rounding(norm)
+    fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
+        (**self).rounding(x, norm)
     }
     fn redundant(&self) -> usize {
         (**self).redundant()
@@ -81,7 +81,7 @@ pub trait Manifold: Constraint {
     fn restore(&mut self, x: &mut Self::Point) -> Result<(), Error>;
 }
 
-/// A constraint with m components from three closures: c(x), J(x)v, and J(x)ᵀy, which is to be added to its output.
+/// A constraint with `len` components from three closures: c(x), J(x)v, and J(x)ᵀy, which is added to its output.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -89,28 +89,81 @@ pub trait Manifold: Constraint {
 /// let mut c = constraint_from_fn(1,
 ///     |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0] * x[1] - 1.0,
 ///     |x, v, out| out[0] = x[1] * v[0] + x[0] * v[1],
-///     |x, y, out| { out[0] += x[1] * y[0]; out[1] += x[0] * y[0]; });
+///     |x, y, out| { out[0] += x[1] * y[0]; out[1] += x[0] * y[0]; })
+///     .with_magnitude(1.0); // c is a difference of numbers near 1
 /// let mut residual = c.new_residual();
 /// c.residual(&vec![2.0, 3.0], &mut residual);
 /// assert_eq!(residual, [5.0]);
+/// assert_eq!(c.rounding(&vec![1.0, 1.0], 0.0), f64::EPSILON);
 /// ```
-pub fn constraint_from_fn<V: Vector>(
-    len: usize,
-    residual: impl FnMut(&V, &mut Vec<f64>),
-    jvp: impl FnMut(&V, &V, &mut Vec<f64>),
-    vjp: impl FnMut(&V, &Vec<f64>, &mut V),
-) -> impl Constraint<Point = V, Residual = Vec<f64>> {
-    FromFn { scaled: vec![0.0; len], maps: (residual, jvp, vjp), point: PhantomData }
+pub fn constraint_from_fn<V, R, P, Q>(len: usize, residual: R, jvp: P, vjp: Q) -> ConstraintFromFn<V, (R, P, Q)>
+where
+    V: Vector,
+    R: FnMut(&V, &mut Vec<f64>),
+    P: FnMut(&V, &V, &mut Vec<f64>),
+    Q: FnMut(&V, &Vec<f64>, &mut V),
+{
+    ConstraintFromFn {
+        scaled: vec![0.0; len],
+        maps: (residual, jvp, vjp),
+        magnitude: 0.0,
+        redundant: 0,
+        point: PhantomData,
+    }
 }
 
-struct FromFn<V, M> {
-    /// a·y, for the closure that knows no a.
+/// See [`constraint_from_fn`].
+#[derive(Debug, Clone)]
+pub struct ConstraintFromFn<V, M> {
+    /// a·y, because the third closure takes no factor a.
     scaled: Vec<f64>,
     maps: M,
+    magnitude: f64,
+    redundant: usize,
     point: PhantomData<fn(&V)>,
 }
 
-impl<V, R, P, Q> Constraint for FromFn<V, (R, P, Q)>
+impl<V, M> ConstraintFromFn<V, M> {
+    /// States that c(x) is a difference of numbers whose norm is `magnitude`: its rounding error is ε(‖c‖ + magnitude).
+    /// Without it the error is taken to be ε·‖c‖, which is too small where c is near 0.
+    #[must_use]
+    pub fn with_magnitude(self, magnitude: f64) -> Self {
+        Self { magnitude, ..self }
+    }
+    /// States that `count` of the equations repeat others ([`Constraint::redundant`]).
+    ///
+    /// ```
+    /// use faer::Mat;
+    /// use strust::{diagnostics::jacobian, prelude::*};
+    /// // WᵀW = I for a 3×2 matrix has four equations, of which the two off the diagonal are the same.
+    /// let gram = |a: &Mat<f64>, b: &Mat<f64>, out: &mut Vec<f64>| {
+    ///     let product = a.transpose() * b;
+    ///     (0..4).for_each(|i| out[i] = product[(i / 2, i % 2)]);
+    /// };
+    /// let mut c = constraint_from_fn(4,
+    ///     move |w: &Mat<f64>, c: &mut Vec<f64>| { gram(w, w, c); c[0] -= 1.0; c[3] -= 1.0; },
+    ///     move |w, v, out| {
+    ///         let mut other = vec![0.0; 4];
+    ///         gram(w, v, out);
+    ///         gram(v, w, &mut other);
+    ///         out.iter_mut().zip(other).for_each(|(a, b)| *a += b);
+    ///     },
+    ///     |w, y, out| {
+    ///         let y = Mat::from_fn(2, 2, |i, j| y[2 * i + j] + y[2 * j + i]);
+    ///         *out += w * y;
+    ///     })
+    ///     .with_redundant(1);
+    /// let w = Mat::from_fn(3, 2, |i, j| f64::from(u8::from(i == j)));
+    /// assert!(jacobian(&mut c, &w)?.licq);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_redundant(self, count: usize) -> Self {
+        Self { redundant: count, ..self }
+    }
+}
+
+impl<V, R, P, Q> Constraint for ConstraintFromFn<V, (R, P, Q)>
 where
     V: Vector,
     R: FnMut(&V, &mut Vec<f64>),
@@ -131,5 +184,11 @@ where
     fn add_vjp(&mut self, x: &V, a: f64, y: &Vec<f64>, out: &mut V) {
         self.scaled.scale_add(0.0, a, y);
         (self.maps.2)(x, &self.scaled, out);
+    }
+    fn rounding(&self, _: &V, norm: f64) -> f64 {
+        V::EPSILON.max(f64::EPSILON) * (norm + self.magnitude)
+    }
+    fn redundant(&self) -> usize {
+        self.redundant
     }
 }

@@ -48,7 +48,7 @@ impl<V: Vector> Constraint for Sphere<V> {
     fn add_vjp(&mut self, x: &V, a: f64, y: &Vec<f64>, out: &mut V) {
         out.add(2.0 * a * y[0], x);
     }
-    fn rounding(&self, norm: f64) -> f64 {
+    fn rounding(&self, _: &V, norm: f64) -> f64 {
         V::EPSILON * (norm + self.radius * self.radius)
     }
 }

@@ -2,11 +2,11 @@ use super::{Constraint, Manifold};
 use crate::{
     Error,
     config::{FieldValue, Range, out_of_range},
-    products::{add_product, gram, inner},
     vector::{Real, Vector},
 };
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};
 use serde::{Deserialize, Serialize};
+use strust_products::{add_product, gram, inner};
 
 /// How a matrix near the Stiefel manifold is brought onto it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -65,7 +65,10 @@ impl<T: Real> Stiefel<T> {
         if !x.norm_squared().is_finite() {
             return Err(deficient("is not finite"));
         }
-        let svd = x.thin_svd().map_err(|_| deficient("did not decompose"))?;
+        let svd = x.thin_svd().map_err(|_| Error::Decomposition {
+            what: "the singular value decomposition of the matrix to retract",
+            fix: "the step was probably too long, use a smaller one",
+        })?;
         let (largest, smallest): (f64, f64) = (svd.S()[0].into(), svd.S()[x.ncols() - 1].into());
         if smallest <= rank_tolerance(x) * largest {
             return Err(deficient("is rank deficient"));
@@ -146,7 +149,7 @@ impl<T: Real> Constraint for Stiefel<T> {
         k * (k - 1) / 2
     }
     /// Each of the k² entries is a difference of numbers near 1.
-    fn rounding(&self, norm: f64) -> f64 {
+    fn rounding(&self, _: &Mat<T>, norm: f64) -> f64 {
         T::EPSILON * (norm + self.square.ncols() as f64)
     }
     fn check_point(&self, x: &Mat<T>) -> Result<(), Error> {

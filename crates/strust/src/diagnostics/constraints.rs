@@ -1,81 +1,15 @@
-//! KKT residuals, multipliers, the Jacobian's singular values and the feasibility bound.
+//! The Jacobian's singular values, LICQ and the feasibility bound.
 
 use crate::{
     Error,
     config::out_of_range,
     constraints::Constraint,
-    methods::Measurement,
+    kkt::least_squares_multipliers,
     objective::{Objective, full_value_and_gradient},
     vector::Vector,
 };
 use faer::{Mat, Side};
 use serde::{Deserialize, Serialize};
-
-/// How near x is to a KKT point with multipliers λ: ‖∇f(x) + J(x)ᵀλ‖ and ‖c(x)‖, on the full sum (the paper's
-/// Definition 4.10). The merit is f(x).
-pub fn kkt<F, C>(f: &mut F, constraint: &mut C, x: &F::Point, multipliers: &C::Residual) -> Measurement
-where
-    F: Objective + ?Sized,
-    C: Constraint<Point = F::Point> + ?Sized,
-{
-    let mut gradient = x.zeros_like();
-    let value = full_value_and_gradient(f, x, &mut gradient);
-    constraint.add_vjp(x, 1.0, multipliers, &mut gradient);
-    let mut c = constraint.new_residual();
-    constraint.residual(x, &mut c);
-    Measurement { value, merit: value, gradient_norm: gradient.norm(), constraint_norm: c.norm() }
-}
-
-/// The multipliers λ that make ‖∇f(x) + J(x)ᵀλ‖ least, by conjugate gradients on JJᵀλ = −J∇f: as many products with J and Jᵀ
-/// as J has different singular values, at most 2m. Of all such λ it is the smallest.
-///
-/// ```
-/// use strust::{diagnostics::least_squares_multipliers, prelude::*};
-/// let mut sphere = Sphere::<Vec<f64>>::new(1.0)?;
-/// // ∇f = (−4, 3) at x = (1, 0), where J = (2, 0): λ = 2 leaves (0, 3).
-/// let lambda = least_squares_multipliers(&mut sphere, &vec![1.0, 0.0], &vec![-4.0, 3.0]);
-/// assert!((lambda[0] - 2.0).abs() < 1e-12);
-/// # Ok::<(), strust::Error>(())
-/// ```
-pub fn least_squares_multipliers<C: Constraint + ?Sized>(
-    constraint: &mut C,
-    x: &C::Point,
-    gradient: &C::Point,
-) -> C::Residual {
-    let mut multipliers = constraint.new_residual();
-    // The residual of the problem, −∇f − Jᵀλ, and that of its normal equations, J(−∇f − Jᵀλ).
-    let mut left = x.zeros_like();
-    left.add(-1.0, gradient);
-    let mut normal = multipliers.zeros_like();
-    constraint.jvp(x, &left, &mut normal);
-    let mut direction = normal.clone();
-    let mut pull = x.zeros_like();
-    let mut squared = normal.norm_squared();
-    let floor = C::Point::EPSILON * C::Point::EPSILON * squared;
-    for _ in 0..2 * size(&multipliers) {
-        if squared <= floor || !squared.is_finite() {
-            break;
-        }
-        pull.set_zero();
-        constraint.add_vjp(x, 1.0, &direction, &mut pull);
-        let curvature = pull.norm_squared();
-        if curvature <= 0.0 {
-            break;
-        }
-        let step = squared / curvature;
-        multipliers.add(step, &direction);
-        left.add(-step, &pull);
-        constraint.jvp(x, &left, &mut normal);
-        let next = normal.norm_squared();
-        direction.scale_add(next / squared, 1.0, &normal);
-        squared = next;
-    }
-    multipliers
-}
-
-fn size<R: Vector>(residual: &R) -> usize {
-    residual.shape().iter().product()
-}
 
 /// The singular values of J(x), as far as the qualification of the constraints depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -107,11 +41,11 @@ const MOST_ROWS: usize = 2000;
 /// ```
 pub fn jacobian<C: Constraint + ?Sized>(constraint: &mut C, x: &C::Point) -> Result<Jacobian, Error> {
     let zero = constraint.new_residual();
-    let m = size(&zero);
+    let m = zero.dimension();
     if m > MOST_ROWS {
         return Err(out_of_range("Jacobian", "rows of c", m, format_args!("at most {MOST_ROWS}")));
     }
-    let basis = (0..m).map(|i| unit(&zero, i)).collect::<Result<Vec<_>, _>>()?;
+    let basis: Vec<_> = (0..m).map(|i| unit(&zero, i)).collect();
     let (mut pull, mut column) = (x.zeros_like(), zero.zeros_like());
     let mut square = Mat::<f64>::zeros(m, m);
     for j in 0..m {
@@ -120,8 +54,9 @@ pub fn jacobian<C: Constraint + ?Sized>(constraint: &mut C, x: &C::Point) -> Res
         constraint.jvp(x, &pull, &mut column);
         (0..m).for_each(|i| square[(i, j)] = column.dot(&basis[i]));
     }
-    let mut values = square.self_adjoint_eigenvalues(Side::Lower).map_err(|_| {
-        out_of_range("Jacobian", "JJᵀ", "a matrix whose eigenvalues did not converge", "finite and better scaled")
+    let mut values = square.self_adjoint_eigenvalues(Side::Lower).map_err(|_| Error::Decomposition {
+        what: "the eigenvalues of JJᵀ",
+        fix: "check that the Jacobian products are finite, and scale the constraint",
     })?;
     values.sort_by(f64::total_cmp);
     let root = |value: f64| value.max(0.0).sqrt();
@@ -132,15 +67,11 @@ pub fn jacobian<C: Constraint + ?Sized>(constraint: &mut C, x: &C::Point) -> Res
     Ok(Jacobian { smallest, largest, rows: m - redundant, licq: smallest > floor * largest })
 }
 
-/// The i-th unit vector of the shape of `like`, through the form in which vectors are saved: a [`Vector`] has no other door.
-fn unit<R: Vector>(like: &R, i: usize) -> Result<R, Error> {
-    let mut bytes = Vec::new();
-    like.write(&mut bytes);
-    let width = bytes.len() / size(like).max(1);
-    let one = if width == 4 { 1.0_f32.to_le_bytes().to_vec() } else { 1.0_f64.to_le_bytes().to_vec() };
-    bytes.fill(0);
-    bytes[i * width..(i + 1) * width].copy_from_slice(&one);
-    R::read(R::scalar(), &like.shape(), &bytes)
+/// The i-th unit vector of the shape of `like`.
+fn unit<R: Vector>(like: &R, i: usize) -> R {
+    let mut unit = like.zeros_like();
+    unit.set_component(i, 1.0);
+    unit
 }
 
 /// How near x is to a KKT point, and what the penalty does to ‖c‖.

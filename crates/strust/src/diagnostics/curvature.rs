@@ -23,9 +23,9 @@ use std::ops::ControlFlow;
 /// });
 /// let mut curvature = Curvature::default();
 /// let mut method = Str::new(StrConfig::default())?;
-/// let _ = Run::new(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?)
+/// let _ = minimize(&mut f).method(&mut method)
 ///     .observe(&mut curvature)
-///     .start(vec![1.0], &Stop::steps(5))?;
+///     .stop(Stop::steps(5)).start(vec![1.0])?;
 /// assert!((curvature.largest - 3.0).abs() < 1e-12);
 /// # Ok::<(), strust::Error>(())
 /// ```

@@ -40,14 +40,14 @@ fn slope(mut error: impl FnMut(f64) -> f64, floor: f64) -> f64 {
 /// ```
 pub fn gradient_slope<F: Objective>(f: &mut F, x: &F::Point, direction: &F::Point, sample: &Sample) -> f64 {
     let mut gradient = x.zeros_like();
-    let value = f.value_and_gradient(x, sample, &mut gradient);
+    let value = f.value_and_gradient(x, sample, &mut gradient).value;
     let along = gradient.dot(direction);
     let mut moved = x.zeros_like();
     let floor = 64.0 * F::Point::EPSILON * (value.abs() + along.abs());
     slope(
         |t| {
             moved.set_sum(x, t, direction);
-            (f.value(&moved, sample) - value - t * along).abs()
+            (f.value(&moved, sample).value - value - t * along).abs()
         },
         floor,
     )

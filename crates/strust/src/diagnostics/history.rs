@@ -1,9 +1,6 @@
 //! The histories of a run, step by step: the one instrument here whose memory grows with the run.
 
-use crate::{
-    record::{StepRecord, Verdict},
-    run::Observer,
-};
+use crate::{radius::Verdict, record::StepRecord, run::Observer};
 use std::ops::ControlFlow;
 
 /// An observer that keeps the histories of a trust-region run.
@@ -18,9 +15,9 @@ use std::ops::ControlFlow;
 /// });
 /// let mut history = History::default();
 /// let mut method = Str::new(StrConfig::default())?;
-/// let _ = Run::new(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?)
+/// let _ = minimize(&mut f).method(&mut method)
 ///     .observe(&mut history)
-///     .start(vec![3.0], &Stop::steps(20))?;
+///     .stop(Stop::steps(20)).start(vec![3.0])?;
 /// assert_eq!(history.radii.len(), 20);
 /// assert!(history.acceptance_rate() > 0.5);
 /// # Ok::<(), strust::Error>(())

@@ -1,7 +1,9 @@
 //! The verdict: does interpolation hold, is it doubtful, is it violated here?
 
-use super::pairs::{Interval, Pairs};
-use super::strong_growth::StrongGrowth;
+use super::{
+    gradient_pairs::{Interval, Pairs},
+    strong_growth::StrongGrowth,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

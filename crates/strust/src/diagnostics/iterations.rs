@@ -2,11 +2,11 @@
 
 use super::bounds;
 use crate::{
-    methods::Measurement,
-    model::Exit,
+    kkt::Measurement,
+    models::Exit,
     objective::Evaluations,
-    radius::RegionConfig,
-    record::{StepRecord, Verdict},
+    radius::{RegionConfig, Verdict},
+    record::StepRecord,
     run::Observer,
 };
 use std::ops::ControlFlow;
@@ -23,9 +23,9 @@ use std::ops::ControlFlow;
 /// });
 /// let (mut iterations, region) = (Iterations::default(), StrConfig::default());
 /// let mut method = Str::new(region.clone())?;
-/// let _ = Run::new(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?)
+/// let _ = minimize(&mut f).method(&mut method)
 ///     .observe(&mut iterations)
-///     .start(vec![1.0], &Stop::steps(40))?;
+///     .stop(Stop::steps(40)).start(vec![1.0])?;
 /// assert!(iterations.unsuccessful > 0);
 /// assert!(iterations.unsuccessful as f64 <= iterations.unsuccessful_bound(&region, 8.0));
 /// assert!(iterations.least_radius >= iterations.radius_bound(&region, 8.0));
@@ -144,10 +144,10 @@ impl<S> Observer<S> for &mut Iterations {
 /// });
 /// let mut reached = Reached::new(&[1e-2, 1e-4, 1e-300]);
 /// let mut method = Str::new(StrConfig::default())?;
-/// let _ = Run::new(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?)
+/// let _ = minimize(&mut f).method(&mut method)
 ///     .observe(&mut reached)
 ///     .measure_every(1)
-///     .start(vec![1.0], &Stop::steps(20))?;
+///     .stop(Stop::steps(20)).start(vec![1.0])?;
 /// let gradients: Vec<Option<u64>> = reached.targets.iter().map(|(_, cost)| cost.map(|c| c.gradients)).collect();
 /// assert_eq!(gradients, [Some(3), Some(6), None]); // x halves at every step
 /// # Ok::<(), strust::Error>(())

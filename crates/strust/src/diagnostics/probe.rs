@@ -2,10 +2,11 @@
 
 use super::{
     interpolation::{Evidence, Interpolation},
-    strong_growth::{Draws, StrongGrowth, strong_growth},
+    strong_growth::{StrongGrowth, strong_growth},
 };
 use crate::{
     objective::{Objective, full_value, full_value_and_gradient},
+    sample::Draws,
     vector::Vector,
 };
 

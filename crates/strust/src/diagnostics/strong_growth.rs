@@ -1,29 +1,11 @@
 //! The strong growth constant, exactly: every term of the sum is differentiated.
 
-use crate::{constraints::Constraint, objective::Objective, sample::Sample, vector::Vector};
-
-/// How the terms of a mini-batch are drawn, which the variance of its gradient depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Draws {
-    /// Independently, as [`WithReplacement`](crate::sample::WithReplacement) draws.
-    Independent,
-    /// All different, as [`Epochs`](crate::sample::Epochs) draws.
-    Different,
-}
-
-impl Draws {
-    /// Variance of the gradient of a batch of b out of n terms, over the variance of the gradient of one term:
-    /// 1/b, or (n − b)/(b(n − 1)).
-    #[must_use]
-    pub fn share(self, batch: usize, terms: usize) -> f64 {
-        let (b, n) = (batch as f64, terms as f64);
-        match self {
-            Self::Independent => 1.0 / b,
-            Self::Different if terms <= 1 => 0.0,
-            Self::Different => (n - b).max(0.0) / (b * (n - 1.0)),
-        }
-    }
-}
+use crate::{
+    constraints::Constraint,
+    objective::Objective,
+    sample::{Draws, Sample},
+    vector::Vector,
+};
 
 /// What the strong growth condition compares (the paper's Assumption 3): ‖∇f(x)‖² and the variance of the gradients of
 /// the terms around it.
@@ -42,7 +24,7 @@ impl StrongGrowth {
     /// gradient, and infinite at a stationary point of f that is none of every term: there interpolation fails.
     ///
     /// ```
-    /// use strust::diagnostics::{Draws, StrongGrowth};
+    /// use strust::{diagnostics::StrongGrowth, sample::Draws};
     /// let at = StrongGrowth { gradient_squared: 2.0, variance: 6.0, terms: 11 };
     /// assert_eq!(at.rho(1, Draws::Independent), 4.0); // E‖∇fᵢ‖² = 2 + 6
     /// assert_eq!(at.rho(11, Draws::Different), 1.0); // all terms
@@ -57,7 +39,7 @@ impl StrongGrowth {
 /// ‖∇f(x)‖² and V(x) from the gradient of every term: n gradients and two vectors of memory.
 ///
 /// ```
-/// use strust::{diagnostics::{Draws, strong_growth}, prelude::*};
+/// use strust::{diagnostics::strong_growth, prelude::*, sample::Draws};
 /// // f₀ = ½(x − 1)², f₁ = ½(x + 1)²: no interpolation. At x = 1 the gradients are 0 and 2.
 /// let mut f = from_fn(2, |x: &Vec<f64>, sample: &Sample, mut g: Option<&mut Vec<f64>>| {
 ///     let scale = 1.0 / sample.len() as f64;
@@ -82,7 +64,7 @@ pub fn strong_growth<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> StrongGr
 /// The same for the Lagrangian (the paper's Assumption 8): ρ of the result is τ for these multipliers.
 ///
 /// V does not depend on λ and ‖∇f + Jᵀλ‖ is least for [least-squares
-/// multipliers](super::least_squares_multipliers), so τ *for any λ*, as the paper asks, is τ for those. At a KKT point it is
+/// multipliers](crate::kkt::least_squares_multipliers), so τ *for any λ*, as the paper asks, is τ for those. At a KKT point it is
 /// infinite unless all terms have the same gradient there.
 pub fn strong_growth_of_lagrangian<F, C>(
     f: &mut F,

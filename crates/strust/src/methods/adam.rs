@@ -4,10 +4,10 @@ use super::{Measurement, Method, evaluate, measure_unconstrained, scratch, state
 use crate::{
     Error, config,
     config::{Checked, Config},
-    objective::Objective,
+    objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
-    vector::{Vector, saved},
+    vector::{Elementwise, Vector, saved},
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,13 @@ impl<V: Vector> Adam<V> {
     }
 }
 
+impl<V: Vector> Default for Adam<V> {
+    /// The paper's settings for CIFAR-10.
+    fn default() -> Self {
+        Self::new(AdamConfig::default()).expect("the defaults are in their ranges")
+    }
+}
+
 /// State of [`Adam`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "V: Vector")]
@@ -57,7 +64,7 @@ pub struct AdamState<V> {
 }
 state!(AdamState);
 
-impl<F: Objective> Method<F> for Adam<F::Point> {
+impl<F: Objective<Point: Elementwise>> Method<F> for Adam<F::Point> {
     type State = AdamState<F::Point>;
 
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
@@ -69,12 +76,12 @@ impl<F: Objective> Method<F> for Adam<F::Point> {
         let AdamConfig { learning_rate, beta1, beta2, epsilon } = *self.config;
         let AdamState { x, mean, square, k } = state;
         let g = scratch(&mut self.gradient, x);
-        let (value, squared_norm) = evaluate(f, x, sample, g, *k)?;
+        let (Evaluation { value, .. }, squared_norm) = evaluate(f, x, sample, g, *k)?;
         *k += 1;
         mean.scale_add(beta1, 1.0 - beta1, g);
         square.scale_add_squares(beta2, 1.0 - beta2, g);
         let correction = |beta: f64| 1.0 - beta.powf(*k as f64);
-        // The gradient is spent: its space takes the step, so that the step's length can be told.
+        // The gradient is no longer needed: its buffer takes the step, whose length is recorded.
         g.set_zero();
         g.add_ratio(-learning_rate / correction(beta1), mean, 1.0 / correction(beta2), square, epsilon);
         x.add(1.0, g);

@@ -5,7 +5,7 @@ use crate::{
     Error, config,
     config::{Checked, Config},
     constraints::Constraint,
-    diagnostics::kkt,
+    kkt::kkt,
     objective::Objective,
     record::StepRecord,
     sample::Sample,
@@ -62,7 +62,7 @@ pub struct AugLagState<V, R> {
     /// Steps made.
     pub k: u64,
 }
-state!(AugLagState<V, R>);
+state!(AugLagState<V, R: Vector>);
 
 impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     type State = AugLagState<F::Point, C::Residual>;
@@ -81,7 +81,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
         let (c, y) = self.residual.get_or_insert_with(|| (multipliers.zeros_like(), multipliers.zeros_like()));
 
         // ∇f + Jᵀ(λ + μc)
-        let (value, _) = evaluate(f, x, sample, g, *k)?;
+        let value = evaluate(f, x, sample, g, *k)?.0.value;
         self.constraint.residual(x, c);
         y.set_sum(multipliers, *penalty, c);
         self.constraint.add_vjp(x, 1.0, y, g);

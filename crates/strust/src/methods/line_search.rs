@@ -4,8 +4,9 @@ use super::{Measurement, Method, evaluate, measure_unconstrained, scratch, state
 use crate::{
     Error, config,
     config::{Checked, Config, FieldValue},
-    objective::{Evaluations, Objective},
-    record::{StepRecord, Verdict},
+    objective::{Evaluation, Evaluations, Objective},
+    radius::Verdict,
+    record::StepRecord,
     sample::Sample,
     vector::{Vector, saved},
 };
@@ -62,6 +63,13 @@ impl<V: Vector> LineSearch<V> {
     }
 }
 
+impl<V: Vector> Default for LineSearch<V> {
+    /// The paper's settings for CIFAR-10.
+    fn default() -> Self {
+        Self::new(LineSearchConfig::default()).expect("the defaults are in their ranges")
+    }
+}
+
 /// State of [`LineSearch`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "V: Vector")]
@@ -90,29 +98,30 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
         let LineSearchState { x, step_size, k } = state;
         let g = scratch(&mut self.scratch.0, x);
         let trial = scratch(&mut self.scratch.1, x);
-        let (value, squared_norm) = evaluate(f, x, sample, g, *k)?;
-        // Differs: the decrease is asked for up to rounding, as in STR; at the floor of f the search would
+        // Differs: the decrease is required up to rounding, as in STR. At the floor of f the search would
         // otherwise backtrack to nothing.
-        let rounding = f.rounding(value);
+        let (Evaluation { value, rounding }, squared_norm) = evaluate(f, x, sample, g, *k)?;
 
         let share = sample.len() as f64 / f.terms() as f64;
         let mut eta = match c.reset {
             _ if *k == 0 => c.max_step,
             Reset::Last => *step_size,
             Reset::Max => c.max_step,
+            // Differs: the method's paper does not cap the step here. The cap keeps a long run of easy batches from
+            // growing it without limit, and makes `max_step` mean the same for every reset.
             Reset::Grow => (*step_size * c.growth.powf(share)).min(c.max_step),
         };
         let mut values = 0;
         let verdict = loop {
             trial.set_sum(x, -eta, g);
-            let at_trial = f.value(trial, sample);
+            let at_trial = f.value(trial, sample).value;
             values += 1;
             if at_trial.is_finite() && at_trial <= value - c.decrease * eta * squared_norm + rounding {
                 std::mem::swap(x, trial);
                 break Verdict::Accepted;
             }
             if values > c.max_backtracks {
-                // Differs: the authors' code then takes a tiny fixed step; here x stays and the record says so.
+                // Differs: the authors' code then takes a tiny fixed step. Here x stays, and the step is recorded as rejected.
                 break Verdict::Rejected;
             }
             eta *= c.backtrack;

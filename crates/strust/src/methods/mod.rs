@@ -1,8 +1,9 @@
 //! The methods, one file each: configuration, state, `init`, `step`.
 //!
-//! | method | file | problem |
+//! | method | source | problem |
 //! |---|---|---|
 //! | [`Str`] | Algorithm 1 | min f(x) |
+//! | [`TrustRegion`] | Algorithm 1 with a [model](crate::models) of your own | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
 //! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 | min f(x) |
 //! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
@@ -14,8 +15,8 @@ mod line_search;
 mod projected_sgd;
 mod riemannian;
 mod sgd;
-mod str;
 mod str_p;
+mod trust_region;
 
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
@@ -23,13 +24,14 @@ pub use line_search::{LineSearch, LineSearchConfig, LineSearchState, Reset};
 pub use projected_sgd::{ProjectedSgd, ProjectedSgdConfig};
 pub use riemannian::{Riemannian, RiemannianConfig};
 pub use sgd::{Sgd, SgdConfig, SgdState};
-pub use str::{Str, StrConfig, StrState};
 pub use str_p::{StrP, StrPConfig};
+pub use trust_region::{Str, StrConfig, StrState, TrustRegion, TrustRegionState};
 
 use crate::{
     Error,
     constraints::Manifold,
-    objective::{Objective, full_value_and_gradient},
+    kkt::Measurement,
+    objective::{Evaluation, Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,
     vector::{Vector, saved},
@@ -44,7 +46,7 @@ pub trait Method<F: Objective + ?Sized> {
     /// The state at the start `x`, with fresh scratch space. Fails if x does not fit the problem.
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
-    /// One step on one sample. Allocates on the first call only, but for retractions onto a manifold. An error leaves
+    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold. An error leaves
     /// the state's step count as it was.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
 
@@ -52,8 +54,21 @@ pub trait Method<F: Objective + ?Sized> {
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error>;
 }
 
+impl<F: Objective + ?Sized, M: Method<F> + ?Sized> Method<F> for &mut M {
+    type State = M::State;
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        (**self).init(f, x)
+    }
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        (**self).step(f, state, sample)
+    }
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        (**self).measure(f, state)
+    }
+}
+
 /// A method's state: plain data, no scratch. Saved and loaded, it continues bit for bit.
-pub trait State: Serialize + DeserializeOwned {
+pub trait State: Clone + Serialize + DeserializeOwned {
     /// The type of x.
     type Point;
     /// x.
@@ -62,33 +77,6 @@ pub trait State: Serialize + DeserializeOwned {
     fn into_point(self) -> Self::Point;
     /// Steps made so far, which is also the number of the next sample.
     fn steps(&self) -> u64;
-}
-
-/// A point, measured on the full sum.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Measurement {
-    /// f(x).
-    pub value: f64,
-    /// What the method descends on: f(x), or φ(x) = f(x) + (μ/2)‖c(x)‖² for a penalty method.
-    pub merit: f64,
-    /// ‖∇f(x)‖; with constraints the norm of the Lagrangian's gradient ‖∇f(x) + J(x)ᵀλ‖ with the method's
-    /// multipliers; on a manifold the norm of the Riemannian gradient.
-    pub gradient_norm: f64,
-    /// ‖c(x)‖; zero for a method without constraints.
-    pub constraint_norm: f64,
-}
-
-impl Measurement {
-    /// The ε for which x is an ε-KKT point: the larger of both norms, NaN if one of them is.
-    #[must_use]
-    pub fn kkt(&self) -> f64 {
-        // `f64::max` would drop a NaN.
-        if self.gradient_norm >= self.constraint_norm {
-            self.gradient_norm
-        } else {
-            self.constraint_norm + 0.0 * self.gradient_norm
-        }
-    }
 }
 
 /// The state of a method that remembers nothing but its point.
@@ -107,8 +95,8 @@ macro_rules! state {
     ($name:ident) => {
         state!($name<V>);
     };
-    ($name:ident<V $(, $r:ident)?>) => {
-        impl<V: crate::vector::Vector $(, $r: crate::vector::Vector)?> crate::methods::State for $name<V $(, $r)?> {
+    ($name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>) => {
+        impl<V: crate::vector::Vector $(, $s: $first $(+ $bound)*)?> crate::methods::State for $name<V $(, $s)?> {
             type Point = V;
             fn point(&self) -> &V {
                 &self.x
@@ -130,23 +118,23 @@ fn scratch<'a, V: Vector>(slot: &'a mut Option<V>, like: &V) -> &'a mut V {
     slot.get_or_insert_with(|| like.zeros_like())
 }
 
-/// fᵢ(x), ∇fᵢ(x) and ‖∇fᵢ(x)‖², or an error if they are not finite: x was accepted, so there is no way back.
+/// fᵢ(x), ∇fᵢ(x) and ‖∇fᵢ(x)‖², or an error if they are not finite: x was accepted, so the step cannot be rejected.
 fn evaluate<F: Objective + ?Sized>(
     f: &mut F,
     x: &F::Point,
     sample: &Sample,
     gradient: &mut F::Point,
     step: u64,
-) -> Result<(f64, f64), Error> {
-    let value = f.value_and_gradient(x, sample, gradient);
-    if !value.is_finite() {
-        return Err(Error::NonFiniteValue { step, value });
+) -> Result<(Evaluation, f64), Error> {
+    let evaluation = f.value_and_gradient(x, sample, gradient);
+    if !evaluation.value.is_finite() {
+        return Err(Error::NonFiniteValue { step, value: evaluation.value });
     }
     let squared = gradient.norm_squared();
     if !squared.is_finite() {
         return Err(Error::NonFiniteGradient { step, norm: squared.sqrt() });
     }
-    Ok((value, squared))
+    Ok((evaluation, squared))
 }
 
 fn measure_unconstrained<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> Measurement {

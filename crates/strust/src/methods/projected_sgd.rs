@@ -5,7 +5,7 @@ use crate::{
     Error, config,
     config::{Checked, Config},
     constraints::Manifold,
-    objective::Objective,
+    objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
     vector::Vector,
@@ -51,7 +51,7 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for ProjectedSgd<M> 
     fn step(&mut self, f: &mut F, Iterate { x, k }: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let eta = self.config.learning_rate;
         let g = scratch(&mut self.gradient, x);
-        let (value, squared_norm) = evaluate(f, x, sample, g, *k)?;
+        let (Evaluation { value, .. }, squared_norm) = evaluate(f, x, sample, g, *k)?;
         x.add(-eta, g);
         self.manifold.restore(x)?;
         *k += 1;

@@ -52,7 +52,7 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for Riemannian<M> {
     fn step(&mut self, f: &mut F, Iterate { x, k }: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let eta = self.config.learning_rate;
         let g = scratch(&mut self.gradient, x);
-        let (value, _) = evaluate(f, x, sample, g, *k)?;
+        let value = evaluate(f, x, sample, g, *k)?.0.value;
         self.manifold.project_tangent(x, g)?;
         x.add(-eta, g);
         self.manifold.restore(x)?;

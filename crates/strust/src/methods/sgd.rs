@@ -4,7 +4,7 @@ use super::{Measurement, Method, evaluate, measure_unconstrained, scratch, state
 use crate::{
     Error, config,
     config::{Checked, Config},
-    objective::Objective,
+    objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
     vector::{Vector, saved},
@@ -37,6 +37,13 @@ impl<V: Vector> Sgd<V> {
     }
 }
 
+impl<V: Vector> Default for Sgd<V> {
+    /// The paper's settings for CIFAR-10.
+    fn default() -> Self {
+        Self::new(SgdConfig::default()).expect("the defaults are in their ranges")
+    }
+}
+
 /// State of [`Sgd`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "V: Vector")]
@@ -64,7 +71,7 @@ impl<F: Objective> Method<F> for Sgd<F::Point> {
         let SgdConfig { learning_rate, momentum, weight_decay } = *self.config;
         let SgdState { x, velocity, k } = state;
         let g = scratch(&mut self.gradient, x);
-        let (value, squared_norm) = evaluate(f, x, sample, g, *k)?;
+        let (Evaluation { value, .. }, squared_norm) = evaluate(f, x, sample, g, *k)?;
         g.add(weight_decay, x);
         velocity.scale_add(momentum, 1.0, g);
         x.add(-learning_rate, velocity);

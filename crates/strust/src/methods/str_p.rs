@@ -2,13 +2,14 @@
 
 use super::{
     Measurement, Method,
-    str::{Scratch, StrState, trust_region_step},
+    trust_region::{Scratch, StrState, trust_region_step},
 };
 use crate::{
     Error,
     config::{Allowed, Checked, Config, Field, Range},
     constraints::Constraint,
-    diagnostics::kkt,
+    kkt::kkt,
+    models::Penalty,
     objective::{Objective, Penalized, PenaltyScratch},
     radius::RegionConfig,
     record::StepRecord,
@@ -91,22 +92,19 @@ impl Config for StrPConfig {
 
 /// Stochastic trust region with a quadratic penalty, Algorithm 2.
 ///
-/// STR on φᵢ(x) = fᵢ(x) + (μ/2)‖c(x)‖² with the curvature H = I + μJᵀJ in the model:
-/// gᵀHg = ‖g‖² + μ‖Jg‖², one Jacobian-vector product.
+/// STR on φᵢ(x) = fᵢ(x) + (μ/2)‖c(x)‖² ([`Penalized`]) with the model H = I + μJᵀJ ([`Penalty`]).
 ///
 /// ```
 /// use strust::prelude::*;
 /// // The point of the unit circle nearest to (3, 4).
-/// let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
+/// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     let r = [x[0] - 3.0, x[1] - 4.0];
-///     if let Some(g) = g {
-///         (g[0], g[1]) = (2.0 * r[0], 2.0 * r[1]);
-///     }
+///     (g[0], g[1]) = (2.0 * r[0], 2.0 * r[1]);
 ///     r[0] * r[0] + r[1] * r[1]
 /// });
 /// let config = StrPConfig { penalty: 1e3, ..Default::default() };
-/// let mut method = StrP::new(config, Sphere::new(1.0)?)?;
-/// let report = minimize(&mut f, &mut method, &mut Epochs::new(1, 1, 0)?, vec![1.0, 0.0], &Stop::steps(5000))?;
+/// let method = StrP::new(config, Sphere::new(1.0)?)?;
+/// let report = minimize(&mut f).method(method).stop(Stop::steps(5000)).start(vec![1.0, 0.0])?;
 /// assert!((report.point()[0] - 0.6).abs() < 0.01 && (report.point()[1] - 0.8).abs() < 0.01);
 /// # Ok::<(), strust::Error>(())
 /// ```
@@ -140,14 +138,14 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrP<C> {
         f.check_point(&x)?;
         self.constraint.check_point(&x)?;
         (self.scratch, self.penalty_scratch) = (Scratch::default(), None);
-        Ok(StrState { x, radius: self.config.region.initial_radius, k: 0 })
+        Ok(StrState { x, radius: self.config.region.initial_radius, k: 0, memory: () })
     }
 
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let Self { config, constraint, scratch, penalty_scratch } = self;
         let space = penalty_scratch.take().unwrap_or_else(|| PenaltyScratch::new(constraint));
         let mut phi = Penalized::with_scratch(f, constraint, config.penalty, space);
-        let record = trust_region_step(&mut phi, &config.region, state, sample, scratch);
+        let record = trust_region_step(&mut phi, &config.region, &mut Penalty, state, sample, scratch);
         let constraint_norm = Some(phi.gradient_constraint_norm());
         *penalty_scratch = Some(phi.into_scratch());
         Ok(StepRecord { constraint_norm, ..record? })

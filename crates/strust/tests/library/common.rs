@@ -3,7 +3,6 @@
 use rand_core::Rng;
 use std::{cell::RefCell, rc::Rc};
 use strust::{
-    objective::residual_rounding,
     prelude::*,
     sample::generator,
     vector::{Dense, Real},
@@ -79,20 +78,17 @@ impl<T: Real> Objective for LeastSquares<T> {
     fn terms(&self) -> usize {
         self.rows.len()
     }
-    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> f64 {
+    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> Evaluation {
         let squares = sample.indices().iter().map(|&i| self.residual(i, x).into().powi(2));
-        0.5 * squares.sum::<f64>() / sample.len() as f64
+        Evaluation::of_squares(0.5 * squares.sum::<f64>() / sample.len() as f64, T::EPSILON, self.magnitude)
     }
-    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> f64 {
+    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
         gradient.set_zero();
         for &i in sample.indices() {
             let r: f64 = self.residual(i, x).into();
             gradient.add(r / sample.len() as f64, &self.rows[i]);
         }
         self.value(x, sample)
-    }
-    fn rounding(&self, value: f64) -> f64 {
-        residual_rounding(T::EPSILON, self.magnitude, value)
     }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         let (expected, found) = (vec![self.rows[0].len()], vec![x.len()]);
@@ -132,15 +128,15 @@ impl<V: Vector> Objective for Targets<V> {
     fn terms(&self) -> usize {
         self.centers.len()
     }
-    fn value(&mut self, x: &V, sample: &Sample) -> f64 {
+    fn value(&mut self, x: &V, sample: &Sample) -> Evaluation {
         let mut sum = 0.0;
         for &i in sample.indices() {
             self.space.set_sum(x, -1.0, &self.centers[i]);
             sum += self.space.norm_squared();
         }
-        0.5 * self.scale * sum / sample.len() as f64
+        Evaluation::new(0.5 * self.scale * sum / sample.len() as f64, V::EPSILON)
     }
-    fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> f64 {
+    fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> Evaluation {
         gradient.set_zero();
         for &i in sample.indices() {
             self.space.set_sum(x, -1.0, &self.centers[i]);
@@ -186,22 +182,19 @@ impl<F: Objective> Objective for Probe<F> {
     fn terms(&self) -> usize {
         self.inner.terms()
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> f64 {
+    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
         self.log.borrow_mut().samples.push(sample.clone());
-        let value = self.inner.value(x, sample);
-        self.log.borrow().trial.unwrap_or(value)
+        let truth = self.inner.value(x, sample);
+        Evaluation { value: self.log.borrow().trial.unwrap_or(truth.value), ..truth }
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         self.log.borrow_mut().samples.push(sample.clone());
-        let value = self.inner.value_and_gradient(x, sample, gradient);
+        let truth = self.inner.value_and_gradient(x, sample, gradient);
         if let Some(factor) = self.log.borrow().gradient {
             let copy = gradient.clone();
             gradient.scale_add(0.0, factor, &copy);
         }
-        self.log.borrow().value.unwrap_or(value)
-    }
-    fn rounding(&self, value: f64) -> f64 {
-        self.inner.rounding(value)
+        Evaluation { value: self.log.borrow().value.unwrap_or(truth.value), ..truth }
     }
     fn check_point(&self, x: &F::Point) -> Result<(), Error> {
         self.inner.check_point(x)

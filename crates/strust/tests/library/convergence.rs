@@ -39,7 +39,8 @@ fn interpolating_least_squares<M: Method<LeastSquares<f64>>>(
         f.right.iter_mut().for_each(|v| *v *= scale);
         let mut sampler = Epochs::new(60, 10, seed).unwrap();
         let stop = Stop::gradient_norm(1e-9).or(Stop::epochs(1500));
-        let report = minimize(&mut f, &mut method(), &mut sampler, vec![0.0; 20], &stop).unwrap();
+        let report =
+            minimize(&mut f).method(&mut method()).sampler(&mut sampler).stop(&stop).start(vec![0.0; 20]).unwrap();
         converged += u64::from(report.reason == StopReason::GradientNorm);
         assert_eq!(report.reason.converged(), report.last.gradient_norm <= 1e-9);
         distances.push(distance(report.point(), &answer));
@@ -96,10 +97,10 @@ impl Objective for Rosenbrock {
     fn terms(&self) -> usize {
         1
     }
-    fn value(&mut self, x: &Vec<f64>, _: &Sample) -> f64 {
-        (1.0 - x[0]).powi(2) + 100.0 * (x[1] - x[0] * x[0]).powi(2)
+    fn value(&mut self, x: &Vec<f64>, _: &Sample) -> Evaluation {
+        Evaluation::new((1.0 - x[0]).powi(2) + 100.0 * (x[1] - x[0] * x[0]).powi(2), f64::EPSILON)
     }
-    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, g: &mut Vec<f64>) -> f64 {
+    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, g: &mut Vec<f64>) -> Evaluation {
         let v = x[1] - x[0] * x[0];
         (g[0], g[1]) = (-2.0 * (1.0 - x[0]) - 400.0 * x[0] * v, 200.0 * v);
         self.value(x, sample)
@@ -108,7 +109,7 @@ impl Objective for Rosenbrock {
 
 fn rosenbrock<M: Method<Rosenbrock>>(mut method: M, tolerance: f64, budget: u64) -> Report<M::State> {
     let stop = Stop::gradient_norm(tolerance).or(Stop::evaluations(budget));
-    minimize(&mut Rosenbrock, &mut method, &mut Epochs::new(1, 1, 0).unwrap(), vec![-1.2, 1.0], &stop).unwrap()
+    minimize(&mut Rosenbrock).method(&mut method).stop(&stop).start(vec![-1.2, 1.0]).unwrap()
 }
 
 #[test]
@@ -137,7 +138,7 @@ where
     M: Method<Targets<V>>,
 {
     let mut f = Targets::new(vec![target.clone(); 4], scale);
-    minimize(&mut f, &mut method, &mut Epochs::new(4, 2, 3).unwrap(), start, stop).unwrap()
+    minimize(&mut f).method(&mut method).sampler(Epochs::new(4, 2, 3).unwrap()).stop(stop).start(start).unwrap()
 }
 
 fn penalized<C: Constraint>(penalty: f64, constraint: C) -> StrP<C> {
@@ -188,7 +189,7 @@ fn solve<M: Method<LeastSquares<f64>>>(f: &LeastSquares<f64>, mut method: M, tol
     // The full sum as one batch: without interpolation no constant step converges on mini-batches.
     let mut sampler = Epochs::new(12, 12, 0).unwrap();
     let stop = Stop::kkt(tolerance).or(Stop::epochs(100_000));
-    minimize(&mut f.clone(), &mut method, &mut sampler, vec![0.0; 6], &stop).unwrap()
+    minimize(&mut f.clone()).method(&mut method).sampler(&mut sampler).stop(&stop).start(vec![0.0; 6]).unwrap()
 }
 
 #[test]
@@ -318,7 +319,7 @@ fn printed(
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let violation = |x: &[f64]| dot(x, x) - 1.0;
     let mut g = vec![0.0; x.len()];
-    let phi = f.value_and_gradient(x, sample, &mut g) + 0.5 * mu * violation(x).powi(2);
+    let phi = f.value_and_gradient(x, sample, &mut g).value + 0.5 * mu * violation(x).powi(2);
     for i in 0..x.len() {
         g[i] += 2.0 * mu * violation(x) * x[i];
     }
@@ -326,7 +327,7 @@ fn printed(
     let ghg = gg + mu * (jg * jg);
     let a = (gg / ghg).min(*radius / gg.sqrt());
     let trial: Vec<f64> = x.iter().zip(&g).map(|(x, g)| x - a * g).collect();
-    let at_trial = f.value(&trial, sample) + 0.5 * mu * violation(&trial).powi(2);
+    let at_trial = f.value(&trial, sample).value + 0.5 * mu * violation(&trial).powi(2);
     let ratio = (phi - at_trial) / (a * gg - 0.5 * a * a * ghg);
     if ratio > c.accept_above {
         *x = trial;
@@ -394,16 +395,14 @@ fn measurements_are_those_of_the_full_sum() {
     // 1100 terms are measured in three pieces.
     let value = full_value_and_gradient(&mut f, &x, &mut g);
     let mut whole = x.zeros_like();
-    let expected = f.value_and_gradient(&x, &Sample::range(0..1100), &mut whole);
+    let expected = f.value_and_gradient(&x, &Sample::range(0..1100), &mut whole).value;
     assert!((value - expected).abs() < 1e-14 * expected && distance(&g, &whole) < 1e-14 * whole.norm());
-    let report = minimize(
-        &mut f,
-        &mut Str::new(StrConfig::default()).unwrap(),
-        &mut Epochs::new(1100, 10, 0).unwrap(),
-        x,
-        &Stop::steps(0),
-    )
-    .unwrap();
+    let report = minimize(&mut f)
+        .method(Str::new(StrConfig::default()).unwrap())
+        .sampler(Epochs::new(1100, 10, 0).unwrap())
+        .stop(Stop::steps(0))
+        .start(x)
+        .unwrap();
     assert!((report.last.value - expected).abs() < 1e-14 * expected);
     assert!((report.last.gradient_norm - whole.norm()).abs() < 1e-14 * whole.norm());
 }

@@ -4,14 +4,16 @@ use crate::common::{LeastSquares, Targets, normal, normals};
 use faer::Mat;
 use strust::{
     diagnostics::{
-        Consecutive, Curvature, Draws, Evidence, Interpolation, Iterations, SplitBatch, StrongGrowth, bounds, jacobian,
-        kkt_report, least_squares_multipliers, lipschitz, probe, strong_growth, strong_growth_of_lagrangian,
+        Consecutive, Curvature, Evidence, Interpolation, Iterations, SplitBatch, StrongGrowth, bounds, jacobian,
+        kkt_report, lipschitz, probe, strong_growth, strong_growth_of_lagrangian,
     },
-    model::Exit,
+    kkt::least_squares_multipliers,
+    models::Exit,
     objective::{Penalized, full_value_and_gradient},
     prelude::*,
     radius::{Change, RegionConfig},
     record::{RegionRecord, StepRecord},
+    sample::Draws,
 };
 
 fn interpolating(seed: u64, n: usize, d: usize) -> LeastSquares<f64> {
@@ -149,7 +151,7 @@ fn a_split_batch_is_the_same_objective_but_for_rounding() {
         let sample = Sample::new((0..size).collect(), 3);
         let (mut a, mut b) = (vec![0.0; 9], vec![0.0; 9]);
         let (u, v) = (f.value_and_gradient(&x, &sample, &mut a), split.value_and_gradient(&x, &sample, &mut b));
-        close(u, v, 1e-14);
+        close(u.value, v.value, 1e-14);
         a.add(-1.0, &b);
         assert!(a.norm() <= 1e-14 * b.norm());
     }
@@ -184,8 +186,12 @@ fn watched(f: &mut LeastSquares<f64>, seed: u64, steps: u64) -> (Interpolation, 
     let mut split = SplitBatch::new(f, Draws::Different).with_window(50);
     let mut method = Str::new(StrConfig::default()).unwrap();
     let start: Vec<f64> = normal(seed + 50, &[d]);
-    let _ =
-        minimize(&mut split, &mut method, &mut Epochs::new(n, 10, seed).unwrap(), start, &Stop::steps(steps)).unwrap();
+    let _ = minimize(&mut split)
+        .method(&mut method)
+        .sampler(Epochs::new(n, 10, seed).unwrap())
+        .stop(Stop::steps(steps))
+        .start(start)
+        .unwrap();
     split.verdict()
 }
 
@@ -216,7 +222,11 @@ fn consecutive_steps_never_call_interpolation_violated() {
         let mut pairs = Consecutive::new(&mut f, Draws::Different).with_window(50);
         let mut method = Str::new(StrConfig::default()).unwrap();
         let start: Vec<f64> = normal(seed + 50, &[10]);
-        let _ = minimize(&mut pairs, &mut method, &mut Epochs::new(100, 10, seed).unwrap(), start, &Stop::steps(2000))
+        let _ = minimize(&mut pairs)
+            .method(&mut method)
+            .sampler(Epochs::new(100, 10, seed).unwrap())
+            .stop(Stop::steps(2000))
+            .start(start)
             .unwrap();
         assert_eq!(pairs.verdict().0, Interpolation::Doubtful, "seed {seed}: {}", pairs.verdict().1);
     }
@@ -427,7 +437,7 @@ fn with_a_penalty_a_step_on_a_quadratic_is_accepted_exactly_below_its_threshold(
             let mut phi = Penalized::new(&mut f, affine.clone(), penalty);
             let mut g = x.zeros_like();
             phi.value_and_gradient(&x, &sample, &mut g);
-            let h = phi.curvature(&x, &g) / g.norm_squared();
+            let h = 1.0 + phi.penalty_curvature(&x, &g) / g.norm_squared();
             let kappa = curvature.add(&record).expect("far from rounding");
             let threshold = bounds::accepted_below_with(&region, kappa, h);
             if (record.step_size / threshold - 1.0).abs() > 1e-6 {

@@ -7,7 +7,7 @@ use std::{cell::RefCell, fmt::Debug, rc::Rc};
 use strust::{
     config::{Allowed, Field},
     methods::StrState,
-    model::Exit,
+    models::Exit,
     objective::Evaluations,
     prelude::*,
     radius::Change,
@@ -104,12 +104,15 @@ where
 {
     let run = |sampler: &mut Epochs| {
         let (mut f, mut method, mut records) = (wrap(f()).0, method(), Vec::new());
-        let report = Run::new(&mut f, &mut method, sampler)
+        let report = minimize(&mut f)
+            .method(&mut method)
+            .sampler(sampler)
             .observe(|record: &StepRecord, _: &M::State| {
                 records.push(record.clone());
                 std::ops::ControlFlow::Continue(())
             })
-            .start(x.clone(), &Stop::steps(STEPS))
+            .stop(Stop::steps(STEPS))
+            .start(x.clone())
             .unwrap();
         let point = bits(report.point());
         (records, point)
@@ -136,7 +139,7 @@ where
         let error = method.step(&mut f, &mut state, &Sample::range(0..3)).unwrap_err();
         assert!(matches!(error, Error::NonFiniteValue { step: 0, value } if !value.is_finite()), "{error}");
         assert_eq!((bits(state.point()), state.steps()), (before, 0), "a failed step changes nothing");
-        let report = minimize(&mut f, &mut method, &mut sampler(), x.clone(), &Stop::steps(1));
+        let report = minimize(&mut f).method(&mut method).sampler(&mut sampler()).stop(Stop::steps(1)).start(x.clone());
         let error = report.map(|_| ()).unwrap_err();
         assert!(matches!(error, Error::NonFiniteValue { step: 0, .. }), "{error}");
     }
@@ -310,8 +313,18 @@ fn a_method_can_be_started_again_on_a_problem_of_another_size() {
     let mut method = Str::new(StrConfig::default()).unwrap();
     let mut small = Targets::<Vec<f64>>::random(1, TERMS, &[3], 0.3, 1.0);
     let mut large = Targets::<Vec<f64>>::random(1, TERMS, &[5], 0.3, 1.0);
-    let first = minimize(&mut small, &mut method, &mut sampler(), vec![0.0; 3], &Stop::steps(10)).unwrap();
-    let second = minimize(&mut large, &mut method, &mut sampler(), vec![0.0; 5], &Stop::steps(10)).unwrap();
+    let first = minimize(&mut small)
+        .method(&mut method)
+        .sampler(&mut sampler())
+        .stop(Stop::steps(10))
+        .start(vec![0.0; 3])
+        .unwrap();
+    let second = minimize(&mut large)
+        .method(&mut method)
+        .sampler(&mut sampler())
+        .stop(Stop::steps(10))
+        .start(vec![0.0; 5])
+        .unwrap();
     assert_eq!((first.point().len(), second.point().len()), (3, 5));
 }
 

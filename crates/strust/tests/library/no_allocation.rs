@@ -16,11 +16,12 @@ impl<F: Objective> Objective for Moody<F> {
     fn terms(&self) -> usize {
         self.0.terms()
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> f64 {
+    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
         self.1 += 1;
-        if self.1.is_multiple_of(5) { f64::NAN } else { self.0.value(x, sample) }
+        let truth = self.0.value(x, sample);
+        if self.1.is_multiple_of(5) { Evaluation { value: f64::NAN, ..truth } } else { truth }
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         self.0.value_and_gradient(x, sample, gradient)
     }
 }
@@ -146,7 +147,10 @@ fn the_counter_counts() {
 
 #[test]
 fn watching_a_run_allocates_nothing_after_the_first_step() {
-    use strust::diagnostics::{Consecutive, Draws, SplitBatch};
+    use strust::{
+        diagnostics::{Consecutive, SplitBatch},
+        sample::Draws,
+    };
     let x: Vec<f64> = normal(2, &[33]);
     let split = SplitBatch::new(least_squares::<f64>(), Draws::Different);
     assert_eq!(allocations(split, Str::new(StrConfig::default()).unwrap(), &x, 200), 0, "split batches");

@@ -1,29 +1,30 @@
 //! The safeguard at the rounding floor: without it the radius collapses, with it the run goes on and ends no worse.
 
 use crate::common::{LeastSquares, normals};
-use strust::{
-    objective::{full_value_and_gradient, residual_rounding},
-    prelude::*,
-    vector::Real,
-};
+use strust::{objective::full_value_and_gradient, prelude::*, vector::Real};
 
-/// The same objective with another word on its rounding error; `None` is the default of the trait.
+/// The same objective with another statement about its rounding error; `None` is the default.
 struct Says<F>(F, fn(f64) -> Option<f64>);
+
+impl<F: Objective> Says<F> {
+    fn restated(&self, value: f64) -> Evaluation {
+        let default = Evaluation::new(value, F::Point::EPSILON);
+        (self.1)(value).map_or(default, |rounding| Evaluation { value, rounding })
+    }
+}
 
 impl<F: Objective> Objective for Says<F> {
     type Point = F::Point;
     fn terms(&self) -> usize {
         self.0.terms()
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> f64 {
-        self.0.value(x, sample)
+    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
+        let value = self.0.value(x, sample).value;
+        self.restated(value)
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
-        self.0.value_and_gradient(x, sample, gradient)
-    }
-    fn rounding(&self, value: f64) -> f64 {
-        let silent = from_fn(0, |_: &F::Point, _: &Sample, _: Option<&mut F::Point>| 0.0);
-        (self.1)(value).unwrap_or_else(|| silent.rounding(value))
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        let value = self.0.value_and_gradient(x, sample, gradient).value;
+        self.restated(value)
     }
 }
 
@@ -129,7 +130,7 @@ fn the_judge_decides_the_same_for_f_in_other_units() {
         // Near the floor and far from it.
         for small in [1.0, 1e-13, 1e-16, 1e-19] {
             let judge = |scale: f64| {
-                let slack = residual_rounding(f64::EPSILON, scale.sqrt(), scale * value);
+                let slack = Evaluation::of_squares(scale * value, f64::EPSILON, scale.sqrt()).rounding;
                 region.judge(0.5, small * scale * actual, small * scale * predicted, slack)
             };
             for power in [-40, 40] {

@@ -5,7 +5,7 @@ use std::{
     ops::ControlFlow,
     time::{Duration, Instant},
 };
-use strust::{methods::Measurement, prelude::*, run::Observer};
+use strust::{kkt::Measurement, prelude::*, run::Observer};
 
 fn problem() -> LeastSquares<f64> {
     let mut f = LeastSquares::interpolating(1, 12, &normals(1, 5));
@@ -24,7 +24,7 @@ fn method() -> Str<Vec<f64>> {
 }
 
 fn go(stop: &Stop) -> Report<strust::methods::StrState<Vec<f64>>> {
-    minimize(&mut problem(), &mut method(), &mut sampler(), vec![0.0; 5], stop).unwrap()
+    minimize(&mut problem()).method(&mut method()).sampler(&mut sampler()).stop(stop).start(vec![0.0; 5]).unwrap()
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn each_budget_stops_where_it_says_and_is_never_converged() {
 }
 
 #[test]
-fn the_wall_clock_stops_a_run_soon_after_its_limit() {
+fn the_wall_clock_stops_a_run_after_its_limit() {
     let limit = Duration::from_millis(30);
     let began = Instant::now();
     let report = go(&Stop::wall_clock(limit));
@@ -100,7 +100,9 @@ fn a_tolerance_met_on_the_last_step_of_a_budget_is_converged_in_any_order() {
 fn an_observer_sees_every_step_in_order_and_may_stop_the_run() {
     let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
     let (mut seen, mut others) = (Vec::new(), 0);
-    let report = Run::new(&mut f, &mut method, &mut sampler)
+    let report = minimize(&mut f)
+        .method(&mut method)
+        .sampler(&mut sampler)
         .observe(|record: &StepRecord, _: &_| {
             seen.push(record.k);
             if record.k == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -109,7 +111,8 @@ fn an_observer_sees_every_step_in_order_and_may_stop_the_run() {
             others += 1;
             ControlFlow::Continue(())
         })
-        .start(vec![0.0; 5], &Stop::steps(100))
+        .stop(Stop::steps(100))
+        .start(vec![0.0; 5])
         .unwrap();
     assert_eq!((report.reason, report.reason.converged(), report.steps), (StopReason::Observer, false, 6));
     assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
@@ -134,13 +137,13 @@ impl<S> Observer<S> for &mut Curve {
 fn measurements_come_at_the_interval_that_is_asked_for_and_may_stop_the_run() {
     let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
     let mut curve = Curve::default();
-    let run = Run::new(&mut f, &mut method, &mut sampler).observe(&mut curve).measure_every(5);
-    let report = run.start(vec![0.0; 5], &Stop::steps(20)).unwrap();
-    assert!(curve.0.len() >= 4, "after 5, 10, 15 and 20 steps");
+    let run = minimize(&mut f).method(&mut method).sampler(&mut sampler).observe(&mut curve).measure_every(5);
+    let report = run.stop(Stop::steps(20)).start(vec![0.0; 5]).unwrap();
+    assert_eq!(curve.0.len(), 4, "after 5, 10, 15 and 20 steps");
     assert_eq!(curve.0.last(), Some(&report.last));
     let mut curve = Curve(Vec::new(), Some(2));
-    let run = Run::new(&mut f, &mut method, &mut sampler).observe(&mut curve).measure_every(1);
-    assert_eq!(run.start(vec![0.0; 5], &Stop::steps(20)).unwrap().reason, StopReason::Observer);
+    let run = minimize(&mut f).method(&mut method).sampler(&mut sampler).observe(&mut curve).measure_every(1);
+    assert_eq!(run.stop(Stop::steps(20)).start(vec![0.0; 5]).unwrap().reason, StopReason::Observer);
 }
 
 #[test]
@@ -153,11 +156,11 @@ fn the_best_point_is_the_best_of_those_measured() {
     for seed in 0..20 {
         let mut curve = Curve::default();
         let mut sampler = Epochs::new(12, 1, seed).unwrap();
-        let run = Run::new(&mut f, &mut method, &mut sampler).observe(&mut curve).measure_every(1);
-        let report = run.start(vec![5.0; 3], &Stop::steps(60)).unwrap();
+        let run = minimize(&mut f).method(&mut method).sampler(&mut sampler).observe(&mut curve).measure_every(1);
+        let report = run.stop(Stop::steps(60)).start(vec![5.0; 3]).unwrap();
         let least = curve.0.iter().map(|m| m.merit).fold(f64::INFINITY, f64::min);
         assert_eq!(report.best_measurement.merit.to_bits(), least.to_bits());
-        let again = f.value(&report.best, &Sample::range(0..12));
+        let again = f.value(&report.best, &Sample::range(0..12)).value;
         assert!((again - least).abs() <= 1e-14 * least, "the point is the one that was measured");
         worse += u32::from(report.last.merit > least);
     }
@@ -169,14 +172,16 @@ fn going_on_from_a_report_is_one_long_run() {
     let whole = go(&Stop::steps(50));
     let first = go(&Stop::steps(23));
     let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
-    let second = Run::new(&mut f, &mut method, &mut sampler).resume(first.state, &Stop::steps(50)).unwrap();
+    let second =
+        minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::steps(50)).resume(first.state).unwrap();
     assert_eq!((second.steps, second.reason), (27, StopReason::Steps));
     assert_eq!(bits(second.point()), bits(whole.point()));
     assert_eq!((second.state.radius, second.last), (whole.state.radius, whole.last));
     assert_eq!(first.accepted + second.accepted, whole.accepted);
     // Epochs, too, count from the first step of all.
     let state = go(&Stop::steps(23)).state;
-    let report = Run::new(&mut f, &mut method, &mut sampler).resume(state, &Stop::epochs(6)).unwrap();
+    let report =
+        minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(6)).resume(state).unwrap();
     assert_eq!((report.steps, report.reason), (1, StopReason::Epochs));
 }
 
@@ -189,7 +194,8 @@ fn a_state_of_another_shape_cannot_be_gone_on_from() {
     )
     .unwrap();
     let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
-    let error = Run::new(&mut f, &mut method, &mut sampler).resume(state, &Stop::steps(3)).unwrap_err();
+    let error =
+        minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::steps(3)).resume(state).unwrap_err();
     assert_eq!(error.to_string(), "least squares: expected shape [5], found [6]");
 }
 
@@ -207,13 +213,16 @@ fn a_run_of_no_steps_measures_the_start_and_leaves_it() {
 fn counts_in_the_report_are_those_of_the_records() {
     let (mut f, mut method, mut sampler) = (Counted::new(problem()), method(), sampler());
     let (mut accepted, mut total) = (0, Evaluations::default());
-    let report = Run::new(&mut f, &mut method, &mut sampler)
+    let report = minimize(&mut f)
+        .method(&mut method)
+        .sampler(&mut sampler)
         .observe(|record: &StepRecord, _: &_| {
             accepted += u64::from(record.verdict == Verdict::Accepted);
             total += record.evaluations;
             ControlFlow::Continue(())
         })
-        .start(vec![0.0; 5], &Stop::steps(40))
+        .stop(Stop::steps(40))
+        .start(vec![0.0; 5])
         .unwrap();
     assert_eq!((report.accepted, report.evaluations), (accepted, total));
     // Twelve terms fit one piece, so each measurement is one full gradient on top of the steps.

@@ -5,7 +5,7 @@ use faer::{Col, Mat};
 use serde::{Deserialize, Serialize};
 use strust::{
     Error,
-    vector::{Dense, Real, Vector, saved},
+    vector::{Dense, Elementwise, Real, Vector, saved},
 };
 
 #[derive(Serialize, Deserialize)]

@@ -1,11 +1,15 @@
 //! Objectives that show their gradients to the estimators as a run goes by. No backward pass is made for them.
 
 use super::{
+    gradient_pairs::{Pair, Pairs},
     interpolation::{Evidence, Interpolation, rounding},
-    pairs::{Pair, Pairs},
-    strong_growth::Draws,
 };
-use crate::{Error, objective::Objective, sample::Sample, vector::Vector};
+use crate::{
+    Error,
+    objective::{Evaluation, Objective},
+    sample::{Draws, Sample},
+    vector::Vector,
+};
 
 /// Pairs that a running estimate rests on, if nothing else is asked for: enough for an interval of some ten per cent.
 const WINDOW: u64 = 200;
@@ -59,7 +63,7 @@ impl Watch {
 /// [`Penalized`](crate::objective::Penalized) objective ρ is τ of the Lagrangian with λ = μc(x).
 ///
 /// ```
-/// use strust::{diagnostics::{Draws, SplitBatch}, prelude::*};
+/// use strust::{diagnostics::SplitBatch, prelude::*, sample::Draws};
 /// // ½aᵢ(x − 1)² with aᵢ = 1, 2, 1, 2, …: E(gᵢ²)/(E gᵢ)² = 2.5/1.5² for one term.
 /// let f = from_fn(1000, |x: &Vec<f64>, sample: &Sample, mut g: Option<&mut Vec<f64>>| {
 ///     let scale = 1.0 / sample.len() as f64;
@@ -73,7 +77,7 @@ impl Watch {
 /// });
 /// let mut f = SplitBatch::new(f, Draws::Independent);
 /// let mut method = Sgd::new(SgdConfig { learning_rate: 1e-6, ..Default::default() })?;
-/// let _ = minimize(&mut f, &mut method, &mut WithReplacement::new(1000, 4, 0)?, vec![2.0], &Stop::steps(2000))?;
+/// let _ = minimize(&mut f).method(&mut method).sampler(WithReplacement::new(1000, 4, 0)?).stop(Stop::steps(2000)).start(vec![2.0])?;
 /// let exact = 1.0 + (2.5 / 2.25 - 1.0) / 4.0;
 /// assert!(f.pairs().rho_interval(4).contains(exact));
 /// # Ok::<(), Error>(())
@@ -123,14 +127,8 @@ macro_rules! forward {
         fn terms(&self) -> usize {
             self.inner.terms()
         }
-        fn value(&mut self, x: &F::Point, sample: &Sample) -> f64 {
+        fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
             self.inner.value(x, sample)
-        }
-        fn rounding(&self, value: f64) -> f64 {
-            self.inner.rounding(value)
-        }
-        fn curvature(&mut self, x: &F::Point, v: &F::Point) -> f64 {
-            self.inner.curvature(x, v)
         }
         fn check_point(&self, x: &F::Point) -> Result<(), Error> {
             self.inner.check_point(x)
@@ -140,19 +138,19 @@ macro_rules! forward {
 
 impl<F: Objective> Objective for SplitBatch<F> {
     forward!();
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         let Some(seed) = sample.seed().filter(|_| sample.len() >= 2) else {
             // A point is measured, or there is nothing to split.
             return self.inner.value_and_gradient(x, sample, gradient);
         };
         let other = self.other.get_or_insert_with(|| x.zeros_like());
         let (first, second) = sample.indices().split_at(sample.len() / 2);
-        self.halves[0].set(first, seed);
-        self.halves[1].set(second, seed);
+        self.halves[0].set(first.iter().copied(), seed);
+        self.halves[1].set(second.iter().copied(), seed);
         let sizes = [first.len(), second.len()];
         let [a, b] = sizes.map(|size| size as f64 / sample.len() as f64);
-        let value = a * self.inner.value_and_gradient(x, &self.halves[0], gradient)
-            + b * self.inner.value_and_gradient(x, &self.halves[1], other);
+        let first = self.inner.value_and_gradient(x, &self.halves[0], gradient);
+        let second = self.inner.value_and_gradient(x, &self.halves[1], other);
         // ‖A − B‖² from the vector, not from three products whose difference would cancel.
         let product = gradient.dot(other);
         other.scale_add(-1.0, 1.0, gradient);
@@ -160,7 +158,7 @@ impl<F: Objective> Objective for SplitBatch<F> {
         // A − b·(A − B) = a·A + b·B
         gradient.add(-b, other);
         self.watch.add(&pair, sample.len());
-        value
+        Evaluation { value: a * first.value + b * second.value, rounding: a * first.rounding + b * second.rounding }
     }
 }
 
@@ -216,7 +214,7 @@ impl<F: Objective> Consecutive<F> {
 
 impl<F: Objective> Objective for Consecutive<F> {
     forward!();
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> f64 {
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         let value = self.inner.value_and_gradient(x, sample, gradient);
         if sample.seed().is_none() {
             return value;

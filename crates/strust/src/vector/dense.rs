@@ -1,15 +1,13 @@
-//! The space x lives in: one trait for points, gradients and steps, all in place.
-//!
-//! Scalars that come out of a vector (norms, products) are `f64` whatever the components are, so that a
-//! `f32` run keeps the accuracy of its sums. [`Vector`] is implemented for everything [`Dense`]: slices
-//! owned by a `Vec`, faer columns and matrices, in `f32` and `f64`.
+//! Vectors made of contiguous slices, and the loops over them.
 
-// Only what is inlined into it is compiled for the machine's widest instructions.
+// Only inlined code is compiled for the widest instructions of the machine.
 #![allow(clippy::inline_always)]
 
-use crate::{Error, products::Kernels};
+use super::{Elementwise, Vector};
+use crate::Error;
 use faer::{Col, Mat, traits::RealField};
 use pulp::{Arch, NullaryFnOnce};
+use strust_products::Kernels;
 
 /// A component type: `f32` or `f64`.
 pub trait Real: RealField + Kernels + Copy + Default + Into<f64> + 'static {
@@ -49,60 +47,6 @@ macro_rules! real {
     )*};
 }
 real!(f32, f64);
-
-/// A point, a gradient or a step. Operations work in place and never allocate, except where the name says so.
-///
-/// ```
-/// use strust::vector::Vector;
-/// let (x, g) = (vec![1.0, 2.0], vec![3.0, 4.0]);
-/// let mut trial = x.zeros_like();
-/// trial.set_sum(&x, -0.5, &g);
-/// assert_eq!(trial, [-0.5, 0.0]);
-/// assert_eq!(g.norm(), 5.0);
-/// ```
-pub trait Vector: Clone {
-    /// Relative rounding error of a component.
-    const EPSILON: f64;
-
-    /// The shape, for messages and saved files.
-    fn shape(&self) -> Vec<usize>;
-    /// A new zero of the same shape. Allocates.
-    #[must_use]
-    fn zeros_like(&self) -> Self;
-    /// self ← 0.
-    fn set_zero(&mut self);
-    /// self ← x, bit for bit.
-    fn copy_from(&mut self, x: &Self);
-    /// self ← x + a·y.
-    fn set_sum(&mut self, x: &Self, a: f64, y: &Self);
-    /// self ← b·self + a·x.
-    fn scale_add(&mut self, b: f64, a: f64, x: &Self);
-    /// self ← b·self + a·x∘x, the second moment of Adam.
-    fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self);
-    /// self ← self + a·x/(√(s·y) + e) component by component, the update of Adam.
-    fn add_ratio(&mut self, a: f64, x: &Self, s: f64, y: &Self, e: f64);
-    /// ⟨self, x⟩.
-    fn dot(&self, x: &Self) -> f64;
-    /// Appends the components as little-endian bytes.
-    fn write(&self, out: &mut Vec<u8>);
-    /// The type name and a rebuilt vector, from what [`Self::shape`] and [`Self::write`] gave. Allocates.
-    fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error>;
-    /// The component type's name, checked by [`Self::read`].
-    fn scalar() -> &'static str;
-
-    /// ‖self‖² = ⟨self, self⟩.
-    fn norm_squared(&self) -> f64 {
-        self.dot(self)
-    }
-    /// The Euclidean norm; Frobenius for a matrix.
-    fn norm(&self) -> f64 {
-        self.norm_squared().sqrt()
-    }
-    /// self ← self + a·x.
-    fn add(&mut self, a: f64, x: &Self) {
-        self.scale_add(1.0, a, x);
-    }
-}
 
 /// A vector stored as one or more contiguous slices. Implement this for your own type and it is a [`Vector`].
 pub trait Dense: Clone {
@@ -177,7 +121,7 @@ impl<T: Real> Dense for Mat<T> {
     }
 }
 
-/// `f` on matching slices. A closure given to `dispatch` itself would not be inlined.
+/// Applies `f` to matching slices. `dispatch` would not inline a plain closure.
 struct Zip2<'a, D, F>(&'a mut D, &'a D, F);
 struct Zip3<'a, D, F>(&'a mut D, &'a D, &'a D, F);
 struct Dot<'a, D>(&'a D, &'a D);
@@ -234,7 +178,7 @@ impl<D: Dense> NullaryFnOnce for Dot<'_, D> {
     }
 }
 
-/// Eight running sums: the order is fixed, so the result is the same on every machine, and they fit SIMD lanes.
+/// Eight running sums: they fit SIMD lanes, and their fixed order gives the same result on every machine.
 #[inline(always)]
 fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
     const LANES: usize = 8;
@@ -248,6 +192,19 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
     }
     let rest: f64 = a_rest.iter().zip(b_rest).map(|(&a, &b)| a.into() * b.into()).sum();
     sums.iter().sum::<f64>() + rest
+}
+
+/// The slice that holds component `i`, and its place there.
+fn locate<D: Dense>(x: &D, i: usize) -> (usize, usize) {
+    let mut rest = i;
+    for j in 0..x.parts() {
+        let length = x.part(j).len();
+        if rest < length {
+            return (j, rest);
+        }
+        rest -= length;
+    }
+    panic!("component {i} of a vector with {}", i - rest)
 }
 
 impl<D: Dense> Vector for D {
@@ -283,6 +240,46 @@ impl<D: Dense> Vector for D {
             }
         });
     }
+    fn dot(&self, x: &Self) -> f64 {
+        Arch::new().dispatch(Dot(self, x))
+    }
+    fn component(&self, i: usize) -> f64 {
+        let (j, i) = locate(self, i);
+        self.part(j)[i].into()
+    }
+    fn set_component(&mut self, i: usize, value: f64) {
+        let (j, i) = locate(self, i);
+        self.part_mut(j)[i] = D::Scalar::from_f64(value);
+    }
+    fn write(&self, out: &mut Vec<u8>) {
+        for j in 0..self.parts() {
+            self.part(j).iter().for_each(|v| v.write(out));
+        }
+    }
+    fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error> {
+        if scalar != D::Scalar::NAME {
+            return Err(Error::Saved(format!("its components are {scalar}, but {} was expected", D::Scalar::NAME)));
+        }
+        let size = size_of::<D::Scalar>();
+        let fits = shape.iter().try_fold(size, |p, &s| p.checked_mul(s)) == Some(bytes.len());
+        if !fits {
+            let count = bytes.len();
+            return Err(Error::Saved(format!("{count} bytes of {scalar} do not fill the shape {shape:?}")));
+        }
+        let mut vector = D::with_shape(shape)
+            .ok_or_else(|| Error::Saved(format!("the shape {shape:?} does not fit the expected type")))?;
+        let mut values = bytes.chunks_exact(size).map(|b| D::Scalar::read(b).expect("chunks are exact"));
+        for j in 0..vector.parts() {
+            vector.part_mut(j).iter_mut().zip(&mut values).for_each(|(slot, v)| *slot = v);
+        }
+        Ok(vector)
+    }
+    fn scalar() -> &'static str {
+        D::Scalar::NAME
+    }
+}
+
+impl<D: Dense> Elementwise for D {
     fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self) {
         let (a, b) = (D::Scalar::from_f64(a), D::Scalar::from_f64(b));
         zip2(self, x, |y, x| {
@@ -298,95 +295,5 @@ impl<D: Dense> Vector for D {
                 *z += a * x / ((s * y).root() + e);
             }
         });
-    }
-    fn dot(&self, x: &Self) -> f64 {
-        Arch::new().dispatch(Dot(self, x))
-    }
-    fn write(&self, out: &mut Vec<u8>) {
-        for j in 0..self.parts() {
-            self.part(j).iter().for_each(|v| v.write(out));
-        }
-    }
-    fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error> {
-        if scalar != D::Scalar::NAME {
-            return Err(Error::Saved(format!("components are {scalar}, but {} is wanted", D::Scalar::NAME)));
-        }
-        let size = size_of::<D::Scalar>();
-        let fits = shape.iter().try_fold(size, |p, &s| p.checked_mul(s)) == Some(bytes.len());
-        if !fits {
-            let count = bytes.len();
-            return Err(Error::Saved(format!("{count} bytes of {scalar} do not fill the shape {shape:?}")));
-        }
-        let mut vector = D::with_shape(shape)
-            .ok_or_else(|| Error::Saved(format!("the shape {shape:?} does not fit the type that is wanted")))?;
-        let mut values = bytes.chunks_exact(size).map(|b| D::Scalar::read(b).expect("chunks are exact"));
-        for j in 0..vector.parts() {
-            vector.part_mut(j).iter_mut().zip(&mut values).for_each(|(slot, v)| *slot = v);
-        }
-        Ok(vector)
-    }
-    fn scalar() -> &'static str {
-        D::Scalar::NAME
-    }
-}
-
-/// `#[serde(with = "strust::vector::saved")]` for a field that is any [`Vector`]: type, shape and exact bytes.
-pub mod saved {
-    use super::Vector;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-
-    #[derive(Serialize, Deserialize)]
-    struct Saved {
-        scalar: String,
-        shape: Vec<usize>,
-        bytes: Bytes,
-    }
-
-    /// Binary formats store this as one blob; serde's `Vec<u8>` would be a list of numbers.
-    struct Bytes(Vec<u8>);
-
-    impl Serialize for Bytes {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.serialize_bytes(&self.0)
-        }
-    }
-
-    impl<'de> Deserialize<'de> for Bytes {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct Visitor;
-            impl<'de> serde::de::Visitor<'de> for Visitor {
-                type Value = Bytes;
-                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                    f.write_str("bytes")
-                }
-                fn visit_bytes<E>(self, v: &[u8]) -> Result<Bytes, E> {
-                    Ok(Bytes(v.to_vec()))
-                }
-                fn visit_byte_buf<E>(self, v: Vec<u8>) -> Result<Bytes, E> {
-                    Ok(Bytes(v))
-                }
-                fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Bytes, A::Error> {
-                    let mut bytes = Vec::new();
-                    while let Some(b) = seq.next_element()? {
-                        bytes.push(b);
-                    }
-                    Ok(Bytes(bytes))
-                }
-            }
-            deserializer.deserialize_byte_buf(Visitor)
-        }
-    }
-
-    /// Writes the vector.
-    pub fn serialize<V: Vector, S: Serializer>(vector: &V, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = Vec::new();
-        vector.write(&mut bytes);
-        Saved { scalar: V::scalar().into(), shape: vector.shape(), bytes: Bytes(bytes) }.serialize(serializer)
-    }
-
-    /// Reads the vector; the component type and the shape must fit `V`.
-    pub fn deserialize<'de, V: Vector, D: Deserializer<'de>>(deserializer: D) -> Result<V, D::Error> {
-        let saved = Saved::deserialize(deserializer)?;
-        V::read(&saved.scalar, &saved.shape, &saved.bytes.0).map_err(D::Error::custom)
     }
 }

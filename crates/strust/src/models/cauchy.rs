@@ -1,4 +1,4 @@
-//! The quadratic model m(p) = gᵀp + ½pᵀHp and its Cauchy step inside ‖p‖ ≤ Δ, as a pure function of three numbers.
+//! The Cauchy step of the quadratic model m(p) = gᵀp + ½pᵀHp inside ‖p‖ ≤ Δ, as a pure function of three numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub struct CauchyStep {
 /// alone to bound the step.
 ///
 /// ```
-/// use strust::model::{Exit, cauchy_step};
+/// use strust::models::{Exit, cauchy_step};
 /// let step = cauchy_step(4.0, 4.0, 10.0); // ‖g‖ = 2, H = I, wide region
 /// assert_eq!((step.size, step.length, step.predicted, step.exit), (1.0, 2.0, 2.0, Exit::Interior));
 /// let step = cauchy_step(4.0, 4.0, 0.5);

@@ -1,14 +1,15 @@
-//! Matrix products for tall, narrow matrices: the shapes that mini-batches and orthonormal columns make.
+//! Matrix products for tall, narrow matrices: the shapes of mini-batches and of orthonormal columns.
 //!
-//! A general product routine packs its operands first, which costs as much as the product when one side has ten
-//! columns. These read columns where they lie, also columns picked from a data set, so that a mini-batch is
-//! never copied. Everything stays in registers and the fastest cache; nothing allocates.
+//! A general product routine packs its operands first. With ten columns that costs as much as the product itself.
+//! These routines read each column in place, also columns picked from a data set, so they never copy a mini-batch.
+//! They work in registers and the fastest cache, and they do not allocate.
+//!
+//! This crate holds the inner loops of `strust` and `strust-problems`. Its interface may change at any time.
 
-// All of a kernel must be inlined into the function that was compiled for the machine's widest instructions: a call
-// that is not falls back to the narrowest.
+// Every part of a kernel must be inlined into the function compiled for the widest instructions of the machine.
+// A part that is not inlined falls back to the narrowest instructions.
 #![allow(clippy::inline_always)]
 
-use crate::vector::Real;
 use faer::Mat;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -20,7 +21,7 @@ pub trait Columns<T> {
     fn column(&self, j: usize) -> &[T];
 }
 
-impl<T: Real> Columns<T> for Mat<T> {
+impl<T> Columns<T> for Mat<T> {
     #[inline(always)]
     fn count(&self) -> usize {
         self.ncols()
@@ -40,7 +41,7 @@ pub struct Picked<'a, T> {
     pub indices: &'a [usize],
 }
 
-impl<T: Real> Columns<T> for Picked<'_, T> {
+impl<T> Columns<T> for Picked<'_, T> {
     #[inline(always)]
     fn count(&self) -> usize {
         self.indices.len()
@@ -51,7 +52,7 @@ impl<T: Real> Columns<T> for Picked<'_, T> {
     }
 }
 
-/// Two sets of columns, side by side.
+/// The columns of A, then the columns of B.
 #[derive(Debug, Clone, Copy)]
 pub struct Beside<'a, A, B>(pub &'a A, pub &'a B);
 
@@ -71,7 +72,7 @@ impl<T, A: Columns<T>, B: Columns<T>> Columns<T> for Beside<'_, A, B> {
 ///
 /// ```
 /// use faer::Mat;
-/// use strust::products::{Picked, inner};
+/// use strust_products::{Picked, inner};
 /// let (a, b) = (Mat::from_fn(3, 2, |i, j| (i + j) as f64), Mat::from_fn(3, 9, |i, j| (i * j) as f64));
 /// let mut out = Mat::zeros(2, 1);
 /// inner(&a, &Picked { matrix: &b, indices: &[4] }, &mut out);
@@ -80,7 +81,7 @@ impl<T, A: Columns<T>, B: Columns<T>> Columns<T> for Beside<'_, A, B> {
 ///
 /// # Panics
 /// If the columns differ in length or `out` has another shape.
-pub fn inner<T: Real>(a: &impl Columns<T>, b: &impl Columns<T>, out: &mut Mat<T>) {
+pub fn inner<T: Kernels>(a: &impl Columns<T>, b: &impl Columns<T>, out: &mut Mat<T>) {
     assert_eq!((out.nrows(), out.ncols()), (a.count(), b.count()), "the result of AᵀB has another shape");
     if a.count() > 0 && b.count() > 0 {
         check_rows(a, a.column(0).len());
@@ -93,7 +94,7 @@ pub fn inner<T: Real>(a: &impl Columns<T>, b: &impl Columns<T>, out: &mut Mat<T>
 ///
 /// # Panics
 /// If the columns differ in length or `out` has another shape.
-pub fn gram<T: Real>(a: &impl Columns<T>, out: &mut Mat<T>) {
+pub fn gram<T: Kernels>(a: &impl Columns<T>, out: &mut Mat<T>) {
     assert_eq!((out.nrows(), out.ncols()), (a.count(), a.count()), "the result of AᵀA has another shape");
     if a.count() > 0 {
         check_rows(a, a.column(0).len());
@@ -105,7 +106,7 @@ pub fn gram<T: Real>(a: &impl Columns<T>, out: &mut Mat<T>) {
 ///
 /// # Panics
 /// If the shapes do not fit.
-pub fn product<T: Real>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
+pub fn product<T: Kernels>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
     assert_eq!((p.count(), out.ncols()), (q.nrows(), q.ncols()), "the factors or the result of P·Q do not fit");
     check_rows(p, out.nrows());
     T::outer(None::<&Mat<T>>, p, q, Some(out), false);
@@ -115,7 +116,7 @@ pub fn product<T: Real>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
 ///
 /// # Panics
 /// If the shapes do not fit.
-pub fn add_product<T: Real>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
+pub fn add_product<T: Kernels>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
     assert_eq!((p.count(), out.ncols()), (q.nrows(), q.ncols()), "the factors or the result of P·Q do not fit");
     check_rows(p, out.nrows());
     T::outer(None::<&Mat<T>>, p, q, Some(out), true);
@@ -125,7 +126,7 @@ pub fn add_product<T: Real>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
 ///
 /// # Panics
 /// If the shapes do not fit.
-pub fn residual_norm_squared<T: Real>(x: &impl Columns<T>, p: &impl Columns<T>, q: &Mat<T>) -> f64 {
+pub fn residual_norm_squared<T: Kernels>(x: &impl Columns<T>, p: &impl Columns<T>, q: &Mat<T>) -> f64 {
     assert_eq!((p.count(), x.count()), (q.nrows(), q.ncols()), "the factors or X of X − P·Q do not fit");
     if x.count() == 0 {
         return 0.0;
@@ -143,10 +144,10 @@ fn check_rows<T>(columns: &impl Columns<T>, rows: usize) {
 
 /// Rows that are multiplied at a time, so that a block of both factors stays in the second cache.
 const BLOCK: usize = 512;
-/// Columns whose places are looked up once; those beyond are looked up again and again.
+/// Columns whose addresses are looked up once. The addresses of further columns are looked up at each use.
 const TABLE: usize = 128;
 
-/// The kernels, for `f32` and `f64`.
+/// A component type with kernels: `f32` or `f64`.
 pub trait Kernels: Sized {
     /// out ← AᵀB, of which only one half is computed if it is symmetric; the shapes fit and are not empty.
     #[doc(hidden)]
@@ -194,7 +195,7 @@ macro_rules! kernels {
                 type Output = ();
                 #[inline(always)]
                 fn with_simd<S: Simd>(self, simd: S) {
-                    // As many running sums as there are registers for, and room for the operands; batches are powers of two.
+                    // As many running sums as fit the registers beside the operands. Batches are powers of two.
                     match (S::REGISTER_COUNT >= 32, self.symmetric) {
                         (true, true) => self.tiles::<S, 5, 5>(simd),
                         (true, false) => self.tiles::<S, 5, 4>(simd),
@@ -204,8 +205,8 @@ macro_rules! kernels {
             }
 
             impl<A: Columns<$t>, B: Columns<$t>> Inner<'_, A, B> {
-                /// The result in tiles of M×N, block of rows by block of rows. At the edges a column stands in for
-                /// those that are missing, and what it gives is dropped.
+                /// Computes the result in tiles of M×N, one block of rows after another. At the edges the last column
+                /// fills in for missing ones, and its results are dropped.
                 #[inline(always)]
                 fn tiles<S: Simd, const M: usize, const N: usize>(self, simd: S) {
                     let Self { a, b, out, symmetric } = self;
@@ -218,7 +219,7 @@ macro_rules! kernels {
                             for (l, column) in right.iter_mut().enumerate() {
                                 *column = &b.column((j + l).min(n - 1))[start..end];
                             }
-                            // What a symmetric result has below its diagonal is copied in the end.
+                            // The part of a symmetric result below its diagonal is copied at the end.
                             let needed = if symmetric { (j + N).min(k) } else { k };
                             for i in (0..needed).step_by(M) {
                                 let mut left: [&[$t]; M] = [&[]; M];
@@ -337,7 +338,7 @@ macro_rules! kernels {
                         sum += self.band::<S, R, N, true>(simd, row, p_table, x_table);
                         row += R * S::$lanes;
                     }
-                    // What is left is cut into bands that fit: a register full of nothing costs as much as any other.
+                    // The remaining rows are cut into bands that fit: an empty register costs as much as a full one.
                     if row + 2 * S::$lanes <= rows {
                         sum += self.band::<S, 2, N, true>(simd, row, &[], &[]);
                         row += 2 * S::$lanes;
@@ -419,7 +420,7 @@ macro_rules! kernels {
                 }
             }
 
-            /// The places of the first columns, in bands of R registers.
+            /// The addresses of the first columns, in bands of R registers.
             type Table<'a, S, const R: usize> = [&'a [[<S as Simd>::$v; R]]; TABLE];
 
             #[inline(always)]
@@ -434,7 +435,7 @@ macro_rules! kernels {
                 &table[..known]
             }
 
-            /// R registers of a column from `row` on; one that is not `WHOLE` is filled up with zeros.
+            /// Loads R registers of a column, starting at `row`. A register that is not `WHOLE` is filled up with zeros.
             #[inline(always)]
             fn load<S: Simd, const R: usize, const WHOLE: bool>(simd: S, column: &[$t], row: usize) -> [S::$v; R] {
                 if WHOLE {
@@ -482,26 +483,43 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn filled<T: Real>(rows: usize, columns: usize, salt: usize) -> Mat<T> {
-        Mat::from_fn(rows, columns, |i, j| T::from_f64(((i * 31 + j * 17 + salt * 7) % 23) as f64 / 8.0 - 1.3))
+    trait Number: Kernels + faer::traits::RealField + Copy + Into<f64> + PartialEq {
+        const UNIT: f64;
+        fn rounded(value: f64) -> Self;
+    }
+    impl Number for f64 {
+        const UNIT: f64 = Self::EPSILON;
+        fn rounded(value: f64) -> Self {
+            value
+        }
+    }
+    impl Number for f32 {
+        const UNIT: f64 = Self::EPSILON as f64;
+        fn rounded(value: f64) -> Self {
+            value as Self
+        }
     }
 
-    fn close<T: Real>(got: &Mat<T>, want: &Mat<f64>) -> bool {
+    fn filled<T: Number>(rows: usize, columns: usize, salt: usize) -> Mat<T> {
+        Mat::from_fn(rows, columns, |i, j| T::rounded(((i * 31 + j * 17 + salt * 7) % 23) as f64 / 8.0 - 1.3))
+    }
+
+    fn close<T: Number>(got: &Mat<T>, want: &Mat<f64>) -> bool {
         let scale = 1.0 + want.norm_max();
         (0..want.ncols())
-            .all(|j| (0..want.nrows()).all(|i| (got[(i, j)].into() - want[(i, j)]).abs() <= 200.0 * T::EPSILON * scale))
+            .all(|j| (0..want.nrows()).all(|i| (got[(i, j)].into() - want[(i, j)]).abs() <= 200.0 * T::UNIT * scale))
     }
 
-    fn wide<T: Real>(m: &Mat<T>) -> Mat<f64> {
+    fn wide<T: Number>(m: &Mat<T>) -> Mat<f64> {
         Mat::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)].into())
     }
 
-    fn agrees_with_faer<T: Real>(rows: usize, k: usize, n: usize, picks: &[usize]) {
+    fn agrees_with_faer<T: Number>(rows: usize, k: usize, n: usize, picks: &[usize]) {
         let (a, data) = (filled::<T>(rows, k, 1), filled::<T>(rows, n, 2));
         let x = Picked { matrix: &data, indices: picks };
         let gathered = Mat::from_fn(rows, picks.len(), |i, j| data[(i, picks[j])]);
 
-        let mut out = Mat::from_fn(k, picks.len() + k, |_, _| T::from_f64(f64::NAN));
+        let mut out = Mat::from_fn(k, picks.len() + k, |_, _| T::rounded(f64::NAN));
         inner(&a, &Beside(&x, &a), &mut out);
         let want = Mat::from_fn(k, picks.len() + k, |i, j| {
             let right = |r: usize| if j < picks.len() { gathered[(r, j)] } else { a[(r, j - picks.len())] };
@@ -509,13 +527,13 @@ mod tests {
         });
         assert!(close(&out, &want), "inner {rows} {k} {picks:?}");
 
-        let mut out = Mat::from_fn(k, k, |_, _| T::from_f64(f64::NAN));
+        let mut out = Mat::from_fn(k, k, |_, _| T::rounded(f64::NAN));
         gram(&a, &mut out);
         assert!(close(&out, &(wide(&a).transpose() * wide(&a))), "gram {rows} {k}");
         assert_eq!(out, out.transpose());
 
         let q = filled::<T>(picks.len(), k, 3);
-        let mut out = Mat::from_fn(rows, k, |_, _| T::from_f64(f64::NAN));
+        let mut out = Mat::from_fn(rows, k, |_, _| T::rounded(f64::NAN));
         product(&x, &q, &mut out);
         assert!(close(&out, &(wide(&gathered) * wide(&q))), "product {rows} {k} {picks:?}");
         add_product(&x, &q, &mut out);
@@ -524,7 +542,7 @@ mod tests {
         let q = filled::<T>(k, picks.len(), 4);
         let want = (wide(&gathered) - wide(&a) * wide(&q)).squared_norm_l2();
         let got = residual_norm_squared(&x, &a, &q);
-        assert!((got - want).abs() <= 200.0 * T::EPSILON * (1.0 + want), "residual {rows} {k} {picks:?}: {got} {want}");
+        assert!((got - want).abs() <= 200.0 * T::UNIT * (1.0 + want), "residual {rows} {k} {picks:?}: {got} {want}");
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! The strong growth constant from pairs of independent mini-batches, with its confidence interval.
 
-use super::strong_growth::Draws;
+use crate::{sample::Draws, statistics::student_quantile};
 use serde::{Deserialize, Serialize};
 
 /// The gradients A and B of two mini-batches at one point, as the estimators see them.
@@ -41,7 +41,7 @@ impl Interval {
 /// which stays honest where G cannot be told from 0: it is open above then.
 ///
 /// ```
-/// use strust::diagnostics::{Draws, Pair, Pairs};
+/// use strust::{diagnostics::{Pair, Pairs}, sample::Draws};
 /// let mut pairs = Pairs::new(1000, Draws::Independent);
 /// for k in 0..100 {
 ///     let noise = if k % 2 == 0 { 0.1 } else { -0.1 };
@@ -259,11 +259,9 @@ impl Means {
         self.weight - self.weight_squared / self.weight
     }
 
-    /// Student's 97.5 % quantile for the numbers there are, by the expansion of Cornish and Fisher.
+    /// Student's 97.5 % quantile for these means.
     fn quantile(&self) -> f64 {
-        const Z: f64 = 1.959_964;
-        let v = (self.effective() - 1.0).max(1.0);
-        Z + (Z.powi(3) + Z) / (4.0 * v) + (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * v * v)
+        student_quantile(self.effective() - 1.0)
     }
 }
 

@@ -1,0 +1,167 @@
+//! STR, Algorithm 1: the trust-region loop over any model.
+
+use super::{Measurement, Method, evaluate, measure_unconstrained, state};
+use crate::{
+    Error,
+    config::{Checked, Config},
+    models::{Exit, Identity, Local, Model, Trial},
+    objective::{Evaluations, Objective},
+    radius::{Change, RegionConfig, Verdict},
+    record::{RegionRecord, StepRecord},
+    sample::Sample,
+    vector::{Vector, saved},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// Configuration of [`Str`]: the trust region's constants. The defaults are the paper's for CIFAR-10.
+pub type StrConfig = RegionConfig;
+
+/// Stochastic trust region, Algorithm 1: the trust region with the model H = I.
+///
+/// p = −a·g with a = min(1, Δ/‖g‖), accepted if r = (fᵢ(x) − fᵢ(x+p)) / (a‖g‖² − ½a²‖g‖²) > c₀; the ratio
+/// sets the next radius. All three evaluations use the same sample.
+///
+/// ```
+/// use strust::prelude::*;
+/// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
+///     g[0] += 4.0 * x[0].powi(3);
+///     x[0].powi(4)
+/// });
+/// let mut method = Str::default();
+/// let mut state = method.init(&mut f, vec![3.0])?;
+/// let record = method.step(&mut f, &mut state, &Sample::range(0..1))?;
+/// // The first step is far too long; it is rejected and the radius halves.
+/// assert_eq!((record.verdict, state.x[0], state.radius), (Verdict::Rejected, 3.0, 4.0));
+/// # Ok::<(), strust::Error>(())
+/// ```
+pub type Str<V> = TrustRegion<V, Identity>;
+
+/// State of [`Str`] and [`StrP`](super::StrP).
+pub type StrState<V> = TrustRegionState<V, ()>;
+
+/// A stochastic trust region with a model of your choice. [`Str`] is the one of the paper.
+#[derive(Debug, Clone)]
+pub struct TrustRegion<V, M> {
+    region: Checked<RegionConfig>,
+    model: M,
+    scratch: Scratch<V>,
+}
+
+impl<V: Vector> Str<V> {
+    /// Checks the configuration.
+    pub fn new(config: StrConfig) -> Result<Self, Error> {
+        Self::with_model(config, Identity)
+    }
+}
+
+impl<V: Vector> Default for Str<V> {
+    /// The paper's constants for CIFAR-10.
+    fn default() -> Self {
+        Self::new(StrConfig::default()).expect("the defaults are in their ranges")
+    }
+}
+
+impl<V: Vector, M> TrustRegion<V, M> {
+    /// Checks the configuration. See [`Model`] for an example.
+    pub fn with_model(config: RegionConfig, model: M) -> Result<Self, Error> {
+        Ok(Self { region: config.check()?, model, scratch: Scratch::default() })
+    }
+}
+
+/// State of [`TrustRegion`]: the point, the radius, and the memory `S` of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector, S: Serialize + DeserializeOwned")]
+pub struct TrustRegionState<V, S> {
+    /// x.
+    #[serde(with = "saved")]
+    pub x: V,
+    /// Δ.
+    pub radius: f64,
+    /// Steps made.
+    pub k: u64,
+    /// What the model remembers.
+    pub memory: S,
+}
+state!(TrustRegionState<V, S: Clone + Serialize + DeserializeOwned>);
+
+impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
+    type State = TrustRegionState<F::Point, M::Memory>;
+
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        f.check_point(&x)?;
+        self.scratch = Scratch::default();
+        let memory = self.model.init(f, &x)?;
+        Ok(TrustRegionState { x, radius: self.region.initial_radius, k: 0, memory })
+    }
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        trust_region_step(f, &self.region, &mut self.model, state, sample, &mut self.scratch)
+    }
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        Ok(measure_unconstrained(f, &state.x))
+    }
+}
+
+/// The gradient and the trial point.
+#[derive(Debug, Clone)]
+pub(super) struct Scratch<V>(Option<(V, V)>);
+
+impl<V> Default for Scratch<V> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+/// One step of Algorithm 1; of Algorithm 2 when `f` is a penalized objective and the model has its curvature.
+pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
+    f: &mut F,
+    region: &RegionConfig,
+    model: &mut M,
+    state: &mut TrustRegionState<F::Point, M::Memory>,
+    sample: &Sample,
+    scratch: &mut Scratch<F::Point>,
+) -> Result<StepRecord, Error> {
+    let TrustRegionState { x, radius, k, memory } = state;
+    let (g, trial) = scratch.0.get_or_insert_with(|| (x.zeros_like(), x.zeros_like()));
+    let (step, old_radius) = (*k, *radius);
+
+    // fᵢ(x) and g = ∇fᵢ(x)
+    let (evaluation, gradient_squared) = evaluate(f, x, sample, g, step)?;
+    let at = Local { k: step, x, sample, evaluation, gradient: g, gradient_squared };
+
+    // p = argmin m(p) subject to ‖p‖ ≤ Δ
+    let p = model.propose(f, memory, &at, old_radius)?;
+    let (size, length, predicted, exit) = (p.size, p.length, p.predicted, p.exit);
+
+    // r, on the same sample; accept or reject; the next radius
+    let mut trial_value = None;
+    let (mut ratio, mut verdict, mut change) = (None, Verdict::Accepted, Change::Keep);
+    if exit != Exit::Stationary {
+        trial.set_sum(x, -size, p.direction);
+        let at_trial = f.value(trial, sample).value;
+        let actual = evaluation.value - at_trial;
+        let judgment = region.judge(old_radius, actual, predicted, evaluation.rounding);
+        model.learn(memory, &Trial { at, point: trial, size, actual, predicted, judgment });
+        if judgment.verdict == Verdict::Accepted {
+            // The old point moves into the scratch space. A rejected step never touches x.
+            std::mem::swap(x, trial);
+        }
+        *radius = judgment.next_radius;
+        (verdict, change) = (judgment.verdict, judgment.change);
+        if at_trial.is_finite() {
+            (trial_value, ratio) = (Some(at_trial), Some(judgment.ratio));
+        }
+    }
+    *k += 1;
+
+    Ok(StepRecord {
+        k: step,
+        value: evaluation.value,
+        gradient_norm: gradient_squared.sqrt(),
+        step_size: size,
+        step_length: length,
+        verdict,
+        region: Some(RegionRecord { radius: old_radius, exit, trial: trial_value, predicted, ratio, change }),
+        constraint_norm: None,
+        evaluations: Evaluations { values: u64::from(exit != Exit::Stationary), gradients: 1 },
+    })
+}

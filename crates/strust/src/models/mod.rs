@@ -1,0 +1,144 @@
+//! Models of the objective around a point: they propose a step inside the region, predict its reduction, and learn from
+//! the trial.
+//!
+//! | model | H | method |
+//! |---|---|---|
+//! | [`Identity`] | I | [`Str`](crate::methods::Str), Algorithm 1 |
+//! | [`Penalty`] | I + μJᵀJ | [`StrP`](crate::methods::StrP), Algorithm 2 |
+//!
+//! Implement [`Model`] for a model of your own and give it to
+//! [`TrustRegion::with_model`](crate::methods::TrustRegion::with_model).
+
+mod cauchy;
+mod identity;
+mod penalty;
+
+pub use cauchy::{CauchyStep, Exit, cauchy_step};
+pub use identity::Identity;
+pub use penalty::Penalty;
+
+use crate::{
+    Error,
+    objective::{Evaluation, Objective},
+    radius::Judgment,
+    sample::Sample,
+    vector::Vector,
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// A model m(p) of f(x + p) − f(x) on one sample.
+///
+/// The model owns only scratch space. What it remembers from step to step is its [`Memory`](Self::Memory), which is part
+/// of the method's state and so of every checkpoint. It sees the sample, so every product of a step belongs to
+/// the same function, and it never changes x.
+///
+/// ```
+/// use strust::{methods::TrustRegion, models::{Local, Model, Step, Trial, cauchy_step}, prelude::*};
+///
+/// /// H = κI with the largest curvature seen so far: STR without a fixed scale.
+/// struct Learned;
+///
+/// impl<F: Objective> Model<F> for Learned {
+///     type Memory = f64; // κ
+///     fn init(&mut self, _: &mut F, _: &F::Point) -> Result<f64, Error> {
+///         Ok(1.0)
+///     }
+///     fn propose<'a>(&'a mut self, _: &mut F, kappa: &mut f64, at: &Local<'a, F::Point>, radius: f64)
+///         -> Result<Step<'a, F::Point>, Error> {
+///         let p = cauchy_step(at.gradient_squared, *kappa * at.gradient_squared, radius);
+///         Ok(Step::along(at.gradient, p))
+///     }
+///     fn learn(&mut self, kappa: &mut f64, trial: &Trial<'_, F::Point>) {
+///         // f(x) − f(x + p) = a‖g‖² − ½κa²‖g‖² for a quadratic function
+///         let (a, g2) = (trial.size, trial.at.gradient_squared);
+///         let seen = 2.0 * (a * g2 - trial.actual) / (a * a * g2);
+///         if seen > *kappa {
+///             *kappa = seen;
+///         }
+///     }
+/// }
+///
+/// let mut f = from_terms(1, |_, x: &Vec<f64>, g| { g[0] += 200.0 * x[0]; 100.0 * x[0] * x[0] });
+/// let method = TrustRegion::with_model(StrConfig::default(), Learned)?;
+/// let report = minimize(&mut f).method(method).stop(Stop::steps(10)).start(vec![3.0])?;
+/// assert!((report.state.memory - 200.0).abs() < 1e-6 && report.point()[0].abs() < 1e-6);
+/// # Ok::<(), strust::Error>(())
+/// ```
+pub trait Model<F: Objective + ?Sized> {
+    /// What the model remembers from step to step: plain data. `()` for a model that learns nothing.
+    type Memory: Clone + Serialize + DeserializeOwned;
+
+    /// The memory at the start x.
+    fn init(&mut self, f: &mut F, x: &F::Point) -> Result<Self::Memory, Error>;
+
+    /// The minimizer of m(p) subject to ‖p‖ ≤ `radius`, or a step that is good enough.
+    fn propose<'a>(
+        &'a mut self,
+        f: &mut F,
+        memory: &mut Self::Memory,
+        at: &Local<'a, F::Point>,
+        radius: f64,
+    ) -> Result<Step<'a, F::Point>, Error>;
+
+    /// Learns from the trial of the last proposal, accepted or rejected. A model that learns nothing keeps this default.
+    fn learn(&mut self, _memory: &mut Self::Memory, _trial: &Trial<'_, F::Point>) {}
+}
+
+/// What is known at the point x of a step: fᵢ(x) and g = ∇fᵢ(x) on the step's sample.
+#[derive(Debug, Clone, Copy)]
+pub struct Local<'a, V> {
+    /// The number of the step.
+    pub k: u64,
+    /// x.
+    pub x: &'a V,
+    /// The sample of the step.
+    pub sample: &'a Sample,
+    /// fᵢ(x) with its rounding error.
+    pub evaluation: Evaluation,
+    /// g.
+    pub gradient: &'a V,
+    /// ‖g‖².
+    pub gradient_squared: f64,
+}
+
+/// A proposed step p = −size·direction.
+///
+/// The direction is borrowed: a gradient step needs no copy of the gradient.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a, V> {
+    /// The direction d; for a step along the gradient, g itself.
+    pub direction: &'a V,
+    /// a in p = −a·d.
+    pub size: f64,
+    /// ‖p‖.
+    pub length: f64,
+    /// m(0) − m(p), never negative.
+    pub predicted: f64,
+    /// What bounded the step.
+    pub exit: Exit,
+}
+
+impl<'a, V> Step<'a, V> {
+    /// The Cauchy step along a direction of that norm.
+    #[must_use]
+    pub fn along(direction: &'a V, p: CauchyStep) -> Self {
+        Self { direction, size: p.size, length: p.length, predicted: p.predicted, exit: p.exit }
+    }
+}
+
+/// The outcome of a step, from which a model learns.
+#[derive(Debug, Clone, Copy)]
+pub struct Trial<'a, V: Vector> {
+    /// The point of the step, before it.
+    pub at: Local<'a, V>,
+    /// x + p.
+    pub point: &'a V,
+    /// a in p = −a·d.
+    pub size: f64,
+    /// fᵢ(x) − fᵢ(x + p) on the same sample. It may be NaN or infinite.
+    pub actual: f64,
+    /// m(0) − m(p).
+    pub predicted: f64,
+    /// What the trust region made of it.
+    pub judgment: Judgment,
+}

@@ -1,0 +1,59 @@
+use super::{Evaluation, Objective};
+use crate::{Error, sample::Sample};
+use serde::{Deserialize, Serialize};
+
+/// The number of mini-batch evaluations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Evaluations {
+    /// Values alone: trial points.
+    pub values: u64,
+    /// Values with a gradient.
+    pub gradients: u64,
+}
+
+impl std::ops::AddAssign for Evaluations {
+    fn add_assign(&mut self, other: Self) {
+        self.values += other.values;
+        self.gradients += other.gradients;
+    }
+}
+
+/// Counts the evaluations of the objective it wraps.
+#[derive(Debug, Clone)]
+pub struct Counted<F> {
+    inner: F,
+    evaluations: Evaluations,
+}
+
+impl<F> Counted<F> {
+    /// Starts at zero.
+    pub fn new(inner: F) -> Self {
+        Self { inner, evaluations: Evaluations::default() }
+    }
+    /// The count so far.
+    pub fn evaluations(&self) -> Evaluations {
+        self.evaluations
+    }
+    /// Returns the wrapped objective.
+    pub fn into_inner(self) -> F {
+        self.inner
+    }
+}
+
+impl<F: Objective> Objective for Counted<F> {
+    type Point = F::Point;
+    fn terms(&self) -> usize {
+        self.inner.terms()
+    }
+    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
+        self.evaluations.values += 1;
+        self.inner.value(x, sample)
+    }
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        self.evaluations.gradients += 1;
+        self.inner.value_and_gradient(x, sample, gradient)
+    }
+    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
+        self.inner.check_point(x)
+    }
+}

@@ -1,0 +1,95 @@
+//! A finite sum f(x) = (1/n) Σ fᵢ(x), evaluated on samples.
+//!
+//! | to get an objective | use |
+//! |---|---|
+//! | from one term at a time | [`from_terms`] |
+//! | from one residual at a time | [`from_residuals`] |
+//! | from a whole mini-batch at a time | [`from_fn`], or implement [`Objective`] |
+//! | without a gradient, to try something out | [`from_fn_approximate_gradient`] |
+//! | with a penalty for constraints | [`Penalized`] |
+//! | that counts its evaluations | [`Counted`] |
+
+mod closures;
+mod counted;
+mod evaluation;
+mod penalized;
+
+pub use closures::{
+    ApproximateGradient, FromFn, FromResiduals, FromTerms, from_fn, from_fn_approximate_gradient, from_residuals,
+    from_terms,
+};
+pub use counted::{Counted, Evaluations};
+pub use evaluation::Evaluation;
+pub use penalized::{Penalized, PenaltyScratch};
+
+use crate::{Error, sample::Sample, vector::Vector};
+
+/// A finite sum evaluated on samples.
+///
+/// `value` and `value_and_gradient` are pure functions of `(x, sample)`: the same arguments give the same
+/// number, and an evaluation at a trial point leaves no trace. `&mut self` is for scratch space only.
+pub trait Objective {
+    /// The type of x.
+    type Point: Vector;
+
+    /// The number n of terms.
+    fn terms(&self) -> usize;
+
+    /// The mean of the sampled terms at x, with its rounding error.
+    fn value(&mut self, x: &Self::Point, sample: &Sample) -> Evaluation;
+
+    /// The mean of the sampled terms at x, with its rounding error. Its gradient overwrites `gradient`.
+    fn value_and_gradient(&mut self, x: &Self::Point, sample: &Sample, gradient: &mut Self::Point) -> Evaluation;
+
+    /// Checks that x has the shape this objective is defined on.
+    fn check_point(&self, _x: &Self::Point) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<F: Objective + ?Sized> Objective for &mut F {
+    type Point = F::Point;
+    fn terms(&self) -> usize {
+        (**self).terms()
+    }
+    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
+        (**self).value(x, sample)
+    }
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        (**self).value_and_gradient(x, sample, gradient)
+    }
+    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
+        (**self).check_point(x)
+    }
+}
+
+/// Terms evaluated at once when the full sum is measured: large enough for fast products, small enough for memory.
+const PIECE: usize = 512;
+
+fn over_pieces(terms: usize, mut piece: impl FnMut(&Sample, f64)) {
+    let mut start = 0;
+    while start < terms {
+        let end = (start + PIECE).min(terms);
+        piece(&Sample::range(start..end), (end - start) as f64 / terms as f64);
+        start = end;
+    }
+}
+
+/// f(x) over all terms.
+pub fn full_value<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> f64 {
+    let mut sum = 0.0;
+    over_pieces(f.terms(), |sample, weight| sum += weight * f.value(x, sample).value);
+    sum
+}
+
+/// f(x) and ∇f(x) over all terms; the gradient overwrites `gradient`.
+pub fn full_value_and_gradient<F: Objective + ?Sized>(f: &mut F, x: &F::Point, gradient: &mut F::Point) -> f64 {
+    let mut sum = 0.0;
+    let mut piece = x.zeros_like();
+    gradient.set_zero();
+    over_pieces(f.terms(), |sample, weight| {
+        sum += weight * f.value_and_gradient(x, sample, &mut piece).value;
+        gradient.add(weight, &piece);
+    });
+    sum
+}

@@ -1,0 +1,352 @@
+//! Samplers: they draw the mini-batches of a run.
+//!
+//! The k-th sample depends on `(seed, k)` only, so a run resumes from two integers.
+//!
+//! | sampler | draws |
+//! |---|---|
+//! | [`Epochs`] | passes over a fresh permutation of all terms: the usual choice |
+//! | [`WithReplacement`] | each term independently: the sampling of the paper's analysis |
+//! | [`FullBatch`] | all terms in every step |
+
+use crate::{
+    Error,
+    config::{Range, out_of_range},
+    objective::Objective,
+    sample::{Draws, Sample, generator},
+};
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
+
+/// Terms of a mini-batch where none are asked for, or all terms if there are fewer.
+pub const DEFAULT_BATCH: usize = 32;
+
+/// Draws samples. Implementations keep caches at most: the k-th sample is a function of `(seed, k)`.
+pub trait Sampler {
+    /// Overwrites `sample` with the k-th one.
+    fn draw(&mut self, k: u64, sample: &mut Sample);
+    /// The number of terms it draws from.
+    fn terms(&self) -> usize;
+    /// How it draws them.
+    fn draws(&self) -> Draws;
+    /// Steps that make one pass over the terms.
+    fn steps_per_epoch(&self) -> u64;
+
+    /// Checks its settings, and that it draws from all terms of an objective with `terms` terms. Every run calls this.
+    fn check(&self, terms: usize) -> Result<(), Error> {
+        check_terms(self.terms(), terms)
+    }
+}
+
+impl<S: Sampler + ?Sized> Sampler for &mut S {
+    fn draw(&mut self, k: u64, sample: &mut Sample) {
+        (**self).draw(k, sample);
+    }
+    fn terms(&self) -> usize {
+        (**self).terms()
+    }
+    fn draws(&self) -> Draws {
+        (**self).draws()
+    }
+    fn steps_per_epoch(&self) -> u64 {
+        (**self).steps_per_epoch()
+    }
+    fn check(&self, terms: usize) -> Result<(), Error> {
+        (**self).check(terms)
+    }
+}
+
+impl<S: Sampler + ?Sized> Sampler for Box<S> {
+    fn draw(&mut self, k: u64, sample: &mut Sample) {
+        (**self).draw(k, sample);
+    }
+    fn terms(&self) -> usize {
+        (**self).terms()
+    }
+    fn draws(&self) -> Draws {
+        (**self).draws()
+    }
+    fn steps_per_epoch(&self) -> u64 {
+        (**self).steps_per_epoch()
+    }
+    fn check(&self, terms: usize) -> Result<(), Error> {
+        (**self).check(terms)
+    }
+}
+
+fn check_terms(sampler: usize, objective: usize) -> Result<(), Error> {
+    if sampler == objective { Ok(()) } else { Err(Error::Terms { sampler, objective }) }
+}
+
+fn check_batch(owner: &'static str, n: usize, batch: usize) -> Result<(), Error> {
+    if n == 0 {
+        return Err(out_of_range(owner, "n", n, Range::at_least(1.0)));
+    }
+    if batch == 0 || batch > n {
+        return Err(out_of_range(owner, "batch", batch, Range::closed(1.0, n as f64)));
+    }
+    Ok(())
+}
+
+/// A number in 0..n. The bias of multiplying and shifting is below n/2⁶⁴.
+fn below(n: usize, rng: &mut ChaCha8Rng) -> usize {
+    ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
+}
+
+/// The seed of the k-th sample. These streams count down from the top, so they never overlap those of the indices.
+fn sample_seed(seed: u64, k: u64) -> u64 {
+    generator(seed, u64::MAX - k).next_u64()
+}
+
+/// Passes over a fresh permutation in batches. The last batch of a pass holds the remaining terms.
+///
+/// ```
+/// use strust::{prelude::*, samplers::Sampler};
+/// let f = from_terms(10, |i, x: &Vec<f64>, g| { g[0] += 1.0; x[0] + i as f64 });
+/// let mut sampler = Epochs::over(&f).batch(4).seed(7);
+/// let mut seen = Vec::new();
+/// let mut sample = Sample::default();
+/// for k in 0..sampler.steps_per_epoch() {
+///     sampler.draw(k, &mut sample);
+///     seen.extend_from_slice(sample.indices());
+/// }
+/// seen.sort_unstable();
+/// assert_eq!(seen, (0..10).collect::<Vec<_>>());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Epochs {
+    batch: usize,
+    seed: u64,
+    /// The permutation of epoch `cached`, kept because consecutive k share it.
+    order: Vec<usize>,
+    cached: Option<u64>,
+}
+
+impl Epochs {
+    /// A sampler over the terms of an objective, in batches of 32 (or all terms, if there are fewer), with seed 0.
+    pub fn over(f: &(impl Objective + ?Sized)) -> Self {
+        let n = f.terms();
+        Self { batch: DEFAULT_BATCH.min(n), seed: 0, order: (0..n).collect(), cached: None }
+    }
+    /// A sampler over `n` terms. `batch` must be in [1, n].
+    pub fn new(n: usize, batch: usize, seed: u64) -> Result<Self, Error> {
+        check_batch("epoch sampler", n, batch)?;
+        Ok(Self { batch, seed, order: (0..n).collect(), cached: None })
+    }
+    /// Terms of a batch. A run checks that they are in [1, n].
+    #[must_use]
+    pub fn batch(self, batch: usize) -> Self {
+        Self { batch, ..self }
+    }
+    /// The seed of the permutations.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, cached: None, ..self }
+    }
+}
+
+impl Sampler for Epochs {
+    fn draw(&mut self, k: u64, sample: &mut Sample) {
+        let (epoch, position) = (k / self.steps_per_epoch(), k % self.steps_per_epoch());
+        let n = self.order.len();
+        if self.cached != Some(epoch) {
+            let mut rng = generator(self.seed, epoch);
+            self.order.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+            for i in (1..n).rev() {
+                self.order.swap(i, below(i + 1, &mut rng));
+            }
+            self.cached = Some(epoch);
+        }
+        let start = position as usize * self.batch;
+        let batch = &self.order[start.min(n)..(start + self.batch).min(n)];
+        sample.set(batch.iter().copied(), sample_seed(self.seed, k));
+    }
+    fn terms(&self) -> usize {
+        self.order.len()
+    }
+    fn draws(&self) -> Draws {
+        Draws::Different
+    }
+    fn steps_per_epoch(&self) -> u64 {
+        self.order.len().div_ceil(self.batch.max(1)).max(1) as u64
+    }
+    fn check(&self, terms: usize) -> Result<(), Error> {
+        check_terms(self.terms(), terms)?;
+        check_batch("epoch sampler", terms, self.batch)
+    }
+}
+
+/// Draws each term of a batch independently, with replacement: the sampling of the paper's analysis.
+///
+/// ```
+/// use strust::{prelude::*, samplers::Sampler};
+/// let f = from_terms(10, |i, x: &Vec<f64>, g| { g[0] += 1.0; x[0] + i as f64 });
+/// let mut sample = Sample::default();
+/// WithReplacement::over(&f).batch(4).seed(7).draw(0, &mut sample);
+/// assert_eq!(sample.len(), 4);
+/// ```
+#[derive(Debug, Clone)]
+pub struct WithReplacement {
+    n: usize,
+    batch: usize,
+    seed: u64,
+}
+
+impl WithReplacement {
+    /// A sampler over the terms of an objective, in batches of 32 (or as many as there are terms), with seed 0.
+    pub fn over(f: &(impl Objective + ?Sized)) -> Self {
+        Self { n: f.terms(), batch: DEFAULT_BATCH.min(f.terms()), seed: 0 }
+    }
+    /// A sampler over `n` terms. `batch` must be in [1, n].
+    pub fn new(n: usize, batch: usize, seed: u64) -> Result<Self, Error> {
+        check_batch("sampler with replacement", n, batch)?;
+        Ok(Self { n, batch, seed })
+    }
+    /// Terms of a batch. A run checks that they are in [1, n].
+    #[must_use]
+    pub fn batch(self, batch: usize) -> Self {
+        Self { batch, ..self }
+    }
+    /// The seed of the draws.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+}
+
+impl Sampler for WithReplacement {
+    fn draw(&mut self, k: u64, sample: &mut Sample) {
+        let mut rng = generator(self.seed, k);
+        sample.set((0..self.batch).map(|_| below(self.n, &mut rng)), sample_seed(self.seed, k));
+    }
+    fn terms(&self) -> usize {
+        self.n
+    }
+    fn draws(&self) -> Draws {
+        Draws::Independent
+    }
+    fn steps_per_epoch(&self) -> u64 {
+        self.n.div_ceil(self.batch.max(1)).max(1) as u64
+    }
+    fn check(&self, terms: usize) -> Result<(), Error> {
+        check_terms(self.terms(), terms)?;
+        check_batch("sampler with replacement", terms, self.batch)
+    }
+}
+
+/// All terms in every step, in their own order.
+///
+/// ```
+/// use strust::{prelude::*, samplers::Sampler};
+/// let f = from_terms(3, |i, x: &Vec<f64>, g| { g[0] += 1.0; x[0] + i as f64 });
+/// let mut sample = Sample::default();
+/// FullBatch::over(&f).draw(5, &mut sample);
+/// assert_eq!(sample.indices(), [0, 1, 2]);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct FullBatch {
+    n: usize,
+    seed: u64,
+}
+
+impl FullBatch {
+    /// A sampler of all terms of an objective.
+    pub fn over(f: &(impl Objective + ?Sized)) -> Self {
+        Self { n: f.terms(), seed: 0 }
+    }
+    /// The seed of everything else that is random in the objective, such as dropout.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+}
+
+impl Sampler for FullBatch {
+    fn draw(&mut self, k: u64, sample: &mut Sample) {
+        sample.set(0..self.n, sample_seed(self.seed, k));
+    }
+    fn terms(&self) -> usize {
+        self.n
+    }
+    fn draws(&self) -> Draws {
+        Draws::Different
+    }
+    fn steps_per_epoch(&self) -> u64 {
+        1
+    }
+    fn check(&self, terms: usize) -> Result<(), Error> {
+        check_terms(self.n, terms)?;
+        check_batch("full batch", terms, terms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(sampler: &mut dyn Sampler, k: u64) -> Sample {
+        let mut sample = Sample::default();
+        sampler.draw(k, &mut sample);
+        sample
+    }
+
+    #[test]
+    fn the_kth_sample_depends_only_on_seed_and_k() {
+        let all: [fn(u64) -> Box<dyn Sampler>; 2] = [
+            |seed| Box::new(Epochs::new(23, 5, seed).unwrap()),
+            |seed| Box::new(WithReplacement::new(23, 5, seed).unwrap()),
+        ];
+        for make in all {
+            let mut forward = make(3);
+            let in_order: Vec<_> = (0..40).map(|k| drawn(&mut *forward, k)).collect();
+            for k in (0..40).rev() {
+                assert_eq!(drawn(&mut *make(3), k), in_order[k as usize], "a fresh sampler at {k}");
+                assert_eq!(drawn(&mut *forward, k), in_order[k as usize], "a used sampler at {k}");
+            }
+            assert_ne!(drawn(&mut *make(4), 0), in_order[0]);
+        }
+    }
+
+    #[test]
+    fn every_epoch_is_another_permutation_of_all_terms() {
+        let mut sampler = Epochs::new(23, 5, 1).unwrap();
+        let epoch = |s: &mut Epochs, e: u64| -> Vec<usize> {
+            (0..5).flat_map(|i| drawn(s, e * 5 + i).indices().to_vec()).collect()
+        };
+        let (first, second) = (epoch(&mut sampler, 0), epoch(&mut sampler, 1));
+        assert_ne!(first, second);
+        for mut order in [first, second] {
+            order.sort_unstable();
+            assert_eq!(order, (0..23).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_sampler_of_other_terms_is_refused_with_both_numbers() {
+        for sampler in [Epochs::new(10, 2, 0).unwrap(), Epochs::new(50, 2, 0).unwrap()] {
+            let error = sampler.check(40).unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("draws from {} terms, but the objective has 40", sampler.terms())),
+                "{error}"
+            );
+        }
+        assert!(WithReplacement::new(10, 2, 0).unwrap().check(40).is_err());
+        assert!(FullBatch { n: 10, seed: 0 }.check(40).is_err() && FullBatch { n: 0, seed: 0 }.check(0).is_err());
+    }
+
+    #[test]
+    fn a_full_batch_holds_all_terms_and_a_seed_for_each_step() {
+        let mut sampler = FullBatch { n: 3, seed: 1 };
+        let (first, second) = (drawn(&mut sampler, 0), drawn(&mut sampler, 1));
+        assert_eq!((first.indices(), second.indices()), ([0, 1, 2].as_slice(), [0, 1, 2].as_slice()));
+        assert!(first.seed().is_some() && first.seed() != second.seed());
+    }
+
+    #[test]
+    fn batches_larger_than_the_sum_are_refused_with_the_range() {
+        let expected = "epoch sampler: `batch` is 11, but must be in [1, 10]";
+        assert_eq!(Epochs::new(10, 11, 0).unwrap_err().to_string(), expected);
+        assert_eq!(Epochs::new(10, 1, 0).unwrap().batch(11).check(10).unwrap_err().to_string(), expected);
+        assert!(Epochs::new(10, 1, 0).unwrap().batch(0).check(10).is_err());
+        assert!(WithReplacement::new(0, 1, 0).is_err());
+    }
+}

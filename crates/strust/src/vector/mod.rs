@@ -1,0 +1,88 @@
+//! The space x lives in: one trait for points, gradients and steps, all in place.
+//!
+//! A scalar that comes out of a vector (a norm, a product) is an `f64` whatever the components are, so an `f32` run
+//! keeps the accuracy of its sums. [`Vector`] is implemented for everything [`Dense`]: `Vec`, faer columns and faer
+//! matrices, in `f32` and `f64`.
+//!
+//! [`saved`] stores a vector in any serde format, and [`to_npy`] as a file that NumPy reads.
+
+mod dense;
+mod npy;
+pub mod saved;
+
+pub use dense::{Dense, Real};
+pub use npy::to_npy;
+
+use crate::Error;
+
+/// A point, a gradient or a step. Operations work in place and never allocate, except where the name says so.
+///
+/// ```
+/// use strust::vector::Vector;
+/// let (x, g) = (vec![1.0, 2.0], vec![3.0, 4.0]);
+/// let mut trial = x.zeros_like();
+/// trial.set_sum(&x, -0.5, &g);
+/// assert_eq!(trial, [-0.5, 0.0]);
+/// assert_eq!((g.norm(), g.component(1)), (5.0, 4.0));
+/// ```
+pub trait Vector: Clone {
+    /// Relative rounding error of a component.
+    const EPSILON: f64;
+
+    /// The shape, for messages and saved files.
+    fn shape(&self) -> Vec<usize>;
+    /// A new zero of the same shape. Allocates.
+    #[must_use]
+    fn zeros_like(&self) -> Self;
+    /// self ← 0.
+    fn set_zero(&mut self);
+    /// self ← x, bit for bit.
+    fn copy_from(&mut self, x: &Self);
+    /// self ← x + a·y.
+    fn set_sum(&mut self, x: &Self, a: f64, y: &Self);
+    /// self ← b·self + a·x.
+    fn scale_add(&mut self, b: f64, a: f64, x: &Self);
+    /// ⟨self, x⟩.
+    fn dot(&self, x: &Self) -> f64;
+    /// Component `i`, in the order in which [`Self::write`] writes them: column by column for a matrix.
+    ///
+    /// # Panics
+    /// If `i` is not below [`Self::dimension`].
+    fn component(&self, i: usize) -> f64;
+    /// Component `i` ← `value`, rounded to the component type.
+    ///
+    /// # Panics
+    /// If `i` is not below [`Self::dimension`].
+    fn set_component(&mut self, i: usize, value: f64);
+    /// Appends the components as little-endian bytes.
+    fn write(&self, out: &mut Vec<u8>);
+    /// The vector of that shape with the components that [`Self::write`] wrote; `scalar` names their type. Allocates.
+    fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error>;
+    /// The name of the component type, checked by [`Self::read`].
+    fn scalar() -> &'static str;
+
+    /// The number of components.
+    fn dimension(&self) -> usize {
+        self.shape().iter().product()
+    }
+    /// ‖self‖² = ⟨self, self⟩.
+    fn norm_squared(&self) -> f64 {
+        self.dot(self)
+    }
+    /// The Euclidean norm; Frobenius for a matrix.
+    fn norm(&self) -> f64 {
+        self.norm_squared().sqrt()
+    }
+    /// self ← self + a·x.
+    fn add(&mut self, a: f64, x: &Self) {
+        self.scale_add(1.0, a, x);
+    }
+}
+
+/// Operations on each component by itself, for methods with a metric of their own: Adam.
+pub trait Elementwise: Vector {
+    /// self ← b·self + a·x∘x, the second moment of Adam.
+    fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self);
+    /// self ← self + a·x/(√(s·y) + e) for each component, the update of Adam.
+    fn add_ratio(&mut self, a: f64, x: &Self, s: f64, y: &Self, e: f64);
+}

@@ -1,0 +1,111 @@
+//! `#[serde(with = "strust::vector::saved")]` for a field that is any [`Vector`].
+//!
+//! Binary formats store a map of `scalar` ("f32" or "f64"), `shape` and `bytes`: the components in little-endian
+//! order, column by column for a matrix. Text formats such as JSON store the list `values` instead of `bytes`: numbers
+//! with enough digits to read the same bits back, and the words "NaN", "inf" and "-inf". Other programs can read both.
+
+use super::Vector;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// How binary formats store a vector.
+#[derive(Serialize, Deserialize)]
+struct Binary {
+    scalar: String,
+    shape: Vec<usize>,
+    bytes: Bytes,
+}
+
+/// How text formats store a vector.
+#[derive(Serialize, Deserialize)]
+struct Text {
+    scalar: String,
+    shape: Vec<usize>,
+    values: Vec<Number>,
+}
+
+/// A number, or a word for one that JSON does not have.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Finite(f64),
+    Word(String),
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        if value.is_finite() { Self::Finite(value) } else { Self::Word(value.to_string()) }
+    }
+}
+
+impl Number {
+    fn value(&self) -> Result<f64, String> {
+        match self {
+            Self::Finite(value) => Ok(*value),
+            Self::Word(word) => word.parse().map_err(|_| format!("{word:?} is not a number")),
+        }
+    }
+}
+
+/// Binary formats store this as one blob. They would store a `Vec<u8>` as a list of numbers.
+struct Bytes(Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Bytes;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("bytes")
+            }
+            fn visit_bytes<E>(self, v: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(v.to_vec()))
+            }
+            fn visit_byte_buf<E>(self, v: Vec<u8>) -> Result<Bytes, E> {
+                Ok(Bytes(v))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Bytes, A::Error> {
+                let mut bytes = Vec::new();
+                while let Some(b) = seq.next_element()? {
+                    bytes.push(b);
+                }
+                Ok(Bytes(bytes))
+            }
+        }
+        deserializer.deserialize_byte_buf(Visitor)
+    }
+}
+
+/// Writes the vector.
+pub fn serialize<V: Vector, S: Serializer>(vector: &V, serializer: S) -> Result<S::Ok, S::Error> {
+    let (scalar, shape) = (V::scalar().into(), vector.shape());
+    if serializer.is_human_readable() {
+        let values = (0..vector.dimension()).map(|i| vector.component(i).into()).collect();
+        return Text { scalar, shape, values }.serialize(serializer);
+    }
+    let mut bytes = Vec::new();
+    vector.write(&mut bytes);
+    Binary { scalar, shape, bytes: Bytes(bytes) }.serialize(serializer)
+}
+
+/// Reads the vector. The component type and the shape must fit `V`.
+pub fn deserialize<'de, V: Vector, D: Deserializer<'de>>(deserializer: D) -> Result<V, D::Error> {
+    if !deserializer.is_human_readable() {
+        let saved = Binary::deserialize(deserializer)?;
+        return V::read(&saved.scalar, &saved.shape, &saved.bytes.0).map_err(D::Error::custom);
+    }
+    let saved = Text::deserialize(deserializer)?;
+    let values: Vec<f64> =
+        saved.values.iter().map(Number::value).collect::<Result<_, _>>().map_err(D::Error::custom)?;
+    let bytes: Vec<u8> = match saved.scalar.as_str() {
+        // The cast is exact: these numbers were written from `f32`.
+        "f32" => values.iter().flat_map(|&value| (value as f32).to_le_bytes()).collect(),
+        _ => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+    };
+    V::read(&saved.scalar, &saved.shape, &bytes).map_err(D::Error::custom)
+}
