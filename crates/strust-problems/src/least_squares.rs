@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_strong_growth_constant_bounds_rho_everywhere_and_is_reached() {
-        use strust::diagnostics::{Draws, strong_growth};
+        use strust::{diagnostics::strong_growth, sample::Draws};
         for (n, d) in [(30, 8), (12, 40)] {
             let mut problem = LeastSquares::<f64>::interpolating(n, d, 1).unwrap();
             let constants = problem.constants().unwrap();

@@ -184,22 +184,26 @@ pub(crate) mod contract {
                 assert!(slope.contains(&found), "slope {found}");
             }
             let (mut first, mut second) = (direction(&x, 1), direction(&x, 2));
-            let value = problem.value_and_gradient(&x, sample, &mut first);
+            let value = problem.value_and_gradient(&x, sample, &mut first).value;
             let trial = direction(&x, 3);
             problem.value(&trial, &some);
-            let again = problem.value_and_gradient(&x, sample, &mut second);
+            let again = problem.value_and_gradient(&x, sample, &mut second).value;
             assert_eq!(value.to_bits(), again.to_bits(), "an evaluation elsewhere left a trace");
             assert_eq!(first, second, "the gradient must be overwritten, bit for bit the same");
-            assert_eq!(value.to_bits(), problem.value(&x, sample).to_bits(), "value alone and value with gradient");
+            assert_eq!(
+                value.to_bits(),
+                problem.value(&x, sample).value.to_bits(),
+                "value alone and value with gradient"
+            );
         }
 
         let (mut gradient, mut piece) = (x.zeros_like(), x.zeros_like());
-        let value = problem.value_and_gradient(&x, &all, &mut gradient);
+        let value = problem.value_and_gradient(&x, &all, &mut gradient).value;
         let mut mean = 0.0;
         let cut = n / 3;
         for (sample, weight) in [(0..cut, cut), (cut..n, n - cut)].map(|(r, w)| (Sample::range(r), w as f64 / n as f64))
         {
-            mean += weight * problem.value_and_gradient(&x, &sample, &mut piece);
+            mean += weight * problem.value_and_gradient(&x, &sample, &mut piece).value;
             gradient.add(-weight, &piece);
         }
         assert!((mean - value).abs() <= tolerance * (1.0 + value.abs()), "{mean} against {value}");

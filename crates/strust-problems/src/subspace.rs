@@ -240,7 +240,7 @@ mod tests {
         );
         let sample = Sample::range(0..10);
         let (a, b) = (single.start(4), double.start(4));
-        assert!((single.value(&a, &sample) / double.value(&b, &sample) - 1.0).abs() < 1e-5);
+        assert!((single.value(&a, &sample).value / double.value(&b, &sample).value - 1.0).abs() < 1e-5);
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn run<M: Method<SubspaceFit>>(mut f: SubspaceFit, mut method: M, seed: u64, epo
         fn step(&mut self, _: &StepRecord, _: &S) -> std::ops::ControlFlow<()> {
             std::ops::ControlFlow::Continue(())
         }
-        fn measured(&mut self, m: &strust::methods::Measurement, _: &S) -> std::ops::ControlFlow<()> {
+        fn measured(&mut self, m: &strust::kkt::Measurement, _: &S) -> std::ops::ControlFlow<()> {
             self.0.push((m.value, m.constraint_norm));
             std::ops::ControlFlow::Continue(())
         }

@@ -231,13 +231,12 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
                 (StopReason::Breakdown, Some(error))
             }
         };
-        match progress.measured {
-            Some(measured) => last = measured,
-            None => {
-                last = self.method.measure(self.f, &state)?;
-                tally.measurements += 1;
-                tally.keep_best(&last, state.point());
-            }
+        if let Some(measured) = progress.measured {
+            last = measured;
+        } else {
+            last = self.method.measure(self.f, &state)?;
+            tally.measurements += 1;
+            tally.keep_best(&last, state.point());
         }
         Ok(Report {
             reason,

@@ -43,8 +43,8 @@ fn without_hidden_layers_it_is_softmax_regression_with_a_constant_feature() {
     let x: Vec<f64> = (0..15).map(|k| w[(k / 3, k % 3)]).collect();
     let (mut g, mut expected) = (vec![0.0; 15], Mat::zeros(5, 3));
     for sample in [Sample::range(0..30), Sample::new(vec![7, 1, 7], 0)] {
-        let value = f.value_and_gradient(&x, &sample, &mut g);
-        assert!((value - softmax.value_and_gradient(&w, &sample, &mut expected)).abs() < 1e-14);
+        let value = f.value_and_gradient(&x, &sample, &mut g).value;
+        assert!((value - softmax.value_and_gradient(&w, &sample, &mut expected).value).abs() < 1e-14);
         assert!((0..15).all(|k| (g[k] - expected[(k / 3, k % 3)]).abs() < 1e-15));
     }
 }
@@ -57,8 +57,10 @@ fn single_precision_agrees_with_double() {
             let (x, y) = (single.start(1), double.start(1));
             let (mut g, mut h) = (x.zeros_like(), y.zeros_like());
             let sample = Sample::new(vec![3, 0, 29, 3, 17], 0);
-            let (a, b) =
-                (single.value_and_gradient(&x, &sample, &mut g), double.value_and_gradient(&y, &sample, &mut h));
+            let (a, b) = (
+                single.value_and_gradient(&x, &sample, &mut g).value,
+                double.value_and_gradient(&y, &sample, &mut h).value,
+            );
             assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
             let off: f64 = g.iter().zip(&h).map(|(&g, h)| (f64::from(g) - h).powi(2)).sum::<f64>().sqrt();
             assert!(off < 1e-6 * h.norm(), "{off}");
@@ -102,7 +104,7 @@ fn a_hand_made_network_has_the_loss_computed_by_hand() {
     // At the origin only the first unit is on, at ½: scores (2, 0, 0). At a corner the scores are 4, 0, 0.
     let log = |score: f64| (2.0 * (-score).exp()).ln_1p();
     for (i, expected) in [(0, log(2.0)), (1, log(4.0)), (2, log(4.0))] {
-        assert!((f.value(&x, &Sample::range(i..i + 1)) - expected).abs() < 1e-15);
+        assert!((f.value(&x, &Sample::range(i..i + 1)).value - expected).abs() < 1e-15);
     }
 }
 
@@ -113,12 +115,12 @@ fn huge_scores_neither_overflow_nor_lose_small_losses() {
         let mut f = Mlp::<T>::new(&data, None, &[], Activation::Relu).unwrap();
         let (first, mut g) = (Sample::range(0..1), vec![T::default(); 6]);
         let scores = |z: [f64; 3]| z.iter().chain(&[0.0; 3]).map(|&z| T::from_f64(z)).collect::<Vec<T>>();
-        assert!(f.value_and_gradient(&scores([large, 0.0, -large]), &first, &mut g) < 1e-300);
+        assert!(f.value_and_gradient(&scores([large, 0.0, -large]), &first, &mut g).value < 1e-300);
         assert!(g.iter().all(|&g| g == T::default()));
-        let value = f.value_and_gradient(&scores([-large, 0.0, large]), &first, &mut g);
+        let value = f.value_and_gradient(&scores([-large, 0.0, large]), &first, &mut g).value;
         assert!((value / (2.0 * large) - 1.0).abs() < tolerance);
         assert_eq!(g, [-1.0, 0.0, 1.0, -1.0, 0.0, 1.0].map(T::from_f64));
-        let value = f.value_and_gradient(&scores([1050.0, 1000.0, 0.0]), &first, &mut g);
+        let value = f.value_and_gradient(&scores([1050.0, 1000.0, 0.0]), &first, &mut g).value;
         let expected = (-50.0_f64).exp();
         assert!((value / expected - 1.0).abs() < tolerance);
         assert!((g[0].into() / -expected - 1.0).abs() < tolerance && (g[1].into() / expected - 1.0).abs() < tolerance);
@@ -136,14 +138,14 @@ fn a_network_that_overflows_has_no_finite_value() {
         for bad in [f32::NAN, f32::INFINITY] {
             let at = x.len() - 1;
             let kept = std::mem::replace(&mut x[at], bad);
-            assert!(!f.value(&x, &Sample::range(0..30)).is_finite());
+            assert!(!f.value(&x, &Sample::range(0..30)).value.is_finite());
             x[at] = kept;
         }
         x[0] = f32::NAN;
-        assert!(f.value(&x, &Sample::range(0..30)).is_nan());
+        assert!(f.value(&x, &Sample::range(0..30)).value.is_nan());
         x.fill(f32::MAX);
         if activation == Activation::Relu {
-            assert!(!f.value(&x, &Sample::range(0..30)).is_finite());
+            assert!(!f.value(&x, &Sample::range(0..30)).value.is_finite());
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Binary formats store a map of `scalar` ("f32" or "f64"), `shape` and `bytes`: the components in little-endian
 //! order, column by column for a matrix. Text formats such as JSON store the list `values` instead of `bytes`: numbers
-//! with enough digits to read the same bits back, and the words "NaN", "inf" and "-inf". Other programs can read both.
+//! with enough digits to read the same bits back, the words "NaN", "inf" and "-inf", and for a NaN with a payload its
+//! bits in hexadecimal. Other programs can read both, and write both: the field `checksum` may be missing.
 
 use super::Vector;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -21,6 +22,16 @@ struct Text {
     scalar: String,
     shape: Vec<usize>,
     values: Vec<Number>,
+    /// Of the bytes. A parser may be off by a digit where a run must resume bit for bit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+}
+
+/// FNV-1a.
+fn checksum(bytes: &[u8]) -> String {
+    let hash =
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
 }
 
 /// A number, or a word for one that JSON does not have.
@@ -33,7 +44,13 @@ enum Number {
 
 impl From<f64> for Number {
     fn from(value: f64) -> Self {
-        if value.is_finite() { Self::Finite(value) } else { Self::Word(value.to_string()) }
+        match value {
+            _ if value.is_finite() => Self::Finite(value),
+            _ if value.is_nan() && value.to_bits() != f64::NAN.to_bits() => {
+                Self::Word(format!("{:#x}", value.to_bits()))
+            }
+            _ => Self::Word(value.to_string()),
+        }
     }
 }
 
@@ -41,7 +58,11 @@ impl Number {
     fn value(&self) -> Result<f64, String> {
         match self {
             Self::Finite(value) => Ok(*value),
-            Self::Word(word) => word.parse().map_err(|_| format!("{word:?} is not a number")),
+            Self::Word(word) => {
+                let bits = word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+                let number = bits.map(f64::from_bits).or_else(|| word.parse().ok());
+                number.ok_or_else(|| format!("{word:?} is not a number"))
+            }
         }
     }
 }
@@ -84,12 +105,12 @@ impl<'de> Deserialize<'de> for Bytes {
 /// Writes the vector.
 pub fn serialize<V: Vector, S: Serializer>(vector: &V, serializer: S) -> Result<S::Ok, S::Error> {
     let (scalar, shape) = (V::scalar().into(), vector.shape());
-    if serializer.is_human_readable() {
-        let values = (0..vector.dimension()).map(|i| vector.component(i).into()).collect();
-        return Text { scalar, shape, values }.serialize(serializer);
-    }
     let mut bytes = Vec::new();
     vector.write(&mut bytes);
+    if serializer.is_human_readable() {
+        let values = (0..vector.dimension()).map(|i| vector.component(i).into()).collect();
+        return Text { scalar, shape, values, checksum: Some(checksum(&bytes)) }.serialize(serializer);
+    }
     Binary { scalar, shape, bytes: Bytes(bytes) }.serialize(serializer)
 }
 
@@ -107,5 +128,11 @@ pub fn deserialize<'de, V: Vector, D: Deserializer<'de>>(deserializer: D) -> Res
         "f32" => values.iter().flat_map(|&value| (value as f32).to_le_bytes()).collect(),
         _ => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
     };
+    if saved.scalar == V::scalar() && saved.checksum.is_some_and(|sum| sum != checksum(&bytes)) {
+        return Err(D::Error::custom(
+            "the components changed since they were saved: the file was edited, or the parser rounds numbers \
+             (serde_json needs its feature `float_roundtrip`)",
+        ));
+    }
     V::read(&saved.scalar, &saved.shape, &bytes).map_err(D::Error::custom)
 }

@@ -2,11 +2,13 @@
 
 use crate::common::{LeastSquares, Targets, distance, normal, normals};
 use faer::{Mat, prelude::Solve};
+use std::ops::ControlFlow;
 use strust::{
+    kkt::Measurement,
     methods::StrState,
     objective::{Evaluations, full_value_and_gradient},
     prelude::*,
-    run::Report,
+    run::{Observer, Report},
 };
 
 const SEEDS: u64 = 20;
@@ -286,14 +288,34 @@ fn projected_sgd_by_qr_is_biased_where_the_objective_sees_more_than_the_span() {
     assert!(distance(report.point(), &answer) > 0.05);
 }
 
+/// Stops a run where the measured gradient is small, feasible or not.
+struct SmallGradient(f64);
+
+impl<S> Observer<S> for SmallGradient {
+    fn step(&mut self, _: &StepRecord, _: &S) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    fn measured(&mut self, measurement: &Measurement, _: &S) -> ControlFlow<()> {
+        if measurement.gradient_norm <= self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
 #[test]
 fn doubling_the_penalty_halves_the_violation_and_the_error_of_the_multipliers() {
     let (target, _, multipliers) = procrustes();
     let solve = |penalty: f64| {
-        let stop = Stop::gradient_norm(1e-8).or(Stop::epochs(100_000));
         let start = normal::<Mat<f64>>(8, &[8, 3]);
-        let report = run(penalized(penalty, Stiefel::new(8, 3).unwrap()), &target, 1.0, start, &stop);
-        assert_eq!(report.reason, StopReason::GradientNorm, "μ = {penalty}");
+        let mut f = Targets::new(vec![target.clone(); 4], 1.0);
+        // A minimum of φ is not feasible, so no rule calls it converged.
+        let report = minimize(&mut f)
+            .method(penalized(penalty, Stiefel::new(8, 3).unwrap()))
+            .sampler(Epochs::new(4, 2, 3).unwrap())
+            .observe(SmallGradient(1e-8))
+            .measure_every(2)
+            .stop(Stop::gradient_norm(1e-8).or(Stop::epochs(100_000)))
+            .start(start)
+            .unwrap();
+        assert_eq!(report.reason, StopReason::Observer, "μ = {penalty}");
         let found = penalized(penalty, Stiefel::new(8, 3).unwrap()).multipliers(report.point());
         (report.last.constraint_norm, distance(&found, &multipliers))
     };

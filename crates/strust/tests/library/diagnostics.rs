@@ -4,8 +4,8 @@ use crate::common::{LeastSquares, Targets, normal, normals};
 use faer::Mat;
 use strust::{
     diagnostics::{
-        Consecutive, Curvature, Evidence, Interpolation, Iterations, SplitBatch, StrongGrowth, bounds, jacobian,
-        kkt_report, lipschitz, probe, strong_growth, strong_growth_of_lagrangian,
+        Consecutive, Curvature, Evidence, Interpolation, Iterations, Pair, Pairs, SplitBatch, StrongGrowth, bounds,
+        jacobian, kkt_report, lipschitz, probe, strong_growth, strong_growth_of_lagrangian,
     },
     kkt::least_squares_multipliers,
     models::Exit,
@@ -519,4 +519,26 @@ fn curvature_at_the_rounding_floor_is_left_out() {
     record.region = Some(region(4e-31, 1.2));
     close(curvature.add(&record).unwrap(), 0.8, 1e-12);
     assert_eq!((curvature.seen, curvature.unresolved), (1, 1));
+}
+
+#[test]
+fn intervals_of_two_to_five_pairs_cover_as_often_as_they_promise() {
+    // Normal numbers, for which Student's interval is exact.
+    let trials = 4000;
+    for pairs in 2..=5 {
+        let numbers = normals(pairs as u64, 2 * pairs * trials);
+        let (mut gradient, mut rho) = (0, 0);
+        for trial in numbers.chunks_exact(2 * pairs) {
+            let mut seen = Pairs::new(1000, Draws::Independent);
+            for two in trial.chunks_exact(2) {
+                seen.add(&Pair { product: 10.0 + two[0], distance_squared: 6.0 + two[1], sizes: [4, 4] });
+            }
+            gradient += usize::from(seen.gradient_interval().contains(10.0));
+            // s² = 6/(1/4 + 1/4), and a batch of 4 has a quarter of it.
+            rho += usize::from(seen.rho_interval(4).contains(1.0 + 3.0 / 10.0));
+        }
+        let share = |covered: usize| covered as f64 / trials as f64;
+        assert!((share(gradient) - 0.95).abs() < 0.012, "‖∇f‖² of {pairs} pairs: {}", share(gradient));
+        assert!(share(rho) > 0.94, "ρ of {pairs} pairs: {}", share(rho));
+    }
 }

@@ -141,7 +141,8 @@ where
         assert_eq!((bits(state.point()), state.steps()), (before, 0), "a failed step changes nothing");
         let report = minimize(&mut f).method(&mut method).sampler(&mut sampler()).stop(Stop::steps(1)).start(x.clone());
         let error = report.map(|_| ()).unwrap_err();
-        assert!(matches!(error, Error::NonFiniteValue { step: 0, .. }), "{error}");
+        assert!(matches!(error, Error::NonFiniteStart { value } if !value.is_finite()), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Setup);
     }
     for bad in [f64::NAN, f64::INFINITY] {
         let (mut f, log) = wrap(f());

@@ -1,4 +1,4 @@
-//! `minimize`: stopping rules, observers, the report, and going on from it.
+//! `minimize`: stopping rules, observers, the report, resuming, and breakdowns.
 
 use crate::common::{LeastSquares, Targets, bits, normal, normals};
 use std::{
@@ -89,7 +89,7 @@ fn rules_compose_by_or_and_by_and() {
 }
 
 #[test]
-fn a_tolerance_met_on_the_last_step_of_a_budget_is_converged_in_any_order() {
+fn a_tolerance_reached_on_the_last_step_of_a_budget_is_converged_in_any_order() {
     let steps = go(&Stop::gradient_norm(1e-8).or(Stop::epochs(1000))).steps;
     for stop in [Stop::gradient_norm(1e-8).or(Stop::steps(steps)), Stop::steps(steps).or(Stop::gradient_norm(1e-8))] {
         assert_eq!(go(&stop).reason, StopReason::GradientNorm);
@@ -168,7 +168,7 @@ fn the_best_point_is_the_best_of_those_measured() {
 }
 
 #[test]
-fn going_on_from_a_report_is_one_long_run() {
+fn resuming_from_a_report_is_one_long_run() {
     let whole = go(&Stop::steps(50));
     let first = go(&Stop::steps(23));
     let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
@@ -186,7 +186,7 @@ fn going_on_from_a_report_is_one_long_run() {
 }
 
 #[test]
-fn a_state_of_another_shape_cannot_be_gone_on_from() {
+fn a_state_of_another_shape_cannot_be_resumed() {
     let state = Method::<Targets<Vec<f64>>>::init(
         &mut method(),
         &mut Targets::<Vec<f64>>::random(1, 12, &[6], 1.0, 1.0),
@@ -228,4 +228,129 @@ fn counts_in_the_report_are_those_of_the_records() {
     // Twelve terms fit one piece, so each measurement is one full gradient on top of the steps.
     assert_eq!(f.evaluations().gradients, total.gradients + report.measurements);
     assert_eq!(f.evaluations().values, total.values);
+}
+
+#[test]
+fn a_sampler_that_does_not_fit_the_objective_is_refused_before_anything_runs() {
+    let mut f = problem();
+    let mut refused = |sampler: Epochs| {
+        let error = minimize(&mut f).sampler(sampler).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Setup);
+        error.to_string()
+    };
+    let fewer = refused(Epochs::new(3, 1, 0).unwrap());
+    assert!(fewer.starts_with("the sampler draws from 3 terms, but the objective has 12"), "{fewer}");
+    let more = refused(Epochs::new(40, 1, 0).unwrap());
+    assert!(more.starts_with("the sampler draws from 40 terms, but the objective has 12"), "{more}");
+    let batch = minimize(&mut f).batch(13).start(vec![0.0; 5]).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(batch, "epoch sampler: `batch` is 13, but must be in [1, 12]");
+    let seed = minimize(&mut f).sampler(sampler()).seed(3).start(vec![0.0; 5]).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(seed, "run: `seed` is 3, but must be set on the sampler, which has its own seed");
+}
+
+#[test]
+fn named_parts_are_those_of_a_sampler() {
+    let by_parts = minimize(&mut problem()).batch(3).seed(1).stop(Stop::steps(9)).start(vec![0.0; 5]).unwrap();
+    assert_eq!(bits(by_parts.point()), bits(go(&Stop::steps(9)).point()));
+    // Twelve terms are fewer than a default batch, so both runs see all of them in each step.
+    let full = minimize(&mut problem()).full_batch().stop(Stop::epochs(9)).start(vec![0.0; 5]).unwrap();
+    let default = minimize(&mut problem()).stop(Stop::epochs(9)).start(vec![0.0; 5]).unwrap();
+    assert_eq!((full.steps, default.steps), (9, 9));
+    assert!((full.last.value - default.last.value).abs() <= 1e-12 * full.last.value);
+}
+
+#[test]
+fn without_a_rule_a_run_stops_where_it_no_longer_improves() {
+    let report = minimize(&mut problem()).batch(3).start(vec![0.0; 5]).unwrap();
+    assert!(matches!(report.reason, StopReason::Stagnation | StopReason::Epochs) && !report.reason.converged());
+    assert!(report.last.value < 1e-8 * problem().value(&vec![0.0; 5], &Sample::range(0..12)).value);
+}
+
+/// ½x² whose step 200 of SGD with a learning rate above 2 is beyond all numbers.
+fn diverging(learning_rate: f64, stop: Stop) -> Report<strust::methods::SgdState<Vec<f64>>> {
+    let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
+        g[0] += x[0];
+        0.5 * x[0] * x[0]
+    });
+    let config = SgdConfig { learning_rate, ..Default::default() };
+    minimize(&mut f).method(Sgd::new(config).unwrap()).stop(stop).start(vec![1.0]).unwrap()
+}
+
+#[test]
+fn a_breakdown_keeps_the_last_good_point_and_state_and_its_reason() {
+    let report = diverging(11.0, Stop::steps(1000));
+    // |x| grows by ten a step, so its square overflows at step 155.
+    assert_eq!((report.reason, report.reason.converged()), (StopReason::Breakdown, false));
+    let error = report.breakdown.clone().unwrap();
+    assert!(matches!(error, Error::NonFiniteValue { step: 155, .. }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Breakdown);
+    assert_eq!((report.steps, report.state.k), (155, 128), "the last copy of the state");
+    assert!(report.last.is_finite() && report.point()[0].is_finite());
+    assert!((report.point()[0].abs().log10() - 128.0).abs() < 1e-9);
+    // The best point is the start, and the state can be resumed, to break down again at the same step.
+    assert!((report.best[0] - 1.0).abs() < f64::EPSILON);
+    assert!(diverging(0.5, Stop::steps(10)).breakdown.is_none());
+}
+
+#[test]
+fn a_breakdown_on_one_sample_keeps_the_state_of_that_very_step() {
+    // The third evaluation of a gradient is NaN, and the point itself is good.
+    let mut calls = 0;
+    let mut f = from_fn(1, |x: &Vec<f64>, sample: &Sample, g: Option<&mut Vec<f64>>| {
+        if let Some(g) = g {
+            g[0] = x[0];
+            calls += usize::from(sample.seed().is_some());
+            if calls == 3 && sample.seed().is_some() {
+                return f64::NAN;
+            }
+        }
+        0.5 * x[0] * x[0]
+    });
+    let report = minimize(&mut f).method(Sgd::<Vec<f64>>::default()).stop(Stop::steps(10)).start(vec![1.0]).unwrap();
+    assert_eq!((report.reason, report.state.k), (StopReason::Breakdown, 2));
+    assert!((report.point()[0] - 0.64).abs() < 1e-15 && report.last.is_finite());
+}
+
+#[test]
+fn a_start_that_is_not_finite_is_a_set_up_error() {
+    let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
+        g[0] += 1.0 / x[0];
+        x[0].ln()
+    });
+    let error = minimize(&mut f).start(vec![-1.0]).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Setup);
+    assert!(error.to_string().starts_with("the objective is NaN at the start: check the start"), "{error}");
+}
+
+#[test]
+fn no_method_and_no_rule_calls_an_infeasible_point_converged() {
+    // The point of the unit circle nearest to (3, 4). With μ = 1 the penalty method ends at ‖c‖ = 1.92.
+    fn nearest() -> impl Objective<Point = Vec<f64>> {
+        from_terms(1, |_, x: &Vec<f64>, g: &mut Vec<f64>| {
+            let r = [x[0] - 3.0, x[1] - 4.0];
+            (g[0], g[1]) = (2.0 * r[0], 2.0 * r[1]);
+            r[0] * r[0] + r[1] * r[1]
+        })
+    }
+    fn check<S: State<Point = Vec<f64>>>(report: &Report<S>, tolerance: f64) {
+        let feasible = (report.point().norm_squared() - 1.0).abs() <= tolerance;
+        assert_eq!(report.reason.converged(), feasible && report.last.gradient_norm <= tolerance, "{:?}", report.last);
+    }
+    let sphere = || Sphere::new(1.0).unwrap();
+    for rule in [Stop::gradient_norm(1e-8), Stop::kkt(1e-8), Stop::gradient_norm(1e-8).and(Stop::kkt(1e-8))] {
+        let stop = rule.or(Stop::steps(3000));
+        let start = || vec![1.0, 0.2];
+        let str_p = StrP::new(StrPConfig::default(), sphere()).unwrap();
+        let report = minimize(&mut nearest()).method(str_p).stop(&stop).start(start()).unwrap();
+        assert!(report.last.gradient_norm <= 1e-8 && report.last.constraint_norm > 1.9, "{:?}", report.last);
+        check(&report, 1e-8);
+        let auglag = AugLag::new(AugLagConfig::default(), sphere()).unwrap();
+        check(&minimize(&mut nearest()).method(auglag).stop(&stop).start(start()).unwrap(), 1e-8);
+        let projected = ProjectedSgd::new(ProjectedSgdConfig::default(), sphere()).unwrap();
+        let report = minimize(&mut nearest()).method(projected).stop(&stop).start(start()).unwrap();
+        assert!(report.reason.converged());
+        check(&report, 1e-8);
+        let riemannian = Riemannian::new(RiemannianConfig::default(), sphere()).unwrap();
+        check(&minimize(&mut nearest()).method(riemannian).stop(&stop).start(start()).unwrap(), 1e-8);
+    }
 }

@@ -123,7 +123,7 @@ fn what_does_not_fit_is_refused<V: Dense>(shape: &[usize], other: &'static str) 
     };
     assert_eq!(
         text(V::read(other, shape, &bytes)),
-        format!("saved vector: components are {other}, but {name} is wanted")
+        format!("saved vector: its components are {other}, but {name} was expected")
     );
     let mut longer = bytes.clone();
     longer.push(0);
@@ -135,7 +135,7 @@ fn what_does_not_fit_is_refused<V: Dense>(shape: &[usize], other: &'static str) 
     cube.extend([1; 2]);
     assert_eq!(
         text(V::read(name, &cube, &bytes)),
-        format!("saved vector: the shape {cube:?} does not fit the type that is wanted")
+        format!("saved vector: the shape {cube:?} does not fit the expected type")
     );
     assert_eq!(
         text(V::read(name, &[usize::MAX, 2], &bytes)),
@@ -144,7 +144,7 @@ fn what_does_not_fit_is_refused<V: Dense>(shape: &[usize], other: &'static str) 
     // The same through serde.
     let json = serde_json::to_string(&Leaf { x }).unwrap().replace(name, other);
     let error = serde_json::from_str::<Leaf<V>>(&json).map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains(&format!("components are {other}, but {name} is wanted")), "{error}");
+    assert!(error.contains(&format!("its components are {other}, but {name} was expected")), "{error}");
 }
 
 fn different_shapes_panic<V: Dense>(shape: &[usize], larger: &[usize]) {
@@ -214,9 +214,43 @@ fn a_matrix_is_not_confused_with_its_transpose_or_a_flat_vector() {
     let bytes = bits(&normal::<Mat<f64>>(1, &[2, 3]));
     assert_eq!(Vector::shape(&Mat::<f64>::read("f64", &[3, 2], &bytes).unwrap()), [3, 2]);
     let error = Vec::<f64>::read("f64", &[2, 3], &bytes).unwrap_err().to_string();
-    assert_eq!(error, "saved vector: the shape [2, 3] does not fit the type that is wanted");
+    assert_eq!(error, "saved vector: the shape [2, 3] does not fit the expected type");
     let (x, y): (Mat<f64>, Mat<f64>) = (normal(1, &[2, 3]), normal(1, &[3, 2]));
     assert!(std::panic::catch_unwind(|| x.dot(&y)).is_err());
+}
+
+#[test]
+fn components_are_read_and_written_in_the_order_of_the_bytes() {
+    let mut x: Mat<f64> = normal(1, &[2, 3]);
+    assert_eq!(x.dimension(), 6);
+    x.set_component(3, 7.0);
+    assert_eq!((x[(1, 1)].to_bits(), x.component(3).to_bits()), (7.0_f64.to_bits(), 7.0_f64.to_bits()));
+    let bytes: Vec<u8> = (0..6).flat_map(|i| x.component(i).to_le_bytes()).collect();
+    assert_eq!(bytes, bits(&x));
+    assert!(std::panic::catch_unwind(|| vec![1.0, 2.0].component(2)).is_err());
+}
+
+#[test]
+fn json_holds_plain_numbers_that_other_programs_can_read() {
+    let leaf = Leaf { x: vec![0.1_f32, f32::NAN, f32::NEG_INFINITY] };
+    let json: serde_json::Value = serde_json::to_value(leaf).unwrap();
+    assert_eq!(json["x"]["values"], serde_json::json!([f64::from(0.1_f32), "NaN", "-inf"]));
+    assert_eq!((&json["x"]["scalar"], &json["x"]["shape"]), (&"f32".into(), &serde_json::json!([3])));
+    // Another program writes whole numbers, and no checksum.
+    let written = r#"{"x": {"scalar": "f64", "shape": [2], "values": [1, -2.5]}}"#;
+    assert_eq!(serde_json::from_str::<Leaf<Vec<f64>>>(written).unwrap().x, [1.0, -2.5]);
+    let word = written.replace("-2.5", "\"two\"");
+    let error = serde_json::from_str::<Leaf<Vec<f64>>>(&word).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("\"two\" is not a number"), "{error}");
+}
+
+#[test]
+fn a_number_that_changed_on_the_way_is_noticed() {
+    let json = serde_json::to_string(&Leaf { x: vec![0.1, 0.2] }).unwrap();
+    let changed = json.replace("0.2", "0.20000000000000004");
+    assert_ne!(json, changed);
+    let error = serde_json::from_str::<Leaf<Vec<f64>>>(&changed).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("`float_roundtrip`"), "{error}");
 }
 
 #[test]

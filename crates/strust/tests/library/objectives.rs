@@ -1,0 +1,106 @@
+//! Objectives from closures: the short forms give what the long one gives.
+
+use crate::common::normals;
+use strust::{diagnostics::gradient_slope, objective::full_value, prelude::*};
+
+const TERMS: usize = 30;
+
+fn rows() -> (Vec<[f64; 2]>, Vec<f64>) {
+    let numbers = normals(3, 2 * TERMS);
+    let rows: Vec<[f64; 2]> = numbers.chunks_exact(2).map(|two| [two[0], two[1]]).collect();
+    let right = rows.iter().map(|a| 3.0 * a[0] - 2.0 * a[1]).collect();
+    (rows, right)
+}
+
+fn by_sample() -> impl Objective<Point = Vec<f64>> {
+    let (rows, right) = rows();
+    from_fn(TERMS, move |x: &Vec<f64>, sample: &Sample, mut g: Option<&mut Vec<f64>>| {
+        let scale = 1.0 / sample.len() as f64;
+        let term = |&i: &usize| {
+            let (a, r) = (rows[i], rows[i][0] * x[0] + rows[i][1] * x[1] - right[i]);
+            if let Some(g) = g.as_deref_mut() {
+                g[0] += scale * r * a[0];
+                g[1] += scale * r * a[1];
+            }
+            0.5 * scale * r * r
+        };
+        sample.indices().iter().map(term).sum()
+    })
+}
+
+fn by_terms() -> impl Objective<Point = Vec<f64>> {
+    let (rows, right) = rows();
+    from_terms(TERMS, move |i, x: &Vec<f64>, g: &mut Vec<f64>| {
+        let (a, r) = (rows[i], rows[i][0] * x[0] + rows[i][1] * x[1] - right[i]);
+        g[0] += r * a[0];
+        g[1] += r * a[1];
+        0.5 * r * r
+    })
+}
+
+fn by_residuals() -> impl Objective<Point = Vec<f64>> {
+    let (rows, right) = rows();
+    from_residuals(TERMS, move |i, x: &Vec<f64>, g: &mut Vec<f64>| {
+        (g[0], g[1]) = (rows[i][0], rows[i][1]);
+        rows[i][0] * x[0] + rows[i][1] * x[1] - right[i]
+    })
+}
+
+fn by_differences() -> impl Objective<Point = Vec<f64>> {
+    let (rows, right) = rows();
+    from_fn_approximate_gradient(TERMS, move |x: &Vec<f64>, sample: &Sample| {
+        let square = |&i: &usize| (rows[i][0] * x[0] + rows[i][1] * x[1] - right[i]).powi(2);
+        0.5 * sample.indices().iter().map(square).sum::<f64>() / sample.len() as f64
+    })
+}
+
+fn agree(mut f: impl Objective<Point = Vec<f64>>, tolerance: f64) {
+    let mut reference = by_sample();
+    assert_eq!(f.terms(), TERMS);
+    for (k, x) in normals(4, 20).chunks_exact(2).enumerate() {
+        let x = x.to_vec();
+        let sample = Sample::new(vec![k, k + 3, k, 29], 1);
+        let (mut g, mut expected) = (vec![f64::NAN; 2], vec![0.0; 2]);
+        let value = f.value_and_gradient(&x, &sample, &mut g).value;
+        let truth = reference.value_and_gradient(&x, &sample, &mut expected).value;
+        assert_eq!(value.to_bits(), f.value(&x, &sample).value.to_bits(), "a value is the same with a gradient");
+        assert!((value - truth).abs() <= 1e-14 * truth);
+        g.add(-1.0, &expected);
+        assert!(g.norm() <= tolerance * expected.norm(), "{} of {}", g.norm(), expected.norm());
+    }
+}
+
+#[test]
+fn terms_residuals_and_differences_give_the_same_objective() {
+    agree(by_terms(), 1e-14);
+    agree(by_residuals(), 1e-14);
+    agree(by_differences(), 1e-9);
+}
+
+#[test]
+fn gradients_of_all_forms_pass_the_slope_check() {
+    fn check(mut f: impl Objective<Point = Vec<f64>>) {
+        let slope = gradient_slope(&mut f, &vec![0.3, -1.0], &vec![1.0, 2.0], &Sample::range(0..TERMS));
+        assert!(slope > 1.9, "{slope}");
+    }
+    check(by_terms());
+    check(by_residuals());
+}
+
+#[test]
+fn residuals_state_enough_rounding_to_reach_the_floor_without_losing_the_radius() {
+    let mut f = by_residuals();
+    let report = minimize(&mut f).batch(5).stop(Stop::epochs(500)).start(vec![100.0, 100.0]).unwrap();
+    let (value, radius) = (full_value(&mut f, report.point()), report.state.radius);
+    assert!(value < 1e-28 && radius > 1e-3, "f = {value}, Δ = {radius}");
+}
+
+#[test]
+fn an_approximate_gradient_finds_the_minimum_to_half_its_digits() {
+    let report = minimize(&mut by_differences()).full_batch().stop(Stop::epochs(2000)).start(vec![0.0, 0.0]).unwrap();
+    assert!((report.point()[0] - 3.0).abs() < 1e-6 && (report.point()[1] + 2.0).abs() < 1e-6, "{:?}", report.point());
+    // Zero components and zero points have a shift too.
+    let mut g = vec![0.0; 2];
+    by_differences().value_and_gradient(&vec![0.0, 0.0], &Sample::range(0..TERMS), &mut g);
+    assert!(g.norm() > 0.1 && g.norm().is_finite());
+}
