@@ -5,9 +5,9 @@ mod common;
 use common::{TERMS, bits, problem, store};
 use serde::{Serialize, de::DeserializeOwned};
 use strust::{methods::StrState, prelude::*};
-use strust_torch::{Checkpoint, DeviceMethod, DeviceStr, Flat, Loss, OnDevice, TorchObjective};
+use strust_torch::{DeviceMethod, DeviceStr, Flat, ModelCheckpoint, OnDevice, SupervisedLoss, TorchObjective};
 
-type Problem = TorchObjective<f32, Loss<'static>>;
+type Problem = TorchObjective<f32, SupervisedLoss<'static>>;
 
 fn through_a_file<T: Serialize + DeserializeOwned>(value: &T) -> T {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -75,7 +75,7 @@ fn str_on_the_device_resumes_bit_for_bit_and_from_the_librarys_state() {
     let mut method = DeviceStr::start(StrConfig::default(), &f, 5).unwrap();
     run(&mut f, &mut method, 0);
     let state = method.state(&f);
-    let saved: Checkpoint<StrState<Flat<f32>>, f32> = through_a_file(&f.checkpoint(state));
+    let saved: ModelCheckpoint<StrState<Flat<f32>>, f32> = through_a_file(&f.checkpoint(state));
     run(&mut f, &mut method, 12);
 
     let other = store::<f32>();

@@ -4,7 +4,7 @@ mod common;
 
 use common::{bits, fill, problem, store, waves};
 use strust::prelude::*;
-use strust_torch::{Flat, Parameters, TorchObjective, seeded};
+use strust_torch::{Flat, ModelParameters, TorchObjective, seeded};
 use tch::{Device, Kind, Tensor, nn, nn::VarStore};
 
 fn sample(seed: u64) -> Sample {
@@ -16,7 +16,7 @@ fn parameters_are_views_of_one_buffer_in_the_order_they_were_made() {
     let store = store::<f32>();
     let net = seeded(0, || nn::linear(store.root() / "layer", 3, 2, nn::LinearConfig::default()));
     let before = Tensor::cat(&[net.bs.as_ref().unwrap().reshape([-1]), net.ws.reshape([-1])], 0);
-    let mut parameters = Parameters::<f32>::new(&store).unwrap();
+    let mut parameters = ModelParameters::<f32>::new(&store).unwrap();
     let names: Vec<_> = parameters.slots().iter().map(|s| (s.name.as_str(), s.offset, s.shape.clone())).collect();
     assert_eq!(names, [("layer.bias", 0, vec![2]), ("layer.weight", 2, vec![2, 3])]);
     assert_eq!(parameters.flat().tensor(), &before.detach());
@@ -189,10 +189,10 @@ fn every_method_of_the_library_runs_over_a_model_and_descends() {
 #[test]
 fn wrong_types_and_shapes_are_refused_in_words() {
     let store = store::<f64>();
-    let empty = Parameters::<f32>::new(&store).unwrap_err().to_string();
+    let empty = ModelParameters::<f32>::new(&store).unwrap_err().to_string();
     assert!(empty.starts_with("the model has no trainable parameter"), "{empty}");
     let w = store.root().var("w", &[2], nn::Init::Const(0.0));
-    let kind = Parameters::<f32>::new(&store).unwrap_err().to_string();
+    let kind = ModelParameters::<f32>::new(&store).unwrap_err().to_string();
     assert!(kind.starts_with("parameter `w` is Double, but Float is wanted"), "{kind}");
     let mut f = TorchObjective::<f64, _>::new(&store, 1, |_: &Sample| w.sum(Kind::Double)).unwrap();
     let shape = Str::new(StrConfig::default()).unwrap().init(&mut f, Flat::from_slice(&[0.0; 3])).unwrap_err();

@@ -5,7 +5,7 @@ mod common;
 use common::{store, waves};
 use std::path::Path;
 use strust::{objective::Objective, sample::Sample, vector::Vector};
-use strust_torch::{Component, Flat, Parameters, ResNet20, cross_entropy, resnet, seeded, supervised};
+use strust_torch::{Component, Flat, ModelParameters, ResNet20, cross_entropy, resnet, seeded, supervised};
 use tch::{
     Device, Kind, Tensor,
     nn::{ModuleT, VarStore},
@@ -84,7 +84,7 @@ fn loss_gradients_and_running_statistics_agree_with_pytorch() {
 fn there_are_exactly_269_722_parameters_and_kaiming_initialization() {
     let store = store::<f32>();
     let _net = seeded(3, || ResNet20::new(&store.root(), 10));
-    let parameters = Parameters::<f32>::new(&store).unwrap();
+    let parameters = ModelParameters::<f32>::new(&store).unwrap();
     assert_eq!((parameters.flat().len(), resnet::PARAMETERS), (269_722, 269_722));
     let spread = |name: &str| parameters.slot(name).unwrap().of(parameters.flat()).std(true).double_value(&[]);
     // √(2 / fan-in)
@@ -95,7 +95,10 @@ fn there_are_exactly_269_722_parameters_and_kaiming_initialization() {
     }
     let again = common::store::<f32>();
     let _net = seeded(3, || ResNet20::new(&again.root(), 10));
-    assert!(Parameters::<f32>::new(&again).unwrap().flat() == parameters.flat(), "the same seed is the same model");
+    assert!(
+        ModelParameters::<f32>::new(&again).unwrap().flat() == parameters.flat(),
+        "the same seed is the same model"
+    );
 }
 
 #[test]
@@ -104,8 +107,8 @@ fn a_saved_model_is_read_back_bit_for_bit_under_pytorchs_names() {
     let path = folder.path().join("model.safetensors");
     let (one, other) = (store::<f32>(), store::<f32>());
     let _nets = seeded(1, || (ResNet20::new(&one.root(), 10), ResNet20::new(&other.root(), 10)));
-    let saved = Parameters::<f32>::new(&one).unwrap();
-    let mut loaded = Parameters::<f32>::new(&other).unwrap();
+    let saved = ModelParameters::<f32>::new(&one).unwrap();
+    let mut loaded = ModelParameters::<f32>::new(&other).unwrap();
     assert!(loaded.flat() != saved.flat());
     saved.save(&path).unwrap();
     loaded.load(&path).unwrap();
@@ -128,8 +131,8 @@ fn a_file_that_does_not_fit_is_refused_in_words_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (ten, hundred) = (store::<f32>(), store::<f32>());
     let _nets = seeded(1, || (ResNet20::new(&ten.root(), 10), ResNet20::new(&hundred.root(), 100)));
-    let other = Parameters::<f32>::new(&hundred).unwrap();
-    let mut model = Parameters::<f32>::new(&ten).unwrap();
+    let other = ModelParameters::<f32>::new(&hundred).unwrap();
+    let mut model = ModelParameters::<f32>::new(&ten).unwrap();
     let before = model.flat().clone();
     let path = |name: &str| folder.path().join(name);
     let mut error = |path: &Path| model.load(path).unwrap_err().to_string();

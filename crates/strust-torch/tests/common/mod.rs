@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use strust::{sample::Sample, vector::Vector};
-use strust_torch::{Component, Loss, TorchObjective, cross_entropy, cuda, seeded, supervised};
+use strust_torch::{Component, SupervisedLoss, TorchObjective, cross_entropy, cuda, seeded, supervised};
 use tch::{
     Cuda, Device, Kind, Tensor,
     nn::{self, ModuleT, VarStore},
@@ -92,7 +92,7 @@ pub fn indices(sample: &Sample) -> Tensor {
 }
 
 /// [`Net`] on 64 made-up points; `noise` is drawn anew for each sample, as augmentation is.
-pub fn problem<T: Component>(store: &VarStore, dropout: f64, noise: f64) -> TorchObjective<T, Loss<'static>> {
+pub fn problem<T: Component>(store: &VarStore, dropout: f64, noise: f64) -> TorchObjective<T, SupervisedLoss<'static>> {
     steep_problem(store, dropout, noise, 1.0)
 }
 
@@ -102,7 +102,7 @@ pub fn steep_problem<T: Component>(
     dropout: f64,
     noise: f64,
     steepness: f64,
-) -> TorchObjective<T, Loss<'static>> {
+) -> TorchObjective<T, SupervisedLoss<'static>> {
     let net = Net::new(store, dropout);
     let inputs = waves(&[TERMS as i64, 8], 0.3, T::KIND);
     let targets = (waves(&[TERMS as i64], 1.7, Kind::Double) * 1e3).remainder(4.0).floor().to_kind(Kind::Int64);
