@@ -1,5 +1,5 @@
 R"CUDA(
-// What stands before each of the programs.
+// The common part of the kernel programs; it is compiled before each of them.
 
 // Two numbers rounded to bfloat16.
 __device__ unsigned two(float low, float high) {
@@ -8,15 +8,16 @@ __device__ unsigned two(float low, float high) {
   return both;
 }
 
-// From Hopper on a kernel may start while the one before it still runs; before it writes, or reads what that one writes, it
-// waits. By then everything before is done as well, as that one has waited too before it let this one start. Pointers to what
-// the kernel just before may have written are not __restrict__, or it could be read too early.
-__device__ void wait_for_the_one_before() {
+// From Hopper on, a kernel may start while the kernel before it still runs. It must wait before it writes, and before it reads
+// what that kernel writes. After the wait all earlier kernels are done too, because each of them waited before it allowed the
+// next one to start. Pointers to memory that the previous kernel may have written are not __restrict__, because the compiler
+// could then read it too early.
+__device__ void wait_for_previous_kernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-__device__ void let_the_next_start() {
+__device__ void allow_next_kernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif

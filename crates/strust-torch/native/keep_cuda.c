@@ -1,5 +1,5 @@
-/* Makes libtorch_cuda.so needed, see build.rs. The symbol is at::cuda::warp_size(); a constructor uses it because a
-   linker that collects unused sections keeps constructors. */
+/* Uses a symbol of libtorch_cuda.so, so that the linker keeps the library; see build.rs. The symbol is
+   at::cuda::warp_size(). A constructor uses it, because a linker that removes unused sections keeps constructors. */
 extern int _ZN2at4cuda9warp_sizeEv(void);
 
 static int (*volatile used)(void);

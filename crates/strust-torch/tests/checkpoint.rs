@@ -1,4 +1,4 @@
-//! 2k steps are k steps, a save, a load into a new model, and k steps: bit for bit.
+//! 2k steps equal k steps, a save, a load into a new model, and k steps, bit for bit.
 
 mod common;
 
@@ -90,7 +90,7 @@ fn str_on_the_device_resumes_bit_for_bit_and_from_the_librarys_state() {
 }
 
 #[test]
-fn the_checkpoint_of_another_model_is_refused_in_words() {
+fn the_checkpoint_of_another_model_is_refused_with_a_message() {
     let (one, other) = (store::<f32>(), store::<f32>());
     let f = problem::<f32>(&one, 0.3, 0.1);
     let w = other.root().var("w", &[2], tch::nn::Init::Const(0.0));

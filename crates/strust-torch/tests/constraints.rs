@@ -1,4 +1,4 @@
-//! Constraints on a model's parameters, against closed forms.
+//! Compares constraints on a model's parameters with closed forms.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn assert_near(what: &str, a: &Flat<f64>, b: &Flat<f64>) {
     assert!(difference.norm() <= 1e-12 * (1.0 + a.norm()), "{what}: {:?} against {:?}", a.to_vec(), b.to_vec());
 }
 
-/// Value and both products at some point, along some directions.
+/// The value and both Jacobian products at a fixed point, along fixed directions.
 fn products<C>(c: &mut C, parameters: &ModelParameters<f64>) -> (Flat<f64>, Flat<f64>, Flat<f64>)
 where
     C: Constraint<Point = Flat<f64>, Residual = Flat<f64>>,
@@ -163,7 +163,7 @@ fn str_p_finds_the_nearest_orthonormal_weight() {
 }
 
 #[test]
-fn wrong_weights_are_refused_in_words() {
+fn wrong_weights_are_refused_with_a_message() {
     let store = store::<f64>();
     let _model = model(&store);
     let parameters = ModelParameters::<f64>::new(&store).unwrap();

@@ -1,4 +1,4 @@
-//! ResNet-20 is PyTorch's, number by number: see scripts/golden_resnet20.py.
+//! ResNet-20 gives the same numbers as in PyTorch; see scripts/golden_resnet20.py.
 
 mod common;
 
@@ -102,7 +102,7 @@ fn there_are_exactly_269_722_parameters_and_kaiming_initialization() {
 }
 
 #[test]
-fn a_saved_model_is_read_back_bit_for_bit_under_pytorchs_names() {
+fn a_saved_model_has_pytorchs_names_and_is_loaded_bit_for_bit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
     let (one, other) = (store::<f32>(), store::<f32>());
@@ -119,7 +119,7 @@ fn a_saved_model_is_read_back_bit_for_bit_under_pytorchs_names() {
     for group in ["gradients", "buffers"] {
         assert!(golden[group].as_object().unwrap().keys().all(|name| file.contains(name)));
     }
-    // What PyTorch adds and does not use is no obstacle.
+    // A tensor that PyTorch adds and does not use is ignored.
     let mut tensors: Vec<(String, Tensor)> = Tensor::read_safetensors(&path).unwrap();
     tensors.push(("bn1.num_batches_tracked".into(), Tensor::from(7_i64)));
     Tensor::write_safetensors(&tensors, &path).unwrap();
@@ -127,7 +127,7 @@ fn a_saved_model_is_read_back_bit_for_bit_under_pytorchs_names() {
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_refused_in_words_and_changes_nothing() {
+fn a_file_that_does_not_fit_is_refused_with_a_message_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (ten, hundred) = (store::<f32>(), store::<f32>());
     let _nets = seeded(1, || (ResNet20::new(&ten.root(), 10), ResNet20::new(&hundred.root(), 100)));
