@@ -92,8 +92,8 @@ const GRAPHS: Choice = Choice {
     methods: &[Optimizer::Sgd, Optimizer::Str],
 };
 
-/// Measures epochs with each method, arithmetic and launch. If `STRUST_OUT` names a folder, the losses of all steps are written
-/// to `losses.csv` there.
+/// Measures epochs with each method, arithmetic and launch. If `STRUST_OUT` names a folder, the losses of all steps are
+/// written to `losses.csv` there.
 fn epochs(device: &str, steps: usize, rounds: usize, choice: &Choice) -> Result<(), Box<dyn std::error::Error>> {
     let device = device::open(device)?;
     println!("on {}, batch {BATCH}, {steps} steps an epoch, median of {rounds}", device::report(device)?);

@@ -8,10 +8,10 @@ __device__ unsigned two(float low, float high) {
   return both;
 }
 
-// From Hopper on, a kernel may start while the kernel before it still runs. It must wait before it writes, and before it reads
-// what that kernel writes. After the wait all earlier kernels are done too, because each of them waited before it allowed the
-// next one to start. Pointers to memory that the previous kernel may have written are not __restrict__, because the compiler
-// could then read it too early.
+// From Hopper on, a kernel may start while the kernel before it still runs. It must wait before it writes, and before
+// it reads what that kernel writes. After the wait all earlier kernels are done too, because each of them waited before
+// it allowed the next one to start. Pointers to memory that the previous kernel may have written are not __restrict__,
+// because the compiler could then read it too early.
 __device__ void wait_for_previous_kernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

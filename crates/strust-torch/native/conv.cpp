@@ -67,8 +67,8 @@ std::string options(at::ScalarType type, int inputs, int outputs) {
 }
 int size_of(at::ScalarType type) { return type == at::kFloat ? 4 : 2; }
 
-// How y = x ⋆ w is computed, or the gradient of x, for which w is rotated by 180°. With 16 inputs at a time it fits every GPU
-// of compute capability 8.
+// How y = x ⋆ w is computed, or the gradient of x, for which w is rotated by 180°. With 16 inputs at a time it fits
+// every GPU of compute capability 8.
 struct Convolution {
   Tiles tiles;
   int inputs, outputs, sixteens, shared;
@@ -165,7 +165,8 @@ extern "C" {
 int strust_conv3x3(const Tensor* x, const Tensor* weight, int64_t stride, Tensor** out, char* why, size_t room) {
   int outcome = kNotForThis;
   int failed = attempt(why, room, [&] {
-    // The same rule as libtorch's convolution: under autocast it casts x; otherwise x must have the type of the weights.
+    // The same rule as libtorch's convolution: under autocast it casts x; otherwise x must have the type of the
+    // weights.
     bool cast = at::autocast::is_autocast_enabled(at::kCUDA);
     bool bf16 = cast && at::autocast::get_autocast_dtype(at::kCUDA) == at::kBFloat16;
     Tensor in = bf16 && x->scalar_type() == at::kFloat ? x->to(at::kBFloat16) : *x;

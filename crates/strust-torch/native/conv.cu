@@ -1,6 +1,7 @@
 R"CUDA(
-// Convolutions with 3×3 weights, a border of one zero, and few channels, for tensors in channels-last order. A general library
-// pads 16 or 32 channels to its tile size. The tensor cores multiply in TF32 or bfloat16 and add in single precision.
+// Convolutions with 3×3 weights, a border of one zero, and few channels, for tensors in channels-last order. A general
+// library pads 16 or 32 channels to its tile size. The tensor cores multiply in TF32 or bfloat16 and add in single
+// precision.
 //
 // Every sum is added in one fixed order, so the same numbers give the same bits.
 
@@ -108,8 +109,8 @@ __device__ void fetch(void* to, const void* from, bool inside) {
 }
 __device__ void arrived() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// Copies C channels, starting at `first`, of the pixels that a tile needs to the shared memory. Pixels are PITCH bytes apart. If
-// the input has 3 channels, the rest up to C is zero.
+// Copies C channels, starting at `first`, of the pixels that a tile needs to the shared memory. Pixels are PITCH bytes
+// apart. If the input has 3 channels, the rest up to C is zero.
 template <class T, int C, int PITCH, int COUNT>
 __device__ void stage(unsigned char* to, const typename T::Stored* x, const Tiles& t, const Place& at, int first) {
   const int Q = C * T::SIZE / 16, E = 16 / T::SIZE;
@@ -152,9 +153,9 @@ __device__ void round_fetched(unsigned char* at, int rows) {
     }
 }
 
-// Copies the weights of K outputs from `k0` and C inputs from `c0`: a row of C numbers for each tap and output. `weight` is
-// outputs × 9 × inputs. If it is rotated, for the gradient, it is inputs × 9 × outputs with the taps in reverse order. The order
-// of the outputs is such that each thread holds outputs that are adjacent in memory.
+// Copies the weights of K outputs from `k0` and C inputs from `c0`: a row of C numbers for each tap and output.
+// `weight` is outputs × 9 × inputs. If it is rotated, for the gradient, it is inputs × 9 × outputs with the taps in
+// reverse order. The order of the outputs is such that each thread holds outputs that are adjacent in memory.
 template <class T, int C, int K, int PITCH>
 __device__ void stage_weights(unsigned char* to, const float* weight, const Tiles& t, int k0, int c0, bool rotated) {
   const int Q = C * T::SIZE / 16, E = 16 / T::SIZE, N = K / 8;
@@ -238,21 +239,22 @@ __device__ void convolve(const typename T::Stored* x, const float* weight, typen
     }
 }
 
-// Loads numbers of one channel for successive pixels, in the layout of the tensor cores: PIXELS at a time, from rows of channels.
-// PADDING bytes between the rows avoid bank conflicts in the shared memory.
+// Loads numbers of one channel for successive pixels, in the layout of the tensor cores: PIXELS at a time, from rows of
+// channels. PADDING bytes between the rows avoid bank conflicts in the shared memory.
 template <class T>
 struct Columns;
 
 template <>
 struct Columns<Tf32> {
   enum { PIXELS = 8, PADDING = 16 };
-  // 16 channels of successive pixels. The order of the pixels within a product is free, so a thread takes two neighbors.
+  // 16 channels of successive pixels. The order of the pixels within a product is free, so a thread takes two
+  // neighbors.
   static __device__ void left(unsigned (&a)[4], const unsigned char* at, int pitch, int lane) {
     const unsigned *first = (const unsigned*)(at + lane % 4 * 2 * pitch) + lane / 4, *second = first + pitch / 4;
     a[0] = first[0], a[1] = first[8], a[2] = second[0], a[3] = second[8];
   }
-  // The offset at which this thread begins to read 16 channels of the input pixels for the output pixels from `pixel`. Then those
-  // channels for the three taps of a row.
+  // The offset at which this thread begins to read 16 channels of the input pixels for the output pixels from `pixel`.
+  // Then those channels for the three taps of a row.
   static __device__ int begin(const Tiles& t, const Place& at, int pixel, int pitch, int lane) {
     return (at.under(t, pixel) + lane % 4 * 2 * t.stride) * pitch + lane / 4 * 4;
   }
@@ -284,8 +286,8 @@ struct Columns<Bf16> {
   }
 };
 
-// The gradient of the weights: dw = Σ dy·xᵀ over all pixels, for each tap. blockIdx.y selects K outputs and C inputs. Each block
-// computes the sum over its tiles. A warp has the three taps of a row and a quarter of the pixels.
+// The gradient of the weights: dw = Σ dy·xᵀ over all pixels, for each tap. blockIdx.y selects K outputs and C inputs.
+// Each block computes the sum over its tiles. A warp has the three taps of a row and a quarter of the pixels.
 template <class T, int C, int K>
 __device__ void correlate(const typename T::Stored* x, const typename T::Stored* dy, float* parts, const Tiles& t) {
   typedef Columns<T> In;

@@ -21,8 +21,8 @@ pub struct Libtorch {
 }
 
 impl Libtorch {
-    /// The folders of the headers that the C++ files in `native` include: libtorch's own, and those of CUDA. CUDA's come
-    /// from the Python packages next to libtorch or from an installed CUDA. Returns `None` if a header is missing.
+    /// The folders of the headers that the C++ files in `native` include: libtorch's own, and those of CUDA. CUDA's
+    /// come from the Python packages next to libtorch or from an installed CUDA. Returns `None` if a header is missing.
     /// PyTorch does not install CUDA's `crt` headers.
     pub fn cuda_headers(&self, variable: impl Fn(&str) -> Option<String>) -> Option<[PathBuf; 2]> {
         let torch = self.lib.parent()?;

@@ -42,9 +42,9 @@ c10::cuda::CUDAStream unused_stream(c10::DeviceIndex index, const std::unordered
   throw std::runtime_error("all 32 streams of the GPU are in use");
 }
 
-// After an error at the begin or end of a capture, the allocators and the random generator are still in capture mode. This
-// function ends that mode. If libtorch has already ended a part, it releases that part with the graph; ending it again
-// throws, so that nothing is released twice.
+// After an error at the begin or end of a capture, the allocators and the random generator are still in capture mode.
+// This function ends that mode. If libtorch has already ended a part, it releases that part with the graph; ending it
+// again throws, so that nothing is released twice.
 void abandon(const Graph& graph) {
   char unused[1];
   attempt(unused, 0, [&] {
@@ -189,8 +189,8 @@ int strust_profile_begin(char* why, size_t room) {
   });
 }
 
-// Calls `row` with each name, its count and its nanoseconds: the kernels and copies of the GPU, and the CUDA functions that the
-// host called. If `file` is given, the whole trace is written to it, for chrome://tracing.
+// Calls `row` with each name, its count and its nanoseconds: the kernels and copies of the GPU, and the CUDA functions
+// that the host called. If `file` is given, the whole trace is written to it, for chrome://tracing.
 int strust_profile_end(const char* file, void* to,
                        void (*row)(void* to, bool on_gpu, const char* name, uint64_t count, uint64_t nanoseconds),
                        char* why, size_t room) {

@@ -25,7 +25,8 @@ namespace {
   _(cuCtxGetCurrent) _(cuDeviceGet) _(cuDeviceGetAttribute) _(cuModuleLoadData) _(cuModuleGetFunction)      \
   _(cuFuncGetAttribute) _(cuFuncSetAttribute) _(cuLaunchKernelEx)
 
-// NVRTC and CUDA's driver, loaded from the library that libtorch itself loads them from. The program starts without them.
+// NVRTC and CUDA's driver, loaded from the library that libtorch itself loads them from. The program starts without
+// them.
 struct Driver {
 #define STRUST_MEMBER(name) decltype(&::name) name;
   STRUST_SYMBOLS(STRUST_MEMBER)

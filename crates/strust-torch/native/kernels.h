@@ -1,5 +1,5 @@
-// Compiles our kernels when they are first needed, so that the build needs no CUDA compiler. Also the common functions of the
-// layers that use these kernels.
+// Compiles our kernels when they are first needed, so that the build needs no CUDA compiler. Also the common functions
+// of the layers that use these kernels.
 #pragma once
 #include "attempt.h"
 
@@ -26,7 +26,8 @@ CUfunction kernel(const char* file, const char* source, const std::string& optio
 
 struct Grid {
   int blocks, groups, threads, shared;
-  // Whether the kernel itself waits for the kernel before it. Then it may start while that kernel still runs (from Hopper on).
+  // Whether the kernel itself waits for the kernel before it. Then it may start while that kernel still runs (from
+  // Hopper on).
   bool early;
 };
 void launch(CUfunction kernel, const Grid& grid, void** arguments);
@@ -39,8 +40,8 @@ void launch(CUfunction kernel, const Grid& grid, A... arguments) {
 
 enum Outcome { kDone, kFailed, kNotForThis, kUnavailable };
 
-// Whether the kernels that `need` compiles can be used on the tensor's device. After a failure no kernel is used on that device
-// again. The first failure returns kUnavailable with the reason, all later calls kNotForThis.
+// Whether the kernels that `need` compiles can be used on the tensor's device. After a failure no kernel is used on
+// that device again. The first failure returns kUnavailable with the reason, all later calls kNotForThis.
 Outcome available(const at::Tensor& x, char* why, size_t room, const std::function<void()>& need);
 
 // Whether the kernels accept a tensor: images in single precision or bfloat16, in channels-last order.

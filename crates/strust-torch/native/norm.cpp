@@ -1,5 +1,5 @@
-// Batch-norm in training mode with an optional sum and ReLU, in few passes over memory. Also the shortcut of a residual block
-// that halves the image. The kernels are in norm.cu.
+// Batch-norm in training mode with an optional sum and ReLU, in few passes over memory. Also the shortcut of a residual
+// block that halves the image. The kernels are in norm.cu.
 #include "kernels.h"
 
 #include <ATen/Functions.h>
@@ -100,8 +100,8 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     auto [y, kept] = ::forward(x, weight, bias, other.value_or(Tensor()), settings);
     ctx->set_materialize_grads(false);
     ctx->save_for_backward({x, weight, bias, kept, other ? y : Tensor()});
-    // The second handle to the same numbers has its own gradient. The backward kernels add the two gradients when they read
-    // them.
+    // The second handle to the same numbers has its own gradient. The backward kernels add the two gradients when they
+    // read them.
     return twice ? variable_list{y, y.variable_data()} : variable_list{y};
   }
 
@@ -162,8 +162,8 @@ bool is_row(const Tensor& t, const Tensor& x) {
 }  // namespace
 
 extern "C" {
-// `rows` are weight, bias, running mean and running variance; `other` may be null. Returns one handle to the result, or two
-// if `twice` is true.
+// `rows` are weight, bias, running mean and running variance; `other` may be null. Returns one handle to the result, or
+// two if `twice` is true.
 int strust_norm_relu(const Tensor* x, const Tensor* const* rows, const Tensor* other, double momentum, double epsilon,
                      bool twice, Tensor** out, char* why, size_t room) {
   int outcome = kNotForThis;

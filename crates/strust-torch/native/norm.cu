@@ -1,10 +1,10 @@
 R"CUDA(
-// Batch-norm in training mode, an optional sum, and ReLU, for tensors in channels-last order: rows of q vectors of V numbers, one
-// row for each pixel of each image. The arithmetic is always in single precision.
+// Batch-norm in training mode, an optional sum, and ReLU, for tensors in channels-last order: rows of q vectors of V
+// numbers, one row for each pixel of each image. The arithmetic is always in single precision.
 //
-// A pass consists of two kernels, because each result depends on all pixels. In the first kernel each block adds up its rows. In
-// the second kernel every block adds the sums of all blocks, in the same order, and writes its results. So there are no
-// counters and no atomic operations, and the same numbers give the same bits.
+// A pass consists of two kernels, because each result depends on all pixels. In the first kernel each block adds up its
+// rows. In the second kernel every block adds the sums of all blocks, in the same order, and writes its results. So
+// there are no counters and no atomic operations, and the same numbers give the same bits.
 //
 // A block handles some rows, and in each row a group of 1, 2 or 4 vectors, which blockIdx.y selects.
 
@@ -218,8 +218,8 @@ struct Channels {
   }
 };
 
-// Σg and Σg·(x − μ). g is the gradient before the ReLU: the gradient of y, or the sum of two, where y > 0, and 0 elsewhere. If y
-// is given, g is saved. If not, the layer had no sum, and the sign of y is computed again.
+// Σg and Σg·(x − μ). g is the gradient before the ReLU: the gradient of y, or the sum of two, where y > 0, and 0
+// elsewhere. If y is given, g is saved. If not, the layer had no sum, and the sign of y is computed again.
 template <class T>
 __device__ void backward_sums(const typename T::Raw* dy, const typename T::Raw* dy2, const typename T::Raw* x,
                               const typename T::Raw* y, const float* mean, const float* inverse, const float* weight,
@@ -261,8 +261,8 @@ __device__ void backward_sums(const typename T::Raw* dy, const typename T::Raw* 
   add_up(sums, parts, s.group);
 }
 
-// dx = w/√(σ² + ε)·(g − mean of g − x̂·mean of g·x̂), dw = Σg·x̂, db = Σg with x̂ = (x − μ)/√(σ² + ε). With `masked`, dy is g;
-// otherwise g is computed from dy and dy2 as above.
+// dx = w/√(σ² + ε)·(g − mean of g − x̂·mean of g·x̂), dw = Σg·x̂, db = Σg with x̂ = (x − μ)/√(σ² + ε). With `masked`,
+// dy is g; otherwise g is computed from dy and dy2 as above.
 template <class T>
 __device__ void backward(const typename T::Raw* dy, const typename T::Raw* dy2, const typename T::Raw* x,
                          const float* parts, int count, const float* mean, const float* inverse, const float* weight,
@@ -318,8 +318,8 @@ __device__ void backward(const typename T::Raw* dy, const typename T::Raw* dy2, 
   }
 }
 
-// Every second pixel of every second row, with `pad` zero vectors on either side; and the reverse. Each thread writes one
-// vector. The small tensor has q vectors per pixel and images of height by width.
+// Every second pixel of every second row, with `pad` zero vectors on either side; and the reverse. Each thread writes
+// one vector. The small tensor has q vectors per pixel and images of height by width.
 template <class Raw>
 __device__ void halve(const Raw* large, Raw* small, int q, int pad, int height, int width, int count) {
   int i = blockIdx.x * THREADS + threadIdx.x;

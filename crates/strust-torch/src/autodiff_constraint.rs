@@ -4,8 +4,8 @@ use crate::{Component, Error, Flat, ModelParameters};
 use strust::{constraints::Constraint, vector::Vector};
 use tch::{Tensor, no_grad};
 
-/// The constraint c(x) = 0, where a closure computes c from the model's parameters. Automatic differentiation computes the
-/// products with its Jacobian.
+/// The constraint c(x) = 0, where a closure computes c from the model's parameters. Automatic differentiation computes
+/// the products with its Jacobian.
 ///
 /// ```
 /// use strust::constraints::Constraint;

@@ -213,27 +213,27 @@ pub struct EpochSpeed {
     pub runs: usize,
     /// Seconds of the median epoch, divided by the number of runs.
     pub median: f64,
-    /// Seconds of each epoch until the last run has finished it. They include drawing the samples, all steps, and reading
-    /// the records.
+    /// Seconds of each epoch until the last run has finished it. They include drawing the samples, all steps, and
+    /// reading the records.
     pub seconds: Vec<f64>,
-    /// Seconds from the start to the end of the first step. They include opening the device, copying the data and creating
-    /// the model.
+    /// Seconds from the start to the end of the first step. They include opening the device, copying the data and
+    /// creating the model.
     pub first_step: f64,
     /// The records of all steps of the first run, including the epoch before the measurement.
     #[serde(skip)]
     pub records: Vec<StepRecord>,
     /// Why the steps were not replayed from a graph.
     pub why_eager: Option<String>,
-    /// The peak of the GPU's memory in bytes: in tensors, without those that existed before; and allocated from the driver
-    /// in total.
+    /// The peak of the GPU's memory in bytes: in tensors, without those that existed before; and allocated from the
+    /// driver in total.
     pub peak: [u64; 2],
     /// How often the host read records of the first run.
     pub reads: u64,
 }
 
-/// Measures epochs on synthetic images of CIFAR-10's shape, for one run or several runs in parallel. `shape` is the batch
-/// size, the steps per epoch and the number of epochs. One more epoch runs before the measurement. Runs in parallel have
-/// different seeds, and each has its own thread and stream.
+/// Measures epochs on synthetic images of CIFAR-10's shape, for one run or several runs in parallel. `shape` is the
+/// batch size, the steps per epoch and the number of epochs. One more epoch runs before the measurement. Runs in
+/// parallel have different seeds, and each has its own thread and stream.
 ///
 /// ```no_run
 /// use strust_torch::{Launch, bench::{self, Arithmetic, Optimizer}};
@@ -387,11 +387,11 @@ fn wait(device: Device) {
     }
 }
 
-/// The peak memory of this process in bytes, over `steps` steps of a method on the CPU. It is Linux's `VmHWM`, and `None` on
-/// other systems.
+/// The peak memory of this process in bytes, over `steps` steps of a method on the CPU. It is Linux's `VmHWM`, and
+/// `None` on other systems.
 ///
-/// It is the memory of the whole process. Measure each method in its own process, started by [`precise`]; the difference of
-/// two results is then the memory that one method needs more than the other.
+/// It is the memory of the whole process. Measure each method in its own process, started by [`precise`]; the
+/// difference of two results is then the memory that one method needs more than the other.
 pub fn peak_memory(method: Measured, batch: usize, steps: usize) -> Result<Option<u64>, Error> {
     let mut f = problem(4 * batch, Device::Cpu)?;
     let (mut sampler, mut sample) = (Epochs::new(f.terms(), batch, 0)?, Sample::default());
@@ -410,8 +410,8 @@ pub fn peak_memory(method: Measured, batch: usize, steps: usize) -> Result<Optio
     Ok(kilobytes.map(|kilobytes: u64| 1024 * kilobytes))
 }
 
-/// Configures a program so that its [`peak_memory`] is exact: glibc's allocator then gives each block of 64 KiB or more its
-/// own pages and returns them to the system at once. By default it keeps freed blocks of up to 32 MB, which hides
+/// Configures a program so that its [`peak_memory`] is exact: glibc's allocator then gives each block of 64 KiB or more
+/// its own pages and returns them to the system at once. By default it keeps freed blocks of up to 32 MB, which hides
 /// differences of a few megabytes.
 pub fn precise(program: &mut Command) -> &mut Command {
     program.env("MALLOC_MMAP_THRESHOLD_", "65536").env("MALLOC_TRIM_THRESHOLD_", "65536").env("MALLOC_ARENA_MAX", "1")

@@ -8,8 +8,8 @@ use strust::{
 };
 use tch::{Device, Kind, Tensor};
 
-/// A method's state and the model's buffers, such as the running statistics of batch-norm. The state holds the point, the
-/// radius and the step count, which determines the next sample. It is plain data: write it in any format of serde.
+/// A method's state and the model's buffers, such as the running statistics of batch-norm. The state holds the point,
+/// the radius and the step count, which determines the next sample. It is plain data: write it in any format of serde.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "S: Serialize + serde::de::DeserializeOwned")]
 pub struct ModelCheckpoint<S, T: Component> {

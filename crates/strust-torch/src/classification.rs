@@ -196,16 +196,16 @@ impl ImageClassification {
         self
     }
 
-    /// Declares that the network draws nothing from libtorch's generator (no dropout). Then its evaluations do not wait for
-    /// the generator, and its steps can be captured. This is not checked.
+    /// Declares that the network draws nothing from libtorch's generator (no dropout). Then its evaluations do not wait
+    /// for the generator, and its steps can be captured. This is not checked.
     #[must_use]
     pub fn without_random_numbers(mut self) -> Self {
         self.objective.loss_mut().draws = false;
         self
     }
 
-    /// Computes the network's convolutions and products in bfloat16 on a GPU ([`cuda::bf16`]). The parameters, the loss, and
-    /// so STR's ratio, and the predictions stay in single precision.
+    /// Computes the network's convolutions and products in bfloat16 on a GPU ([`cuda::bf16`]). The parameters, the
+    /// loss, and so STR's ratio, and the predictions stay in single precision.
     #[must_use]
     pub fn in_bf16(mut self) -> Self {
         self.objective.loss_mut().bf16 = true;
@@ -286,8 +286,8 @@ impl Objective for ImageClassification {
 }
 
 impl Problem for ImageClassification {
-    /// Initializes the network and its running statistics. This happens on the CPU, so that the result does not depend on
-    /// the device.
+    /// Initializes the network and its running statistics. This happens on the CPU, so that the result does not depend
+    /// on the device.
     fn start(&self, seed: u64) -> Flat<f32> {
         let own = self.objective.parameters();
         let store = VarStore::new(Device::Cpu);

@@ -11,8 +11,8 @@ use tch::{
 ///
 /// y\[k, i, j\] = Σ w\[k, c, u, v\]·x\[c, s·i + u − 1, s·j + v − 1\]
 ///
-/// with the stride s, over all channels c and over u, v from 0 to 2. The weights have the name that [`nn::conv2d`] uses. They
-/// are initialized as in He et al. (2015) for ReLU.
+/// with the stride s, over all channels c and over u, v from 0 to 2. The weights have the name that [`nn::conv2d`]
+/// uses. They are initialized as in He et al. (2015) for ReLU.
 ///
 /// On a GPU this layer has its own kernels if all of these hold:
 ///
@@ -22,8 +22,8 @@ use tch::{
 /// - the arithmetic is bfloat16 ([`cuda::bf16`]), or TF32 is allowed ([`cuda::set_tf32`]);
 /// - the GPU has compute capability 8 or higher.
 ///
-/// cuDNN is slow here because it pads so few channels to its tile size. Our kernels always give the same bits. Their gradient
-/// cannot be differentiated again. In all other cases the layer uses libtorch's convolution.
+/// cuDNN is slow here because it pads so few channels to its tile size. Our kernels always give the same bits. Their
+/// gradient cannot be differentiated again. In all other cases the layer uses libtorch's convolution.
 ///
 /// ```
 /// use strust_torch::Conv3x3;

@@ -52,9 +52,9 @@ pub(crate) fn warn(warning: String) {
     }
 }
 
-/// Allows or forbids TF32: products and convolutions in single precision then round their factors to ten bits.
-/// libtorch starts with TF32 allowed in convolutions and forbidden in products. The setting affects only GPUs and applies
-/// to the whole process.
+/// Allows or forbids TF32: products and convolutions in single precision then round their factors to ten bits. libtorch
+/// starts with TF32 allowed in convolutions and forbidden in products. The setting affects only GPUs and applies to the
+/// whole process.
 ///
 /// ```
 /// strust_torch::cuda::set_tf32(true);
@@ -87,8 +87,8 @@ pub fn bf16<R>(forward: impl FnOnce() -> R) -> R {
     forward()
 }
 
-/// Runs `steps` and turns every operation that would wait for a GPU into an error, at which tch panics. It proves that a
-/// loop never waits. The setting applies to the whole process.
+/// Runs `steps` and turns every operation that would wait for a GPU into an error, at which tch panics. It proves that
+/// a loop never waits. The setting applies to the whole process.
 pub fn without_waiting<R>(steps: impl FnOnce() -> R) -> R {
     struct AllowOnDrop;
     impl Drop for AllowOnDrop {
@@ -101,8 +101,8 @@ pub fn without_waiting<R>(steps: impl FnOnce() -> R) -> R {
     steps()
 }
 
-/// The peak of the GPU's memory since the last call, in bytes: first the memory in tensors, then the memory allocated from
-/// the driver. Both are zero for other devices.
+/// The peak of the GPU's memory since the last call, in bytes: first the memory in tensors, then the memory allocated
+/// from the driver. Both are zero for other devices.
 #[must_use]
 pub fn peak_memory(device: Device) -> [u64; 2] {
     let Device::Cuda(index) = device else { return [0; 2] };
@@ -129,8 +129,8 @@ pub struct Profile {
     pub calls: Vec<Usage>,
 }
 
-/// Runs `body` under libtorch's own profiler, which slows it a little. If `trace` is given, the whole trace is written to
-/// that file, which is large; `chrome://tracing` shows it. Returns an error if this build has no CUDA.
+/// Runs `body` under libtorch's own profiler, which slows it a little. If `trace` is given, the whole trace is written
+/// to that file, which is large; `chrome://tracing` shows it. Returns an error if this build has no CUDA.
 ///
 /// ```no_run
 /// use strust_torch::cuda;
@@ -185,8 +185,8 @@ pub(crate) fn conv3x3(x: &Tensor, weight: &Tensor, stride: i64) -> Option<Tensor
 /// While a stream is captured, no thread may wait for the whole device. cuDNN does so when it times its algorithms.
 static CAPTURE_LOCK: RwLock<()> = RwLock::new(());
 
-/// Prevents captures by other threads while the guard lives. Hold it to launch work that may not run during a capture. Do
-/// not nest it.
+/// Prevents captures by other threads while the guard lives. Hold it to launch work that may not run during a capture.
+/// Do not nest it.
 pub(crate) fn hold_off_capture() -> RwLockReadGuard<'static, ()> {
     CAPTURE_LOCK.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -216,8 +216,8 @@ impl Drop for AlgorithmSearch {
     }
 }
 
-/// While this lives, the work of this thread goes to a stream of its own. The default stream cannot be captured, and on it
-/// the threads would wait for each other. If the thread has its own stream already, it keeps that one.
+/// While this lives, the work of this thread goes to a stream of its own. The default stream cannot be captured, and on
+/// it the threads would wait for each other. If the thread has its own stream already, it keeps that one.
 ///
 /// Memory is best used and freed on the stream that allocated it: create this before the model and its data.
 ///

@@ -10,9 +10,9 @@ use tch::{Device, Kind, Tensor};
 /// A method whose step consists only of operations on tensors, so that no number returns to the host: [`DeviceStr`],
 /// [`DeviceSgd`] and [`DeviceAdam`]. Each makes the steps of the library's method of the same name.
 ///
-/// A step writes its results in place, so that it can be captured once and replayed ([`DeviceRun`](crate::DeviceRun)). If a
-/// value or a gradient is not finite, the point stays as it was before that step. The error is returned when the records
-/// are read.
+/// A step writes its results in place, so that it can be captured once and replayed ([`DeviceRun`](crate::DeviceRun)).
+/// If a value or a gradient is not finite, the point stays as it was before that step. The error is returned when the
+/// records are read.
 ///
 /// [`DeviceStr`]: crate::DeviceStr
 /// [`DeviceSgd`]: crate::DeviceSgd
@@ -42,7 +42,8 @@ pub trait DeviceMethod<T: Component>: sealed::Step<T> + Sized {
         self.advance(f, sample);
         self.progress().count()
     }
-    /// The records that were not taken yet. Waits for the device. If the run broke down, the next call returns the error.
+    /// The records that were not taken yet. Waits for the device. If the run broke down, the next call returns the
+    /// error.
     fn records(&mut self) -> Result<Vec<StepRecord>, Error> {
         self.progress().records.take()
     }

@@ -1,5 +1,5 @@
-//! Runs steps on the device from samples that are queued there: operation by operation, or captured once as a CUDA graph
-//! and replayed.
+//! Runs steps on the device from samples that are queued there: operation by operation, or captured once as a CUDA
+//! graph and replayed.
 
 use crate::{
     Component, DeviceMethod, Error, QueuedLoss, TorchObjective,
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use strust::sample::{Sample, Sampler};
 use tch::Device;
 
-/// Steps before the capture. In them libtorch creates its handles and workspaces and chooses its algorithms, which is not
-/// possible during a capture.
+/// Steps before the capture. In them libtorch creates its handles and workspaces and chooses its algorithms, which is
+/// not possible during a capture.
 const WARM_UP: usize = 12;
 
 /// How a step is launched on the device.
@@ -33,14 +33,14 @@ pub enum Launch {
 /// [`why_eager`](Self::why_eager) and [`take_warnings`](crate::cuda::take_warnings) report the reason.
 ///
 /// A model can be captured if its forward pass launches the same operations each time, with the same shapes, on tensors
-/// that stay in the same memory. Values that are kept from step to step must be written in place (`copy_`, `g_add_`), as
-/// batch-norm does. The forward pass must not read a number from the device (`double_value`, `nonzero`, a boolean mask as
-/// an index), branch on one, copy from the host, or draw random numbers. [`TableLoss`](crate::TableLoss) takes such a
-/// model; implement [`QueuedLoss`] for other data.
+/// that stay in the same memory. Values that are kept from step to step must be written in place (`copy_`, `g_add_`),
+/// as batch-norm does. The forward pass must not read a number from the device (`double_value`, `nonzero`, a boolean
+/// mask as an index), branch on one, copy from the host, or draw random numbers. [`TableLoss`](crate::TableLoss) takes
+/// such a model; implement [`QueuedLoss`] for other data.
 ///
-/// Each call takes the objective as an argument, so that the caller can evaluate or save the model between calls. A graph
-/// refers to the memory on which it was captured, so every call needs the same objective. A new run on the same objective
-/// ends the run before it.
+/// Each call takes the objective as an argument, so that the caller can evaluate or save the model between calls. A
+/// graph refers to the memory on which it was captured, so every call needs the same objective. A new run on the same
+/// objective ends the run before it.
 ///
 /// While a run lives on a GPU, the work of its thread goes to a stream of its own ([`OwnStream`]).
 #[derive(Debug)]
@@ -62,8 +62,8 @@ pub struct DeviceRun<M> {
 }
 
 impl<M> DeviceRun<M> {
-    /// Starts a run. Samples of `batch` terms are copied to the device `room` at a time, for example those of an epoch. A
-    /// sample of another size, such as the last one of an epoch, is prepared on the host.
+    /// Starts a run. Samples of `batch` terms are copied to the device `room` at a time, for example those of an epoch.
+    /// A sample of another size, such as the last one of an epoch, is prepared on the host.
     pub fn new<T: Component, L: QueuedLoss>(
         f: &mut TorchObjective<T, L>,
         mut method: M,

@@ -1,5 +1,5 @@
-//! STR on the device. Radius, ratio and verdict are tensors, and the device chooses between the old and the new point. The
-//! host reads only the records, in bulk.
+//! STR on the device. Radius, ratio and verdict are tensors, and the device chooses between the old and the new point.
+//! The host reads only the records, in bulk.
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
@@ -16,10 +16,11 @@ use strust::{
 };
 use tch::{Kind, Tensor, no_grad};
 
-/// Algorithm 1 on the device, at the model's own parameters. It makes the steps of [`strust::methods::Str`], up to rounding.
+/// Algorithm 1 on the device, at the model's own parameters. It makes the steps of [`strust::methods::Str`], up to
+/// rounding.
 ///
-/// If a value or a gradient at the current point is not finite, the point stays unchanged. The error is returned when the
-/// records are read.
+/// If a value or a gradient at the current point is not finite, the point stays unchanged. The error is returned when
+/// the records are read.
 ///
 /// ```
 /// use strust::prelude::*;

@@ -133,8 +133,8 @@ impl DeviceImages {
             augmented: false,
         })
     }
-    /// Turns augmentation on: each image of a sample with a seed gets 4 zeros on every side, is cropped at random to its own
-    /// size, and is mirrored left to right with probability ½.
+    /// Turns augmentation on: each image of a sample with a seed gets 4 zeros on every side, is cropped at random to
+    /// its own size, and is mirrored left to right with probability ½.
     ///
     /// The zeros are black pixels, added before normalization, as in torchvision's usual recipe for CIFAR.
     #[must_use]
@@ -164,8 +164,8 @@ impl DeviceImages {
         &self.classes
     }
 
-    /// Normalized images, n×channels×rows×columns, and their classes. This is a pure function of the sample: the crops are
-    /// drawn from the library's own generator.
+    /// Normalized images, n×channels×rows×columns, and their classes. This is a pure function of the sample: the crops
+    /// are drawn from the library's own generator.
     pub fn batch(&self, sample: &Sample) -> (Tensor, Tensor) {
         let plan = upload(&self.plan(sample), self.device());
         self.planned(&plan, self.augmented && sample.seed().is_some())

@@ -1,7 +1,7 @@
 //! Stochastic trust-region training of any libtorch model, on CPU and GPU.
 //!
-//! A model in a `tch` [`VarStore`](tch::nn::VarStore) becomes an [`Objective`](strust::objective::Objective) of the library.
-//! Its parameters are views of one buffer, a [`Flat`], on which every method of [`strust`] runs unchanged.
+//! A model in a `tch` [`VarStore`](tch::nn::VarStore) becomes an [`Objective`](strust::objective::Objective) of the
+//! library. Its parameters are views of one buffer, a [`Flat`], on which every method of [`strust`] runs unchanged.
 //!
 //! | item | what |
 //! |---|---|
@@ -18,8 +18,8 @@
 //! | [`mod@bench`] | the time and memory of a step |
 //! | [`device`] | opens the requested device, or returns an error |
 //!
-//! This crate needs libtorch. `eval "$(scripts/torch-env)"` installs the right version and sets the environment variables.
-//! The crate never prints; [`cuda::take_warnings`] returns its warnings.
+//! This crate needs libtorch. `eval "$(scripts/torch-env)"` installs the right version and sets the environment
+//! variables. The crate never prints; [`cuda::take_warnings`] returns its warnings.
 //!
 //! ```
 //! use strust::prelude::*;

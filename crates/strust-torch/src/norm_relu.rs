@@ -11,8 +11,9 @@ use tch::{
 ///
 /// y = max(0, (x − μ)/√(σ² + ε)·w + b + r)
 ///
-/// with μ and σ² the mean and the variance of each channel. Training mode uses those of the batch and updates the running
-/// ones; evaluation mode uses the running ones. Layers, names and results are those of [`nn::batch_norm2d`], up to rounding.
+/// with μ and σ² the mean and the variance of each channel. Training mode uses those of the batch and updates the
+/// running ones; evaluation mode uses the running ones. Layers, names and results are those of [`nn::batch_norm2d`], up
+/// to rounding.
 ///
 /// On a GPU this layer has its own kernels if all of these hold:
 ///
@@ -21,9 +22,10 @@ use tch::{
 /// - the arithmetic is single precision or bfloat16;
 /// - the GPU has compute capability 8 or higher.
 ///
-/// There are two kernels forward and two backward. The sum, the ReLU and their gradients need no extra pass over memory. The
-/// kernels always give the same bits. Their gradient cannot be differentiated again. In all other cases, and if the kernels
-/// cannot be compiled, the layer runs operation by operation. [`cuda::take_warnings`] reports a failed compilation once.
+/// There are two kernels forward and two backward. The sum, the ReLU and their gradients need no extra pass over
+/// memory. The kernels always give the same bits. Their gradient cannot be differentiated again. In all other cases,
+/// and if the kernels cannot be compiled, the layer runs operation by operation. [`cuda::take_warnings`] reports a
+/// failed compilation once.
 ///
 /// ```
 /// use strust_torch::{NormRelu, seeded};
@@ -53,8 +55,8 @@ impl NormRelu {
         let [y] = self.fused(x, residual, train).unwrap_or_else(|| [self.plain(x, residual, train)]);
         y
     }
-    /// The same result with two handles, for a tensor with two uses, such as the input of a residual block. The kernels then
-    /// add the two gradients when they read them, without an extra pass over memory.
+    /// The same result with two handles, for a tensor with two uses, such as the input of a residual block. The kernels
+    /// then add the two gradients when they read them, without an extra pass over memory.
     pub fn forward_two(&self, x: &Tensor, residual: Option<&Tensor>, train: bool) -> [Tensor; 2] {
         self.fused(x, residual, train).unwrap_or_else(|| {
             let y = self.plain(x, residual, train);

@@ -8,7 +8,8 @@ use std::sync::{
 use strust::{objective::Objective, sample::Sample, vector::Vector};
 use tch::{Kind, Reduction, Tensor, nn::VarStore, no_grad};
 
-/// libtorch has one random generator for all threads. A thread holds this lock from seeding it until its numbers are drawn.
+/// libtorch has one random generator for all threads. A thread holds this lock from seeding it until its numbers are
+/// drawn.
 static GENERATOR: Mutex<()> = Mutex::new(());
 
 /// Seeds libtorch's generator and runs `draw`, while no other thread uses the generator. Use it to initialize a model
@@ -33,10 +34,10 @@ fn seeded_here<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
 /// The same sample always defines the same function. The generator is seeded from the sample before each evaluation, so
 /// augmentation and dropout repeat. Batch-norm uses the statistics of the sample's own batch.
 ///
-/// Each step makes one evaluation with a gradient, and only that one updates the running statistics. They stay unchanged
-/// after an evaluation of the value only (a trial), after a loss that is not finite, and for a sample without a seed, with
-/// which the library measures the full sum ([`Sample::range`]). A batch function should not augment a sample without a
-/// seed. If a loss draws numbers for such a sample, they are the same each time.
+/// Each step makes one evaluation with a gradient, and only that one updates the running statistics. They stay
+/// unchanged after an evaluation of the value only (a trial), after a loss that is not finite, and for a sample without
+/// a seed, with which the library measures the full sum ([`Sample::range`]). A batch function should not augment a
+/// sample without a seed. If a loss draws numbers for such a sample, they are the same each time.
 ///
 /// After an evaluation the model has its parameters back. [`set`](Self::set) writes the result of a run into the model.
 #[derive(Debug)]
@@ -95,9 +96,10 @@ impl<L: QueuedLoss> BatchSource<L> for Queued {
 /// A loss whose batches can be queued on the device, so that a step needs nothing from the host.
 /// [`DeviceRun`](crate::DeviceRun) captures such steps.
 ///
-/// Only [`queue`](Self::queue) may copy from the host. [`advance`](Self::advance) and [`mean_queued`](Self::mean_queued)
-/// launch the same operations with the same shapes each time, on memory that stays in place. They read no number from the
-/// device: no random numbers, no `double_value`, no `nonzero`, no boolean mask as an index, no branch on a value.
+/// Only [`queue`](Self::queue) may copy from the host. [`advance`](Self::advance) and
+/// [`mean_queued`](Self::mean_queued) launch the same operations with the same shapes each time, on memory that stays
+/// in place. They read no number from the device: no random numbers, no `double_value`, no `nonzero`, no boolean mask
+/// as an index, no branch on a value.
 pub trait QueuedLoss: BatchLoss {
     /// Allocates memory for the samples of `steps` steps, each of `batch` terms. It is called once, before the others.
     fn reserve(&mut self, steps: usize, batch: usize);
@@ -126,8 +128,8 @@ impl<L: FnMut(&Sample) -> Tensor> BatchLoss for L {
 }
 
 impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
-    /// An objective over the variables of `store`. `loss` evaluates the model in training mode on a sample and returns the
-    /// mean loss as a tensor of one number. The sum has `terms` terms.
+    /// An objective over the variables of `store`. `loss` evaluates the model in training mode on a sample and returns
+    /// the mean loss as a tensor of one number. The sum has `terms` terms.
     pub fn new(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
         Self::over(store, terms, loss)
     }
@@ -190,8 +192,8 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         self.parameters.restore(&buffers);
         value.to_kind(Kind::Double)
     }
-    /// The value and the gradient at the model's own parameters. If the value is not finite, the running statistics stay
-    /// unchanged.
+    /// The value and the gradient at the model's own parameters. If the value is not finite, the running statistics
+    /// stay unchanged.
     pub(crate) fn value_and_gradient_here(&mut self, on: &impl BatchSource<L>, gradient: &mut Flat<T>) -> Tensor {
         let _held = on.held();
         on.prepare(&mut self.loss);
@@ -223,9 +225,10 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
 /// The mean loss on a sample, as created by [`supervised`].
 pub type SupervisedLoss<'a> = Box<dyn FnMut(&Sample) -> Tensor + 'a>;
 
-/// An objective from the parts of supervised learning: `batch` returns the inputs and targets of a sample, with augmentation
-/// drawn from libtorch's generator or from the sample's seed; `model` is the forward pass in training mode; `loss` is the
-/// mean loss of outputs and targets. The batch of a sample is computed once for all evaluations of a step.
+/// An objective from the parts of supervised learning: `batch` returns the inputs and targets of a sample, with
+/// augmentation drawn from libtorch's generator or from the sample's seed; `model` is the forward pass in training
+/// mode; `loss` is the mean loss of outputs and targets. The batch of a sample is computed once for all evaluations of
+/// a step.
 pub fn supervised<'a, T: Component>(
     store: &VarStore,
     terms: usize,

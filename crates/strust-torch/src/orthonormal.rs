@@ -8,7 +8,8 @@ use strust::{
 };
 use tch::{Device, Tensor};
 
-/// The constraint c(x) = WᵀW − I = 0 for each selected weight W of a model. c has the entries of one weight after the other.
+/// The constraint c(x) = WᵀW − I = 0 for each selected weight W of a model. c has the entries of one weight after the
+/// other.
 ///
 /// A weight of more than two dimensions, such as that of a convolution, is a matrix with one row per output channel.
 /// J·V = WᵀV + VᵀW and Jᵀ·Y = W(Y + Yᵀ), as for [`strust::constraints::Stiefel`].

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use strust::vector::Vector;
 use tch::{Device, Tensor, nn::VarStore, no_grad};
 
-/// The parameters of a model as views of one buffer, and its other state, such as running statistics, as views of a second
-/// buffer.
+/// The parameters of a model as views of one buffer, and its other state, such as running statistics, as views of a
+/// second buffer.
 ///
 /// After [`ModelParameters::new`] the tensors of the `VarStore`, and so those of its layers, are views of
-/// [`flat`](Self::flat): writing one writes the other. A parameter that does not require a gradient (`VarStore::freeze`)
-/// counts as a buffer. The weight of a convolution in channels-last order keeps that order.
+/// [`flat`](Self::flat): writing one writes the other. A parameter that does not require a gradient
+/// (`VarStore::freeze`) counts as a buffer. The weight of a convolution in channels-last order keeps that order.
 #[derive(Debug)]
 pub struct ModelParameters<T> {
     flat: Flat<T>,
@@ -82,7 +82,8 @@ impl Slot {
     }
 }
 
-/// The tensors that a forward pass may write. Those of the component type share one buffer, so that one copy saves them all.
+/// The tensors that a forward pass may write. Those of the component type share one buffer, so that one copy saves them
+/// all.
 #[derive(Debug)]
 struct Buffers<T> {
     flat: Flat<T>,
@@ -230,8 +231,8 @@ impl<T: Component> ModelParameters<T> {
             self.slots.iter().zip(&pieces).map(|(slot, piece)| slot.layout.flatten(piece)).collect();
         let _ = Tensor::cat_out(gradient.tensor(), &pieces, 0);
     }
-    /// The gradient with respect to each parameter. It is zero if the number does not depend on the parameter. With `again`
-    /// it can be differentiated again.
+    /// The gradient with respect to each parameter. It is zero if the number does not depend on the parameter. With
+    /// `again` it can be differentiated again.
     pub(crate) fn derivatives(&self, of: &Tensor, again: bool) -> Vec<Tensor> {
         let variables: Vec<&Tensor> = self.slots.iter().map(|slot| &slot.variable).collect();
         let pieces = Tensor::run_backward(&[of], &variables, again, again);

@@ -14,7 +14,8 @@ pub const PARAMETERS: i64 = 269_722;
 /// Three stages of three basic blocks with 16, 32 and 64 channels, with shortcuts without parameters (option A),
 /// batch-norm and Kaiming initialization.
 ///
-/// The names are those of PyTorch: `conv1.weight`, `bn1.weight`, `layer2.0.conv1.weight`, …, `linear.weight`, `linear.bias`.
+/// The names are those of PyTorch: `conv1.weight`, `bn1.weight`, `layer2.0.conv1.weight`, …, `linear.weight`,
+/// `linear.bias`.
 #[derive(Debug)]
 pub struct ResNet20 {
     conv: Conv3x3,

@@ -4,8 +4,8 @@ use crate::{BatchLoss, QueuedLoss, cuda};
 use strust::sample::Sample;
 use tch::{Device, Kind, Tensor, no_grad};
 
-/// Rows of numbers on the device, one per step. The index of the next row is also on the device, so that taking a row is
-/// the same operation each time.
+/// Rows of numbers on the device, one per step. The index of the next row is also on the device, so that taking a row
+/// is the same operation each time.
 ///
 /// ```
 /// use strust_torch::SampleQueue;
@@ -42,10 +42,11 @@ impl SampleQueue {
     }
 }
 
-/// Supervised learning from tensors on the model's device, with one row per term. `model` is the forward pass in training
-/// mode; `loss` is the mean loss of outputs and targets.
+/// Supervised learning from tensors on the model's device, with one row per term. `model` is the forward pass in
+/// training mode; `loss` is the mean loss of outputs and targets.
 ///
-/// Neither may draw from libtorch's generator (no dropout): a captured step could not draw the same numbers for its trial.
+/// Neither may draw from libtorch's generator (no dropout): a captured step could not draw the same numbers for its
+/// trial.
 ///
 /// ```
 /// use strust::prelude::*;

@@ -1,5 +1,5 @@
-//! Convolutions by our kernels equal those in double precision, up to the rounding of their factors. They give the same bits
-//! each time, and so do whole runs of ResNet-20.
+//! Convolutions by our kernels equal those in double precision, up to the rounding of their factors. They give the same
+//! bits each time, and so do whole runs of ResNet-20.
 
 mod common;
 
@@ -38,8 +38,8 @@ impl Case {
     fn weight(self) -> Tensor {
         noise(&[self.outputs, self.inputs, 3, 3], 2) / (self.inputs as f64).sqrt()
     }
-    /// y and the gradients of x and of the weights. Images, which have 3 channels, have no gradient. The inputs are rounded to
-    /// `kind` first.
+    /// y and the gradients of x and of the weights. Images, which have 3 channels, have no gradient. The inputs are
+    /// rounded to `kind` first.
     fn outcome(self, device: Device, kind: Kind, layer: impl Fn(&nn::VarStore, &Tensor) -> Tensor) -> Vec<Tensor> {
         let to = |x: &Tensor| x.to_device(device).to_kind(kind);
         let mut store = nn::VarStore::new(device);
@@ -109,8 +109,8 @@ fn gpu() -> (Device, MutexGuard<'static, ()>) {
     gpu
 }
 
-/// The layers of ResNet-20, and others: one image, batches that do not fill the last tile, several blocks of input and of
-/// output channels, sizes that are no power of two.
+/// The layers of ResNet-20, and others: one image, batches that do not fill the last tile, several blocks of input and
+/// of output channels, sizes that are no power of two.
 fn cases() -> impl Iterator<Item = Case> {
     let shapes = [
         (128, 3, 16, [32, 32], 1),

@@ -1,5 +1,5 @@
-//! Methods on the device make the library's steps: from samples on the host, from queued samples, and, on a GPU, as a CUDA
-//! graph.
+//! Methods on the device make the library's steps: from samples on the host, from queued samples, and, on a GPU, as a
+//! CUDA graph.
 
 #![allow(clippy::cast_possible_wrap)]
 
@@ -35,8 +35,8 @@ fn assert_near(a: &[StepRecord], b: &[StepRecord], tolerance: f64) {
     }
 }
 
-/// Makes 60 steps of the library's method and of ours, with dropout, batch-norm and noise. Then each resumes from the state
-/// of the other and makes 20 more.
+/// Makes 60 steps of the library's method and of ours, with dropout, batch-norm and noise. Then each resumes from the
+/// state of the other and makes 20 more.
 macro_rules! the_librarys_steps {
     ($T:ty, $library:ident, $device:ident, $config:expr, $tolerance:expr) => {{
         let (one, other) = (store::<$T>(), store::<$T>());

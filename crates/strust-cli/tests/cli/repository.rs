@@ -22,8 +22,8 @@ const FITTING: &[&str] = &[
     "CDLA-Permissive-2.0",
 ];
 
-/// What cargo knows about all packages. Cargo may have to download those that only strust-torch needs. Without a network the
-/// tests are skipped, unless `STRUST_REQUIRE` names `packages` or `CI` is set.
+/// What cargo knows about all packages. Cargo may have to download those that only strust-torch needs. Without a
+/// network the tests are skipped, unless `STRUST_REQUIRE` names `packages` or `CI` is set.
 fn metadata() -> Option<serde_json::Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new(env!("CARGO"))

@@ -13,8 +13,8 @@ pub fn strust() -> Command {
     command
 }
 
-/// Whether a test can run that needs a special resource. If `available` is false, the test fails if `STRUST_REQUIRE` names the
-/// resource (names are separated by commas); otherwise it is skipped.
+/// Whether a test can run that needs a special resource. If `available` is false, the test fails if `STRUST_REQUIRE`
+/// names the resource (names are separated by commas); otherwise it is skipped.
 #[track_caller]
 pub fn requires(resource: &str, available: bool) -> bool {
     let required = std::env::var("STRUST_REQUIRE").unwrap_or_default();

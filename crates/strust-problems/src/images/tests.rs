@@ -179,8 +179,8 @@ fn files_of_mnist_that_do_not_belong_together_are_refused() {
     }
 }
 
-/// Whether a test can run that needs a special resource. If `available` is false, the test fails if `STRUST_REQUIRE` names the
-/// resource (names are separated by commas); otherwise it is skipped.
+/// Whether a test can run that needs a special resource. If `available` is false, the test fails if `STRUST_REQUIRE`
+/// names the resource (names are separated by commas); otherwise it is skipped.
 #[cfg(unix)]
 #[track_caller]
 fn requires(resource: &str, available: bool) -> bool {

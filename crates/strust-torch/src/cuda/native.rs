@@ -12,8 +12,8 @@ use std::{
 };
 use tch::{Tensor, nn::BatchNormConfig};
 
-// SAFETY: the signatures agree with the C++ files in `native`, and no exception leaves those functions. The safe functions
-// take only numbers.
+// SAFETY: the signatures agree with the C++ files in `native`, and no exception leaves those functions. The safe
+// functions take only numbers.
 unsafe extern "C" {
     safe fn strust_has_stream(device: c_int) -> bool;
     fn strust_use_stream(device: c_int, own: bool, why: *mut c_char, room: usize) -> c_int;

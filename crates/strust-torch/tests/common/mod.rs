@@ -15,8 +15,8 @@ pub fn bits<V: Vector>(x: &V) -> Vec<u8> {
     out
 }
 
-/// Whether a test can run that needs a special resource. If `available` is false, the test fails if `STRUST_REQUIRE` names the
-/// resource (names are separated by commas); otherwise it is skipped.
+/// Whether a test can run that needs a special resource. If `available` is false, the test fails if `STRUST_REQUIRE`
+/// names the resource (names are separated by commas); otherwise it is skipped.
 #[track_caller]
 pub fn requires(resource: &str, available: bool) -> bool {
     let required = std::env::var("STRUST_REQUIRE").unwrap_or_default();
@@ -28,8 +28,8 @@ pub fn requires(resource: &str, available: bool) -> bool {
     available
 }
 
-/// The first GPU, for one test at a time: TF32 and the ban on waiting affect the whole process. Tests that use it are marked
-/// `#[ignore]`, so they fail without a GPU only if they are asked for.
+/// The first GPU, for one test at a time: TF32 and the ban on waiting affect the whole process. Tests that use it are
+/// marked `#[ignore]`, so they fail without a GPU only if they are asked for.
 pub fn gpu() -> (Device, MutexGuard<'static, ()>) {
     static ALONE: Mutex<()> = Mutex::new(());
     assert!(
