@@ -39,21 +39,21 @@ impl Libtorch {
 }
 
 /// The required version. It is unknown if this crate is built outside its repository; then only tch checks the version.
-pub fn wanted() -> Option<String> {
+pub fn required_version() -> Option<String> {
     let script = fs::read_to_string(SCRIPT).ok()?;
     script.lines().find_map(|line| line.strip_prefix("TORCH_VERSION=")).map(|version| version.trim().to_string())
 }
 
 /// The libtorch that the environment variables name. Returns an error if its version is not the required one.
 pub fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Libtorch, String> {
-    let wanted = wanted();
-    let name = wanted.as_ref().map_or_else(|| "libtorch".into(), |version| format!("libtorch {version}"));
-    let found = locate(&variable).map_err(|why| format!("{name} is wanted, but {why}; {ADVICE}"))?;
-    if let (Some(wanted), Some(version)) = (wanted, &found.version)
-        && version.split('+').next() != Some(&wanted)
+    let required = required_version();
+    let name = required.as_ref().map_or_else(|| "libtorch".into(), |version| format!("libtorch {version}"));
+    let found = locate(&variable).map_err(|why| format!("{name} is required, but {why}; {ADVICE}"))?;
+    if let (Some(required), Some(version)) = (required, &found.version)
+        && version.split('+').next() != Some(&required)
         && variable("LIBTORCH_BYPASS_VERSION_CHECK").is_none()
     {
-        return Err(format!("{name} is wanted, but {version} was found in {}; {ADVICE}", found.lib.display()));
+        return Err(format!("{name} is required, but {version} was found in {}; {ADVICE}", found.lib.display()));
     }
     Ok(found)
 }

@@ -61,7 +61,7 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         if own.buffers().shape() != buffers.shape() || lengths != others.iter().map(Vec::len).collect::<Vec<_>>() {
             let (found, wanted) = (buffers.len(), own.buffers().len());
             return Err(Error::Checkpoint(format!(
-                "it holds {found} numbers in buffers, but the model has {wanted}: it is of another model"
+                "it holds {found} numbers in buffers, but the model has {wanted}: it belongs to another model"
             )));
         }
         self.parameters_mut().set_buffers(&buffers, &others);

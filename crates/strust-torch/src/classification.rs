@@ -253,7 +253,10 @@ fn of_shape<'a, 'b>(test: &'a ImageBytes<'b>, train: &ImageBytes) -> Result<&'a 
     if test.shape == train.shape {
         return Ok(test);
     }
-    Err(Error::Images(format!("those of the test set are {:?}, those to train on {:?}", test.shape, train.shape)))
+    Err(Error::Images(format!(
+        "the test images have shape {:?}, but the training images {:?}",
+        test.shape, train.shape
+    )))
 }
 
 /// The predicted class of each image in evaluation mode, on the device, computed piece by piece.
@@ -317,7 +320,7 @@ impl Problem for ImageClassification {
         if bytes.len() != wanted {
             let found = bytes.len();
             return Err(strust::Error::Saved(format!(
-                "{found} bytes of running statistics, but the model has {wanted}: they are of another model"
+                "{found} bytes of running statistics, but the model has {wanted}: they belong to another model"
             )));
         }
         let (own, mut rest) = bytes.split_at(first);

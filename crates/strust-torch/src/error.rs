@@ -16,7 +16,7 @@ pub enum Error {
     },
     /// A model's parameters have another type than the objective's vector.
     #[error(
-        "parameter `{name}` is {found:?}, but {expected:?} is wanted: use `VarStore::float` or `VarStore::double`, \
+        "parameter `{name}` is {found:?}, but {expected:?} is required: use `VarStore::float` or `VarStore::double`, \
          or name the other type, as in `TorchObjective::<f64, _>`"
     )]
     Kind {

@@ -81,7 +81,7 @@ impl Normalization {
         let Self { mean, deviation } = self;
         if mean.len() as i64 != channels || mean.len() != deviation.len() {
             let found = mean.len();
-            return Err(Error::Images(format!("{channels} channels, but {found} means to normalize them by")));
+            return Err(Error::Images(format!("{channels} channels, but the normalization has {found} means")));
         }
         let channel = |number: &dyn Fn(f64, f64) -> f64| {
             let numbers: Vec<f64> = mean.iter().zip(deviation).map(|(&m, &d)| number(m, d)).collect();

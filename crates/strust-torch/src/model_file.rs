@@ -41,12 +41,12 @@ impl<T: Component> ModelParameters<T> {
         let mut pairs = Vec::new();
         for (name, tensor) in self.named() {
             let Some(saved) = found.remove(name) else {
-                return Err(error(format!("there is no `{name}`: it is of another architecture")));
+                return Err(error(format!("there is no `{name}`: the file has another architecture")));
             };
             if saved.size() != tensor.size() {
                 let (found, wanted) = (saved.size(), tensor.size());
                 return Err(error(format!(
-                    "`{name}` has shape {found:?}, but the model's is {wanted:?}: it is of another architecture"
+                    "`{name}` has shape {found:?}, but the model's is {wanted:?}: the file has another architecture"
                 )));
             }
             if !saved.is_floating_point() || saved.isfinite().all().int64_value(&[]) == 0 {
@@ -56,7 +56,7 @@ impl<T: Component> ModelParameters<T> {
             pairs.push((tensor.shallow_clone(), saved));
         }
         if let Some(name) = found.keys().next() {
-            return Err(error(format!("the model has no `{name}`: it is of another architecture")));
+            return Err(error(format!("the model has no `{name}`: the file has another architecture")));
         }
         no_grad(|| pairs.iter_mut().for_each(|(tensor, saved)| tensor.copy_(saved)));
         Ok(())

@@ -19,18 +19,18 @@ fn package(folder: &Path, version: &str) {
 
 #[test]
 fn the_script_names_the_required_version() {
-    assert_eq!(find_libtorch::wanted().unwrap(), "2.11.0");
+    assert_eq!(find_libtorch::required_version().unwrap(), "2.11.0");
 }
 
 #[test]
 fn the_message_for_a_missing_libtorch_has_its_version_and_the_command_that_installs_it() {
     let text = message(&[]);
     let expected =
-        "libtorch 2.11.0 is wanted, but none was found (LIBTORCH is not set); run  eval \"$(scripts/torch-env)\"";
+        "libtorch 2.11.0 is required, but none was found (LIBTORCH is not set); run  eval \"$(scripts/torch-env)\"";
     assert!(text.starts_with(expected), "{text}");
     let folder = tempfile::tempdir().unwrap();
     let text = message(&[("LIBTORCH", folder.path().to_str().unwrap())]);
-    assert!(text.starts_with("libtorch 2.11.0 is wanted, but ") && text.contains("holds no libtorch_cpu"), "{text}");
+    assert!(text.starts_with("libtorch 2.11.0 is required, but ") && text.contains("holds no libtorch_cpu"), "{text}");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_libtorch_of_another_version_is_refused_with_both_versions() {
     package(folder.path(), "2.6.0+cu124");
     let path = folder.path().to_str().unwrap();
     let text = message(&[("LIBTORCH", path)]);
-    assert!(text.starts_with("libtorch 2.11.0 is wanted, but 2.6.0+cu124 was found in "), "{text}");
+    assert!(text.starts_with("libtorch 2.11.0 is required, but 2.6.0+cu124 was found in "), "{text}");
     let bypass = |name: &str| match name {
         "LIBTORCH" => Some(path.to_string()),
         "LIBTORCH_BYPASS_VERSION_CHECK" => Some("1".into()),

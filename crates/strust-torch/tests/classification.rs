@@ -155,7 +155,7 @@ fn every_step_is_a_function_of_the_seed_and_a_run_resumes_from_saved_buffers() {
     assert_eq!(
         error,
         format!(
-            "saved vector: {} bytes of running statistics, but the model has {length}: they are of another model",
+            "saved vector: {} bytes of running statistics, but the model has {length}: they belong to another model",
             length - 1
         )
     );
@@ -184,7 +184,7 @@ fn training_learns_and_a_saved_model_gives_the_same_predictions() {
     let loaded = other.load(&path).unwrap();
     assert!(bits(&loaded) == bits(x) && other.test_accuracy(&loaded) == Some(accuracy));
     let error = resnet().load(&path).unwrap_err().to_string();
-    assert!(error.contains("it is of another architecture"), "{error}");
+    assert!(error.contains("the file has another architecture"), "{error}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn images_that_do_not_fit_are_refused_with_a_message() {
     assert_eq!(error(&small.bytes([3, 4, 4]), None, 3), "images: they are 3×4×4, but ResNet-20 is made for 3×32×32");
     assert_eq!(
         error(&cifar.bytes(CIFAR), Some(&small.bytes([3, 4, 4])), 3),
-        "images: those of the test set are [3, 4, 4], those to train on [3, 32, 32]"
+        "images: the test images have shape [3, 4, 4], but the training images [3, 32, 32]"
     );
     let none = ImageBytes { pixels: &[], labels: &[], shape: CIFAR };
     assert_eq!(error(&none, None, 3), "images: there is no image");

@@ -193,7 +193,7 @@ fn wrong_types_and_shapes_are_refused_with_a_message() {
     assert!(empty.starts_with("the model has no trainable parameter"), "{empty}");
     let w = store.root().var("w", &[2], nn::Init::Const(0.0));
     let kind = ModelParameters::<f32>::new(&store).unwrap_err().to_string();
-    assert!(kind.starts_with("parameter `w` is Double, but Float is wanted"), "{kind}");
+    assert!(kind.starts_with("parameter `w` is Double, but Float is required"), "{kind}");
     let mut f = TorchObjective::<f64, _>::new(&store, 1, |_: &Sample| w.sum(Kind::Double)).unwrap();
     let shape = Str::new(StrConfig::default()).unwrap().init(&mut f, Flat::from_slice(&[0.0; 3])).unwrap_err();
     assert_eq!(shape.to_string(), "model: expected shape [2], found [3]");

@@ -140,7 +140,7 @@ fn a_file_that_does_not_fit_is_refused_with_a_message_and_changes_nothing() {
     other.save(&path("hundred")).unwrap();
     let text = error(&path("hundred"));
     assert!(
-        text.contains("`linear.bias` has shape [100], but the model's is [10]: it is of another architecture"),
+        text.contains("`linear.bias` has shape [100], but the model's is [10]: the file has another architecture"),
         "{text}"
     );
     let bytes = std::fs::read(path("hundred")).unwrap();

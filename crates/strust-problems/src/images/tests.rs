@@ -3,7 +3,7 @@ use crate::read::tests::{gzip, xz};
 use proptest::prelude::*;
 use std::fs;
 
-/// So many records of CIFAR-10; label and pixels tell which one it is.
+/// `count` records of CIFAR-10. The label and the pixels identify a record.
 fn records(first: u8, count: u8) -> Vec<u8> {
     (first..first + count).flat_map(|i| std::iter::once(i % 10).chain(std::iter::repeat_n(i, 3072))).collect()
 }
@@ -42,7 +42,7 @@ fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     folder
 }
 
-/// What is said about such a folder.
+/// The error message for a folder with these files.
 #[track_caller]
 fn refused(files: &[(&str, &[u8])], checksums: Checksums) -> String {
     let folder = folder(files);
@@ -72,7 +72,7 @@ fn cifar_is_read_from_files_a_subfolder_and_the_archive_in_any_order() {
 }
 
 #[test]
-fn what_is_missing_of_cifar_is_named_with_how_to_get_it() {
+fn missing_files_of_cifar_are_named_with_how_to_get_them() {
     use Checksums::{Official, Unchecked};
     let one = records(0, 1);
     let message = cifar10("/nowhere/cifar".as_ref(), Official).unwrap_err().to_string();
