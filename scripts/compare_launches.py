@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How far the loss of a captured step is from that of one operation after the other, and how far two of the latter are.
+"""Compares the losses of steps as a CUDA graph with those of two runs operation by operation.
 
     strust run cifar10-launch --data DIR --device cuda
     scripts/compare_launches.py runs/cifar10-launch [CSV]
 
-Prints, for every method, the largest relative difference of the mini-batch loss up to a step; writes all losses to CSV.
+Prints for every method the largest relative difference of the mini-batch loss up to a step. Writes all losses to CSV.
 """
 import json
 import sys

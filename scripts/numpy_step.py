@@ -1,7 +1,7 @@
-"""One step of STR-P on subspace fitting in NumPy, timed: the yardstick of `strust bench subspace`.
+"""Measures one step of STR-P on subspace fitting in NumPy: the reference of `strust bench subspace`.
 
-Usage: numpy_step.py D K N BATCH SECONDS [C|F], on one thread. Prints microseconds a step. The last argument is the layout of
-the arrays: C, row by row, is what NumPy gives a new array; F, column by column, suits this step better.
+Usage: numpy_step.py D K N BATCH SECONDS [C|F]. Uses one thread. Prints microseconds per step. The last argument is the
+layout of the arrays: C (row by row) is NumPy's default; F (column by column) is faster here.
 """
 
 import os

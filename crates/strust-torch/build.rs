@@ -1,12 +1,13 @@
-//! Checks libtorch before anything is compiled against it, and ties its CUDA half to every program that links this crate.
+//! Checks the version of libtorch before anything is compiled against it. Compiles the files in `native` and links
+//! libtorch's CUDA library into every program that uses this crate.
 
-#[path = "build/libtorch.rs"]
-mod libtorch;
+#[path = "native/find_libtorch.rs"]
+mod find_libtorch;
 
 use std::{env, path::PathBuf, process::ExitCode};
 
 fn main() -> ExitCode {
-    for file in ["build.rs", "build/libtorch.rs", libtorch::SCRIPT] {
+    for file in ["build.rs", "native/find_libtorch.rs", find_libtorch::SCRIPT] {
         println!("cargo:rerun-if-changed={file}");
     }
     println!("cargo:rustc-check-cfg=cfg(libtorch_cuda, cuda_graphs)");
@@ -14,9 +15,9 @@ fn main() -> ExitCode {
         println!("cargo:rustc-env=STRUST_LIBTORCH_VERSION=unknown");
         return ExitCode::SUCCESS;
     }
-    match libtorch::find(variable) {
-        Ok(found) => {
-            link(&found);
+    match find_libtorch::find(variable) {
+        Ok(libtorch) => {
+            link(&libtorch);
             ExitCode::SUCCESS
         }
         Err(message) => {
@@ -31,26 +32,26 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn link(found: &libtorch::Found) {
-    let lib = found.lib.display();
-    println!("cargo:rustc-env=STRUST_LIBTORCH_VERSION={}", found.version.as_deref().unwrap_or("unknown"));
-    // For the build scripts of programs, as DEP_STRUST_TORCH_LIBTORCH_LIB.
+fn link(libtorch: &find_libtorch::Libtorch) {
+    let lib = libtorch.lib.display();
+    println!("cargo:rustc-env=STRUST_LIBTORCH_VERSION={}", libtorch.version.as_deref().unwrap_or("unknown"));
+    // Build scripts of programs read this as DEP_STRUST_TORCH_LIBTORCH_LIB.
     println!("cargo:libtorch_lib={lib}");
     if env::var("CARGO_CFG_TARGET_FAMILY").as_deref() == Ok("unix") {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{lib}");
     }
-    if found.lib.join("libtorch_cuda.so").exists() {
+    if libtorch.lib.join("libtorch_cuda.so").exists() {
         println!("cargo:rustc-cfg=libtorch_cuda");
-        // A linker that is told `--as-needed`, as rustc tells it, drops a library no symbol of which is used, and the
-        // program then runs on the CPU without a word. Link arguments do not reach the programs that depend on this
-        // crate, but static libraries do: this one uses a symbol.
-        println!("cargo:rerun-if-changed=build/keep_cuda.c");
+        // rustc passes `--as-needed` to the linker. The linker then drops every library whose symbols are not used, and
+        // the program would run on the CPU without a warning. Link arguments do not reach the programs that depend on
+        // this crate, but static libraries do, so a static library uses a symbol of libtorch_cuda.
+        println!("cargo:rerun-if-changed=native/keep_cuda.c");
         println!("cargo:rustc-link-search=native={lib}");
         println!("cargo:rustc-link-search=native={}", env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
-        cc::Build::new().file("build/keep_cuda.c").cargo_metadata(false).compile("strust_keep_cuda");
+        cc::Build::new().file("native/keep_cuda.c").cargo_metadata(false).compile("strust_keep_cuda");
         println!("cargo:rustc-link-lib=static:+whole-archive=strust_keep_cuda");
-        match found.cuda_headers(variable) {
-            Some(headers) => compile_shim(&headers),
+        match libtorch.cuda_headers(variable) {
+            Some(headers) => compile_native(&headers),
             None => println!(
                 "cargo:warning=CUDA's headers were not found, so there are no CUDA graphs and no fused kernels; \
                  run  eval \"$(scripts/torch-env cuda)\"  and build again"
@@ -61,17 +62,18 @@ fn link(found: &libtorch::Found) {
     }
 }
 
-const SHIM: [&str; 4] = ["build/conv.cpp", "build/graph.cpp", "build/kernels.cpp", "build/norm.cpp"];
+const SOURCES: [&str; 4] = ["native/conv.cpp", "native/graph.cpp", "native/kernels.cpp", "native/norm.cpp"];
+/// The `.cu` files are included by the C++ files as text and are compiled at run time.
+const INCLUDED: [&str; 5] =
+    ["native/attempt.h", "native/common.cu", "native/conv.cu", "native/kernels.h", "native/norm.cu"];
 
-fn compile_shim(headers: &[PathBuf]) {
-    for file in
-        ["build/attempt.h", "build/common.cu", "build/conv.cu", "build/kernels.h", "build/norm.cu"].iter().chain(&SHIM)
-    {
+fn compile_native(headers: &[PathBuf]) {
+    for file in INCLUDED.iter().chain(&SOURCES) {
         println!("cargo:rerun-if-changed={file}");
     }
     println!("cargo:rustc-cfg=cuda_graphs");
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").includes(headers).warnings(false).cargo_metadata(false).files(SHIM);
-    build.compile("strust_shim");
-    println!("cargo:rustc-link-lib=static=strust_shim");
+    build.cpp(true).std("c++17").includes(headers).warnings(false).cargo_metadata(false).files(SOURCES);
+    build.compile("strust_native");
+    println!("cargo:rustc-link-lib=static=strust_native");
 }

@@ -1,10 +1,16 @@
-//! What a step costs: ResNet-20 at batch 128 with SGD, with the library's STR and with STR on the device.
+//! Measures ResNet-20 at batch 128 with SGD, with the library's STR and with STR on the device.
 //!
-//! Run with `cargo run --release -p strust-torch --example resnet20_speed [cpu|cuda] [rounds]`; `memory` in place of the
-//! device measures the peak of memory, and `epochs [cuda|cpu] [steps] [rounds]` whole epochs with each method, step by step
-//! and as a CUDA graph, with a comparison of the two; `graphs` in its place SGD and STR as CUDA graphs alone. `profile
-//! [tf32|bf16] [FILE]` says what the GPU does in 390 steps of STR as a CUDA graph, and what the host calls of CUDA; the file
-//! takes the whole trace. PyTorch's own number comes from `scripts/pytorch_speed.py` of this crate.
+//! Run it with `cargo run --release -p strust-torch --example resnet20_speed` and these arguments:
+//!
+//! | arguments | measures |
+//! |---|---|
+//! | `[cpu\|cuda] [rounds]` | the time of a step |
+//! | `memory` | the peak memory |
+//! | `epochs cuda\|cpu [steps rounds]` | epochs of each method, operation by operation and as a CUDA graph |
+//! | `graphs cuda\|cpu [steps rounds]` | epochs of SGD and STR, only as CUDA graphs |
+//! | `profile tf32\|bf16 [FILE]` | the work of the GPU and the CUDA calls of the host in 390 steps of STR; FILE gets the trace |
+//!
+//! `scripts/pytorch_speed.py` of this crate measures PyTorch.
 
 use std::{env, fmt::Write as _, fs, path::Path, process::Command};
 use strust::prelude::*;
@@ -22,10 +28,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["memory"] => memory(),
-        // One method in a process of its own.
+        // Each method has its own process.
         ["memory", method] => {
             let method = Measured::ALL.into_iter().find(|m| format!("{m:?}") == method).ok_or("unknown method")?;
-            println!("{}", bench::peak_memory(method, BATCH, 5)?.ok_or("this system does not tell the peak")?);
+            println!("{}", bench::peak_memory(method, BATCH, 5)?.ok_or("this system does not report the peak")?);
             Ok(())
         }
         ["epochs", name, steps, rounds] => epochs(name, steps.parse()?, rounds.parse()?, &EVERYTHING),
@@ -68,7 +74,7 @@ fn memory() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What is measured.
+/// The combinations to measure.
 struct Choice<'a> {
     arithmetics: &'a [Arithmetic],
     launches: &'a [Launch],
@@ -86,8 +92,8 @@ const GRAPHS: Choice = Choice {
     methods: &[Optimizer::Sgd, Optimizer::Str],
 };
 
-/// Epochs with each method, each arithmetic, and each way to give a step to the device. The losses of the steps go to
-/// `losses.csv` in the folder `STRUST_OUT`, if that is set.
+/// Measures epochs with each method, arithmetic and launch. If `STRUST_OUT` names a folder, the losses of all steps are
+/// written to `losses.csv` there.
 fn epochs(device: &str, steps: usize, rounds: usize, choice: &Choice) -> Result<(), Box<dyn std::error::Error>> {
     let device = device::open(device)?;
     println!("on {}, batch {BATCH}, {steps} steps an epoch, median of {rounds}", device::report(device)?);
@@ -140,7 +146,7 @@ fn profile(arithmetic: &str, trace: Option<&Path>) -> Result<(), Box<dyn std::er
     let start = f.start(0);
     f.objective().set(&start);
     let config = StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() };
-    // No record is read before the end.
+    // The records are read only at the end.
     let method = DeviceStr::start(config, f.objective(), 1000)?;
     let mut run = DeviceRun::new(f.objective(), method, BATCH, STEPS as usize, Launch::Graph);
     let mut sampler = Epochs::new(images as usize, BATCH, 0)?;

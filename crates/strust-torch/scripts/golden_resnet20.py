@@ -1,7 +1,7 @@
 """Writes tests/golden/resnet20.json: loss, gradients and running statistics of ResNet-20 in PyTorch.
 
-Weights and images come from a formula that tests/resnet.rs repeats, so the file holds a few numbers of each gradient:
-its norm, its products with two waves, and its first components, all in double precision.
+Weights and images come from a formula that tests/resnet.rs uses too. The file has a few numbers of each gradient: its norm,
+its products with two waves, and its first components, all in double precision.
 
     eval "$(scripts/torch-env cuda)"
     "$STRUST_TORCH_PYTHON" crates/strust-torch/scripts/golden_resnet20.py

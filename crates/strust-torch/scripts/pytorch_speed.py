@@ -1,4 +1,4 @@
-"""Images a second of PyTorch on ResNet-20 at batch 128 with SGD: the yardstick of `strust bench cifar10`.
+"""Images per second of PyTorch on ResNet-20 at batch 128 with SGD: the reference of `strust bench cifar10`.
 
 Usage: pytorch_speed.py [DEVICE] [STEPS]. Prints one JSON object; times are medians.
 """

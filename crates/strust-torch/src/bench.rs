@@ -1,4 +1,4 @@
-//! What a step costs: ResNet-20 with SGD, with the library's STR and with STR on the device. What an epoch costs on a GPU.
+//! Measures a step of ResNet-20 with SGD, with the library's STR and with STR on the device, and an epoch on a GPU.
 
 use crate::{
     DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, Error, ImageClassification, ImageLoss, Launch,
@@ -13,14 +13,14 @@ use strust::prelude::*;
 use strust_problems::{Classifier, Problem};
 use tch::{Cuda, Device};
 
-/// Steps before the clock runs: memory is got and libtorch chooses its algorithms.
+/// Steps before the measurement. In them libtorch allocates memory and chooses its algorithms.
 const WARM_UP: usize = 3;
 
 /// A method whose step is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measured {
-    /// SGD, the yardstick.
+    /// SGD, the reference.
     Sgd,
     /// The library's STR.
     Str,
@@ -33,42 +33,43 @@ impl Measured {
     pub const ALL: [Self; 3] = [Self::Sgd, Self::Str, Self::DeviceStr];
 }
 
-/// What [`cifar10`] measured.
+/// The result of [`cifar10`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
-    /// Where it ran, with libtorch's version.
+    /// The device, with libtorch's version.
     pub device: String,
     /// Threads of one operation on the CPU.
     pub threads: i32,
-    /// Images a step.
+    /// Images per step.
     pub batch: usize,
     /// Steps of each method that were timed.
     pub rounds: usize,
-    /// Milliseconds of a step of SGD, median.
+    /// Milliseconds per step of SGD, median.
     pub sgd_step_ms: f64,
-    /// The same of STR.
+    /// The same for STR.
     pub str_step_ms: f64,
-    /// The same of STR on the device.
+    /// The same for STR on the device.
     pub device_str_step_ms: f64,
-    /// STR's step over SGD's: the median over rounds, each of which makes both right after each other.
+    /// The time of STR's step divided by that of SGD's. It is the median over rounds; each round makes both steps in
+    /// sequence.
     pub ratio: f64,
     /// The same for STR on the device.
     pub device_ratio: f64,
-    /// `ratio` in processor time, which other programs on the machine hardly lengthen; on the CPU of a Linux machine.
+    /// `ratio` in processor time, on which other programs have little effect. Only on the CPU of a Linux machine.
     pub processor_ratio: Option<f64>,
     /// The same for STR on the device.
     pub device_processor_ratio: Option<f64>,
-    /// Images a second of SGD.
+    /// Images per second of SGD.
     pub images_per_second: f64,
-    /// Images a second of STR.
+    /// Images per second of STR.
     pub str_images_per_second: f64,
-    /// Milliseconds to make an augmented batch, median; part of every step above.
+    /// Milliseconds for an augmented batch, median. The steps above include it.
     pub batch_ms: f64,
     /// Bytes of one copy of the parameters.
     pub parameter_bytes: usize,
 }
 
-/// CIFAR-10's shapes with made-up pixels.
+/// Synthetic images of CIFAR-10's shape.
 fn problem(images: usize, device: Device) -> Result<ImageClassification, Error> {
     let pixels: Vec<u8> = (0..images as u32 * 3 * 1024).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let labels: Vec<u8> = (0..images).map(|i| (i % 10) as u8).collect();
@@ -82,12 +83,12 @@ fn problem(images: usize, device: Device) -> Result<ImageClassification, Error> 
 
 type Step<'a> = Box<dyn FnMut(&Sample) -> Result<(), Error> + 'a>;
 
-/// So that no run ends in numbers that are not finite.
+/// Steps so short that all numbers stay finite.
 fn short_steps() -> StrConfig {
     StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() }
 }
 
-/// A method at its start, ready to step over `f`.
+/// Starts a method and returns a function that makes a step on `f`.
 fn stepper(method: Measured, f: &mut ImageClassification) -> Result<Step<'_>, Error> {
     let region = short_steps();
     let start = f.start(0);
@@ -110,9 +111,9 @@ fn stepper(method: Measured, f: &mut ImageClassification) -> Result<Step<'_>, Er
     })
 }
 
-/// Times a step of each method on made-up images of CIFAR-10's shape, augmented, `rounds` steps each.
+/// Measures `rounds` steps of each method on augmented synthetic images of CIFAR-10's shape.
 ///
-/// The methods step in turn, so that a machine that is busy for a while slows them alike.
+/// The methods step in turn, so that other work on the machine slows all of them equally.
 ///
 /// ```no_run
 /// let speed = strust_torch::bench::cifar10(tch::Device::Cpu, 128, 20)?;
@@ -175,7 +176,7 @@ pub fn cifar10(device: Device, batch: usize, rounds: usize) -> Result<Speed, Err
     })
 }
 
-/// A method on the device whose epoch is measured.
+/// A method on the device, of which [`epochs`] measures an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Optimizer {
@@ -195,40 +196,44 @@ pub enum Arithmetic {
     Single,
     /// Factors rounded to TF32.
     Tf32,
-    /// bfloat16 in the network, as [`ImageClassification::in_bf16`] has it.
+    /// bfloat16 in the network; see [`ImageClassification::in_bf16`].
     Bf16,
 }
 
-/// What [`epochs`] measured.
+/// The result of [`epochs`].
 #[derive(Debug, Clone, Serialize)]
 pub struct EpochSpeed {
     /// The method.
     pub method: Optimizer,
-    /// How it calculates.
+    /// The arithmetic.
     pub arithmetic: Arithmetic,
-    /// How its steps are given to the device.
+    /// How the steps are launched.
     pub launch: Launch,
-    /// Runs side by side.
+    /// The number of runs in parallel.
     pub runs: usize,
     /// Seconds of the median epoch, divided by the number of runs.
     pub median: f64,
-    /// Seconds of each epoch until the last run has ended it: drawing the samples, all steps, reading the records.
+    /// Seconds of each epoch until the last run has finished it. They include drawing the samples, all steps, and
+    /// reading the records.
     pub seconds: Vec<f64>,
-    /// Seconds from nothing to the end of the first step: getting the device, its data and a model.
+    /// Seconds from the start to the end of the first step. They include opening the device, copying the data and
+    /// creating the model.
     pub first_step: f64,
-    /// The record of every step of the first run, those of the epoch before the clock ran included.
+    /// The records of all steps of the first run, including the epoch before the measurement.
     #[serde(skip)]
     pub records: Vec<StepRecord>,
     /// Why the steps were not replayed from a graph.
     pub why_eager: Option<String>,
-    /// The most bytes of the GPU's memory in tensors, without those of before, and got from the driver in all.
+    /// The peak of the GPU's memory in bytes: in tensors, without those that existed before; and allocated from the
+    /// driver in total.
     pub peak: [u64; 2],
     /// How often the host read records of the first run.
     pub reads: u64,
 }
 
-/// Times `rounds` epochs of `steps` steps each, after one that is not timed, on made-up images of CIFAR-10's shape: one
-/// run, or several from different seeds side by side, each on a thread and a stream of its own.
+/// Measures epochs on synthetic images of CIFAR-10's shape, for one run or several runs in parallel. `shape` is the
+/// batch size, the steps per epoch and the number of epochs. One more epoch runs before the measurement. Runs in
+/// parallel have different seeds, and each has its own thread and stream.
 ///
 /// ```no_run
 /// use strust_torch::{Launch, bench::{self, Arithmetic, Optimizer}};
@@ -247,13 +252,14 @@ pub fn epochs(
     let began = Instant::now();
     device::report(device)?;
     cuda::set_tf32(arithmetic != Arithmetic::Single);
-    let _forgotten = cuda::peak_memory(device);
-    // libtorch keeps workspaces for every stream it has seen: what was measured before is not to count.
+    // The first call resets the peak. libtorch keeps workspaces of all earlier streams, so the memory in use now is
+    // subtracted below.
+    let _ = cuda::peak_memory(device);
     let [before, _] = cuda::peak_memory(device);
     let runs = runs.max(1);
     let together = Barrier::new(runs);
     let run = &|seed: u64| {
-        let mut turns = Turns { together: &together, left: shape[2] };
+        let mut turns = EpochBarrier { together: &together, left: shape[2] };
         let _stream = OwnStream::on(device);
         let mut problem = problem(shape[0] * shape[1], device)?;
         if arithmetic == Arithmetic::Bf16 {
@@ -279,13 +285,13 @@ pub fn epochs(
             }
         }
     };
-    let timed: Vec<Timed> = std::thread::scope(|scope| {
+    let timed: Vec<TimedRun> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..runs as u64).map(|seed| scope.spawn(move || run(seed))).collect();
         let joined = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         joined.collect::<Result<_, _>>()
     })?;
     let first_step = timed.iter().map(|timed| timed.first_step.duration_since(began).as_secs_f64()).fold(0.0, f64::max);
-    // From the first that begins an epoch to the last that ends it.
+    // An epoch lasts from the first run that begins it to the last run that ends it.
     let epoch = |i: usize| {
         let begin = timed.iter().map(|timed| timed.epochs[i].0).min().expect("there is a run");
         let end = timed.iter().map(|timed| timed.epochs[i].1).max().expect("there is a run");
@@ -293,34 +299,34 @@ pub fn epochs(
     };
     let seconds: Vec<f64> = (0..shape[2]).map(epoch).collect();
     let median = median(seconds.iter().copied()) / runs as f64;
-    let Timed { records, why_eager, reads, .. } = timed.into_iter().next().expect("there is a run");
+    let TimedRun { records, why_eager, reads, .. } = timed.into_iter().next().expect("there is a run");
     let [in_tensors, reserved] = cuda::peak_memory(device);
     let peak = [in_tensors.saturating_sub(before), reserved];
     Ok(EpochSpeed { method, arithmetic, launch, runs, median, seconds, first_step, records, why_eager, peak, reads })
 }
 
-/// Epochs that all runs begin together. A run that fails lets the others go on.
-struct Turns<'a> {
+/// Lets all runs begin each epoch at the same time. If a run fails, the others continue.
+struct EpochBarrier<'a> {
     together: &'a Barrier,
     left: usize,
 }
 
-impl Turns<'_> {
+impl EpochBarrier<'_> {
     fn next(&mut self) {
         self.left -= 1;
         self.together.wait();
     }
 }
 
-impl Drop for Turns<'_> {
+impl Drop for EpochBarrier<'_> {
     fn drop(&mut self) {
         (0..self.left).for_each(|_| self.next());
     }
 }
 
-struct Timed {
+struct TimedRun {
     first_step: Instant,
-    /// When each epoch began and ended.
+    /// The begin and end of each epoch.
     epochs: Vec<(Instant, Instant)>,
     records: Vec<StepRecord>,
     why_eager: Option<String>,
@@ -332,8 +338,8 @@ fn time_epochs(
     method: impl DeviceMethod<f32>,
     launch: Launch,
     [batch, steps, rounds]: [usize; 3],
-    turns: &mut Turns,
-) -> Result<Timed, Error> {
+    turns: &mut EpochBarrier,
+) -> Result<TimedRun, Error> {
     let mut run = DeviceRun::new(f, method, batch, steps, launch);
     let device = f.parameters().device();
     let mut sampler = Epochs::new(f.terms(), batch, 0)?;
@@ -353,7 +359,7 @@ fn time_epochs(
         epochs.push((began, Instant::now()));
     }
     let (why_eager, reads) = (run.why_eager().map(String::from), run.method().reads());
-    Ok(Timed { first_step, epochs, records, why_eager, reads })
+    Ok(TimedRun { first_step, epochs, records, why_eager, reads })
 }
 
 fn median(numbers: impl Iterator<Item = f64>) -> f64 {
@@ -363,7 +369,7 @@ fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Seconds that all threads of this process have run, where the system tells.
+/// The processor time of all threads of this process in seconds, if the system reports it.
 fn processor_time() -> Option<f64> {
     let mut nanoseconds = 0.0;
     for task in fs::read_dir("/proc/self/task").ok()? {
@@ -373,26 +379,26 @@ fn processor_time() -> Option<f64> {
     Some(1e-9 * nanoseconds)
 }
 
-/// Work on a GPU goes on after a call returns.
+/// Waits for the GPU. A call returns before its work on a GPU is finished.
 fn wait(device: Device) {
     if let Device::Cuda(index) = device {
-        let _held = cuda::beside_no_capture();
+        let _held = cuda::hold_off_capture();
         Cuda::synchronize(index as i64);
     }
 }
 
-/// The most memory, in bytes, that this process held in `steps` steps of a method on the CPU; `None` where the system
-/// does not tell (it is Linux's `VmHWM`).
+/// The peak memory of this process in bytes, over `steps` steps of a method on the CPU. It is Linux's `VmHWM`, and
+/// `None` on other systems.
 ///
-/// It is the memory of the whole process, so each method is to be measured in a process of its own, started by
-/// [`precise`]; the difference of two is then what one method needs more than the other.
+/// It is the memory of the whole process. Measure each method in its own process, started by [`precise`]; the
+/// difference of two results is then the memory that one method needs more than the other.
 pub fn peak_memory(method: Measured, batch: usize, steps: usize) -> Result<Option<u64>, Error> {
     let mut f = problem(4 * batch, Device::Cpu)?;
     let (mut sampler, mut sample) = (Epochs::new(f.terms(), batch, 0)?, Sample::default());
     let mut step = stepper(method, &mut f)?;
     for k in 0..WARM_UP + steps {
         if k == WARM_UP {
-            // Forgets the peak so far, which is that of the start.
+            // Resets the peak, which so far is that of the start.
             let _ = fs::write("/proc/self/clear_refs", "5");
         }
         sampler.draw(k as u64, &mut sample);
@@ -404,8 +410,8 @@ pub fn peak_memory(method: Measured, batch: usize, steps: usize) -> Result<Optio
     Ok(kilobytes.map(|kilobytes: u64| 1024 * kilobytes))
 }
 
-/// A program whose [`peak_memory`] is to be exact: glibc's allocator gives every block from 64 KiB up its own pages and
-/// returns them when it is freed. As it comes, it keeps freed blocks of up to 32 MB for later, and what it keeps hides
+/// Configures a program so that its [`peak_memory`] is exact: glibc's allocator then gives each block of 64 KiB or more
+/// its own pages and returns them to the system at once. By default it keeps freed blocks of up to 32 MB, which hides
 /// differences of a few megabytes.
 pub fn precise(program: &mut Command) -> &mut Command {
     program.env("MALLOC_MMAP_THRESHOLD_", "65536").env("MALLOC_TRIM_THRESHOLD_", "65536").env("MALLOC_ARENA_MAX", "1")
@@ -416,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_fit_together_and_survive_a_file() {
+    fn the_numbers_are_consistent_and_can_be_saved_and_loaded() {
         tch::set_num_threads(1);
         let speed = cifar10(Device::Cpu, 4, 2).unwrap();
         assert_eq!((speed.batch, speed.rounds, speed.parameter_bytes), (4, 2, 4 * 269_722));
@@ -426,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_of_each_method_has_a_record_a_step_and_one_read() {
+    fn an_epoch_of_each_method_has_one_record_per_step_and_one_read() {
         tch::set_num_threads(1);
         for method in [Optimizer::Sgd, Optimizer::Str, Optimizer::Adam] {
             let speed = epochs(Device::Cpu, method, Arithmetic::Bf16, Launch::Graph, 2, [2, 3, 1]).unwrap();
@@ -437,7 +443,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn the_peak_of_memory_holds_at_least_the_parameters() {
+    fn the_peak_memory_is_at_least_that_of_the_parameters() {
         tch::set_num_threads(1);
         for method in Measured::ALL {
             assert!(peak_memory(method, 2, 1).unwrap().unwrap() > 4 * 4 * 269_722);

@@ -1,4 +1,4 @@
-//! Everything a run needs to go on as if it had never stopped.
+//! Everything that a run needs to resume with the same bits.
 
 use crate::{BatchLoss, Component, Error, Flat, TorchObjective};
 use serde::{Deserialize, Serialize};
@@ -8,23 +8,23 @@ use strust::{
 };
 use tch::{Device, Kind, Tensor};
 
-/// A method's state, which holds the point, the radius and the step count (and so the next sample), with the model's
-/// buffers, such as the running statistics of batch-norm. Plain data: write it in any format of serde.
+/// A method's state and the model's buffers, such as the running statistics of batch-norm. The state holds the point,
+/// the radius and the step count, which determines the next sample. It is plain data: write it in any format of serde.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "S: Serialize + serde::de::DeserializeOwned")]
-pub struct Checkpoint<S, T: Component> {
+pub struct ModelCheckpoint<S, T: Component> {
     /// The method's state.
     pub state: S,
-    /// Buffers of the component type.
+    /// The buffers of the component type.
     #[serde(with = "saved")]
     buffers: Flat<T>,
-    /// Buffers of other types, such as counts.
+    /// The buffers of other types, such as counts.
     others: Vec<Vec<f64>>,
 }
 
-/// A state whose vectors can be moved; a loaded one is on the CPU.
+/// A state whose vectors can be moved to a device. A loaded state is on the CPU.
 pub trait OnDevice {
-    /// The same state on a device.
+    /// Moves the state to a device.
     #[must_use]
     fn on(self, device: Device) -> Self;
 }
@@ -46,22 +46,22 @@ on_device! {
 }
 
 impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
-    /// The state with the model's buffers as they are now.
+    /// The state with the model's current buffers.
     #[must_use]
-    pub fn checkpoint<S>(&self, state: S) -> Checkpoint<S, T> {
+    pub fn checkpoint<S>(&self, state: S) -> ModelCheckpoint<S, T> {
         let others = self.parameters().other_buffers().iter().map(numbers).collect();
-        Checkpoint { state, buffers: self.parameters().buffers().to_device(Device::Cpu), others }
+        ModelCheckpoint { state, buffers: self.parameters().buffers().to_device(Device::Cpu), others }
     }
-    /// Gives the model its buffers back; the state, on the model's device, goes on from there.
-    pub fn restore<S: OnDevice>(&mut self, checkpoint: Checkpoint<S, T>) -> Result<S, Error> {
-        let Checkpoint { state, buffers, others } = checkpoint;
+    /// Restores the model's buffers and returns the state on the model's device, from which the run resumes.
+    pub fn restore<S: OnDevice>(&mut self, checkpoint: ModelCheckpoint<S, T>) -> Result<S, Error> {
+        let ModelCheckpoint { state, buffers, others } = checkpoint;
         let device = self.parameters().device();
         let own = self.parameters();
         let lengths: Vec<usize> = own.other_buffers().iter().map(Tensor::numel).collect();
         if own.buffers().shape() != buffers.shape() || lengths != others.iter().map(Vec::len).collect::<Vec<_>>() {
             let (found, wanted) = (buffers.len(), own.buffers().len());
             return Err(Error::Checkpoint(format!(
-                "it holds {found} numbers in buffers, but the model has {wanted}: it is of another model"
+                "it holds {found} numbers in buffers, but the model has {wanted}: it belongs to another model"
             )));
         }
         self.parameters_mut().set_buffers(&buffers, &others);

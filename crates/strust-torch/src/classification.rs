@@ -1,8 +1,8 @@
-//! Classes of images by a network: the paper's section 5.1 as a problem of the library.
+//! Image classification by a network: the paper's section 5.1 as a problem of the library.
 
 use crate::{
-    BatchLoss, Error, Flat, Parameters, Queue, QueuedLoss, ResNet20, TorchObjective, cross_entropy, cuda,
-    images::{ImageBytes, Images, Normalization},
+    BatchLoss, Error, Flat, ModelParameters, QueuedLoss, ResNet20, SampleQueue, TorchObjective, cross_entropy, cuda,
+    images::{DeviceImages, ImageBytes, Normalization},
     seeded,
 };
 use std::{fmt, path::Path};
@@ -14,22 +14,22 @@ use tch::{
     no_grad,
 };
 
-/// Images evaluated at once for predictions: enough to keep a GPU busy, few enough for any memory.
+/// The number of images per evaluation for predictions: enough to keep a GPU busy, few enough for any memory.
 const PIECE: usize = 512;
 
-/// A network: images, n×channels×rows×columns, and whether it is in training mode, to n×classes logits.
-pub type Network = Box<dyn Fn(&Tensor, bool) -> Tensor + Send>;
+/// A network: a function from n×channels×rows×columns images and the mode (`true` for training) to n×classes logits.
+pub type NetworkFn = Box<dyn Fn(&Tensor, bool) -> Tensor + Send>;
 
-type Build = Box<dyn Fn(&nn::Path) -> Network + Send>;
+type Build = Box<dyn Fn(&nn::Path) -> NetworkFn + Send>;
 
 /// The mean cross-entropy of a network over images.
 ///
-/// The training loss is that of training mode: batch-norm takes the statistics of the sample's own batch. Images are
-/// cropped and mirrored by the sample's seed; a sample without one, by which the full sum is measured, leaves them as
-/// they are and moves no running statistics. Predictions are those of evaluation mode, with the running statistics.
+/// The training loss uses training mode: batch-norm uses the statistics of the sample's own batch. The sample's seed
+/// determines how the images are cropped and mirrored. A sample without a seed, which measures the full sum, does not
+/// change the images or the running statistics. Predictions use evaluation mode, with the running statistics.
 ///
-/// The running statistics are no part of a point: [`start`](Problem::start) makes them new, and a run that goes on
-/// later takes them along ([`extra_state`](Problem::extra_state)).
+/// The running statistics are no part of a point: [`start`](Problem::start) initializes them, and a run that resumes
+/// restores them ([`extra_state`](Problem::extra_state)).
 ///
 /// ```
 /// use strust::prelude::*;
@@ -51,7 +51,7 @@ type Build = Box<dyn Fn(&nn::Path) -> Network + Send>;
 /// ```
 pub struct ImageClassification {
     objective: TorchObjective<f32, ImageLoss>,
-    test: Option<Images>,
+    test: Option<DeviceImages>,
     normalization: Normalization,
     classes: usize,
     build: Build,
@@ -59,21 +59,21 @@ pub struct ImageClassification {
 
 /// The training loss of an [`ImageClassification`].
 pub struct ImageLoss {
-    network: Network,
+    network: NetworkFn,
     draws: bool,
     bf16: bool,
-    images: Images,
-    /// The batch of the last sample: all evaluations of a step use one.
+    images: DeviceImages,
+    /// The batch of the last sample. All evaluations of a step use the same batch.
     last: Option<(Sample, Tensor, Tensor)>,
-    /// Samples that wait on the device, and the batch of the last that was taken from them.
-    queue: Option<Queue>,
+    /// Samples that are queued on the device, and the batch of the last one that was taken.
+    queue: Option<SampleQueue>,
     taken: Option<(Tensor, Tensor)>,
 }
 
 impl ImageLoss {
     fn loss(&self, inputs: &Tensor, classes: &Tensor) -> Tensor {
         let forward = || (self.network)(inputs, true);
-        // The loss is in single precision whatever the network is: the ratio compares two of them.
+        // The loss is always in single precision, because STR's ratio compares two losses.
         let logits = if self.bf16 { cuda::bf16(forward).to_kind(Kind::Float) } else { forward() };
         cross_entropy(&logits, classes)
     }
@@ -82,7 +82,7 @@ impl ImageLoss {
 impl BatchLoss for ImageLoss {
     fn mean(&mut self, sample: &Sample) -> Tensor {
         if self.last.as_ref().is_none_or(|(of, ..)| of != sample) {
-            // The old one goes first: two at a time would be the peak of memory.
+            // The old batch is freed first, so that memory never holds two.
             self.last = None;
             let (inputs, classes) = self.images.batch(sample);
             self.last = Some((sample.clone(), inputs, classes));
@@ -97,25 +97,25 @@ impl BatchLoss for ImageLoss {
 
 impl QueuedLoss for ImageLoss {
     fn reserve(&mut self, steps: usize, batch: usize) {
-        self.queue = Some(Queue::new(steps, batch * Images::PLAN, self.images.device()));
+        self.queue = Some(SampleQueue::new(steps, batch * DeviceImages::PLAN, self.images.device()));
     }
     fn queue(&mut self, samples: &[Sample]) {
         let plans: Vec<i64> = samples.iter().flat_map(|sample| self.images.plan(sample)).collect();
-        self.queue.as_mut().expect("room was reserved").fill(&plans);
+        self.queue.as_mut().expect("`reserve` was called").fill(&plans);
     }
     fn advance(&mut self) {
         self.taken = None;
-        let plan = self.queue.as_mut().expect("room was reserved").take();
+        let plan = self.queue.as_mut().expect("`reserve` was called").take();
         self.taken = Some(self.images.planned(&plan, self.images.is_augmented()));
     }
     fn mean_queued(&mut self) -> Tensor {
-        let (inputs, classes) = self.taken.as_ref().expect("a batch was taken");
+        let (inputs, classes) = self.taken.as_ref().expect("`advance` was called");
         self.loss(inputs, classes)
     }
 }
 
 impl ImageClassification {
-    /// ResNet-20 for images of 3×32×32, augmented. Without a test set there is no accuracy.
+    /// ResNet-20 for augmented images of 3×32×32. Without a test set there is no accuracy.
     pub fn resnet20(
         train: &ImageBytes,
         test: Option<&ImageBytes>,
@@ -134,7 +134,7 @@ impl ImageClassification {
         Ok(this.without_random_numbers())
     }
 
-    /// Any network: `build` makes its layers under a path, initialized from libtorch's generator.
+    /// Any network. `build` creates its layers under a path, initialized from libtorch's generator.
     ///
     /// ```
     /// # use strust_problems::Classifier;
@@ -153,16 +153,16 @@ impl ImageClassification {
         test: Option<&ImageBytes>,
         classes: usize,
         device: Device,
-        build: impl Fn(&nn::Path) -> Network + Send + 'static,
+        build: impl Fn(&nn::Path) -> NetworkFn + Send + 'static,
     ) -> Result<Self, Error> {
         let normalization = Normalization::of(train);
-        let images = Images::new(train, classes, &normalization, device)?.augmented();
+        let images = DeviceImages::new(train, classes, &normalization, device)?.augmented();
         let test = test.map(|test| of_shape(test, train)).transpose()?;
-        let test = test.map(|test| Images::new(test, classes, &normalization, device)).transpose()?;
+        let test = test.map(|test| DeviceImages::new(test, classes, &normalization, device)).transpose()?;
         let store = VarStore::new(device);
         let network = seeded(0, || build(&store.root()));
         let found = {
-            let _held = cuda::beside_no_capture();
+            let _held = cuda::hold_off_capture();
             no_grad(|| network(&images.batch(&Sample::range(0..1)).0, false)).size()
         };
         if found != [1, classes as i64] {
@@ -175,13 +175,13 @@ impl ImageClassification {
         Ok(Self { objective, test, normalization, classes, build: Box::new(build) })
     }
 
-    /// Where the network and its images are.
+    /// The device of the network and its images.
     #[must_use]
     pub fn device(&self) -> Device {
         self.objective.parameters().device()
     }
 
-    /// The same with the pixels normalized in another way than by the training set, as for a part of a larger one.
+    /// Sets another normalization than that of the training set, for example if the set is a part of a larger one.
     pub fn normalized(mut self, by: &Normalization) -> Result<Self, Error> {
         self.objective.loss_mut().images.set_normalization(by)?;
         self.test.as_mut().map_or(Ok(()), |test| test.set_normalization(by))?;
@@ -189,30 +189,30 @@ impl ImageClassification {
         Ok(self)
     }
 
-    /// The same without crops and mirroring.
+    /// Turns crops and mirroring off.
     #[must_use]
     pub fn without_augmentation(mut self) -> Self {
         self.objective.loss_mut().images.set_augmented(false);
         self
     }
 
-    /// The same, trusting that the network draws nothing from libtorch's generator (no dropout), so that its evaluations
-    /// need not wait for it and its steps can be captured.
+    /// Declares that the network draws nothing from libtorch's generator (no dropout). Then its evaluations do not wait
+    /// for the generator, and its steps can be captured. This is not checked.
     #[must_use]
     pub fn without_random_numbers(mut self) -> Self {
         self.objective.loss_mut().draws = false;
         self
     }
 
-    /// The same with the network's convolutions and products in bfloat16 on a GPU ([`cuda::bf16`]); the parameters, the
-    /// loss and so STR's ratio stay in single precision, and so do predictions.
+    /// Computes the network's convolutions and products in bfloat16 on a GPU ([`cuda::bf16`]). The parameters, the
+    /// loss, and so STR's ratio, and the predictions stay in single precision.
     #[must_use]
     pub fn in_bf16(mut self) -> Self {
         self.objective.loss_mut().bf16 = true;
         self
     }
 
-    /// The training loss alone, as [`DeviceStr`](crate::DeviceStr) wants it.
+    /// The training loss, as [`DeviceStr`](crate::DeviceStr) takes it.
     pub fn objective(&mut self) -> &mut TorchObjective<f32, ImageLoss> {
         &mut self.objective
     }
@@ -221,10 +221,10 @@ impl ImageClassification {
         self.objective.loss().images.batch(sample)
     }
 
-    /// The class of each image in evaluation mode, with the running statistics as they are now.
+    /// Predicts the class of each image in evaluation mode, with the current running statistics.
     pub fn predict(&mut self, x: &Flat<f32>, images: &ImageBytes) -> Result<Vec<u8>, Error> {
         let device = self.objective.parameters().device();
-        let images = Images::new(images, self.classes, &self.normalization, device)?;
+        let images = DeviceImages::new(images, self.classes, &self.normalization, device)?;
         Ok(Vec::try_from(classes_of(&mut self.objective, x, &images).to_kind(Kind::Uint8)).expect("one dimension"))
     }
 
@@ -234,7 +234,7 @@ impl ImageClassification {
         self.objective.set(x);
         self.objective.parameters().save(path)
     }
-    /// Reads one back: the point, and the running statistics in their place.
+    /// Reads such a file: returns the point and sets the running statistics.
     pub fn load(&mut self, path: &Path) -> Result<Flat<f32>, Error> {
         self.objective.parameters_mut().load(path)?;
         Ok(self.objective.point())
@@ -248,20 +248,23 @@ impl fmt::Debug for ImageClassification {
     }
 }
 
-/// A test set is of the training set's shape.
+/// Checks that the test images have the shape of the training images.
 fn of_shape<'a, 'b>(test: &'a ImageBytes<'b>, train: &ImageBytes) -> Result<&'a ImageBytes<'b>, Error> {
     if test.shape == train.shape {
         return Ok(test);
     }
-    Err(Error::Images(format!("those of the test set are {:?}, those to train on {:?}", test.shape, train.shape)))
+    Err(Error::Images(format!(
+        "the test images have shape {:?}, but the training images {:?}",
+        test.shape, train.shape
+    )))
 }
 
-/// The class of each image in evaluation mode, on the device, made in pieces.
-fn classes_of(objective: &mut TorchObjective<f32, ImageLoss>, x: &Flat<f32>, images: &Images) -> Tensor {
+/// The predicted class of each image in evaluation mode, on the device, computed piece by piece.
+fn classes_of(objective: &mut TorchObjective<f32, ImageLoss>, x: &Flat<f32>, images: &DeviceImages) -> Tensor {
     objective.set(x);
     let network = &objective.loss().network;
     let piece = |start: usize| {
-        let _held = cuda::beside_no_capture();
+        let _held = cuda::hold_off_capture();
         let (inputs, _) = images.batch(&Sample::range(start..(start + PIECE).min(images.len())));
         network(&inputs, false).argmax(1, false)
     };
@@ -286,20 +289,20 @@ impl Objective for ImageClassification {
 }
 
 impl Problem for ImageClassification {
-    /// A network initialized anew, on the CPU, so that the device makes no difference, and its running statistics with
-    /// it.
+    /// Initializes the network and its running statistics. This happens on the CPU, so that the result does not depend
+    /// on the device.
     fn start(&self, seed: u64) -> Flat<f32> {
         let own = self.objective.parameters();
         let store = VarStore::new(Device::Cpu);
         let _network = seeded(seed, || (self.build)(&store.root()));
-        let fresh = Parameters::<f32>::new(&store).expect("the network was built once already");
+        let fresh = ModelParameters::<f32>::new(&store).expect("the network was built once already");
         own.share().copy_buffers(&fresh);
         fresh.flat().to_device(own.device())
     }
     fn optimum(&self) -> Option<f64> {
         None
     }
-    /// What the network keeps besides its parameters: the running statistics of batch-norm.
+    /// The state of the network besides its parameters: the running statistics of batch-norm.
     fn extra_state(&self) -> Vec<u8> {
         let parameters = self.objective.parameters();
         let mut bytes = Vec::new();
@@ -317,7 +320,7 @@ impl Problem for ImageClassification {
         if bytes.len() != wanted {
             let found = bytes.len();
             return Err(strust::Error::Saved(format!(
-                "{found} bytes of running statistics, but the model has {wanted}: they are of another model"
+                "{found} bytes of running statistics, but the model has {wanted}: they belong to another model"
             )));
         }
         let (own, mut rest) = bytes.split_at(first);

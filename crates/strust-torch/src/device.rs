@@ -1,17 +1,17 @@
-//! The device that was asked for, or an error: never another one in silence.
+//! Opens the requested device or returns an error. It never uses another device without a message.
 
-use crate::{Error, cuda::beside_no_capture};
+use crate::{Error, cuda::hold_off_capture};
 use std::fmt;
 pub use tch::Device;
 use tch::{Cuda, Kind, Tensor};
 
-/// Whether this build is linked to the CUDA half of libtorch.
+/// Whether this build is linked to libtorch's CUDA library.
 pub const BUILT_WITH_CUDA: bool = cfg!(libtorch_cuda);
 
-/// The version of libtorch this was built against.
+/// The version of libtorch that this crate was built against.
 pub const LIBTORCH_VERSION: &str = env!("STRUST_LIBTORCH_VERSION");
 
-/// The device by name: `cpu`, `cuda`, `cuda:1`, or `auto` for the first GPU if there is one and else the CPU.
+/// Opens a device by name: `cpu`, `cuda`, `cuda:1`, or `auto`. `auto` is the first GPU, or the CPU if there is no GPU.
 ///
 /// ```
 /// use strust_torch::device;
@@ -33,13 +33,14 @@ pub fn open(name: &str) -> Result<Device, Error> {
     report(device).map(|report| report.device)
 }
 
-/// Sets how many threads an operation on the CPU may use. The last digits of a result may depend on it.
+/// Sets the number of threads of an operation on the CPU. The last digits of a result may depend on it.
 pub fn set_threads(threads: usize) {
     tch::set_num_threads(i32::try_from(threads).unwrap_or(i32::MAX));
 }
 
-/// Runs something on the device and says where it ran. Every report of an experiment carries this line.
-pub fn report(device: Device) -> Result<Report, Error> {
+/// Multiplies two matrices on the device, checks the result and describes the device. The report of an experiment shows
+/// this line.
+pub fn report(device: Device) -> Result<DeviceReport, Error> {
     let name = device_name(device);
     if let Device::Cuda(index) = device {
         if !BUILT_WITH_CUDA {
@@ -60,8 +61,8 @@ pub fn report(device: Device) -> Result<Report, Error> {
             return Err(unusable(&name, &format!("there are {count} GPUs, counted from 0")));
         }
     }
-    // A job that starts must not disturb one that captures.
-    let _held = beside_no_capture();
+    // A job that starts must not break the capture of another job.
+    let _held = hold_off_capture();
     let sum = Tensor::f_ones([64, 64], (Kind::Float, device))
         .and_then(|ones| ones.f_matmul(&ones))
         .and_then(|product| Ok((product.f_sum(Kind::Float)?.f_double_value(&[])?, product.device())))
@@ -69,7 +70,7 @@ pub fn report(device: Device) -> Result<Report, Error> {
     if sum != (262_144.0, device) {
         return Err(unusable(&name, &format!("a product of matrices of ones gave {} on {:?}", sum.0, sum.1)));
     }
-    Ok(Report { device, threads: tch::get_num_threads() })
+    Ok(DeviceReport { device, threads: tch::get_num_threads() })
 }
 
 fn unusable(wanted: &str, why: &str) -> Error {
@@ -84,24 +85,24 @@ fn device_name(device: Device) -> String {
     }
 }
 
-/// The device that a computation really ran on.
+/// The device that a test computation ran on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Report {
+pub struct DeviceReport {
     /// The device.
     pub device: Device,
     /// Threads of one operation on the CPU.
     pub threads: i32,
 }
 
-impl Report {
-    /// The device's name, as [`open`] takes it.
+impl DeviceReport {
+    /// The device's name, as accepted by [`open`].
     #[must_use]
     pub fn name(&self) -> String {
         device_name(self.device)
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for DeviceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (libtorch {LIBTORCH_VERSION}", device_name(self.device))?;
         if self.device == Device::Cpu {
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cpu_reports_itself_with_the_version_of_libtorch() {
+    fn the_report_of_the_cpu_has_the_version_of_libtorch() {
         let report = report(Device::Cpu).unwrap();
         assert_eq!(report.name(), "cpu");
         let text = report.to_string();
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_cannot_be_used_is_an_error_and_never_the_cpu() {
+    fn a_gpu_that_cannot_be_used_is_an_error_and_is_never_replaced_by_the_cpu() {
         let error = |name: &str| open(name).unwrap_err().to_string();
         assert!(error("gpu").starts_with("device `gpu` cannot be used: the devices are cpu, cuda"), "{}", error("gpu"));
         if BUILT_WITH_CUDA && Cuda::is_available() {

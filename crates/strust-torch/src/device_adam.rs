@@ -1,10 +1,10 @@
-//! Adam with nothing coming back to the host.
+//! Adam on the device. The host reads only the records, in bulk.
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{Progress, sealed::Step},
-    ledger::{PLAIN_COLUMNS, plain},
-    objective::Source,
+    device_method::{DeviceProgress, sealed::Step},
+    device_records::{PLAIN_COLUMNS, plain},
+    objective::BatchSource,
 };
 use strust::{
     Error,
@@ -15,7 +15,7 @@ use strust::{
 };
 use tch::{Device, Tensor, no_grad};
 
-/// Adam on the device, at the model's own parameters; the same steps as [`strust::methods::Adam`], to rounding.
+/// Adam on the device, at the model's own parameters. It makes the steps of [`strust::methods::Adam`], up to rounding.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -35,7 +35,7 @@ use tch::{Device, Tensor, no_grad};
 #[derive(Debug)]
 pub struct DeviceAdam<T> {
     config: Checked<AdamConfig>,
-    /// η, β₁, β₂, 1−β₁, 1−β₂ of a step, and what they are of one that changes nothing.
+    /// η, β₁, β₂, 1−β₁, 1−β₂ of a step, and their values in a step that changes nothing.
     factors: Tensor,
     frozen: Tensor,
     /// β₁ᵏ and β₂ᵏ.
@@ -43,7 +43,7 @@ pub struct DeviceAdam<T> {
     gradient: Flat<T>,
     mean: Flat<T>,
     square: Flat<T>,
-    progress: Progress,
+    progress: DeviceProgress,
 }
 
 fn numbers(numbers: &[f64], device: Device) -> Tensor {
@@ -67,7 +67,7 @@ impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {
             gradient: flat.zeros_like(),
             mean: flat.zeros_like(),
             square: flat.zeros_like(),
-            progress: Progress::new(0, read_every, PLAIN_COLUMNS, device, plain),
+            progress: DeviceProgress::new(0, read_every, PLAIN_COLUMNS, device, plain),
         })
     }
     fn resume<L: BatchLoss>(
@@ -83,7 +83,7 @@ impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {
         this.square.copy_from(&state.square);
         let power = |beta: f64| beta.powf(state.k as f64);
         this.powers = numbers(&[power(this.config.beta1), power(this.config.beta2)], this.powers.device());
-        this.progress.go_on_at(state.k);
+        this.progress.resume_at(state.k);
         Ok(this)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> AdamState<Flat<T>> {
@@ -92,31 +92,31 @@ impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {
 }
 
 impl<T: Component> Step<T> for DeviceAdam<T> {
-    fn progress(&mut self) -> &mut Progress {
+    fn progress(&mut self) -> &mut DeviceProgress {
         &mut self.progress
     }
-    fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl Source<L>) {
+    fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
         let Self { config, factors, frozen, powers, gradient: g, mean, square, progress } = self;
         let value = f.value_and_gradient_here(on, g);
         no_grad(|| {
             let squared_norm = g.dot_tensor(g);
-            let sound = progress.is_sound(&value, &squared_norm);
-            // What is not finite is put away: nothing times it is not nothing.
-            let unsound = sound.logical_not();
-            let _ = g.tensor_mut().masked_fill_(&unsound, 0.0);
-            let now = factors.where_self(sound, frozen);
+            let finite = progress.check_finite(&value, &squared_norm);
+            // 0·NaN is NaN, so the gradient is masked and not scaled.
+            let not_finite = finite.logical_not();
+            let _ = g.tensor_mut().masked_fill_(&not_finite, 0.0);
+            let now = factors.where_self(finite, frozen);
             let [rate, beta1, beta2, rest1, rest2] = [0, 1, 2, 3, 4].map(|i| now.get(i));
 
             // m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g∘g
             let (m, v) = (mean.tensor_mut(), square.tensor_mut());
             let _ = m.g_mul_(&beta1).g_add_(&(g.tensor() * rest1));
             let _ = v.g_mul_(&beta2).g_add_(&(g.tensor().square() * rest2));
-            // x ← x − η·m̂/(√v̂ + ε); the gradient is spent, and its space takes the step
+            // x ← x − η·m̂/(√v̂ + ε); the step is written over the gradient, which is not used again
             let _ = powers.g_mul_(&now.narrow(0, 1, 2));
             let correction: Tensor = 1.0 - &*powers;
             let divisor = (&*v / correction.get(1)).sqrt_().g_add_scalar_(config.epsilon);
             let _ = (&*m * (-rate / correction.get(0))).div_out(g.tensor(), &divisor);
-            let _ = g.tensor_mut().masked_fill_(&unsound, 0.0);
+            let _ = g.tensor_mut().masked_fill_(&not_finite, 0.0);
             let _ = f.parameters_mut().flat_mut().tensor_mut().g_add_(g.tensor());
             let length = g.dot_tensor(g).sqrt();
             progress.write(&[&value, &squared_norm, &factors.get(0), &length]);

@@ -1,106 +1,107 @@
-//! What the methods on the device have in common.
+//! The common part of the methods on the device.
 
 use crate::{
     BatchLoss, Component, Flat, TorchObjective,
-    ledger::{Ledger, Reader},
+    device_records::{DeviceRecords, Reader},
 };
 use strust::{Error, config::Config, methods::State, record::StepRecord, sample::Sample};
 use tch::{Device, Kind, Tensor};
 
-/// A method whose step is made of operations on tensors alone, with nothing coming back to the host: [`DeviceStr`],
-/// [`DeviceSgd`] and [`DeviceAdam`], each making the steps of its namesake in the library.
+/// A method whose step consists only of operations on tensors, so that no number returns to the host: [`DeviceStr`],
+/// [`DeviceSgd`] and [`DeviceAdam`]. Each makes the steps of the library's method of the same name.
 ///
-/// What a step changes is written in place, so that a step can be captured once and replayed
-/// ([`DeviceRun`](crate::DeviceRun)). A value or a gradient that is not finite freezes the point before it; the error
-/// comes when the records are read.
+/// A step writes its results in place, so that it can be captured once and replayed ([`DeviceRun`](crate::DeviceRun)).
+/// If a value or a gradient is not finite, the point stays as it was before that step. The error is returned when the
+/// records are read.
 ///
 /// [`DeviceStr`]: crate::DeviceStr
 /// [`DeviceSgd`]: crate::DeviceSgd
 /// [`DeviceAdam`]: crate::DeviceAdam
 pub trait DeviceMethod<T: Component>: sealed::Step<T> + Sized {
-    /// The configuration of its namesake.
+    /// The configuration of the library's method.
     type Config: Config;
-    /// The state of its namesake, so that a run may change over.
+    /// The state of the library's method, so that a run can switch between the two.
     type State: State<Point = Flat<T>>;
 
-    /// Starts at the model's parameters; records are read every `read_every` steps.
+    /// Starts at the model's parameters. Records are read every `read_every` steps.
     fn start<L>(config: Self::Config, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
     where
         L: BatchLoss;
-    /// Goes on from a state; the model takes its point.
+    /// Resumes from a state and sets the model's parameters to its point.
     fn resume<L: BatchLoss>(
         config: Self::Config,
         f: &mut TorchObjective<T, L>,
         state: &Self::State,
         read_every: usize,
     ) -> Result<Self, Error>;
-    /// Everything the next step depends on besides the model's buffers; waits for the device.
+    /// Everything that the next step depends on, except the model's buffers. Waits for the device.
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> Self::State;
 
-    /// One step on one sample.
+    /// Makes one step on one sample.
     fn step<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, sample: &Sample) -> Result<(), Error> {
         self.advance(f, sample);
         self.progress().count()
     }
-    /// The records not yet taken; waits for the device. After the records before a breakdown comes its error.
+    /// The records that were not taken yet. Waits for the device. If the run broke down, the next call returns the
+    /// error.
     fn records(&mut self) -> Result<Vec<StepRecord>, Error> {
-        self.progress().ledger.take()
+        self.progress().records.take()
     }
     /// How often the host has waited for the device to read records.
     fn reads(&mut self) -> u64 {
-        self.progress().ledger.reads()
+        self.progress().records.reads()
     }
 }
 
 pub(crate) mod sealed {
-    use super::Progress;
-    use crate::{BatchLoss, Component, TorchObjective, objective::Source};
+    use super::DeviceProgress;
+    use crate::{BatchLoss, Component, TorchObjective, objective::BatchSource};
 
-    /// The step's two halves.
+    /// The two halves of a step.
     pub trait Step<T: Component> {
-        /// What the device does: no number is looked at, and everything that stays is written in place.
-        fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl Source<L>);
-        /// What the host counts.
-        fn progress(&mut self) -> &mut Progress;
+        /// The device's half. It reads no number and writes in place all that is kept.
+        fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>);
+        /// The host's half: the counters.
+        fn progress(&mut self) -> &mut DeviceProgress;
     }
 }
 
-/// Steps made, whether all were sound, and their records.
+/// The number of steps, whether all numbers were finite, and the records.
 #[derive(Debug)]
-pub struct Progress {
+pub struct DeviceProgress {
     k: u64,
-    /// Whether everything was finite so far.
-    sound: Tensor,
-    ledger: Ledger,
+    /// Whether all numbers so far were finite, on the device.
+    finite: Tensor,
+    records: DeviceRecords,
 }
 
-impl Progress {
+impl DeviceProgress {
     pub(crate) fn new(k: u64, rows: usize, columns: usize, device: Device, reader: Reader) -> Self {
-        let sound = Tensor::ones([0_i64; 0], (Kind::Bool, device));
-        Self { k, sound, ledger: Ledger::new(rows, columns, k, device, reader) }
+        let finite = Tensor::ones([0_i64; 0], (Kind::Bool, device));
+        Self { k, finite, records: DeviceRecords::new(rows, columns, k, device, reader) }
     }
-    /// The steps before were made elsewhere.
-    pub(crate) fn go_on_at(&mut self, k: u64) {
+    /// Continues at step k of a run.
+    pub(crate) fn resume_at(&mut self, k: u64) {
         self.k = k;
-        self.ledger.begin_at(k);
+        self.records.start_at(k);
     }
-    /// Whether these numbers and all before them are finite, on the device.
-    pub(crate) fn is_sound(&mut self, value: &Tensor, squared_norm: &Tensor) -> &Tensor {
-        // Nothing times a number is nothing only if that is finite.
-        let _ = self.sound.logical_and_(&((value + squared_norm) * 0.0).eq(0.0));
-        &self.sound
+    /// Checks on the device that these numbers and all before them are finite.
+    pub(crate) fn check_finite(&mut self, value: &Tensor, squared_norm: &Tensor) -> &Tensor {
+        // 0·a is 0 only if a is finite.
+        let _ = self.finite.logical_and_(&((value + squared_norm) * 0.0).eq(0.0));
+        &self.finite
     }
     pub(crate) fn write(&mut self, row: &[&Tensor]) {
-        self.ledger.write(row);
+        self.records.write(row);
     }
-    /// Counts a step whose operations were given to the device.
+    /// Counts a step whose operations were launched.
     pub(crate) fn count(&mut self) -> Result<(), Error> {
         self.k += 1;
-        self.ledger.count()
+        self.records.count()
     }
-    /// Steps made, up to a breakdown; waits for the device.
+    /// The number of steps before a breakdown, if there was one. Waits for the device.
     pub(crate) fn k(&mut self) -> u64 {
-        self.ledger.read();
-        self.ledger.broken_at().unwrap_or(self.k)
+        self.records.read();
+        self.records.broken_at().unwrap_or(self.k)
     }
 }

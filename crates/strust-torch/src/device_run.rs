@@ -1,66 +1,69 @@
-//! Steps on the device from samples that wait there: one by one, or captured once as a CUDA graph and replayed.
+//! Runs steps on the device from samples that are queued there: operation by operation, or captured once as a CUDA
+//! graph and replayed.
 
 use crate::{
     Component, DeviceMethod, Error, QueuedLoss, TorchObjective,
-    cuda::{Choosing, Graph, OwnStream, beside_no_capture},
+    cuda::{AlgorithmSearch, Graph, OwnStream, hold_off_capture, warn},
     objective::Queued,
 };
 use serde::{Deserialize, Serialize};
 use strust::sample::{Sample, Sampler};
 use tch::Device;
 
-/// Steps before the capture: libtorch gets its handles and workspaces and chooses its algorithms, which a capture cannot.
+/// Steps before the capture. In them libtorch creates its handles and workspaces and chooses its algorithms, which is
+/// not possible during a capture.
 const WARM_UP: usize = 12;
 
-/// How a step is given to the device.
+/// How a step is launched on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Launch {
     /// Operation by operation.
     Eager,
-    /// As one CUDA graph, captured after a few steps.
+    /// As one CUDA graph. It is captured after a few steps.
     #[default]
     Graph,
 }
 
-/// A run of a [`DeviceMethod`] whose samples wait on the device, so that the host gives orders and never looks.
+/// A run of a [`DeviceMethod`] whose samples are queued on the device. The host launches work and reads no number.
 ///
-/// With [`Launch::Graph`] the first steps are made operation by operation, then one is captured, and all later ones of
-/// the same batch size are replayed: forward pass, backward pass, trial, verdict, update and radius are one launch. Both
-/// ways give the same steps, to rounding. Where a step cannot be captured, the run goes on operation by operation, and
-/// [`why_eager`](Self::why_eager) says why.
+/// With [`Launch::Graph`] the first steps run operation by operation. Then one step is captured, and all later steps of
+/// the same batch size replay it: forward pass, backward pass, trial, verdict, update and radius are one launch. Both
+/// ways make the same steps, up to rounding. If a step cannot be captured, the run continues operation by operation;
+/// [`why_eager`](Self::why_eager) and [`take_warnings`](crate::cuda::take_warnings) report the reason.
 ///
-/// Any model can be captured whose forward pass gives the device the same operations each time, with the same shapes, on
-/// tensors that stay where they are: what is kept from step to step is written in place (`copy_`, `g_add_`), as
-/// batch-norm does. It may not look at a number on the device (`double_value`, `nonzero`, a boolean mask as an index), nor
-/// branch on one, nor bring something from the host, nor draw random numbers. [`TableLoss`](crate::TableLoss) takes such
-/// a model; for other data there is [`QueuedLoss`].
+/// A model can be captured if its forward pass launches the same operations each time, with the same shapes, on tensors
+/// that stay in the same memory. Values that are kept from step to step must be written in place (`copy_`, `g_add_`),
+/// as batch-norm does. The forward pass must not read a number from the device (`double_value`, `nonzero`, a boolean
+/// mask as an index), branch on one, copy from the host, or draw random numbers. [`TableLoss`](crate::TableLoss) takes
+/// such a model; implement [`QueuedLoss`] for other data.
 ///
-/// The objective is given to each call and stays free in between, to evaluate the model or to save it. A graph knows the
-/// memory it was captured on, so it must be the same objective, and a run that is started on it ends the one before.
+/// Each call takes the objective as an argument, so that the caller can evaluate or save the model between calls. A
+/// graph refers to the memory on which it was captured, so every call needs the same objective. A new run on the same
+/// objective ends the run before it.
 ///
-/// While it lives on a GPU, this thread's work goes to a stream of its own ([`OwnStream`]).
+/// While a run lives on a GPU, the work of its thread goes to a stream of its own ([`OwnStream`]).
 #[derive(Debug)]
 pub struct DeviceRun<M> {
     method: M,
     batch: usize,
-    /// Samples that are brought to the device at a time.
+    /// The number of samples that are copied to the device at a time.
     room: usize,
     k: u64,
-    /// Queued steps before the capture.
+    /// Queued steps that are left before the capture.
     warm_up: usize,
-    choosing: Option<Choosing>,
+    algorithm_search: Option<AlgorithmSearch>,
     why_eager: Option<String>,
-    /// What the objective knows this run by.
+    /// Identifies this run to the objective.
     id: u64,
-    // Freed before the stream is given back.
+    // Declared before `stream`, so that it is freed before the stream is returned.
     graph: Option<Graph>,
     stream: Option<OwnStream>,
 }
 
 impl<M> DeviceRun<M> {
-    /// Samples of `batch` terms are brought to the device `room` at a time: an epoch's, say. A sample of another size,
-    /// as the last of an epoch may be, is made on the host.
+    /// Starts a run. Samples of `batch` terms are copied to the device `room` at a time, for example those of an epoch.
+    /// A sample of another size, such as the last one of an epoch, is prepared on the host.
     pub fn new<T: Component, L: QueuedLoss>(
         f: &mut TorchObjective<T, L>,
         mut method: M,
@@ -83,11 +86,22 @@ impl<M> DeviceRun<M> {
         let why_eager = stream.as_ref().err().map(ToString::to_string);
         f.loss_mut().reserve(room, batch);
         let (k, id) = (method.progress().k(), f.begin_run());
-        let choosing = matches!(device, Device::Cuda(_)).then(Choosing::algorithms);
-        Self { method, batch, room, k, warm_up: WARM_UP, choosing, why_eager, id, graph: None, stream: stream.ok() }
+        let algorithm_search = matches!(device, Device::Cuda(_)).then(AlgorithmSearch::start);
+        Self {
+            method,
+            batch,
+            room,
+            k,
+            warm_up: WARM_UP,
+            algorithm_search,
+            why_eager,
+            id,
+            graph: None,
+            stream: stream.ok(),
+        }
     }
 
-    /// Makes `count` steps on the sampler's next samples. The host waits only where the method's records are read.
+    /// Makes `count` steps on the sampler's next samples. The host waits only when it reads the method's records.
     pub fn steps<T: Component, L: QueuedLoss>(
         &mut self,
         f: &mut TorchObjective<T, L>,
@@ -132,7 +146,7 @@ impl<M> DeviceRun<M> {
                 match stream.capture(|| self.method.advance(f, &Queued)) {
                     Ok(graph) => self.graph = Some(graph),
                     Err(why) => {
-                        eprintln!("strust: this step cannot be captured, so it runs operation by operation: {why}");
+                        warn(format!("a step cannot be captured, so it runs operation by operation: {why}"));
                         (self.why_eager, self.stream) = (Some(why.to_string()), None);
                     }
                 }
@@ -140,11 +154,11 @@ impl<M> DeviceRun<M> {
             if let Some(graph) = &mut self.graph {
                 graph.replay()?;
             } else {
-                let _held = beside_no_capture();
+                let _held = hold_off_capture();
                 self.method.advance(f, &Queued);
             }
             match self.warm_up {
-                0 => self.choosing = None,
+                0 => self.algorithm_search = None,
                 left => self.warm_up = left - 1,
             }
             self.method.progress().count()?;
@@ -152,21 +166,22 @@ impl<M> DeviceRun<M> {
         Ok(())
     }
 
-    /// The method, to read its records.
+    /// The method, for example to read its records.
     pub fn method(&mut self) -> &mut M {
         &mut self.method
     }
-    /// Ends the run and gives the method, to ask for its state.
+    /// Ends the run and returns the method, for example to get its state.
     #[must_use]
     pub fn into_method(self) -> M {
         self.method
     }
-    /// Whether steps are replayed from a graph by now.
+    /// Whether a graph has been captured, so that steps are replayed from it.
     #[must_use]
     pub fn is_captured(&self) -> bool {
         self.graph.is_some()
     }
-    /// Why the steps are made operation by operation; `None` where they are captured, or will be.
+    /// Why the steps run operation by operation. `None` if they are captured or will be. The answer may change in
+    /// [`steps`](Self::steps): the first steps run before the capture, and the capture may fail.
     #[must_use]
     pub fn why_eager(&self) -> Option<&str> {
         self.why_eager.as_deref()

@@ -1,10 +1,10 @@
-//! SGD with nothing coming back to the host.
+//! SGD on the device. The host reads only the records, in bulk.
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{Progress, sealed::Step},
-    ledger::{PLAIN_COLUMNS, plain},
-    objective::Source,
+    device_method::{DeviceProgress, sealed::Step},
+    device_records::{PLAIN_COLUMNS, plain},
+    objective::BatchSource,
 };
 use strust::{
     Error,
@@ -15,7 +15,7 @@ use strust::{
 };
 use tch::{Kind, Tensor, no_grad};
 
-/// SGD on the device, at the model's own parameters; the same steps as [`strust::methods::Sgd`], to rounding.
+/// SGD on the device, at the model's own parameters. It makes the steps of [`strust::methods::Sgd`], up to rounding.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -39,7 +39,7 @@ pub struct DeviceSgd<T> {
     rate: Tensor,
     gradient: Flat<T>,
     velocity: Flat<T>,
-    progress: Progress,
+    progress: DeviceProgress,
 }
 
 impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {
@@ -55,7 +55,7 @@ impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {
             config,
             gradient: flat.zeros_like(),
             velocity: flat.zeros_like(),
-            progress: Progress::new(0, read_every, PLAIN_COLUMNS, device, plain),
+            progress: DeviceProgress::new(0, read_every, PLAIN_COLUMNS, device, plain),
         })
     }
     fn resume<L: BatchLoss>(
@@ -68,7 +68,7 @@ impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {
         f.set(&state.x);
         let mut this = Self::start(config, f, read_every)?;
         this.velocity.copy_from(&state.velocity);
-        this.progress.go_on_at(state.k);
+        this.progress.resume_at(state.k);
         Ok(this)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> SgdState<Flat<T>> {
@@ -77,24 +77,24 @@ impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {
 }
 
 impl<T: Component> Step<T> for DeviceSgd<T> {
-    fn progress(&mut self) -> &mut Progress {
+    fn progress(&mut self) -> &mut DeviceProgress {
         &mut self.progress
     }
-    fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl Source<L>) {
+    fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
         let Self { config, rate, gradient: g, velocity: v, progress } = self;
         let plain = config.momentum == 0.0 && config.weight_decay == 0.0;
         let value = f.value_and_gradient_here(on, g);
         no_grad(|| {
             let squared_norm = g.dot_tensor(g);
-            let sound = progress.is_sound(&value, &squared_norm);
+            let finite = progress.check_finite(&value, &squared_norm);
             let x = f.parameters_mut().flat_mut();
-            // v ← βv + (g + w·x) and x ← x − η·v, unless something is not finite: then both stay, v being finite.
+            // v ← βv + (g + w·x) and x ← x − η·v. If a number is not finite, both stay unchanged; v is always finite.
             if !plain {
                 let _ = g.tensor_mut().g_add_(&(x.tensor() * config.weight_decay));
                 let _ = g.tensor_mut().g_add_(&(v.tensor() * config.momentum));
             }
-            v.set_choice(sound, g, &v.share());
-            x.set_sum_tensor(&x.share(), &(-&*rate).where_scalarother(sound, 0.0), v);
+            v.set_choice(finite, g, &v.share());
+            x.set_sum_tensor(&x.share(), &(-&*rate).where_scalarother(finite, 0.0), v);
             let norm = if plain { squared_norm.sqrt() } else { v.dot_tensor(v).sqrt() };
             progress.write(&[&value, &squared_norm, rate, &(norm * &*rate)]);
         });

@@ -1,11 +1,11 @@
-//! STR with nothing coming back to the host: radius, ratio and verdict are tensors, accept or reject is a choice on the
-//! device, and the records are read in bulk.
+//! STR on the device. Radius, ratio and verdict are tensors, and the device chooses between the old and the new point.
+//! The host reads only the records, in bulk.
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{Progress, sealed::Step},
-    ledger::{REGION_COLUMNS, region},
-    objective::Source,
+    device_method::{DeviceProgress, sealed::Step},
+    device_records::{REGION_COLUMNS, region},
+    objective::BatchSource,
 };
 use strust::{
     Error,
@@ -16,10 +16,11 @@ use strust::{
 };
 use tch::{Kind, Tensor, no_grad};
 
-/// Algorithm 1 on the device, at the model's own parameters; the same steps as [`strust::methods::Str`], to rounding.
+/// Algorithm 1 on the device, at the model's own parameters. It makes the steps of [`strust::methods::Str`], up to
+/// rounding.
 ///
-/// A value or a gradient that is not finite at the current point freezes the point there; the error comes when the
-/// records are read.
+/// If a value or a gradient at the current point is not finite, the point stays unchanged. The error is returned when
+/// the records are read.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -43,7 +44,7 @@ pub struct DeviceStr<T> {
     radius: Tensor,
     gradient: Flat<T>,
     old: Flat<T>,
-    progress: Progress,
+    progress: DeviceProgress,
 }
 
 impl<T: Component> DeviceStr<T> {
@@ -58,7 +59,7 @@ impl<T: Component> DeviceStr<T> {
             radius: Tensor::full([0_i64; 0], radius, (Kind::Double, device)),
             gradient: flat.zeros_like(),
             old: flat.zeros_like(),
-            progress: Progress::new(k, rows, REGION_COLUMNS, device, region),
+            progress: DeviceProgress::new(k, rows, REGION_COLUMNS, device, region),
         })
     }
 }
@@ -90,10 +91,10 @@ impl<T: Component> DeviceMethod<T> for DeviceStr<T> {
 }
 
 impl<T: Component> Step<T> for DeviceStr<T> {
-    fn progress(&mut self) -> &mut Progress {
+    fn progress(&mut self) -> &mut DeviceProgress {
         &mut self.progress
     }
-    fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl Source<L>) {
+    fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
         let Self { region, radius, gradient: g, old, progress } = self;
 
         // fᵢ(x), g = ∇fᵢ(x); H = I
@@ -105,7 +106,7 @@ impl<T: Component> Step<T> for DeviceStr<T> {
             let norm = squared_norm.sqrt();
             let size = (&*radius / &norm).clamp_max(1.0);
             let length = &size * &norm;
-            // a‖g‖² − ½a²‖g‖², in the order in which nothing cancels
+            // a‖g‖² − ½a²‖g‖², in an order without cancellation
             let predicted = &size * (&squared_norm - &size * &squared_norm * 0.5);
 
             let x = f.parameters_mut().flat_mut();
@@ -116,17 +117,18 @@ impl<T: Component> Step<T> for DeviceStr<T> {
             // r, on the same sample; accept or reject; the next radius
             let rounding = f.rounding(1.0) * value.abs();
             let actual = &value - &trial;
-            // What is not finite makes the ratio NaN, which is above and below nothing: a rejection with a shrink.
+            // If a number is not finite, the ratio is NaN. Every comparison with NaN is false: the step is rejected and
+            // the radius shrinks.
             let ratio = (&actual + &rounding) / (&predicted + &rounding) + &actual * 0.0;
-            let sound = progress.is_sound(&value, &squared_norm);
-            let accepted = ratio.gt(region.accept_above).logical_or(&still).logical_and(sound);
+            let finite = progress.check_finite(&value, &squared_norm);
+            let accepted = ratio.gt(region.accept_above).logical_or(&still).logical_and(finite);
             let grows = ratio.gt(region.grow_above).logical_and(&moves);
             let keeps = ratio.ge(region.shrink_below).logical_and(&accepted).logical_or(&still);
             let x = f.parameters_mut().flat_mut();
             x.set_choice(&accepted, &x.share(), old);
             let grown = (&*radius * region.grow).clamp_max(region.max_radius);
             let shrunk = (&*radius / region.shrink).clamp_min(f64::MIN_POSITIVE);
-            let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(sound, radius);
+            let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(finite, radius);
 
             let flags = [accepted, grows, keeps].map(|flag| flag.to_kind(Kind::Double));
             let numbers = [&value, &squared_norm, &size, &length, radius, &predicted, &trial, &ratio];

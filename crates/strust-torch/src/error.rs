@@ -1,41 +1,41 @@
-//! Everything that can go wrong here: what, where, and how to mend it.
+//! The errors of this crate. Each message states what happened, where, and how to fix it.
 
 use std::path::PathBuf;
 
-/// An error of this crate; the methods' own are [`strust::Error`].
+/// An error of this crate. Errors of the methods are [`strust::Error`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The device that was asked for cannot be used.
+    /// The requested device cannot be used.
     #[error("device `{wanted}` cannot be used: {why}")]
     Device {
-        /// The device that was asked for.
+        /// The requested device.
         wanted: String,
-        /// Why not, and what to do.
+        /// The reason, and how to fix it.
         why: String,
     },
-    /// A model's parameters are of another type than the vector that is to hold them.
+    /// A model's parameters have another type than the objective's vector.
     #[error(
-        "parameter `{name}` is {found:?}, but {expected:?} is wanted: use `VarStore::float` or `VarStore::double`, \
+        "parameter `{name}` is {found:?}, but {expected:?} is required: use `VarStore::float` or `VarStore::double`, \
          or name the other type, as in `TorchObjective::<f64, _>`"
     )]
     Kind {
         /// The parameter.
         name: String,
-        /// The kind that is wanted.
+        /// The required kind.
         expected: tch::Kind,
-        /// The kind it has.
+        /// The kind of the parameter.
         found: tch::Kind,
     },
-    /// There is nothing to train.
+    /// The model has no trainable parameter.
     #[error("the model has no trainable parameter: make its layers before the objective, from the same `VarStore`")]
     NoParameters,
-    /// A name that no parameter has.
+    /// No parameter has this name.
     #[error("there is no parameter `{name}`; there are {known}")]
     UnknownParameter {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The names of all parameters.
         known: String,
     },
     /// A weight cannot have orthonormal columns.
@@ -49,10 +49,10 @@ pub enum Error {
         rows: i64,
         /// Columns of the matrix.
         columns: i64,
-        /// What to ask for instead.
+        /// How to fix it.
         advice: &'static str,
     },
-    /// A model file cannot be read, written, or does not fit the model.
+    /// A model file cannot be read or written, or does not fit the model.
     #[error("model file {}: {why}", path.display())]
     ModelFile {
         /// The file.
@@ -60,13 +60,13 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// Images, or a network for them, that do not fit.
+    /// The images, or the network, do not fit.
     #[error("images: {0}")]
     Images(String),
     /// A checkpoint does not fit the model.
     #[error("checkpoint: {0}")]
     Checkpoint(String),
-    /// A step could not be captured as a CUDA graph, or the graph did not run.
+    /// A step cannot be captured as a CUDA graph, or the graph failed.
     #[error("CUDA graph: {0}")]
     Graph(String),
     /// An error of the library.

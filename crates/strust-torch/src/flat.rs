@@ -1,4 +1,4 @@
-//! A one-dimensional tensor as the library's vector.
+//! A one-dimensional tensor as a vector of the library.
 
 use std::{fmt, marker::PhantomData};
 use strust::{
@@ -7,9 +7,9 @@ use strust::{
 };
 use tch::{Device, Kind, Tensor, no_grad};
 
-/// A component type that libtorch knows too: `f32` or `f64`.
+/// A component type that libtorch has too: `f32` or `f64`.
 pub trait Component: Real + fmt::Debug {
-    /// libtorch's name of it.
+    /// libtorch's name of the type.
     const KIND: Kind;
 }
 
@@ -45,7 +45,7 @@ impl<T: Component> Flat<T> {
     pub fn from_slice(values: &[f64]) -> Self {
         Self::from_tensor(&Tensor::from_slice(values))
     }
-    /// A zero.
+    /// A zero vector.
     #[must_use]
     pub fn zeros(len: i64, device: Device) -> Self {
         Self::adopt(Tensor::zeros([len], (T::KIND, device)))
@@ -55,7 +55,7 @@ impl<T: Component> Flat<T> {
     pub fn to_device(&self, device: Device) -> Self {
         Self::adopt(self.tensor.to_device(device).copy())
     }
-    /// Takes a contiguous tensor of one dimension and of this kind, without a copy.
+    /// Wraps a contiguous tensor of one dimension and of this kind, without a copy.
     pub(crate) fn adopt(tensor: Tensor) -> Self {
         debug_assert!(tensor.dim() == 1 && tensor.kind() == T::KIND && tensor.is_contiguous());
         Self { tensor, component: PhantomData }
@@ -87,7 +87,7 @@ impl<T: Component> Flat<T> {
         Vec::try_from(self.tensor.to_kind(Kind::Double)).expect("one dimension of double")
     }
 
-    /// ⟨self, x⟩ in double precision, left on the device.
+    /// ⟨self, x⟩ in double precision, on the device.
     pub(crate) fn dot_tensor(&self, x: &Self) -> Tensor {
         self.check(x);
         let a = self.tensor.to_kind(Kind::Double);
@@ -99,18 +99,18 @@ impl<T: Component> Flat<T> {
         self.check(y);
         let _ = x.tensor.addcmul_out(&self.tensor, &a.to_kind(T::KIND), &y.tensor);
     }
-    /// self ← x where `condition`, else y.
+    /// self ← x if `condition`, else y.
     pub(crate) fn set_choice(&mut self, condition: &Tensor, x: &Self, y: &Self) {
         self.check(x);
         self.check(y);
         let _ = x.tensor.where_self_out(&self.tensor, condition, &y.tensor);
     }
-    /// A number where this vector lives.
+    /// A number on this vector's device.
     fn scalar_tensor(&self, a: f64) -> Tensor {
         Tensor::full([0_i64; 0], a, (T::KIND, self.tensor.device()))
     }
     fn check(&self, x: &Self) {
-        // libtorch would stretch a vector of one component over the other.
+        // libtorch would broadcast a vector of one component.
         assert_eq!(self.len(), x.len(), "vectors of different shape");
     }
 }
@@ -152,7 +152,7 @@ impl<T: Component> Vector for Flat<T> {
     fn set_sum(&mut self, x: &Self, a: f64, y: &Self) {
         self.set_sum_tensor(x, &x.scalar_tensor(a), y);
     }
-    #[allow(clippy::float_cmp)] // a factor of exactly 1 saves a pass
+    #[allow(clippy::float_cmp)] // a factor of exactly 1 needs no pass over memory
     fn scale_add(&mut self, b: f64, a: f64, x: &Self) {
         self.check(x);
         if b != 1.0 {
@@ -179,7 +179,7 @@ impl<T: Component> Vector for Flat<T> {
         out.resize(start + self.tensor.numel() * T::KIND.elt_size_in_bytes(), 0);
         self.tensor.to_device(Device::Cpu).copy_data_u8(&mut out[start..], self.tensor.numel());
     }
-    /// On the CPU; see [`Flat::to_device`].
+    /// The vector is on the CPU; see [`Flat::to_device`].
     fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error> {
         if scalar != T::NAME {
             return Err(Error::Saved(format!("components are {scalar}, but {} is wanted", T::NAME)));

@@ -1,17 +1,17 @@
-//! Labeled images on the device as bytes, and the batches made from them.
+//! Labeled images as bytes on the device, and batches of them.
 
-use crate::{Error, queue::upload};
+use crate::{Error, sample_queue::upload};
 use rand_core::Rng;
 use strust::sample::{Sample, generator};
 use tch::{Device, Kind, Tensor, no_grad};
 
-/// Zeros around an image, from which a crop of the image's own size is taken.
+/// Zeros on each side of an image. A crop of the image's own size is taken from the padded image.
 const PADDING: i64 = 4;
 
-/// Images as a reader gives them.
+/// Images in memory, as a reader returns them.
 #[derive(Debug, Clone, Copy)]
 pub struct ImageBytes<'a> {
-    /// One byte a pixel and channel, in the order image, channel, row, column.
+    /// One byte per pixel and channel, in the order image, channel, row, column.
     pub pixels: &'a [u8],
     /// The class of each image.
     pub labels: &'a [u8],
@@ -20,7 +20,7 @@ pub struct ImageBytes<'a> {
 }
 
 impl ImageBytes<'_> {
-    /// Whether there is at least one image, all pixels, and no class beyond the last.
+    /// Checks that there is an image, that no pixel is missing, and that every class is valid.
     fn check(&self, classes: usize) -> Result<(), Error> {
         let (found, [channels, rows, columns]) = (self.pixels.len(), self.shape);
         let error = |why: String| Err(Error::Images(why));
@@ -46,17 +46,17 @@ impl ImageBytes<'_> {
 pub struct Normalization {
     /// Mean of each channel.
     pub mean: Vec<f64>,
-    /// Standard deviation of each channel; 1 where a channel is constant.
+    /// Standard deviation of each channel; 1 for a constant channel.
     pub deviation: Vec<f64>,
 }
 
 impl Normalization {
-    /// The usual constants of CIFAR-10, which are those of its training set.
+    /// The usual constants of CIFAR-10, computed from its training set.
     #[must_use]
     pub fn cifar10() -> Self {
         Self { mean: vec![0.4914, 0.4822, 0.4465], deviation: vec![0.2470, 0.2435, 0.2616] }
     }
-    /// That of a training set. For CIFAR-10 these are the usual 0.4914, 0.4822, 0.4465 and 0.2470, 0.2435, 0.2616.
+    /// Computes them from a training set. CIFAR-10 gives 0.4914, 0.4822, 0.4465 and 0.2470, 0.2435, 0.2616.
     #[must_use]
     pub fn of(images: &ImageBytes) -> Self {
         let [channels, rows, columns] = images.shape;
@@ -81,7 +81,7 @@ impl Normalization {
         let Self { mean, deviation } = self;
         if mean.len() as i64 != channels || mean.len() != deviation.len() {
             let found = mean.len();
-            return Err(Error::Images(format!("{channels} channels, but {found} means to normalize them by")));
+            return Err(Error::Images(format!("{channels} channels, but the normalization has {found} means")));
         }
         let channel = |number: &dyn Fn(f64, f64) -> f64| {
             let numbers: Vec<f64> = mean.iter().zip(deviation).map(|(&m, &d)| number(m, d)).collect();
@@ -91,21 +91,21 @@ impl Normalization {
     }
 }
 
-/// A set of labeled images on a device, a byte a pixel: CIFAR-10's training set takes 154 MB.
+/// A set of labeled images on a device, one byte per pixel and channel: CIFAR-10's training set takes 154 MB.
 ///
 /// ```
 /// use strust::sample::Sample;
-/// use strust_torch::images::{ImageBytes, Images, Normalization};
+/// use strust_torch::images::{DeviceImages, ImageBytes, Normalization};
 /// // Two images of one channel and 2×2 pixels.
 /// let bytes = ImageBytes { pixels: &[0, 0, 0, 0, 255, 255, 255, 255], labels: &[0, 1], shape: [1, 2, 2] };
-/// let images = Images::new(&bytes, 2, &Normalization::of(&bytes), tch::Device::Cpu)?;
+/// let images = DeviceImages::new(&bytes, 2, &Normalization::of(&bytes), tch::Device::Cpu)?;
 /// let (inputs, classes) = images.batch(&Sample::range(1..2));
 /// assert_eq!((inputs.size(), inputs.double_value(&[0, 0, 0, 0])), (vec![1, 1, 2, 2], 1.0));
 /// assert_eq!(classes.int64_value(&[0]), 1);
 /// # Ok::<(), strust_torch::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Images {
+pub struct DeviceImages {
     pixels: Tensor,
     classes: Tensor,
     /// 1/(255·deviation) and −mean/deviation of each channel.
@@ -114,8 +114,8 @@ pub struct Images {
     augmented: bool,
 }
 
-impl Images {
-    /// Checks the images and brings them to the device. A test set takes the training set's `normalization`.
+impl DeviceImages {
+    /// Checks the images and copies them to the device. Use the training set's `normalization` for a test set too.
     pub fn new(
         images: &ImageBytes,
         classes: usize,
@@ -133,10 +133,10 @@ impl Images {
             augmented: false,
         })
     }
-    /// The same with every image of a sample that has a seed cropped and mirrored at random: 4 zeros on every side, a
-    /// crop of the image's own size anywhere in it, mirrored left to right in one case of two.
+    /// Turns augmentation on: each image of a sample with a seed gets 4 zeros on every side, is cropped at random to
+    /// its own size, and is mirrored left to right with probability ½.
     ///
-    /// The zeros are pixels before normalization, black, as in torchvision's usual recipe for CIFAR.
+    /// The zeros are black pixels, added before normalization, as in torchvision's usual recipe for CIFAR.
     #[must_use]
     pub fn augmented(self) -> Self {
         Self { augmented: true, ..self }
@@ -164,18 +164,18 @@ impl Images {
         &self.classes
     }
 
-    /// Normalized images, n×channels×rows×columns, and their classes. A pure function of the sample: crops come from the
-    /// library's own generator.
+    /// Normalized images, n×channels×rows×columns, and their classes. This is a pure function of the sample: the crops
+    /// are drawn from the library's own generator.
     pub fn batch(&self, sample: &Sample) -> (Tensor, Tensor) {
         let plan = upload(&self.plan(sample), self.device());
         self.planned(&plan, self.augmented && sample.seed().is_some())
     }
 
-    /// Numbers a [`plan`](Self::plan) has for each image.
+    /// The count of numbers per image in a [`plan`](Self::plan).
     pub(crate) const PLAN: usize = 4;
 
-    /// What the device has to know of a sample: for each image its number, the first row and column of its crop, and
-    /// whether it is mirrored; the image itself where nothing is drawn.
+    /// The device needs these numbers for each image of a sample: its index, the first row and column of its crop, and
+    /// whether it is mirrored. Without augmentation they describe the image itself.
     pub(crate) fn plan(&self, sample: &Sample) -> Vec<i64> {
         let drawn = sample.seed().filter(|_| self.augmented).map(|seed| draw(seed, sample.len()));
         let drawn = drawn.unwrap_or_else(|| vec![[PADDING as u8, PADDING as u8, 0]; sample.len()]);
@@ -186,7 +186,7 @@ impl Images {
             .flat_map(|(&i, [t, l, m])| [i as i64, t.into(), l.into(), m.into()])
             .collect()
     }
-    /// The batch of a sample whose plan is on the device; nothing of it is looked at.
+    /// The batch of a sample whose plan is on the device. The host reads no number of it.
     pub(crate) fn planned(&self, plan: &Tensor, augmented: bool) -> (Tensor, Tensor) {
         no_grad(|| {
             let plan = plan.view([-1, Self::PLAN as i64]);
@@ -207,13 +207,13 @@ impl Images {
     }
 }
 
-/// Moves the pixels where the plan says, in one gather for the whole batch.
+/// Crops and mirrors the images as planned, in one gather for the whole batch.
 fn crop_and_mirror(pixels: &Tensor, plan: &Tensor) -> Tensor {
     let size = pixels.size();
     let [n, channels, height, width] = size[..] else { unreachable!("images have four dimensions") };
     let [top, left, mirrored] = [1, 2, 3].map(|i| plan.narrow(1, i, 1));
     let along = |length: i64| Tensor::arange(length, (Kind::Int64, pixels.device()));
-    // Where in the padded image the rows and the columns of the crop come from.
+    // The rows and columns of the padded image that the crop consists of.
     let (i, j) = (along(height), along(width));
     let rows = top + i;
     let columns = left + &j + mirrored * (j * -2 + (width - 1));
@@ -223,7 +223,7 @@ fn crop_and_mirror(pixels: &Tensor, plan: &Tensor) -> Tensor {
     padded.gather(2, &from, false).view(&size[..])
 }
 
-/// For each image the first row and column of its crop, 0 to 8, and whether it is mirrored.
+/// Draws for each image the first row and column of its crop, 0 to 8, and whether it is mirrored.
 fn draw(seed: u64, images: usize) -> Vec<[u8; 3]> {
     let mut rng = generator(seed, 0);
     let place = |bits: u64| (((bits & 0x7fff_ffff) * (2 * PADDING as u64 + 1)) >> 31) as u8;
@@ -240,21 +240,21 @@ mod tests {
 
     const CLASSES: usize = 10;
 
-    /// Forty images of made-up bytes, 3×8×6.
+    /// Forty synthetic images of 3×8×6 bytes.
     fn bytes() -> (Vec<u8>, Vec<u8>) {
         let pixels = (0..40 * 144_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         (pixels, (0..40).map(|i| i % 10).collect())
     }
-    fn images(device: Device) -> (Images, Normalization) {
+    fn images(device: Device) -> (DeviceImages, Normalization) {
         let (pixels, labels) = bytes();
         let bytes = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 8, 6] };
         let normalization = Normalization::of(&bytes);
-        (Images::new(&bytes, CLASSES, &normalization, device).unwrap().augmented(), normalization)
+        (DeviceImages::new(&bytes, CLASSES, &normalization, device).unwrap().augmented(), normalization)
     }
     fn numbers(tensor: &Tensor) -> Vec<u32> {
         Vec::<f32>::try_from(tensor.reshape([-1])).unwrap().into_iter().map(f32::to_bits).collect()
     }
-    /// The batch, pixel by pixel.
+    /// The batch, computed pixel by pixel.
     fn reference(normalization: &Normalization, sample: &Sample) -> Vec<u32> {
         let (pixels, _) = bytes();
         let drawn = sample.seed().map_or(vec![[4, 4, 0]; sample.len()], |seed| draw(seed, sample.len()));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_the_naive_one_bit_for_bit_with_any_seed_and_number_of_threads() {
+    fn a_batch_equals_the_naive_one_bit_for_bit_with_any_seed_and_number_of_threads() {
         let (images, normalization) = images(Device::Cpu);
         let indices = vec![3, 39, 0, 3, 17, 8];
         for sample in [0, 1, u64::MAX].map(|seed| Sample::new(indices.clone(), seed)) {
@@ -290,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_without_a_seed_gives_plain_pixels_and_so_does_augmentation_that_is_off() {
+    fn without_a_seed_or_without_augmentation_the_pixels_are_unchanged() {
         let (images, normalization) = images(Device::Cpu);
         let plain = reference(&normalization, &Sample::range(5..9));
         assert_eq!(numbers(&images.batch(&Sample::range(5..9)).0), plain);
         let plan = Tensor::from_slice(&images.plan(&Sample::range(5..9)));
         assert_eq!(numbers(&images.planned(&plan, true).0), plain);
-        let off = Images { augmented: false, ..images };
+        let off = DeviceImages { augmented: false, ..images };
         assert_eq!(numbers(&off.batch(&Sample::new((5..9).collect(), 7)).0), plain);
         // Normalized over the set: mean 0 and deviation 1 in each channel.
         let all = off.batch(&Sample::range(0..40)).0.to_kind(Kind::Double).transpose(0, 1).reshape([3, -1]);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn crops_are_everywhere_alike_and_half_are_mirrored() {
+    fn all_crops_are_equally_likely_and_half_are_mirrored() {
         let drawn = draw(5, 90_000);
         let count = |at: usize, value: u8| drawn.iter().filter(|d| d[at] == value).count() as f64;
         for (place, expected) in (0..9).map(|p| (p, 10_000.0)) {
@@ -316,10 +316,10 @@ mod tests {
     }
 
     #[test]
-    fn images_that_do_not_fit_are_refused_in_words() {
+    fn images_that_do_not_fit_are_refused_with_a_message() {
         let error = |pixels: &[u8], labels: &[u8]| {
             let bytes = ImageBytes { pixels, labels, shape: [3, 2, 2] };
-            Images::new(&bytes, 10, &Normalization::of(&bytes), Device::Cpu).unwrap_err().to_string()
+            DeviceImages::new(&bytes, 10, &Normalization::of(&bytes), Device::Cpu).unwrap_err().to_string()
         };
         assert_eq!(error(&[], &[]), "images: there is no image");
         assert_eq!(error(&[0; 23], &[1, 2]), "images: 23 bytes do not make 2 images of 3×2×2");

@@ -1,24 +1,25 @@
 //! Stochastic trust-region training of any libtorch model, on CPU and GPU.
 //!
-//! A model made from a `tch` [`VarStore`](tch::nn::VarStore) becomes an [`Objective`](strust::objective::Objective) of the
-//! library: its parameters are views of one buffer, a [`Flat`], over which every method of [`strust`] runs unchanged.
+//! A model in a `tch` [`VarStore`](tch::nn::VarStore) becomes an [`Objective`](strust::objective::Objective) of the
+//! library. Its parameters are views of one buffer, a [`Flat`], on which every method of [`strust`] runs unchanged.
 //!
 //! | item | what |
 //! |---|---|
 //! | [`supervised`], [`TorchObjective`] | model, batch and loss as a function of the parameters and the sample |
-//! | [`DeviceStr`], [`DeviceSgd`], [`DeviceAdam`] | methods with nothing coming back to the host |
-//! | [`DeviceRun`], [`QueuedLoss`] | their steps captured once as a CUDA graph and replayed |
-//! | [`cuda`] | TF32, bfloat16, memory and profile of the GPU |
-//! | [`NormRelu`] | batch-norm, a sum and ReLU as one, with kernels of its own on a GPU |
-//! | [`Orthonormal`], [`Differentiated`] | constraints on parameters, in closed form and by automatic differentiation |
-//! | [`Parameters`] | the views by name; safetensors under PyTorch's names |
-//! | [`Checkpoint`] | state and buffers, to go on bit for bit |
+//! | [`DeviceStr`], [`DeviceSgd`], [`DeviceAdam`] | methods that run on the device without the host |
+//! | [`DeviceRun`], [`QueuedLoss`] | captures a step of these methods as a CUDA graph and replays it |
+//! | [`cuda`] | TF32, bfloat16, memory, profile and warnings of the GPU |
+//! | [`NormRelu`], [`Conv3x3`] | layers with their own kernels on a GPU |
+//! | [`Orthonormal`], [`AutodiffConstraint`] | constraints on parameters, in closed form and by automatic differentiation |
+//! | [`ModelParameters`] | the parameters by name; safetensors files with PyTorch's names |
+//! | [`ModelCheckpoint`] | state and buffers, to resume with the same bits |
 //! | [`ResNet20`] | the model of the paper's section 5.1 |
 //! | [`ImageClassification`], [`images`] | a network over images as a problem of the library |
-//! | [`mod@bench`] | what a step costs |
-//! | [`device`] | the device that was asked for, or an error |
+//! | [`mod@bench`] | the time and memory of a step |
+//! | [`device`] | opens the requested device, or returns an error |
 //!
-//! It is built against libtorch: `eval "$(scripts/torch-env)"` gets the right one and sets the variables.
+//! This crate needs libtorch. `eval "$(scripts/torch-env)"` installs the right version and sets the environment
+//! variables. The crate never prints; [`cuda::take_warnings`] returns its warnings.
 //!
 //! ```
 //! use strust::prelude::*;
@@ -40,51 +41,51 @@
 //! let (start, mut sampler) = (f.point(), Epochs::new(32, 8, 0)?);
 //! let report = minimize(&mut f, &mut Str::new(StrConfig::default())?, &mut sampler, start, &Stop::epochs(100))?;
 //! assert!(report.last.value < 1e-8);
-//! f.set(report.point()); // the model takes the result
+//! f.set(report.point()); // writes the result into the model
 //! # Ok::<(), strust_torch::Error>(())
 //! ```
 
-// libtorch counts in i64; no count here comes near its end.
+// libtorch counts in i64; all counts here are far below its limit.
 #![allow(clippy::cast_possible_wrap)]
 
+mod autodiff_constraint;
 pub mod bench;
 mod checkpoint;
 mod classification;
-mod conv;
+mod conv3x3;
 pub mod cuda;
 pub mod device;
 mod device_adam;
 mod device_method;
+mod device_records;
 mod device_run;
 mod device_sgd;
 mod device_str;
-mod differentiated;
 mod error;
 mod flat;
 pub mod images;
-mod ledger;
 mod model_file;
-mod norm;
+mod norm_relu;
 mod objective;
 mod orthonormal;
 mod parameters;
-mod queue;
 pub mod resnet;
+mod sample_queue;
 
-pub use checkpoint::{Checkpoint, OnDevice};
-pub use classification::{ImageClassification, ImageLoss, Network};
-pub use conv::Conv3x3;
+pub use autodiff_constraint::AutodiffConstraint;
+pub use checkpoint::{ModelCheckpoint, OnDevice};
+pub use classification::{ImageClassification, ImageLoss, NetworkFn};
+pub use conv3x3::Conv3x3;
 pub use device_adam::DeviceAdam;
 pub use device_method::DeviceMethod;
 pub use device_run::{DeviceRun, Launch};
 pub use device_sgd::DeviceSgd;
 pub use device_str::DeviceStr;
-pub use differentiated::Differentiated;
 pub use error::Error;
 pub use flat::{Component, Flat};
-pub use norm::NormRelu;
-pub use objective::{BatchLoss, Loss, QueuedLoss, TorchObjective, cross_entropy, seeded, supervised};
+pub use norm_relu::NormRelu;
+pub use objective::{BatchLoss, QueuedLoss, SupervisedLoss, TorchObjective, cross_entropy, seeded, supervised};
 pub use orthonormal::Orthonormal;
-pub use parameters::{Parameters, Slot};
-pub use queue::{Queue, TableLoss};
+pub use parameters::{ModelParameters, Slot};
 pub use resnet::ResNet20;
+pub use sample_queue::{SampleQueue, TableLoss};

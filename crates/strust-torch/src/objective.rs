@@ -1,6 +1,6 @@
-//! The loss of a model on a mini-batch as the library's objective.
+//! The loss of a model on a mini-batch, as an objective of the library.
 
-use crate::{Component, Error, Flat, Parameters, cuda::beside_no_capture};
+use crate::{Component, Error, Flat, ModelParameters, cuda::hold_off_capture};
 use std::sync::{
     Mutex, PoisonError, RwLockReadGuard,
     atomic::{AtomicU64, Ordering},
@@ -8,20 +8,21 @@ use std::sync::{
 use strust::{objective::Objective, sample::Sample, vector::Vector};
 use tch::{Kind, Reduction, Tensor, nn::VarStore, no_grad};
 
-/// libtorch has one random generator for all threads: whoever seeds it keeps it until the numbers are drawn.
+/// libtorch has one random generator for all threads. A thread holds this lock from seeding it until its numbers are
+/// drawn.
 static GENERATOR: Mutex<()> = Mutex::new(());
 
-/// Runs `draw` with libtorch's generator seeded and to itself: how to initialize a model reproducibly, and without
-/// disturbing an evaluation in another thread.
+/// Seeds libtorch's generator and runs `draw`, while no other thread uses the generator. Use it to initialize a model
+/// reproducibly, without an effect on evaluations in other threads.
 ///
-/// It is not to be nested, nor called by a loss, which has the generator already; nor is a loss to be evaluated in it.
+/// Do not nest it, do not call it in a loss, which holds the generator already, and do not evaluate a loss in it.
 pub fn seeded<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
-    // The generator of a GPU draws nothing for this thread while another one captures.
-    let _held = beside_no_capture();
+    // While another thread captures, the generator of a GPU cannot draw for this one.
+    let _held = hold_off_capture();
     seeded_here(seed, draw)
 }
 
-/// The same for a thread that sees to it that no other one captures.
+/// The same for a thread that already holds off captures.
 fn seeded_here<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
     let _held = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
     reseed(seed);
@@ -30,36 +31,37 @@ fn seeded_here<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
 
 /// The mean loss of a model on a sample, as a function of its parameters.
 ///
-/// The same sample is the same function. The generator is seeded from the sample before each evaluation, so augmentation
-/// and dropout repeat; batch-norm uses the statistics of the sample's own batch. An evaluation with a gradient, which
-/// each step makes once, moves the running statistics; a value alone, which is a trial, leaves them as they were, and
-/// so does a sample without a seed, by which the library measures the full sum ([`Sample::range`]), and a loss that is
-/// not finite. Augmentation is to be left out where the sample has no seed; what a loss draws nevertheless is the same
-/// each time.
+/// The same sample always defines the same function. The generator is seeded from the sample before each evaluation, so
+/// augmentation and dropout repeat. Batch-norm uses the statistics of the sample's own batch.
 ///
-/// After an evaluation the model has the parameters it had before. [`set`](Self::set) gives it the result of a run.
+/// Each step makes one evaluation with a gradient, and only that one updates the running statistics. They stay
+/// unchanged after an evaluation of the value only (a trial), after a loss that is not finite, and for a sample without
+/// a seed, with which the library measures the full sum ([`Sample::range`]). A batch function should not augment a
+/// sample without a seed. If a loss draws numbers for such a sample, they are the same each time.
+///
+/// After an evaluation the model has its parameters back. [`set`](Self::set) writes the result of a run into the model.
 #[derive(Debug)]
 pub struct TorchObjective<T, L> {
-    parameters: Parameters<T>,
+    parameters: ModelParameters<T>,
     terms: usize,
     loss: L,
-    /// The last [`DeviceRun`](crate::DeviceRun) that was started on it.
+    /// The id of the last [`DeviceRun`](crate::DeviceRun) that was started on it.
     run: u64,
 }
 
-/// Where the batch of a step comes from: a sample on the host, or [`Queued`].
-pub trait Source<L> {
-    /// Makes the batch; all evaluations of a step use it.
+/// The source of a step's batch: a sample on the host, or [`Queued`].
+pub trait BatchSource<L> {
+    /// Prepares the batch for all evaluations of a step.
     fn prepare(&self, _loss: &mut L) {}
-    /// The mean loss on it.
+    /// The mean loss on the batch.
     fn mean(&self, loss: &mut L) -> Tensor;
-    /// Whether the running statistics move with a step.
+    /// Whether a step updates the running statistics.
     fn moves_statistics(&self) -> bool;
-    /// Held while it is evaluated: no other thread captures then.
+    /// A guard to hold during an evaluation, so that no other thread captures.
     fn held(&self) -> Option<RwLockReadGuard<'static, ()>>;
 }
 
-impl<L: BatchLoss> Source<L> for Sample {
+impl<L: BatchLoss> BatchSource<L> for Sample {
     fn mean(&self, loss: &mut L) -> Tensor {
         if loss.draws() { seeded_here(generator_seed(self), || loss.mean(self)) } else { loss.mean(self) }
     }
@@ -67,15 +69,15 @@ impl<L: BatchLoss> Source<L> for Sample {
         self.seed().is_some()
     }
     fn held(&self) -> Option<RwLockReadGuard<'static, ()>> {
-        Some(beside_no_capture())
+        Some(hold_off_capture())
     }
 }
 
-/// The next of the batches that wait on the device.
+/// The next batch that is queued on the device.
 #[derive(Debug, Clone, Copy)]
 pub struct Queued;
 
-impl<L: QueuedLoss> Source<L> for Queued {
+impl<L: QueuedLoss> BatchSource<L> for Queued {
     fn prepare(&self, loss: &mut L) {
         no_grad(|| loss.advance());
     }
@@ -85,26 +87,27 @@ impl<L: QueuedLoss> Source<L> for Queued {
     fn moves_statistics(&self) -> bool {
         true
     }
-    /// The run sees to it: these may be part of a capture.
+    /// No guard: the evaluation may be part of a capture, and [`DeviceRun`](crate::DeviceRun) holds the lock itself.
     fn held(&self) -> Option<RwLockReadGuard<'static, ()>> {
         None
     }
 }
 
-/// A loss whose batches can wait on the device, so that a step needs nothing of the host: what
-/// [`DeviceRun`](crate::DeviceRun) captures.
+/// A loss whose batches can be queued on the device, so that a step needs nothing from the host.
+/// [`DeviceRun`](crate::DeviceRun) captures such steps.
 ///
-/// [`queue`](Self::queue) alone may bring something from the host. The other two give the device the same operations
-/// with the same shapes each time, on memory that stays where it is, and look at no number on the device: nothing
-/// random, no `double_value`, no `nonzero`, no boolean mask as an index, no branch on a value.
+/// Only [`queue`](Self::queue) may copy from the host. [`advance`](Self::advance) and
+/// [`mean_queued`](Self::mean_queued) launch the same operations with the same shapes each time, on memory that stays
+/// in place. They read no number from the device: no random numbers, no `double_value`, no `nonzero`, no boolean mask
+/// as an index, no branch on a value.
 pub trait QueuedLoss: BatchLoss {
-    /// Makes room for the samples of `steps` steps, each of `batch` terms. It is called once, before all others.
+    /// Allocates memory for the samples of `steps` steps, each of `batch` terms. It is called once, before the others.
     fn reserve(&mut self, steps: usize, batch: usize);
-    /// Brings the samples of the next steps to the device, in place of those that were there.
+    /// Copies the samples of the next steps to the device and replaces those that were there.
     fn queue(&mut self, samples: &[Sample]);
-    /// Makes the batch of the next sample.
+    /// Prepares the batch of the next sample.
     fn advance(&mut self);
-    /// The mean loss on it in training mode, as a tensor of one number.
+    /// The mean loss on that batch in training mode, as a tensor of one number.
     fn mean_queued(&mut self) -> Tensor;
 }
 
@@ -112,7 +115,7 @@ pub trait QueuedLoss: BatchLoss {
 pub trait BatchLoss {
     /// The mean loss in training mode, as a tensor of one number.
     fn mean(&mut self, sample: &Sample) -> Tensor;
-    /// Whether it draws from libtorch's generator, which is then seeded for it and kept from other threads.
+    /// Whether it draws from libtorch's generator. If so, the generator is seeded first, and other threads wait for it.
     fn draws(&self) -> bool {
         true
     }
@@ -125,7 +128,7 @@ impl<L: FnMut(&Sample) -> Tensor> BatchLoss for L {
 }
 
 impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
-    /// An objective over the variables of `store`; `loss` evaluates the model, in training mode, on a sample and gives
+    /// An objective over the variables of `store`. `loss` evaluates the model in training mode on a sample and returns
     /// the mean loss as a tensor of one number. The sum has `terms` terms.
     pub fn new(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
         Self::over(store, terms, loss)
@@ -133,17 +136,17 @@ impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
 }
 
 impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
-    /// [`new`](Self::new) for any loss; the argument of a closure is inferred there and not here.
+    /// [`new`](Self::new) for any loss. Rust infers the argument type of a closure only in `new`.
     pub fn over(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
-        Ok(Self { parameters: Parameters::new(store)?, terms, loss, run: 0 })
+        Ok(Self { parameters: ModelParameters::new(store)?, terms, loss, run: 0 })
     }
 
-    /// The model's parameters: `objective.parameters().flat().clone()` is a start.
+    /// The model's parameters.
     #[must_use]
-    pub fn parameters(&self) -> &Parameters<T> {
+    pub fn parameters(&self) -> &ModelParameters<T> {
         &self.parameters
     }
-    /// The start: a copy of the model's parameters.
+    /// A copy of the model's parameters: the start of a run.
     #[must_use]
     pub fn point(&self) -> Flat<T> {
         self.parameters.flat().clone()
@@ -152,7 +155,7 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     pub fn set(&mut self, x: &Flat<T>) {
         self.parameters.set(x);
     }
-    /// A number no other run has.
+    /// The id of a new run, which no other run has.
     pub(crate) fn begin_run(&mut self) -> u64 {
         static RUNS: AtomicU64 = AtomicU64::new(1);
         self.run = RUNS.fetch_add(1, Ordering::Relaxed);
@@ -161,7 +164,7 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     pub(crate) fn run(&self) -> u64 {
         self.run
     }
-    pub(crate) fn parameters_mut(&mut self) -> &mut Parameters<T> {
+    pub(crate) fn parameters_mut(&mut self) -> &mut ModelParameters<T> {
         &mut self.parameters
     }
     pub(crate) fn loss(&self) -> &L {
@@ -170,7 +173,7 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     pub(crate) fn loss_mut(&mut self) -> &mut L {
         &mut self.loss
     }
-    /// Evaluates at x and leaves the model there.
+    /// Evaluates at x. The model keeps the parameters x.
     pub(crate) fn value_at(&mut self, x: &Flat<T>, sample: &Sample) -> f64 {
         self.set(x);
         self.value_here(sample).double_value(&[])
@@ -181,17 +184,17 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         self.value_and_gradient_here(sample, gradient).double_value(&[])
     }
 
-    /// The value at the model's own parameters, in double precision, left on the device.
-    pub(crate) fn value_here(&mut self, on: &impl Source<L>) -> Tensor {
+    /// The value at the model's own parameters, in double precision, on the device.
+    pub(crate) fn value_here(&mut self, on: &impl BatchSource<L>) -> Tensor {
         let _held = on.held();
         let buffers = self.parameters.snapshot();
         let value = no_grad(|| self.forward(on));
         self.parameters.restore(&buffers);
         value.to_kind(Kind::Double)
     }
-    /// The value and the gradient at the model's own parameters; a value that is not finite leaves the running statistics
-    /// as they were.
-    pub(crate) fn value_and_gradient_here(&mut self, on: &impl Source<L>, gradient: &mut Flat<T>) -> Tensor {
+    /// The value and the gradient at the model's own parameters. If the value is not finite, the running statistics
+    /// stay unchanged.
+    pub(crate) fn value_and_gradient_here(&mut self, on: &impl BatchSource<L>, gradient: &mut Flat<T>) -> Tensor {
         let _held = on.held();
         on.prepare(&mut self.loss);
         let buffers = self.parameters.snapshot();
@@ -205,12 +208,12 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         }
         value
     }
-    fn forward(&mut self, on: &impl Source<L>) -> Tensor {
+    fn forward(&mut self, on: &impl BatchSource<L>) -> Tensor {
         let value = on.mean(&mut self.loss);
         assert_eq!(value.numel(), 1, "the loss is the mean over the batch: one number, not {:?}", value.size());
         value.reshape([0_i64; 0])
     }
-    /// Evaluates, then gives the model its parameters back.
+    /// Evaluates, then restores the model's parameters.
     fn elsewhere<R>(&mut self, evaluate: impl FnOnce(&mut Self) -> R) -> R {
         let own = self.point();
         let result = evaluate(self);
@@ -219,39 +222,41 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     }
 }
 
-/// The mean loss on a sample, as [`supervised`] makes it.
-pub type Loss<'a> = Box<dyn FnMut(&Sample) -> Tensor + 'a>;
+/// The mean loss on a sample, as created by [`supervised`].
+pub type SupervisedLoss<'a> = Box<dyn FnMut(&Sample) -> Tensor + 'a>;
 
-/// An objective from the parts of supervised learning: `batch` gives inputs and targets of a sample (with its
-/// augmentation drawn from libtorch's generator or from the sample's seed), `model` is the forward pass in training
-/// mode, `loss` the mean loss of outputs and targets. A sample's batch is made once for all evaluations of a step.
+/// An objective from the parts of supervised learning: `batch` returns the inputs and targets of a sample, with
+/// augmentation drawn from libtorch's generator or from the sample's seed; `model` is the forward pass in training
+/// mode; `loss` is the mean loss of outputs and targets. The batch of a sample is computed once for all evaluations of
+/// a step.
 pub fn supervised<'a, T: Component>(
     store: &VarStore,
     terms: usize,
     mut batch: impl FnMut(&Sample) -> (Tensor, Tensor) + 'a,
     model: impl Fn(&Tensor) -> Tensor + 'a,
     loss: impl Fn(&Tensor, &Tensor) -> Tensor + 'a,
-) -> Result<TorchObjective<T, Loss<'a>>, Error> {
+) -> Result<TorchObjective<T, SupervisedLoss<'a>>, Error> {
     let mut last: Option<(Sample, Tensor, Tensor)> = None;
-    let evaluate: Loss<'a> = Box::new(move |sample: &Sample| {
+    let evaluate: SupervisedLoss<'a> = Box::new(move |sample: &Sample| {
         if last.as_ref().is_none_or(|(of, ..)| of != sample) {
             let (inputs, targets) = no_grad(|| batch(sample));
             last = Some((sample.clone(), inputs, targets));
         }
         let (_, inputs, targets) = last.as_ref().expect("set above");
-        // Again, so that the model's dropout does not depend on whether the batch was made or kept.
+        // Seeded again, so that dropout does not depend on whether the batch was computed or reused.
         reseed(!generator_seed(sample));
         loss(&model(inputs), targets)
     });
     TorchObjective::new(store, terms, evaluate)
 }
 
-/// The mean cross-entropy of logits and classes, in the precision of the logits (tch's own is always in single).
+/// The mean cross-entropy of logits and classes, in the precision of the logits. tch's own function always uses single
+/// precision.
 pub fn cross_entropy(logits: &Tensor, classes: &Tensor) -> Tensor {
     logits.cross_entropy_loss::<Tensor>(classes, None, Reduction::Mean, -100, 0.0)
 }
 
-/// A sample without a seed has nothing to draw; a loss that draws nevertheless stays a function of the sample.
+/// The seed is 0 for a sample without one, so that a loss that draws numbers is still a function of the sample.
 fn generator_seed(sample: &Sample) -> u64 {
     sample.seed().unwrap_or(0)
 }

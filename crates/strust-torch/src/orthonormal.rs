@@ -1,6 +1,6 @@
-//! Chosen weights with orthonormal columns, in closed form.
+//! Selected weights with orthonormal columns, in closed form.
 
-use crate::{Component, Error, Flat, Parameters};
+use crate::{Component, Error, Flat, ModelParameters};
 use std::marker::PhantomData;
 use strust::{
     constraints::{Constraint, Manifold},
@@ -8,9 +8,10 @@ use strust::{
 };
 use tch::{Device, Tensor};
 
-/// c(x) = WᵀW − I for each chosen weight W of a model, one after the other.
+/// The constraint c(x) = WᵀW − I = 0 for each selected weight W of a model. c has the entries of one weight after the
+/// other.
 ///
-/// A weight of more than two dimensions, such as a convolution's, is a matrix with a row an output channel.
+/// A weight of more than two dimensions, such as that of a convolution, is a matrix with one row per output channel.
 /// J·V = WᵀV + VᵀW and Jᵀ·Y = W(Y + Yᵀ), as for [`strust::constraints::Stiefel`].
 #[derive(Debug)]
 pub struct Orthonormal<T> {
@@ -26,18 +27,18 @@ struct Weight {
     rows: i64,
     columns: i64,
     transposed: bool,
-    /// Where its c begins.
+    /// The index of its first entry in c.
     residual: i64,
 }
 
 impl Weight {
-    /// W in a vector of the model's shape.
+    /// The view of W in a vector of the model's shape.
     fn of<T: Component>(&self, x: &Flat<T>) -> Tensor {
         let (rows, columns) = if self.transposed { (self.columns, self.rows) } else { (self.rows, self.columns) };
         let matrix = x.tensor().narrow(0, self.offset, rows * columns).view_([rows, columns]);
         if self.transposed { matrix.tr() } else { matrix }
     }
-    /// Its part of c.
+    /// The view of its entries in c.
     fn residual<T: Component>(&self, c: &Flat<T>) -> Tensor {
         c.tensor().narrow(0, self.residual, self.columns * self.columns).view_([self.columns, self.columns])
     }
@@ -47,16 +48,16 @@ impl Weight {
 }
 
 impl<T: Component> Orthonormal<T> {
-    /// The columns of these weights; each has at least as many rows.
-    pub fn columns(parameters: &Parameters<T>, names: &[&str]) -> Result<Self, Error> {
+    /// Orthonormal columns. Each weight needs at least as many rows as columns.
+    pub fn columns(parameters: &ModelParameters<T>, names: &[&str]) -> Result<Self, Error> {
         Self::new(parameters, names, false)
     }
-    /// The rows of these weights; each has at least as many columns.
-    pub fn rows(parameters: &Parameters<T>, names: &[&str]) -> Result<Self, Error> {
+    /// Orthonormal rows. Each weight needs at least as many columns as rows.
+    pub fn rows(parameters: &ModelParameters<T>, names: &[&str]) -> Result<Self, Error> {
         Self::new(parameters, names, true)
     }
 
-    fn new(parameters: &Parameters<T>, names: &[&str], transposed: bool) -> Result<Self, Error> {
+    fn new(parameters: &ModelParameters<T>, names: &[&str], transposed: bool) -> Result<Self, Error> {
         let (mut weights, mut len) = (Vec::new(), 0);
         for &name in names {
             let slot = parameters.slot(name)?;
@@ -125,7 +126,7 @@ impl<T: Component> Constraint for Orthonormal<T> {
 }
 
 impl<T: Component> Manifold for Orthonormal<T> {
-    /// V − W·sym(WᵀV); parameters that are not chosen are free.
+    /// V − W·sym(WᵀV). All other parameters stay unchanged.
     fn project_tangent(&mut self, x: &Flat<T>, v: &mut Flat<T>) -> Result<(), strust::Error> {
         for weight in &self.weights {
             let (w, mut v) = (weight.of(x), weight.of(v));

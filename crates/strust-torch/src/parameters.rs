@@ -5,38 +5,39 @@ use std::collections::HashSet;
 use strust::vector::Vector;
 use tch::{Device, Tensor, nn::VarStore, no_grad};
 
-/// The parameters of a model and what it keeps besides them (running statistics), each as views of one buffer.
+/// The parameters of a model as views of one buffer, and its other state, such as running statistics, as views of a
+/// second buffer.
 ///
-/// After [`Parameters::new`] the tensors of the `VarStore`, and so those of the layers made from it, are windows into
-/// [`flat`](Self::flat): writing one writes the other. A parameter that does not require a gradient (`VarStore::freeze`)
-/// counts as a buffer. The weight of a convolution whose channels lie side by side in memory keeps that order.
+/// After [`ModelParameters::new`] the tensors of the `VarStore`, and so those of its layers, are views of
+/// [`flat`](Self::flat): writing one writes the other. A parameter that does not require a gradient
+/// (`VarStore::freeze`) counts as a buffer. The weight of a convolution in channels-last order keeps that order.
 #[derive(Debug)]
-pub struct Parameters<T> {
+pub struct ModelParameters<T> {
     flat: Flat<T>,
     slots: Vec<Slot>,
     buffers: Buffers<T>,
 }
 
-/// Where a parameter lies in the buffer.
+/// The place of a parameter in the buffer.
 #[derive(Debug)]
 pub struct Slot {
-    /// The name in the `VarStore`, which is PyTorch's if the layers are named as in PyTorch.
+    /// The name in the `VarStore`. It is PyTorch's name if the layers are named as in PyTorch.
     pub name: String,
-    /// The first component.
+    /// The index of the first component.
     pub offset: i64,
     /// The shape.
     pub shape: Vec<i64>,
     layout: Layout,
-    /// The parameter itself, a leaf of the graph.
+    /// The parameter itself, a leaf of the autograd graph.
     variable: Tensor,
 }
 
 /// The order of a tensor's numbers in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// The last index runs fastest.
+    /// The last index varies fastest.
     Rows,
-    /// Of four indices the second runs fastest: what convolutions are made for.
+    /// The second of four indices varies fastest. Convolutions are fastest in this order.
     ChannelsLast,
 }
 
@@ -45,14 +46,14 @@ impl Layout {
         let last = tensor.dim() == 4 && !tensor.is_contiguous() && tensor.permute([0, 2, 3, 1]).is_contiguous();
         if last { Self::ChannelsLast } else { Self::Rows }
     }
-    /// The window of that shape into a flat tensor.
-    fn window(self, flat: &Tensor, shape: &[i64]) -> Tensor {
+    /// The view of a flat tensor with this shape.
+    fn view(self, flat: &Tensor, shape: &[i64]) -> Tensor {
         match (self, shape) {
             (Self::ChannelsLast, &[n, c, h, w]) => flat.view([n, h, w, c]).permute([0, 3, 1, 2]),
             _ => flat.view_(shape),
         }
     }
-    /// A tensor's numbers in that order.
+    /// A tensor's numbers in this order.
     fn flatten(self, tensor: &Tensor) -> Tensor {
         match self {
             Self::ChannelsLast => tensor.permute([0, 2, 3, 1]).reshape([-1]),
@@ -72,21 +73,22 @@ impl Slot {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// This parameter's window into any vector of the model's shape.
+    /// The view of this parameter in any vector of the model's shape.
     pub fn of<T: Component>(&self, vector: &Flat<T>) -> Tensor {
-        self.layout.window(&vector.tensor().narrow(0, self.offset, self.len()), &self.shape)
+        self.layout.view(&vector.tensor().narrow(0, self.offset, self.len()), &self.shape)
     }
     fn share(&self) -> Self {
         Self { name: self.name.clone(), shape: self.shape.clone(), variable: self.variable.shallow_clone(), ..*self }
     }
 }
 
-/// What a forward pass may write: those of the component type in one buffer, so that one copy saves them all.
+/// The tensors that a forward pass may write. Those of the component type share one buffer, so that one copy saves them
+/// all.
 #[derive(Debug)]
 struct Buffers<T> {
     flat: Flat<T>,
     named: Vec<(String, Tensor)>,
-    /// Of another type, such as a count.
+    /// Tensors of another type, such as a count.
     others: Vec<Tensor>,
 }
 
@@ -94,8 +96,8 @@ struct Buffers<T> {
 #[derive(Debug)]
 pub(crate) struct Snapshot<T>(Flat<T>, Vec<Tensor>);
 
-impl<T: Component> Parameters<T> {
-    /// Moves the variables of `store` into one buffer, in the order in which they were made.
+impl<T: Component> ModelParameters<T> {
+    /// Moves the variables of `store` into one buffer, in the order of their creation.
     pub fn new(store: &VarStore) -> Result<Self, Error> {
         let mut named: Vec<(String, Tensor)> = store.variables().into_iter().collect();
         named.sort_by(|a, b| a.0.cmp(&b.0));
@@ -149,7 +151,7 @@ impl<T: Component> Parameters<T> {
         }
     }
 
-    /// The parameters as they are now; clone it for a start.
+    /// The current parameters. Clone them for the start of a run.
     #[must_use]
     pub fn flat(&self) -> &Flat<T> {
         &self.flat
@@ -161,30 +163,30 @@ impl<T: Component> Parameters<T> {
     pub(crate) fn flat_mut(&mut self) -> &mut Flat<T> {
         &mut self.flat
     }
-    /// Where each parameter lies, in order.
+    /// The place of each parameter, in order.
     #[must_use]
     pub fn slots(&self) -> &[Slot] {
         &self.slots
     }
-    /// The slot of that name.
+    /// The slot with this name.
     pub fn slot(&self, name: &str) -> Result<&Slot, Error> {
         self.slots.iter().find(|slot| slot.name == name).ok_or_else(|| Error::UnknownParameter {
             name: name.into(),
             known: self.slots.iter().map(|slot| format!("`{}`", slot.name)).collect::<Vec<_>>().join(", "),
         })
     }
-    /// The device all of it is on.
+    /// The device of all parameters and buffers.
     #[must_use]
     pub fn device(&self) -> Device {
         self.flat.tensor().device()
     }
-    /// Parameters, then buffers, by name.
+    /// All parameters and then all buffers, with their names.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         let slots = self.slots.iter().map(|slot| (slot.name.as_str(), &slot.variable));
         slots.chain(self.buffers.named.iter().map(|(name, tensor)| (name.as_str(), tensor)))
     }
 
-    /// Buffers of the component type, as one vector.
+    /// The buffers of the component type, as one vector.
     #[must_use]
     pub fn buffers(&self) -> &Flat<T> {
         &self.buffers.flat
@@ -198,7 +200,7 @@ impl<T: Component> Parameters<T> {
             buffer.copy_(&Tensor::from_slice(numbers).reshape(buffer.size()));
         }
     }
-    /// Takes those of another model of the same architecture, wherever it is.
+    /// Copies the buffers of another model of the same architecture, from any device.
     pub(crate) fn copy_buffers(&mut self, other: &Self) {
         let Buffers { flat, others, .. } = &mut self.buffers;
         flat.copy_from(&other.buffers.flat);
@@ -213,7 +215,7 @@ impl<T: Component> Parameters<T> {
             buffer.copy_(saved);
         }
     }
-    /// The same if `good`, on the device, is false: nobody looks.
+    /// Restores the buffers if `good` is false. `good` stays on the device; the host does not read it.
     pub(crate) fn restore_unless(&mut self, good: &Tensor, Snapshot(flat, others): &Snapshot<T>) {
         let own = self.buffers.flat.share();
         self.buffers.flat.set_choice(good, &own, flat);
@@ -222,14 +224,15 @@ impl<T: Component> Parameters<T> {
         }
     }
 
-    /// The gradient of a number of the graph with respect to the parameters, as one vector.
+    /// The gradient of a number with respect to the parameters, as one vector.
     pub(crate) fn gradient(&self, of: &Tensor, gradient: &mut Flat<T>) {
         let pieces = self.derivatives(of, false);
         let pieces: Vec<Tensor> =
             self.slots.iter().zip(&pieces).map(|(slot, piece)| slot.layout.flatten(piece)).collect();
         let _ = Tensor::cat_out(gradient.tensor(), &pieces, 0);
     }
-    /// The same parameter by parameter, zero where it does not depend on one; `again` keeps it differentiable.
+    /// The gradient with respect to each parameter. It is zero if the number does not depend on the parameter. With
+    /// `again` it can be differentiated again.
     pub(crate) fn derivatives(&self, of: &Tensor, again: bool) -> Vec<Tensor> {
         let variables: Vec<&Tensor> = self.slots.iter().map(|slot| &slot.variable).collect();
         let pieces = Tensor::run_backward(&[of], &variables, again, again);
@@ -245,7 +248,7 @@ fn gather<'a, T: Component>(tensors: impl Iterator<Item = &'a mut Tensor>, devic
         let mut offset = 0;
         for tensor in tensors {
             let (len, shape) = (tensor.numel() as i64, tensor.size());
-            let mut view = Layout::of(tensor).window(&flat.tensor().narrow(0, offset, len), &shape);
+            let mut view = Layout::of(tensor).view(&flat.tensor().narrow(0, offset, len), &shape);
             view.copy_(tensor);
             tensor.set_data(&view);
             offset += len;

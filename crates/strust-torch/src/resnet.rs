@@ -1,6 +1,6 @@
 //! ResNet-20 for CIFAR (He, Zhang, Ren and Sun 2016, section 4.2), under PyTorch's names.
 
-use crate::{Conv3x3, NormRelu, conv::channels_last, cuda};
+use crate::{Conv3x3, NormRelu, conv3x3::channels_last, cuda};
 use tch::{
     Tensor,
     nn::{self, ModuleT},
@@ -11,10 +11,11 @@ const KAIMING: nn::Init = nn::init::DEFAULT_KAIMING_NORMAL;
 /// Trainable parameters of [`ResNet20`] with ten classes.
 pub const PARAMETERS: i64 = 269_722;
 
-/// Three stages of three basic blocks with 16, 32 and 64 channels, shortcuts without parameters (option A), batch-norm,
-/// Kaiming initialization.
+/// Three stages of three basic blocks with 16, 32 and 64 channels, with shortcuts without parameters (option A),
+/// batch-norm and Kaiming initialization.
 ///
-/// Names as in PyTorch: `conv1.weight`, `bn1.weight`, `layer2.0.conv1.weight`, …, `linear.weight`, `linear.bias`.
+/// The names are those of PyTorch: `conv1.weight`, `bn1.weight`, `layer2.0.conv1.weight`, …, `linear.weight`,
+/// `linear.bias`.
 #[derive(Debug)]
 pub struct ResNet20 {
     conv: Conv3x3,
@@ -30,7 +31,7 @@ struct Block {
     norm1: NormRelu,
     conv2: Conv3x3,
     norm2: NormRelu,
-    /// Zero channels on either side where the block halves the image and doubles the channels.
+    /// The number of zero channels on either side, if the block halves the image and doubles the channels.
     padding: Option<i64>,
 }
 
@@ -50,7 +51,7 @@ impl Block {
             padding: halves.then_some((outputs - inputs) / 2),
         }
     }
-    /// Of the two handles to the input one is for the shortcut, and likewise for the output.
+    /// The input has two handles: one for the convolutions and one for the shortcut. So has the output.
     fn forward(&self, [x, shortcut]: &[Tensor; 2], train: bool) -> [Tensor; 2] {
         let inner = self.norm1.forward(&x.apply(&self.conv1), None, train);
         let x = inner.apply(&self.conv2);
@@ -70,7 +71,7 @@ fn halve(x: &Tensor, channels: i64) -> Tensor {
 }
 
 impl ResNet20 {
-    /// Makes the layers under `path`, initialized from libtorch's generator.
+    /// Creates the layers under `path`, initialized from libtorch's generator.
     #[must_use]
     pub fn new(path: &nn::Path, classes: i64) -> Self {
         let mut blocks = Vec::new();
@@ -92,9 +93,9 @@ impl ResNet20 {
 }
 
 impl ModuleT for ResNet20 {
-    /// Images, n×3×32×32, to logits.
+    /// Computes the logits of n×3×32×32 images.
     fn forward_t(&self, images: &Tensor, train: bool) -> Tensor {
-        // Every layer keeps that order, and convolutions are made for it.
+        // Convolutions are fastest in this order, and every layer keeps it.
         let images = channels_last(images);
         let mut x = self.norm.forward_two(&images.apply(&self.conv), None, train);
         for block in &self.blocks {

@@ -1,14 +1,14 @@
-//! A missing or mismatched libtorch gives a message that names the versions wanted and found.
+//! If libtorch is missing or has another version, the build prints both versions.
 
-#[path = "../build/libtorch.rs"]
-mod libtorch;
+#[path = "../native/find_libtorch.rs"]
+mod find_libtorch;
 
 use std::{collections::HashMap, fs, path::Path};
 
-/// What the build would say with these variables.
+/// The error message of a build with these environment variables.
 fn message(variables: &[(&str, &str)]) -> String {
     let variables: HashMap<&str, &str> = variables.iter().copied().collect();
-    libtorch::find(|name| variables.get(name).map(ToString::to_string)).unwrap_err()
+    find_libtorch::find(|name| variables.get(name).map(ToString::to_string)).unwrap_err()
 }
 
 fn package(folder: &Path, version: &str) {
@@ -18,19 +18,19 @@ fn package(folder: &Path, version: &str) {
 }
 
 #[test]
-fn the_version_that_is_wanted_stands_in_the_script() {
-    assert_eq!(libtorch::wanted().unwrap(), "2.11.0");
+fn the_script_names_the_required_version() {
+    assert_eq!(find_libtorch::required_version().unwrap(), "2.11.0");
 }
 
 #[test]
-fn a_missing_libtorch_is_named_with_its_version_and_the_remedy() {
+fn the_message_for_a_missing_libtorch_has_its_version_and_the_command_that_installs_it() {
     let text = message(&[]);
     let expected =
-        "libtorch 2.11.0 is wanted, but none was found (LIBTORCH is not set); run  eval \"$(scripts/torch-env)\"";
+        "libtorch 2.11.0 is required, but none was found (LIBTORCH is not set); run  eval \"$(scripts/torch-env)\"";
     assert!(text.starts_with(expected), "{text}");
     let folder = tempfile::tempdir().unwrap();
     let text = message(&[("LIBTORCH", folder.path().to_str().unwrap())]);
-    assert!(text.starts_with("libtorch 2.11.0 is wanted, but ") && text.contains("holds no libtorch_cpu"), "{text}");
+    assert!(text.starts_with("libtorch 2.11.0 is required, but ") && text.contains("holds no libtorch_cpu"), "{text}");
 }
 
 #[test]
@@ -39,13 +39,13 @@ fn a_libtorch_of_another_version_is_refused_with_both_versions() {
     package(folder.path(), "2.6.0+cu124");
     let path = folder.path().to_str().unwrap();
     let text = message(&[("LIBTORCH", path)]);
-    assert!(text.starts_with("libtorch 2.11.0 is wanted, but 2.6.0+cu124 was found in "), "{text}");
+    assert!(text.starts_with("libtorch 2.11.0 is required, but 2.6.0+cu124 was found in "), "{text}");
     let bypass = |name: &str| match name {
         "LIBTORCH" => Some(path.to_string()),
         "LIBTORCH_BYPASS_VERSION_CHECK" => Some("1".into()),
         _ => None,
     };
-    assert!(libtorch::find(bypass).is_ok());
+    assert!(find_libtorch::find(bypass).is_ok());
 }
 
 #[test]
@@ -54,19 +54,20 @@ fn the_right_version_passes_whatever_it_was_built_for() {
         let folder = tempfile::tempdir().unwrap();
         package(folder.path(), version);
         let found =
-            libtorch::find(|name| (name == "LIBTORCH").then(|| folder.path().to_str().unwrap().into())).unwrap();
+            find_libtorch::find(|name| (name == "LIBTORCH").then(|| folder.path().to_str().unwrap().into())).unwrap();
         assert_eq!(found.version.as_deref(), Some(version));
         assert!(found.lib.ends_with("lib"));
     }
 }
 
 #[test]
-fn graphs_are_compiled_where_all_headers_are_there() {
+fn graphs_are_compiled_if_all_headers_exist() {
     let folder = tempfile::tempdir().unwrap();
     let torch = folder.path().join("torch");
     fs::create_dir(&torch).unwrap();
     package(&torch, "2.11.0+cu130");
-    let found = || libtorch::Found { lib: torch.join("lib"), version: None }.cuda_headers(|_| Some("nowhere".into()));
+    let found =
+        || find_libtorch::Libtorch { lib: torch.join("lib"), version: None }.cuda_headers(|_| Some("nowhere".into()));
     for header in ["torch/include/ATen/cuda/CUDAGraph.h", "nvidia/cu13/include/cuda_runtime_api.h"] {
         let header = folder.path().join(header);
         fs::create_dir_all(header.parent().unwrap()).unwrap();

@@ -1,13 +1,13 @@
-//! 2k steps are k steps, a save, a load into a new model, and k steps: bit for bit.
+//! 2k steps equal k steps, a save, a load into a new model, and k steps, bit for bit.
 
 mod common;
 
 use common::{TERMS, bits, problem, store};
 use serde::{Serialize, de::DeserializeOwned};
 use strust::{methods::StrState, prelude::*};
-use strust_torch::{Checkpoint, DeviceMethod, DeviceStr, Flat, Loss, OnDevice, TorchObjective};
+use strust_torch::{DeviceMethod, DeviceStr, Flat, ModelCheckpoint, OnDevice, SupervisedLoss, TorchObjective};
 
-type Problem = TorchObjective<f32, Loss<'static>>;
+type Problem = TorchObjective<f32, SupervisedLoss<'static>>;
 
 fn through_a_file<T: Serialize + DeserializeOwned>(value: &T) -> T {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -75,7 +75,7 @@ fn str_on_the_device_resumes_bit_for_bit_and_from_the_librarys_state() {
     let mut method = DeviceStr::start(StrConfig::default(), &f, 5).unwrap();
     run(&mut f, &mut method, 0);
     let state = method.state(&f);
-    let saved: Checkpoint<StrState<Flat<f32>>, f32> = through_a_file(&f.checkpoint(state));
+    let saved: ModelCheckpoint<StrState<Flat<f32>>, f32> = through_a_file(&f.checkpoint(state));
     run(&mut f, &mut method, 12);
 
     let other = store::<f32>();
@@ -90,11 +90,11 @@ fn str_on_the_device_resumes_bit_for_bit_and_from_the_librarys_state() {
 }
 
 #[test]
-fn the_checkpoint_of_another_model_is_refused_in_words() {
+fn the_checkpoint_of_another_model_is_refused_with_a_message() {
     let (one, other) = (store::<f32>(), store::<f32>());
     let f = problem::<f32>(&one, 0.3, 0.1);
     let w = other.root().var("w", &[2], tch::nn::Init::Const(0.0));
     let mut g = TorchObjective::<f32, _>::new(&other, 1, move |_: &Sample| w.sum(tch::Kind::Float)).unwrap();
     let error = g.restore(f.checkpoint(StrState { x: f.point(), radius: 1.0, k: 0 })).unwrap_err().to_string();
-    assert_eq!(error, "checkpoint: it holds 32 numbers in buffers, but the model has 0: it is of another model");
+    assert_eq!(error, "checkpoint: it holds 32 numbers in buffers, but the model has 0: it belongs to another model");
 }

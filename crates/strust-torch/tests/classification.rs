@@ -1,4 +1,4 @@
-//! ResNet-20 over images as a problem of the library.
+//! ResNet-20 on images as a problem of the library.
 
 use strust::{objective::full_value, prelude::*};
 use strust_problems::{Classifier, Problem};
@@ -11,7 +11,7 @@ use tch::{
 const TERMS: usize = 24;
 const BATCH: usize = 8;
 
-/// Images whose class shows in their brightness, with a pattern over it.
+/// Images whose brightness depends on their class, with a pattern added.
 struct Data(Vec<u8>, Vec<u8>);
 
 impl Data {
@@ -36,7 +36,7 @@ fn resnet() -> ImageClassification {
     ImageClassification::resnet20(&images, Some(&images), 3, Device::Cpu).unwrap()
 }
 
-/// A linear map with batch-norm over small images: fast, and with running statistics.
+/// A linear map with batch-norm on small images: fast, and with running statistics.
 fn small() -> ImageClassification {
     let shape = [3, 4, 4];
     let (train, test) = (Data::new(96, shape), Data::new(30, shape));
@@ -56,7 +56,7 @@ fn bits(x: &Flat<f32>) -> Vec<u8> {
 }
 
 #[test]
-fn a_start_depends_on_the_seed_only_and_makes_the_statistics_new() {
+fn a_start_depends_only_on_the_seed_and_resets_the_statistics() {
     let mut f = resnet();
     assert_eq!((f.parameters(), f.terms(), f.optimum()), (269_722 - 7 * 65, TERMS, None));
     let (start, fresh) = (f.start(3), f.extra_state());
@@ -68,7 +68,7 @@ fn a_start_depends_on_the_seed_only_and_makes_the_statistics_new() {
 }
 
 #[test]
-fn measuring_moves_no_statistics_and_does_not_augment() {
+fn a_measurement_changes_no_statistics_and_does_not_augment() {
     let mut f = small();
     let x = f.start(0);
     let before = f.extra_state();
@@ -84,7 +84,7 @@ fn measuring_moves_no_statistics_and_does_not_augment() {
 }
 
 #[test]
-fn a_trial_that_is_not_finite_is_rejected_and_does_not_poison_the_statistics() {
+fn a_trial_that_is_not_finite_is_rejected_and_does_not_change_the_statistics() {
     let mut f = resnet();
     let start = f.start(0);
     let config = StrConfig { initial_radius: 8.0, ..Default::default() };
@@ -93,7 +93,7 @@ fn a_trial_that_is_not_finite_is_rejected_and_does_not_poison_the_statistics() {
     let sample = |k: u64| Sample::new((0..BATCH).map(|i| (i * 3 + k as usize) % TERMS).collect(), k);
     method.step(&mut f, &mut state, &sample(0)).unwrap();
 
-    // The gradient is finite and the step is so long that the numbers of the trial overflow.
+    // The gradient is finite, but the step is so long that the trial overflows.
     let (x, mut g) = (state.x.clone(), start.zeros_like());
     f.value_and_gradient(&x, &sample(1), &mut g);
     let (statistics, mut trial) = (f.extra_state(), x.clone());
@@ -105,8 +105,8 @@ fn a_trial_that_is_not_finite_is_rejected_and_does_not_poison_the_statistics() {
 }
 
 #[test]
-fn a_loss_that_is_nan_in_the_middle_is_a_rejected_step_that_the_record_shows() {
-    // log(1 − w) has no value beyond w = 1, where a step of length ½ lands.
+fn a_loss_that_is_nan_at_the_trial_is_recorded_as_a_rejected_step() {
+    // log(1 − w) is not defined for w > 1. A step of length ½ ends there.
     let data = Data::new(4, [1, 2, 2]);
     let mut f = ImageClassification::new(&data.bytes([1, 2, 2]), None, 3, Device::Cpu, |path| {
         let w = path.var("w", &[3], nn::Init::Const(0.9));
@@ -120,7 +120,7 @@ fn a_loss_that_is_nan_in_the_middle_is_a_rejected_step_that_the_record_shows() {
     let start = f.start(0);
     let mut method = Str::new(StrConfig { initial_radius: 8.0, ..Default::default() }).unwrap();
     let mut state = method.init(&mut f, start.clone()).unwrap();
-    // Class 1 or 2 wants the logit of class 0 smaller, which is w towards 1 and beyond.
+    // Classes 1 and 2 decrease the logit of class 0, which moves w toward 1 and beyond.
     let record = method.step(&mut f, &mut state, &Sample::new(vec![1, 2], 1)).unwrap();
     let region = record.region.unwrap();
     assert_eq!((record.verdict, region.trial, region.ratio), (Verdict::Rejected, None, None));
@@ -129,7 +129,7 @@ fn a_loss_that_is_nan_in_the_middle_is_a_rejected_step_that_the_record_shows() {
 }
 
 #[test]
-fn every_step_is_a_function_of_the_seed_and_goes_on_from_saved_buffers() {
+fn every_step_is_a_function_of_the_seed_and_a_run_resumes_from_saved_buffers() {
     let run = |f: &mut ImageClassification, x: Flat<f32>, steps: std::ops::Range<u64>| {
         let (mut sampler, mut sample) = (Epochs::new(TERMS, BATCH, 1).unwrap(), Sample::default());
         let mut method = Str::new(StrConfig::default()).unwrap();
@@ -155,14 +155,14 @@ fn every_step_is_a_function_of_the_seed_and_goes_on_from_saved_buffers() {
     assert_eq!(
         error,
         format!(
-            "saved vector: {} bytes of running statistics, but the model has {length}: they are of another model",
+            "saved vector: {} bytes of running statistics, but the model has {length}: they belong to another model",
             length - 1
         )
     );
 }
 
 #[test]
-fn training_learns_and_predictions_survive_a_file() {
+fn training_learns_and_a_saved_model_gives_the_same_predictions() {
     // Crops of such small images are mostly black.
     let mut f = small().without_augmentation();
     let start = f.start(0);
@@ -184,7 +184,7 @@ fn training_learns_and_predictions_survive_a_file() {
     let loaded = other.load(&path).unwrap();
     assert!(bits(&loaded) == bits(x) && other.test_accuracy(&loaded) == Some(accuracy));
     let error = resnet().load(&path).unwrap_err().to_string();
-    assert!(error.contains("it is of another architecture"), "{error}");
+    assert!(error.contains("the file has another architecture"), "{error}");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn str_on_the_device_makes_the_same_steps() {
 }
 
 #[test]
-fn images_that_do_not_fit_are_refused_in_words() {
+fn images_that_do_not_fit_are_refused_with_a_message() {
     let (cifar, small) = (Data::new(6, CIFAR), Data::new(6, [3, 4, 4]));
     let error = |train: &ImageBytes, test: Option<&ImageBytes>, classes| {
         ImageClassification::resnet20(train, test, classes, Device::Cpu).unwrap_err().to_string()
@@ -215,12 +215,12 @@ fn images_that_do_not_fit_are_refused_in_words() {
     assert_eq!(error(&small.bytes([3, 4, 4]), None, 3), "images: they are 3×4×4, but ResNet-20 is made for 3×32×32");
     assert_eq!(
         error(&cifar.bytes(CIFAR), Some(&small.bytes([3, 4, 4])), 3),
-        "images: those of the test set are [3, 4, 4], those to train on [3, 32, 32]"
+        "images: the test images have shape [3, 4, 4], but the training images [3, 32, 32]"
     );
     let none = ImageBytes { pixels: &[], labels: &[], shape: CIFAR };
     assert_eq!(error(&none, None, 3), "images: there is no image");
     assert!(error(&cifar.bytes(CIFAR), None, 2).contains("image 2 has class 2, but there are 2 classes"));
-    // A batch larger than the training set is the sampler's to refuse.
+    // The sampler refuses a batch that is larger than the training set.
     assert!(Epochs::new(6, BATCH, 0).is_err());
     let wrong = ImageClassification::new(&small.bytes([3, 4, 4]), None, 3, Device::Cpu, |path| {
         let linear = nn::linear(path / "linear", 48, 4, nn::LinearConfig::default());

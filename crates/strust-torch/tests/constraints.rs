@@ -1,10 +1,10 @@
-//! Constraints on a model's parameters, against closed forms.
+//! Compares constraints on a model's parameters with closed forms.
 
 mod common;
 
 use common::{fill, store, waves};
 use strust::prelude::*;
-use strust_torch::{Differentiated, Flat, Orthonormal, Parameters, TorchObjective};
+use strust_torch::{AutodiffConstraint, Flat, ModelParameters, Orthonormal, TorchObjective};
 use tch::{
     Kind, Tensor,
     nn::{self, VarStore},
@@ -19,7 +19,7 @@ fn model(store: &VarStore) -> [Tensor; 3] {
     made
 }
 
-fn vector(parameters: &Parameters<f64>, phase: f64) -> Flat<f64> {
+fn vector(parameters: &ModelParameters<f64>, phase: f64) -> Flat<f64> {
     Flat::from_tensor(&waves(&[parameters.flat().len()], phase, Kind::Double))
 }
 
@@ -29,8 +29,8 @@ fn assert_near(what: &str, a: &Flat<f64>, b: &Flat<f64>) {
     assert!(difference.norm() <= 1e-12 * (1.0 + a.norm()), "{what}: {:?} against {:?}", a.to_vec(), b.to_vec());
 }
 
-/// Value and both products at some point, along some directions.
-fn products<C>(c: &mut C, parameters: &Parameters<f64>) -> (Flat<f64>, Flat<f64>, Flat<f64>)
+/// The value and both Jacobian products at a fixed point, along fixed directions.
+fn products<C>(c: &mut C, parameters: &ModelParameters<f64>) -> (Flat<f64>, Flat<f64>, Flat<f64>)
 where
     C: Constraint<Point = Flat<f64>, Residual = Flat<f64>>,
 {
@@ -53,7 +53,7 @@ where
 fn orthonormal_weights_agree_with_the_librarys_stiefel_manifold() {
     let store = store::<f64>();
     let _model = model(&store);
-    let parameters = Parameters::<f64>::new(&store).unwrap();
+    let parameters = ModelParameters::<f64>::new(&store).unwrap();
     let mut set = Orthonormal::columns(&parameters, &["tall"]).unwrap();
     let mut stiefel = Stiefel::<f64>::new(6, 3).unwrap();
     let slot = parameters.slot("tall").unwrap();
@@ -78,18 +78,18 @@ fn orthonormal_weights_agree_with_the_librarys_stiefel_manifold() {
 fn automatic_differentiation_agrees_with_the_closed_form_for_several_weights_and_rows() {
     let store = store::<f64>();
     let [tall, _, kernel] = model(&store);
-    let parameters = Parameters::<f64>::new(&store).unwrap();
+    let parameters = ModelParameters::<f64>::new(&store).unwrap();
     let gram = |w: &Tensor| w.tr().matmul(w) - Tensor::eye(w.size()[1], (Kind::Double, w.device()));
     let mut closed = Orthonormal::columns(&parameters, &["tall"]).unwrap();
     let one = tall.shallow_clone();
-    let mut automatic = Differentiated::new(&parameters, move || gram(&one)).unwrap();
+    let mut automatic = AutodiffConstraint::new(&parameters, move || gram(&one)).unwrap();
     let (a, b) = (products(&mut closed, &parameters), products(&mut automatic, &parameters));
     assert_near("c", &a.0, &b.0);
     assert_near("Jv", &a.1, &b.1);
     assert_near("Jᵀy", &a.2, &b.2);
 
     let mut closed = Orthonormal::rows(&parameters, &["kernel"]).unwrap();
-    let mut automatic = Differentiated::new(&parameters, move || gram(&kernel.view([2, 18]).tr())).unwrap();
+    let mut automatic = AutodiffConstraint::new(&parameters, move || gram(&kernel.view([2, 18]).tr())).unwrap();
     let (a, b) = (products(&mut closed, &parameters), products(&mut automatic, &parameters));
     assert_near("rows, c", &a.0, &b.0);
     assert_near("rows, Jv", &a.1, &b.1);
@@ -100,10 +100,10 @@ fn automatic_differentiation_agrees_with_the_closed_form_for_several_weights_and
 fn a_nonlinear_constraint_has_the_products_of_its_closed_form() {
     let store = store::<f64>();
     let [_, bias, _] = model(&store);
-    let parameters = Parameters::<f64>::new(&store).unwrap();
+    let parameters = ModelParameters::<f64>::new(&store).unwrap();
     let offset = parameters.slot("bias").unwrap().offset as usize;
     // c = (b₀b₁ − 1, sin b₂ + b₃²)
-    let mut c = Differentiated::new(&parameters, move || {
+    let mut c = AutodiffConstraint::new(&parameters, move || {
         let b = bias.unbind(0);
         Tensor::stack(&[&b[0] * &b[1] - 1.0, b[2].sin() + b[3].square()], 0)
     })
@@ -120,7 +120,7 @@ fn a_nonlinear_constraint_has_the_products_of_its_closed_form() {
 fn the_manifold_projects_and_restores() {
     let store = store::<f64>();
     let _model = model(&store);
-    let parameters = Parameters::<f64>::new(&store).unwrap();
+    let parameters = ModelParameters::<f64>::new(&store).unwrap();
     let mut set = Orthonormal::columns(&parameters, &["tall"]).unwrap();
     let (mut x, mut v) = (vector(&parameters, 0.4), vector(&parameters, 1.1));
     let free = x.to_vec().split_off(18);
@@ -163,10 +163,10 @@ fn str_p_finds_the_nearest_orthonormal_weight() {
 }
 
 #[test]
-fn wrong_weights_are_refused_in_words() {
+fn wrong_weights_are_refused_with_a_message() {
     let store = store::<f64>();
     let _model = model(&store);
-    let parameters = Parameters::<f64>::new(&store).unwrap();
+    let parameters = ModelParameters::<f64>::new(&store).unwrap();
     let error = |r: Result<Orthonormal<f64>, strust_torch::Error>| r.map(|_| ()).unwrap_err().to_string();
     assert_eq!(
         error(Orthonormal::columns(&parameters, &["kernel"])),

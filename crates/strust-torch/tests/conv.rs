@@ -1,5 +1,5 @@
-//! Convolutions by kernels of our own are those of double precision, to the rounding of their factors; and the same bits each
-//! time, whole runs of ResNet-20 included.
+//! Convolutions by our kernels equal those in double precision, up to the rounding of their factors. They give the same
+//! bits each time, and so do whole runs of ResNet-20.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn noise(shape: &[i64], seed: u64) -> Tensor {
     seeded(seed, || Tensor::randn(shape, (Kind::Double, Device::Cpu)))
 }
 
-/// Images of so many channels, rows and columns, and a layer.
+/// The shapes of the images and of a layer.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     n: i64,
@@ -38,7 +38,8 @@ impl Case {
     fn weight(self) -> Tensor {
         noise(&[self.outputs, self.inputs, 3, 3], 2) / (self.inputs as f64).sqrt()
     }
-    /// y, the gradient of x (of images there is none) and that of the weights. What is given is rounded to `kind` first.
+    /// y and the gradients of x and of the weights. Images, which have 3 channels, have no gradient. The inputs are
+    /// rounded to `kind` first.
     fn outcome(self, device: Device, kind: Kind, layer: impl Fn(&nn::VarStore, &Tensor) -> Tensor) -> Vec<Tensor> {
         let to = |x: &Tensor| x.to_device(device).to_kind(kind);
         let mut store = nn::VarStore::new(device);
@@ -63,7 +64,7 @@ impl Case {
             if kind == Kind::BFloat16 { cuda::bf16(|| conv.forward(x)) } else { conv.forward(x) }
         })
     }
-    /// With x and dy as they are rounded to `kind`.
+    /// The results in double precision, with x and dy rounded to `kind`.
     fn expected(self, kind: Kind) -> Vec<Tensor> {
         let round = |x: &Tensor| x.to_kind(kind).to_kind(Kind::Double);
         let x = round(&self.x()).set_requires_grad(self.inputs != 3);
@@ -78,7 +79,7 @@ impl Case {
 }
 
 #[test]
-fn on_the_cpu_it_is_the_convolution_of_libtorch_bit_for_bit() {
+fn on_the_cpu_the_layer_equals_libtorchs_convolution_bit_for_bit() {
     tch::set_num_threads(1);
     for (inputs, stride) in [(3, 1), (16, 2), (5, 1)] {
         let case = Case { n: 2, inputs, outputs: 16, size: [8, 16], stride };
@@ -101,13 +102,15 @@ fn the_weights_have_pytorchs_name() {
     assert_eq!(store.variables().into_keys().collect::<Vec<_>>(), ["conv1.weight"]);
 }
 
-/// One test at a time, with TF32.
-fn gpu() -> Option<(Device, MutexGuard<'static, ()>)> {
-    common::gpu().inspect(|_| cuda::set_tf32(true))
+/// The GPU with TF32, for one test at a time.
+fn gpu() -> (Device, MutexGuard<'static, ()>) {
+    let gpu = common::gpu();
+    cuda::set_tf32(true);
+    gpu
 }
 
-/// Those of ResNet-20, and others: one image, batches that do not fill the last tile, several blocks of channels on either
-/// side, sides that are no power of two.
+/// The layers of ResNet-20, and others: one image, batches that do not fill the last tile, several blocks of input and
+/// of output channels, sizes that are no power of two.
 fn cases() -> impl Iterator<Item = Case> {
     let shapes = [
         (128, 3, 16, [32, 32], 1),
@@ -116,7 +119,7 @@ fn cases() -> impl Iterator<Item = Case> {
         (128, 32, 32, [16, 16], 1),
         (128, 32, 64, [16, 16], 2),
         (128, 64, 64, [8, 8], 1),
-        // More than fits the shared memory at once.
+        // Does not fit into the shared memory at once.
         (128, 64, 64, [16, 16], 2),
         (1, 16, 16, [8, 8], 1),
         (5, 16, 48, [8, 24], 1),
@@ -130,10 +133,11 @@ fn cases() -> impl Iterator<Item = Case> {
 }
 
 #[test]
-fn on_a_gpu_it_is_what_double_precision_gives_and_always_the_same_bits() {
-    let Some((device, _alone)) = gpu() else { return };
+#[ignore = "needs a GPU"]
+fn on_a_gpu_the_layer_equals_double_precision_up_to_rounding_and_always_has_the_same_bits() {
+    let (device, _alone) = gpu();
     for case in cases() {
-        // A factor is rounded by half of its last place at most, 5e-4 or 4e-3; in bfloat16 so is y.
+        // Rounding changes a factor by at most 5e-4 (TF32) or 4e-3 (bfloat16). In bfloat16 y is rounded too.
         for (kind, tolerance) in [(Kind::Float, 5e-4), (Kind::BFloat16, 4e-3)] {
             let ours = case.ours(device, kind);
             let names = NAMES.iter().filter(|name| case.inputs != 3 || **name != "dx");
@@ -152,8 +156,9 @@ fn on_a_gpu_it_is_what_double_precision_gives_and_always_the_same_bits() {
 }
 
 #[test]
-fn on_a_gpu_the_kernels_are_used_where_they_may_be() {
-    let Some((device, _alone)) = gpu() else { return };
+#[ignore = "needs a GPU"]
+fn on_a_gpu_the_kernels_are_used_for_all_supported_shapes() {
+    let (device, _alone) = gpu();
     let layer = |[n, inputs, height, width]: [i64; 4], [outputs, stride]: [i64; 2], kind: Kind, last: bool| {
         let store = nn::VarStore::new(device);
         let conv = seeded(0, || Conv3x3::new(store.root(), inputs, outputs, stride));
@@ -184,13 +189,14 @@ fn on_a_gpu_the_kernels_are_used_where_they_may_be() {
 }
 
 #[test]
-fn on_a_gpu_what_is_not_a_number_stays_and_goes_no_farther_than_it_should() {
-    let Some((device, _alone)) = gpu() else { return };
+#[ignore = "needs a GPU"]
+fn on_a_gpu_a_number_that_is_not_finite_affects_only_its_neighbors() {
+    let (device, _alone) = gpu();
     let store = nn::VarStore::new(device);
     let conv = seeded(0, || Conv3x3::new(store.root(), 16, 16, 1));
-    for unsound in [f64::NAN, f64::INFINITY] {
+    for not_finite in [f64::NAN, f64::INFINITY] {
         let x = channels_last(&waves(&[2, 16, 8, 8], 0.1, Kind::Float).to_device(device));
-        let _ = x.get(1).get(3).get(0).get(7).fill_(unsound);
+        let _ = x.get(1).get(3).get(0).get(7).fill_(not_finite);
         let finite = tch::no_grad(|| conv.forward(&x)).isfinite();
         assert_eq!(i64::try_from(finite.logical_not().sum(Kind::Int64)).unwrap(), 16 * 4);
         let near = finite.get(1).narrow(1, 0, 2).narrow(2, 6, 2);
@@ -199,8 +205,9 @@ fn on_a_gpu_what_is_not_a_number_stays_and_goes_no_farther_than_it_should() {
 }
 
 #[test]
-fn on_a_gpu_the_gradient_cannot_be_differentiated_again_and_says_so() {
-    let Some((device, _alone)) = gpu() else { return };
+#[ignore = "needs a GPU"]
+fn on_a_gpu_differentiating_the_gradient_is_an_error_with_the_reason() {
+    let (device, _alone) = gpu();
     let store = nn::VarStore::new(device);
     let conv = seeded(0, || Conv3x3::new(store.root(), 16, 16, 1));
     let x = channels_last(&waves(&[2, 16, 8, 8], 0.1, Kind::Float).to_device(device)).set_requires_grad(true);
@@ -210,8 +217,9 @@ fn on_a_gpu_the_gradient_cannot_be_differentiated_again_and_says_so() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn on_a_gpu_training_resnet20_gives_the_same_bits_as_a_graph_and_step_by_step() {
-    let Some((device, _alone)) = gpu() else { return };
+    let (device, _alone) = gpu();
     let labels: Vec<u8> = (0..128).map(|i| i % 10).collect();
     let pixels: Vec<u8> = (0..128 * 3072_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let images = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };

@@ -1,11 +1,11 @@
-//! Methods on the device make the library's steps, from samples that wait there too, and as a CUDA graph where there is
-//! a GPU.
+//! Methods on the device make the library's steps: from samples on the host, from queued samples, and, on a GPU, as a
+//! CUDA graph.
 
 #![allow(clippy::cast_possible_wrap)]
 
 mod common;
 
-use common::{TERMS, bits, gpu, steep_problem, store, waves};
+use common::{TERMS, bits, gpu, requires, steep_problem, store, waves};
 use std::{cell::Cell, rc::Rc, sync::Barrier};
 use strust::prelude::*;
 use strust_problems::Problem;
@@ -35,8 +35,8 @@ fn assert_near(a: &[StepRecord], b: &[StepRecord], tolerance: f64) {
     }
 }
 
-/// 60 steps of the library's method and of ours, with dropout, batch-norm and noise; then 20 more of the other one each,
-/// from the state of the first.
+/// Makes 60 steps of the library's method and of ours, with dropout, batch-norm and noise. Then each resumes from the
+/// state of the other and makes 20 more.
 macro_rules! the_librarys_steps {
     ($T:ty, $library:ident, $device:ident, $config:expr, $tolerance:expr) => {{
         let (one, other) = (store::<$T>(), store::<$T>());
@@ -54,7 +54,7 @@ macro_rules! the_librarys_steps {
         }
         assert_near(&device.records().unwrap(), &records, $tolerance);
         assert!(records[59].value < 0.7 * records[0].value, "it learns: {} {}", records[0].value, records[59].value);
-        // The states change over.
+        // Each resumes from the state of the other.
         let seen = device.state(&g);
         let mut device = $device::resume($config, &mut g, &state, 100).unwrap();
         let mut library = $library::new($config).unwrap();
@@ -83,13 +83,13 @@ fn sgd_makes_the_librarys_steps() {
 
 #[test]
 fn adam_makes_the_librarys_steps() {
-    // The gradient of a bias before batch-norm is rounding alone; a small ε would make steps of it.
+    // The gradient of a bias before batch-norm is only rounding error; with a small ε Adam would follow it.
     let config = AdamConfig { learning_rate: 0.02, epsilon: 1e-3, ..Default::default() };
     the_librarys_steps!(f64, Adam, DeviceAdam, config.clone(), 1e-9);
     the_librarys_steps!(f32, Adam, DeviceAdam, config.clone(), 1e-3);
 }
 
-/// A value that is not finite leaves the point where it was, from then on, and is an error after the good records.
+/// After a value that is not finite the point stays unchanged, and an error follows the good records.
 fn freezes<M: DeviceMethod<f64>>(good_steps: u64, start: impl FnOnce(&TorchObjective<f64, Bowl>) -> M) {
     let (store, factor) = (store::<f64>(), Rc::new(Cell::new(0.25)));
     let x = store.root().var("x", &[3], nn::Init::Const(1.0));
@@ -127,7 +127,7 @@ fn a_value_that_is_not_finite_freezes_the_point() {
     }
 }
 
-/// The sample of a step is always the same.
+/// A sampler that always draws the same sample.
 struct Always(Vec<usize>);
 
 impl Sampler for Always {
@@ -139,7 +139,7 @@ impl Sampler for Always {
     }
 }
 
-/// Of samples that wait on the device and of those made on the host, whose size is another.
+/// Checks queued samples (16 terms) and samples from the host, which have another size (8 terms).
 fn keeps_its_statistics<M: DeviceMethod<f64>>(config: &M::Config) {
     for size in [16, 8] {
         let store = store::<f64>();
@@ -167,13 +167,13 @@ fn keeps_its_statistics<M: DeviceMethod<f64>>(config: &M::Config) {
 }
 
 #[test]
-fn a_value_that_is_not_finite_leaves_the_running_statistics() {
+fn a_value_that_is_not_finite_does_not_change_the_running_statistics() {
     keeps_its_statistics::<DeviceSgd<f64>>(&SgdConfig::default());
     keeps_its_statistics::<DeviceAdam<f64>>(&AdamConfig::default());
     keeps_its_statistics::<DeviceStr<f64>>(&StrConfig::default());
 }
 
-/// A small convolutional network with batch-norm over made-up images.
+/// A small convolutional network with batch-norm on synthetic images.
 fn images(device: Device) -> ImageClassification {
     let pixels: Vec<u8> = (0..44 * 3 * 64_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let labels: Vec<u8> = (0..44).map(|i| i % 4).collect();
@@ -200,9 +200,9 @@ fn end<M: DeviceMethod<f32>>(f: &mut ImageClassification, method: &mut M) -> (Ve
 }
 
 #[test]
-fn samples_that_wait_on_the_device_give_the_same_steps_bit_for_bit() {
+fn queued_samples_give_the_same_steps_bit_for_bit() {
     tch::set_num_threads(1);
-    // 44 images in batches of 8: the sixth of an epoch has four.
+    // 44 images in batches of 8: the sixth batch of an epoch has four.
     let sampler = || Epochs::new(44, 8, 5).unwrap();
     let one_by_one = {
         let mut f = images(Device::Cpu);
@@ -214,7 +214,7 @@ fn samples_that_wait_on_the_device_give_the_same_steps_bit_for_bit() {
         }
         end(&mut f, &mut method)
     };
-    // However many wait at a time, and without a GPU also where a graph is asked for.
+    // For any number of queued samples, and also if a graph is asked for without a GPU.
     for (room, launch) in [(1, Launch::Eager), (3, Launch::Graph), (100, Launch::Eager)] {
         let mut f = images(Device::Cpu);
         let method = DeviceStr::start(StrConfig::default(), f.objective(), 100).unwrap();
@@ -274,7 +274,7 @@ fn table<T: Component>(
     let classes = (waves(&[TERMS as i64], 1.7, Kind::Double) * 1e3).remainder(4.0).floor();
     let model = move |x: &Tensor| {
         let y = net.forward(x, true);
-        // Looking at a number is what cannot be captured.
+        // Reading a number from the device cannot be captured.
         if peek && y.sum(Kind::Double).double_value(&[]).is_nan() { y * 0.0 } else { y }
     };
     let loss = |y: &Tensor, t: &Tensor| cross_entropy(y, t) * 10.0;
@@ -286,7 +286,7 @@ fn table<T: Component>(
     .unwrap()
 }
 
-/// 250 steps, of which the last 200 may not wait; and the records.
+/// The records of 250 steps. Waiting is an error in the last 200.
 fn never_waits<T: Component, L: QueuedLoss, M: DeviceMethod<T>>(
     f: &mut TorchObjective<T, L>,
     method: M,
@@ -302,8 +302,9 @@ fn never_waits<T: Component, L: QueuedLoss, M: DeviceMethod<T>>(
 }
 
 #[test]
-fn a_graph_makes_the_steps_that_are_made_one_by_one_and_never_waits() {
-    let Some((device, _alone)) = gpu() else { return };
+#[ignore = "needs a GPU"]
+fn a_graph_makes_the_same_steps_as_eager_launches_and_never_waits() {
+    let (device, _alone) = gpu();
     let curves = |launch| {
         let made = |start: &dyn Fn(&mut nn::VarStore) -> Vec<StepRecord>| {
             let mut store = nn::VarStore::new(device);
@@ -334,8 +335,9 @@ fn a_graph_makes_the_steps_that_are_made_one_by_one_and_never_waits() {
 }
 
 #[test]
-fn a_step_that_cannot_be_captured_runs_on_and_says_why() {
-    let Some((device, _alone)) = gpu() else { return };
+#[ignore = "needs a GPU"]
+fn a_run_continues_if_a_step_cannot_be_captured_and_reports_the_reason() {
+    let (device, _alone) = gpu();
     let curve = |peek| {
         let mut store = nn::VarStore::new(device);
         store.set_kind(Kind::Double);
@@ -345,16 +347,19 @@ fn a_step_that_cannot_be_captured_runs_on_and_says_why() {
         run.steps(&mut f, &mut Epochs::new(TERMS, 16, 7).unwrap(), 100).unwrap();
         assert_eq!(run.is_captured(), !peek);
         assert_eq!(run.why_eager().is_some(), peek, "{:?}", run.why_eager());
+        let warned = cuda::take_warnings().iter().any(|warning| warning.starts_with("a step cannot be captured"));
+        assert_eq!(warned, peek);
         run.method().records().unwrap()
     };
     let peeked = curve(true);
-    // And the next one is captured again.
+    // The next run is captured again.
     assert_near(&peeked, &curve(false), 1e-6);
 }
 
 #[test]
-fn a_graph_of_images_in_single_precision_and_in_bfloat16() {
-    let Some((device, _alone)) = gpu() else { return };
+#[ignore = "needs a GPU"]
+fn a_graph_makes_the_same_steps_on_images_in_single_precision_and_in_bfloat16() {
+    let (device, _alone) = gpu();
     let curve = |launch, bf16: bool| {
         let mut f = images(device);
         f = if bf16 { f.in_bf16() } else { f };
@@ -373,7 +378,7 @@ fn a_graph_of_images_in_single_precision_and_in_bfloat16() {
     }
 }
 
-/// Steps on images until they are replayed, and the records.
+/// The records of steps on images, the last of which are replayed.
 fn captured(device: Device) -> Vec<StepRecord> {
     let mut f = images(device);
     let method = DeviceStr::start(StrConfig::default(), f.objective(), 1000).unwrap();
@@ -384,8 +389,9 @@ fn captured(device: Device) -> Vec<StepRecord> {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn jobs_begin_and_end_while_others_capture() {
-    let Some((device, _alone)) = gpu() else { return };
+    let (device, _alone) = gpu();
     let (pixels, labels) = ([7; 2 * 3 * 1024], [0, 1]);
     let bytes = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };
     std::thread::scope(|scope| {
@@ -402,8 +408,9 @@ fn jobs_begin_and_end_while_others_capture() {
 }
 
 #[test]
-fn no_two_threads_have_one_stream() {
-    let Some((device, _alone)) = gpu() else { return };
+#[ignore = "needs a GPU"]
+fn no_two_threads_share_a_stream() {
+    let (device, _alone) = gpu();
     let together = Barrier::new(33);
     let streams = std::thread::scope(|scope| {
         let own = || {
@@ -415,15 +422,15 @@ fn no_two_threads_have_one_stream() {
         threads.into_iter().map(|thread| thread.join().unwrap()).filter(|&own| own).count()
     });
     assert_eq!(streams, 32);
-    // And they have been given back.
+    // All streams have been returned.
     assert!(cuda::OwnStream::on(device).is_ok());
 }
 
 #[test]
+#[ignore = "needs two GPUs"]
 fn a_step_is_captured_on_a_second_gpu() {
-    let Some((first, _alone)) = gpu() else { return };
-    if Cuda::device_count() < 2 {
-        eprintln!("one GPU: nothing to test");
+    let (first, _alone) = gpu();
+    if !requires("two-gpus", Cuda::device_count() > 1) {
         return;
     }
     for (a, b) in captured(first).iter().zip(&captured(Device::Cuda(1))) {

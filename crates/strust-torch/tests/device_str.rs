@@ -1,4 +1,4 @@
-//! STR on the device makes the same steps as the library's own.
+//! STR on the device makes the same steps as the library's STR.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn assert_same(device: &StepRecord, library: &StepRecord, tolerance: f64) {
     }
 }
 
-/// 200 steps with dropout, batch-norm and noise, with a start so wide that steps are rejected.
+/// Makes 200 steps with dropout, batch-norm and noise. The initial radius is so large that steps are rejected.
 fn the_same_steps<T: Component>(tolerance: f64) {
     let config = StrConfig::default();
     let (one, other) = (store::<T>(), store::<T>());
@@ -55,7 +55,7 @@ fn the_same_steps<T: Component>(tolerance: f64) {
     let mut difference = end.x.clone();
     difference.add(-1.0, &state.x);
     assert!(difference.norm() <= tolerance * state.x.norm());
-    // The running statistics went along.
+    // The running statistics agree too.
     let mut difference = g.parameters().buffers().clone();
     difference.add(-1.0, f.parameters().buffers());
     assert!(difference.norm() <= tolerance * f.parameters().buffers().norm());
@@ -63,7 +63,7 @@ fn the_same_steps<T: Component>(tolerance: f64) {
 }
 
 #[test]
-fn radii_verdicts_and_values_are_those_of_the_librarys_method() {
+fn radii_verdicts_and_values_equal_those_of_the_librarys_method() {
     the_same_steps::<f64>(1e-9);
     the_same_steps::<f32>(1e-3);
 }
@@ -75,7 +75,7 @@ fn bowl(store: &nn::VarStore, factor: Rc<Cell<f64>>) -> TorchObjective<f64, impl
 }
 
 #[test]
-fn a_rejected_step_restores_every_bit_and_shrinks() {
+fn a_rejected_step_restores_every_bit_and_shrinks_the_radius() {
     let (store, factor) = (store::<f64>(), Rc::new(Cell::new(1e6)));
     let mut f = bowl(&store, factor);
     let before = bits(f.parameters().flat());
@@ -87,10 +87,10 @@ fn a_rejected_step_restores_every_bit_and_shrinks() {
 }
 
 #[test]
-fn a_trial_that_is_not_finite_is_rejected_and_a_zero_gradient_keeps_everything() {
+fn a_trial_that_is_not_finite_is_rejected_and_a_zero_gradient_changes_nothing() {
     let store = store::<f64>();
     let x = store.root().var("x", &[1], nn::Init::Const(1.0));
-    // log(2 − x) ends at 2; −log rises towards it.
+    // −log(2 − x) rises toward x = 2 and is not defined beyond.
     let mut f =
         TorchObjective::<f64, _>::new(&store, 1, |_: &Sample| (2.0_f64 - &x).log().sum(Kind::Double) * 10.0).unwrap();
     let mut method = DeviceStr::start(StrConfig::default(), &f, 10).unwrap();

@@ -1,10 +1,10 @@
-//! The trial is the same function, and leaves no trace.
+//! A trial evaluates the same function as the step and changes no state.
 
 mod common;
 
 use common::{bits, fill, problem, store, waves};
 use strust::prelude::*;
-use strust_torch::{Flat, Parameters, TorchObjective, seeded};
+use strust_torch::{Flat, ModelParameters, TorchObjective, seeded};
 use tch::{Device, Kind, Tensor, nn, nn::VarStore};
 
 fn sample(seed: u64) -> Sample {
@@ -12,11 +12,11 @@ fn sample(seed: u64) -> Sample {
 }
 
 #[test]
-fn parameters_are_views_of_one_buffer_in_the_order_they_were_made() {
+fn parameters_are_views_of_one_buffer_in_the_order_of_their_creation() {
     let store = store::<f32>();
     let net = seeded(0, || nn::linear(store.root() / "layer", 3, 2, nn::LinearConfig::default()));
     let before = Tensor::cat(&[net.bs.as_ref().unwrap().reshape([-1]), net.ws.reshape([-1])], 0);
-    let mut parameters = Parameters::<f32>::new(&store).unwrap();
+    let mut parameters = ModelParameters::<f32>::new(&store).unwrap();
     let names: Vec<_> = parameters.slots().iter().map(|s| (s.name.as_str(), s.offset, s.shape.clone())).collect();
     assert_eq!(names, [("layer.bias", 0, vec![2]), ("layer.weight", 2, vec![2, 3])]);
     assert_eq!(parameters.flat().tensor(), &before.detach());
@@ -30,7 +30,7 @@ fn parameters_are_views_of_one_buffer_in_the_order_they_were_made() {
 }
 
 #[test]
-fn gradients_come_back_flat_and_right() {
+fn gradients_are_correct_in_one_flat_vector() {
     let store = store::<f64>();
     let mut f = problem::<f64>(&store, 0.0, 0.0);
     let x = f.point();
@@ -48,7 +48,7 @@ fn gradients_come_back_flat_and_right() {
 }
 
 #[test]
-fn a_parameter_the_loss_does_not_use_has_gradient_zero() {
+fn a_parameter_that_the_loss_does_not_use_has_gradient_zero() {
     let store = store::<f32>();
     let used = store.root().var("used", &[2], nn::Init::Const(1.0));
     let _unused = store.root().var("unused", &[3], nn::Init::Const(1.0));
@@ -59,28 +59,28 @@ fn a_parameter_the_loss_does_not_use_has_gradient_zero() {
 }
 
 #[test]
-fn the_trial_sees_the_same_augmentation_and_the_same_dropout_mask() {
+fn the_trial_has_the_same_augmentation_and_the_same_dropout_mask() {
     let store = store::<f64>();
     let mut f = problem::<f64>(&store, 0.5, 0.3);
     let x = f.point();
     let mut g = x.zeros_like();
     let first = f.value_and_gradient(&x, &sample(3), &mut g);
-    // Whoever uses the generator in between changes nothing, and neither does another sample.
+    // Other uses of the generator in between have no effect, and neither has another sample.
     seeded(5, || Tensor::randn([1000], (Kind::Float, Device::Cpu))).size();
     let other = f.value(&x, &sample(4));
     let again = f.value(&x, &sample(3));
     assert_eq!(first.to_bits(), again.to_bits());
-    // Another seed over the same rows is another function: the masks are really drawn.
+    // Another seed with the same rows gives another function, so the masks are drawn.
     let reseeded = f.value(&x, &Sample::new(sample(3).indices().to_vec(), 99));
     assert!(other.to_bits() != first.to_bits() && reseeded.to_bits() != first.to_bits());
-    // The batch is kept between the evaluations of a step; a batch made anew is the same.
+    // The batch is reused between the evaluations of a step. A new batch of the same sample is the same.
     let store = common::store::<f64>();
     let mut fresh = problem::<f64>(&store, 0.5, 0.3);
     assert_eq!(fresh.value(&x, &sample(3)).to_bits(), first.to_bits());
 }
 
 #[test]
-fn two_threads_do_not_take_each_others_dropout_masks() {
+fn the_dropout_masks_of_two_threads_do_not_interact() {
     let run = |seed: u64| {
         let store = store::<f64>();
         let mut f = problem::<f64>(&store, 0.5, 0.3);
@@ -102,7 +102,7 @@ fn statistics(store: &VarStore) -> Vec<f64> {
 }
 
 #[test]
-fn running_statistics_move_once_a_step_at_x_and_never_in_a_trial() {
+fn running_statistics_are_updated_once_per_step_at_x_and_never_in_a_trial() {
     let store = store::<f64>();
     let mut f = problem::<f64>(&store, 0.2, 0.1);
     let x = f.point();
@@ -116,7 +116,7 @@ fn running_statistics_move_once_a_step_at_x_and_never_in_a_trial() {
     let once = statistics(&store);
     assert_ne!(once, start, "a step's gradient");
 
-    // A whole step moves them by the same: the trial, accepted or not, adds nothing.
+    // A whole step changes them by the same amount: the trial, accepted or not, adds nothing.
     for radius in [1e-3, 80.0] {
         let store = common::store::<f64>();
         let mut f = problem::<f64>(&store, 0.2, 0.1);
@@ -157,7 +157,7 @@ fn a_rejected_step_restores_every_parameter_bit_for_bit() {
     assert_eq!(record.verdict, Verdict::Rejected);
     assert_eq!((bits(&state.x), bits(g.parameters().flat())), (bits(&x), bits(&x)));
     assert_eq!(bits(&f.point()), bits(&start));
-    // An evaluation elsewhere leaves the model where it was.
+    // An evaluation at another point does not change the model.
     let mut elsewhere = start.clone();
     elsewhere.scale_add(2.0, 0.0, &start);
     f.value(&elsewhere, &sample(1));
@@ -165,7 +165,7 @@ fn a_rejected_step_restores_every_parameter_bit_for_bit() {
 }
 
 #[test]
-fn every_method_of_the_library_runs_over_a_model_and_descends() {
+fn every_method_of_the_library_decreases_the_loss_of_a_model() {
     fn descends<M: Method<F>, F: Objective<Point = Flat<f32>>>(name: &str, mut f: F, x: Flat<f32>, mut method: M) {
         let before = f.value(&x, &Sample::range(0..64));
         let mut sampler = Epochs::new(64, 16, 1).unwrap();
@@ -187,13 +187,13 @@ fn every_method_of_the_library_runs_over_a_model_and_descends() {
 }
 
 #[test]
-fn wrong_types_and_shapes_are_refused_in_words() {
+fn wrong_types_and_shapes_are_refused_with_a_message() {
     let store = store::<f64>();
-    let empty = Parameters::<f32>::new(&store).unwrap_err().to_string();
+    let empty = ModelParameters::<f32>::new(&store).unwrap_err().to_string();
     assert!(empty.starts_with("the model has no trainable parameter"), "{empty}");
     let w = store.root().var("w", &[2], nn::Init::Const(0.0));
-    let kind = Parameters::<f32>::new(&store).unwrap_err().to_string();
-    assert!(kind.starts_with("parameter `w` is Double, but Float is wanted"), "{kind}");
+    let kind = ModelParameters::<f32>::new(&store).unwrap_err().to_string();
+    assert!(kind.starts_with("parameter `w` is Double, but Float is required"), "{kind}");
     let mut f = TorchObjective::<f64, _>::new(&store, 1, |_: &Sample| w.sum(Kind::Double)).unwrap();
     let shape = Str::new(StrConfig::default()).unwrap().init(&mut f, Flat::from_slice(&[0.0; 3])).unwrap_err();
     assert_eq!(shape.to_string(), "model: expected shape [2], found [3]");
@@ -202,7 +202,7 @@ fn wrong_types_and_shapes_are_refused_in_words() {
 }
 
 #[test]
-fn a_weight_with_its_channels_side_by_side_keeps_that_order_in_the_vector_and_in_the_gradient() {
+fn a_weight_in_channels_last_order_keeps_it_in_the_vector_and_in_the_gradient() {
     let store = store::<f64>();
     let mut w = store.root().var("w", &[2, 3, 2, 2], nn::Init::Const(0.0));
     let numbers = waves(&[2, 3, 2, 2], 0.4, Kind::Double);

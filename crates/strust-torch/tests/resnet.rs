@@ -1,11 +1,11 @@
-//! ResNet-20 is PyTorch's, number by number: see scripts/golden_resnet20.py.
+//! ResNet-20 gives the same numbers as in PyTorch; see scripts/golden_resnet20.py.
 
 mod common;
 
 use common::{store, waves};
 use std::path::Path;
 use strust::{objective::Objective, sample::Sample, vector::Vector};
-use strust_torch::{Component, Flat, Parameters, ResNet20, cross_entropy, resnet, seeded, supervised};
+use strust_torch::{Component, Flat, ModelParameters, ResNet20, cross_entropy, resnet, seeded, supervised};
 use tch::{
     Device, Kind, Tensor,
     nn::{ModuleT, VarStore},
@@ -84,7 +84,7 @@ fn loss_gradients_and_running_statistics_agree_with_pytorch() {
 fn there_are_exactly_269_722_parameters_and_kaiming_initialization() {
     let store = store::<f32>();
     let _net = seeded(3, || ResNet20::new(&store.root(), 10));
-    let parameters = Parameters::<f32>::new(&store).unwrap();
+    let parameters = ModelParameters::<f32>::new(&store).unwrap();
     assert_eq!((parameters.flat().len(), resnet::PARAMETERS), (269_722, 269_722));
     let spread = |name: &str| parameters.slot(name).unwrap().of(parameters.flat()).std(true).double_value(&[]);
     // √(2 / fan-in)
@@ -95,17 +95,20 @@ fn there_are_exactly_269_722_parameters_and_kaiming_initialization() {
     }
     let again = common::store::<f32>();
     let _net = seeded(3, || ResNet20::new(&again.root(), 10));
-    assert!(Parameters::<f32>::new(&again).unwrap().flat() == parameters.flat(), "the same seed is the same model");
+    assert!(
+        ModelParameters::<f32>::new(&again).unwrap().flat() == parameters.flat(),
+        "the same seed is the same model"
+    );
 }
 
 #[test]
-fn a_saved_model_is_read_back_bit_for_bit_under_pytorchs_names() {
+fn a_saved_model_has_pytorchs_names_and_is_loaded_bit_for_bit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
     let (one, other) = (store::<f32>(), store::<f32>());
     let _nets = seeded(1, || (ResNet20::new(&one.root(), 10), ResNet20::new(&other.root(), 10)));
-    let saved = Parameters::<f32>::new(&one).unwrap();
-    let mut loaded = Parameters::<f32>::new(&other).unwrap();
+    let saved = ModelParameters::<f32>::new(&one).unwrap();
+    let mut loaded = ModelParameters::<f32>::new(&other).unwrap();
     assert!(loaded.flat() != saved.flat());
     saved.save(&path).unwrap();
     loaded.load(&path).unwrap();
@@ -116,7 +119,7 @@ fn a_saved_model_is_read_back_bit_for_bit_under_pytorchs_names() {
     for group in ["gradients", "buffers"] {
         assert!(golden[group].as_object().unwrap().keys().all(|name| file.contains(name)));
     }
-    // What PyTorch adds and does not use is no obstacle.
+    // A tensor that PyTorch adds and does not use is ignored.
     let mut tensors: Vec<(String, Tensor)> = Tensor::read_safetensors(&path).unwrap();
     tensors.push(("bn1.num_batches_tracked".into(), Tensor::from(7_i64)));
     Tensor::write_safetensors(&tensors, &path).unwrap();
@@ -124,12 +127,12 @@ fn a_saved_model_is_read_back_bit_for_bit_under_pytorchs_names() {
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_refused_in_words_and_changes_nothing() {
+fn a_file_that_does_not_fit_is_refused_with_a_message_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (ten, hundred) = (store::<f32>(), store::<f32>());
     let _nets = seeded(1, || (ResNet20::new(&ten.root(), 10), ResNet20::new(&hundred.root(), 100)));
-    let other = Parameters::<f32>::new(&hundred).unwrap();
-    let mut model = Parameters::<f32>::new(&ten).unwrap();
+    let other = ModelParameters::<f32>::new(&hundred).unwrap();
+    let mut model = ModelParameters::<f32>::new(&ten).unwrap();
     let before = model.flat().clone();
     let path = |name: &str| folder.path().join(name);
     let mut error = |path: &Path| model.load(path).unwrap_err().to_string();
@@ -137,7 +140,7 @@ fn a_file_that_does_not_fit_is_refused_in_words_and_changes_nothing() {
     other.save(&path("hundred")).unwrap();
     let text = error(&path("hundred"));
     assert!(
-        text.contains("`linear.bias` has shape [100], but the model's is [10]: it is of another architecture"),
+        text.contains("`linear.bias` has shape [100], but the model's is [10]: the file has another architecture"),
         "{text}"
     );
     let bytes = std::fs::read(path("hundred")).unwrap();

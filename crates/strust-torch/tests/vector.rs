@@ -1,4 +1,4 @@
-//! The contract of a vector, against the library's own `Vec` of the same type.
+//! Checks the contract of a vector against the library's `Vec` of the same type.
 
 use serde::{Deserialize, Serialize};
 use strust::vector::{Vector, saved};
@@ -69,12 +69,12 @@ fn saving_and_loading_keeps_every_bit() {
     let text = serde_json::to_string(&Leaf { x: x.clone() }).unwrap();
     let back: Leaf<Flat<f64>> = serde_json::from_str(&text).unwrap();
     assert_eq!(bits(&back.x), bits(&x));
-    // What the library's own vector wrote can be read, and the other way round.
+    // Each of the two vectors reads what the other one wrote.
     assert_eq!(serde_json::from_str::<Leaf<Vec<f64>>>(&text).map(|leaf| bits(&leaf.x)).unwrap(), bits(&x));
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_words() {
+fn saved_data_that_does_not_fit_is_refused_with_a_message() {
     let error = |scalar: &str, shape: &[usize], bytes: &[u8]| {
         Flat::<f32>::read(scalar, shape, bytes).map(|_| ()).unwrap_err().to_string()
     };
@@ -85,7 +85,7 @@ fn what_does_not_fit_is_refused_in_words() {
 }
 
 #[test]
-fn a_vector_of_one_component_is_not_stretched_over_a_longer_one() {
+fn a_vector_of_one_component_is_not_broadcast() {
     let (one, two) = (Flat::<f32>::from_slice(&[1.0]), Flat::<f32>::from_slice(&[1.0, 2.0]));
     let panics = |f: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err();
     assert!(panics(&|| two.clone().copy_from(&one)));
@@ -95,7 +95,7 @@ fn a_vector_of_one_component_is_not_stretched_over_a_longer_one() {
 }
 
 #[test]
-fn sums_of_f32_are_kept_in_f64() {
+fn sums_of_f32_are_computed_in_f64() {
     let tenths = Flat::<f32>::from_slice(&vec![f64::from(0.1_f32); 100_000]);
     let exact = f64::from(0.1_f32).powi(2) * 100_000.0;
     assert!((tenths.norm_squared() - exact).abs() < 1e-11 * exact);

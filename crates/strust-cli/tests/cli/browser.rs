@@ -1,6 +1,6 @@
 //! The report in a real browser.
 
-use crate::support::{Folder, SMALL, experiment, run};
+use crate::support::{Folder, SMALL, experiment, requires, run};
 use std::{path::Path, process::Command};
 
 /// The first browser of this kind on the machine; `CHROMIUM` names another.
@@ -28,10 +28,11 @@ fn browse(browser: &str, profile: &Path, page: &Path, more: &[&str]) -> (String,
 
 #[test]
 fn the_report_works_in_a_real_browser_on_a_desk_and_on_a_phone() {
-    let Some(browser) = chromium() else {
-        eprintln!("skipped: there is no Chromium here to look at the report with");
+    let browser = chromium();
+    if !requires("chromium", browser.is_some()) {
         return;
-    };
+    }
+    let browser = browser.expect("a browser is available");
     let folder = Folder::new();
     let methods = "[[method]]\nname = \"str-p\"\n\n[[method]]\nname = \"sgd-proj\"\n\n[[method]]\nname = \"auglag\"\n";
     let file = folder.write("experiment.toml", &experiment(SMALL, methods));

@@ -57,7 +57,7 @@ fn a_trial_that_is_not_finite_is_rejected_and_recorded() {
 
 #[cfg(feature = "torch")]
 mod with_torch {
-    use crate::support::{Folder, Said, records, said, same_records, strust};
+    use crate::support::{Edit, Folder, Said, records, said, same_records, strust};
     use std::{fs, path::PathBuf};
 
     const RECORD: usize = 3073;
@@ -140,7 +140,7 @@ mod with_torch {
     fn a_run_that_was_stopped_goes_on_bit_for_bit() {
         let folder = Folder::new();
         data(&folder);
-        folder.write("small.toml", &experiment(&["name = \"str\""]).replace("epochs = 2", "epochs = 6"));
+        folder.write("small.toml", &experiment(&["name = \"str\""]).edit("epochs = 2", "epochs = 6"));
         assert_eq!(go(&folder, &["run", "small.toml", "--out", "whole"]).code, Some(0));
         let arguments = ["run", "small.toml", "--out", "stopped", "--save-every", "0", "--quiet"];
         let mut child = strust().current_dir(folder.0.path()).args(arguments).spawn().unwrap();
@@ -163,7 +163,7 @@ mod with_torch {
     fn training_that_was_interrupted_goes_on_with_the_same_command() {
         let folder = Folder::new();
         data(&folder);
-        folder.write("small.toml", &experiment(&["name = \"str\""]).replace("epochs = 2", "epochs = 40"));
+        folder.write("small.toml", &experiment(&["name = \"str\""]).edit("epochs = 2", "epochs = 40"));
         let train = ["train", "small.toml", "--save", "model.safetensors", "--quiet"];
         let child = strust()
             .current_dir(folder.0.path())
@@ -285,7 +285,7 @@ mod with_torch {
         folder.write("small.toml", &experiment(&["name = \"str\""]));
         let said = |arguments: &[&str]| go(&folder, &[&["run", "small.toml", "--out", "out"], arguments].concat());
 
-        let official = experiment(&["name = \"str\""]).replace("\"none\"", "\"official\"");
+        let official = experiment(&["name = \"str\""]).edit("\"none\"", "\"official\"");
         folder.write("official.toml", &official);
         let refused = go(&folder, &["run", "official.toml", "--out", "out"]);
         fails(&refused, &["data_batch_1.bin", "30730000"]);
@@ -315,7 +315,7 @@ mod with_torch {
         fs::write(images.join("data_batch_3.bin"), &good).unwrap();
         fails(&said(&[]), &["data_batch_2.bin is missing, though data_batch_3.bin is there"]);
         fs::remove_file(images.join("data_batch_3.bin")).unwrap();
-        folder.write("many.toml", &experiment(&["name = \"str\""]).replace("device", "train_images = 49\ndevice"));
+        folder.write("many.toml", &experiment(&["name = \"str\""]).edit("device", "train_images = 49\ndevice"));
         fails(&go(&folder, &["run", "many.toml", "--out", "out"]), &["`train_images` is 49", "at most 48"]);
         fs::write(images.join("data_batch_1.bin"), &good[..RECORD]).unwrap();
         fails(&said(&[]), &["`batch` is 16, but must be at most 1, the number of terms"]);

@@ -1,6 +1,6 @@
 //! What a run leaves behind, and that it is a function of the seed alone.
 
-use crate::support::{Folder, SMALL, experiment, records, run, same_records, strust};
+use crate::support::{Edit, Folder, SMALL, experiment, records, run, same_records, strust};
 use rand_core::Rng;
 use std::{process::Stdio, time::Duration};
 use strust::sample::generator;
@@ -81,7 +81,7 @@ fn records_are_the_same_bytes_on_every_run_and_for_every_number_of_jobs() {
 fn killed_at_fifty_random_moments_and_resumed_the_records_are_byte_identical() {
     let folder = Folder::new();
     let problem = "kind = \"subspace\"\nd = 60\nk = 3\nn = 400";
-    let text = experiment(problem, FOUR).replace("epochs = 3", "epochs = 60");
+    let text = experiment(problem, FOUR).edit("epochs = 3", "epochs = 60");
     let file = folder.write("experiment.toml", &text);
     let undisturbed = folder.path("undisturbed");
     let said = run(&["run", file.to_str().unwrap(), "--out", undisturbed.to_str().unwrap(), "--quiet"]);
@@ -132,7 +132,7 @@ fn walk(folder: &std::path::Path) -> Vec<String> {
 #[test]
 fn ctrl_c_stops_cleanly_and_tells_how_to_resume() {
     let folder = Folder::new();
-    let text = experiment("kind = \"subspace\"\nd = 200\nk = 5\nn = 500", FOUR).replace("epochs = 3", "epochs = 4000");
+    let text = experiment("kind = \"subspace\"\nd = 200\nk = 5\nn = 500", FOUR).edit("epochs = 3", "epochs = 4000");
     let file = folder.write("experiment.toml", &text);
     let out = folder.path("out");
     let child = strust()
@@ -194,7 +194,7 @@ fn several_runs_are_compared_in_one_report() {
     let folder = Folder::new();
     let out = |name: &str| folder.path(name).to_str().unwrap().to_string();
     for (name, seeds) in [("a", "seeds = 1"), ("b", "seeds = 2")] {
-        let text = experiment(SMALL, FOUR).replace("seeds = 2", seeds).replace("\"test\"", &format!("\"{name}\""));
+        let text = experiment(SMALL, FOUR).edit("seeds = 2", seeds).edit("\"test\"", &format!("\"{name}\""));
         let file = folder.write(&format!("{name}.toml"), &text);
         assert_eq!(run(&["run", file.to_str().unwrap(), "--out", &out(name), "-q"]).code, Some(0));
     }
@@ -220,7 +220,7 @@ fn several_runs_are_compared_in_one_report() {
 #[test]
 fn what_is_published_is_whole_and_says_nothing_of_the_machine() {
     let folder = Folder::new();
-    let file = folder.write("test.toml", &experiment(SMALL, FOUR).replace("epochs\"", "steps\""));
+    let file = folder.write("test.toml", &experiment(SMALL, FOUR));
     let (out, to) = (folder.path("out"), folder.path("kept"));
     let (out, kept) = (out.to_str().unwrap(), to.to_str().unwrap());
     assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out, "-q"]).code, Some(0));
@@ -267,7 +267,7 @@ fn every_problem_of_the_catalog_runs_with_every_method_that_fits() {
     let free = ["str", "sgd", "adam", "sls"]
         .map(|m| format!("[[method]]\nname = \"{m}\"\n"))
         .concat()
-        .replace("\"sgd\"\n", "\"sgd\"\nlearning_rate = 1e-3\n");
+        .edit("\"sgd\"\n", "\"sgd\"\nlearning_rate = 1e-3\n");
     let problems = [
         ("kind = \"least-squares\"\nn = 40\nd = 50", &free),
         ("kind = \"least-squares\"\nn = 80\nd = 20\nnoise = 0.1", &free),
@@ -331,7 +331,7 @@ fn a_folder_in_the_format_of_mnist_trains_and_tests_as_its_files_say() {
     idx("train-labels-idx1-ubyte", &[40], labels(40));
     idx("t10k-images-idx3-ubyte", &[6, 1, 2], pixels(6));
     let text = experiment("kind = \"mlp\"\nhidden = \"none\"\ndata = \"digits\"", "[[method]]\nname = \"str\"");
-    let file = folder.write("experiment.toml", &text.replace("epochs = 3", "epochs = 20"));
+    let file = folder.write("experiment.toml", &text.edit("epochs = 3", "epochs = 20"));
     let out = folder.path("out");
     let go = || run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json", "-q"]);
     let said = go();

@@ -13,6 +13,33 @@ pub fn strust() -> Command {
     command
 }
 
+/// Whether a test can run that needs a special resource. If `available` is false, the test fails if `STRUST_REQUIRE`
+/// names the resource (names are separated by commas); otherwise it is skipped.
+#[track_caller]
+pub fn requires(resource: &str, available: bool) -> bool {
+    let required = std::env::var("STRUST_REQUIRE").unwrap_or_default();
+    let named = required.split(',').any(|name| name.trim() == resource);
+    assert!(available || !named, "STRUST_REQUIRE names `{resource}`, but it is not available here");
+    if !available {
+        eprintln!("skipped: `{resource}` is not available here");
+    }
+    available
+}
+
+/// Edits of a text that must change it.
+pub trait Edit {
+    /// Replaces `from` by `to`. Panics if `from` does not occur, because the test would then test something else.
+    fn edit(&self, from: &str, to: &str) -> String;
+}
+
+impl Edit for str {
+    #[track_caller]
+    fn edit(&self, from: &str, to: &str) -> String {
+        assert!(self.contains(from), "{from:?} does not occur in:\n{self}");
+        self.replace(from, to)
+    }
+}
+
 /// A folder of its own for a test.
 pub struct Folder(pub tempfile::TempDir);
 

@@ -1,24 +1,27 @@
 //! Experiments on the theory, and the diagnosis of runs.
 
-use crate::support::{Folder, SMALL, experiment, run, strust};
+use crate::support::{Edit, Folder, SMALL, experiment, run, strust};
 use std::process::Stdio;
 
-/// The built-in experiments, made short.
+/// A built-in experiment, made short.
 fn short(name: &str) -> String {
+    const EPSILON: (&str, &str) = ("epsilon = [1e-1, 3e-2, 1e-2, 3e-3, 1e-3]", "epsilon = [3e-2, 1e-2, 3e-3]");
     let file = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(file).unwrap();
-    [
-        ("steps = 1_000_000", "steps = 20_000"),
-        ("network_steps = 3000", "network_steps = 40"),
-        ("steps = 10_000", "steps = 2000"),
-        ("unknowns = [50, 100, 400, 800, 1600]", "unknowns = [40, 400]"),
-        ("n = 200", "n = 100"),
-        ("epochs = 200", "epochs = 60"),
-        ("radius_epochs = 1000", "radius_epochs = 200"),
-        ("epsilon = [1e-1, 3e-2, 1e-2, 3e-3, 1e-3]", "epsilon = [3e-2, 1e-2, 3e-3]"),
-    ]
-    .iter()
-    .fold(text, |text, (long, short)| text.replace(long, short))
+    let edits: &[(&str, &str)] = match name {
+        "theory-strong-growth" => &[
+            ("unknowns = [50, 100, 400, 800, 1600]", "unknowns = [40, 400]"),
+            ("n = 200", "n = 100"),
+            ("epochs = 200", "epochs = 60"),
+        ],
+        "theory-step-length" => &[("steps = 1_000_000", "steps = 20_000")],
+        "theory-penalty" => &[EPSILON],
+        "theory-failures" => &[EPSILON, ("radius_epochs = 1000", "radius_epochs = 200")],
+        "theory-rate" => &[("network_steps = 3000", "network_steps = 40"), ("steps = 10_000", "steps = 2000")],
+        "theory-rejections" => &[],
+        name => panic!("there is no short form of {name}"),
+    };
+    edits.iter().fold(text, |text, (long, short)| text.edit(long, short))
 }
 
 fn checks(summary: &serde_json::Value) -> Vec<(String, bool)> {
@@ -107,7 +110,7 @@ fn with_one_seed_a_slope_is_left_open_and_not_failed() {
 #[test]
 fn a_ladder_that_is_not_climbed_proves_nothing() {
     let folder = Folder::new();
-    let text = short("theory-penalty").replace("steps = 200_000", "steps = 1");
+    let text = short("theory-penalty").edit("steps = 200_000", "steps = 1");
     let (file, out) = (folder.write("penalty.toml", &text), folder.path("out"));
     let said = run(&["run", file.to_str().unwrap(), "--seeds", "2", "--out", out.to_str().unwrap(), "--json", "-q"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
@@ -129,7 +132,7 @@ fn what_is_done_of_the_theory_is_not_done_again_and_gives_the_same_bytes() {
     assert_eq!(section(&one), section(&two));
     // A section that was written is read back as it is: a mark in it survives a resume and a report.
     let path = one.join("checks/theory-step-length.json");
-    let marked = String::from_utf8(section(&one)).unwrap().replace("The step-length lemma", "A marked title");
+    let marked = String::from_utf8(section(&one)).unwrap().edit("The step-length lemma", "A marked title");
     std::fs::write(&path, marked).unwrap();
     assert_eq!(run(&["resume", one.to_str().unwrap(), "-q"]).code, Some(0));
     assert!(std::fs::read_to_string(one.join("report.html")).unwrap().contains("A marked title"));
@@ -182,7 +185,7 @@ fn a_diagnosis_tells_noise_from_interpolation_and_backs_every_sentence_with_a_nu
         ("noisy", NOISY, "Interpolation is violated"),
         ("exact", "kind = \"least-squares\"\nn = 100\nd = 10", "Interpolation holds"),
     ] {
-        let file = folder.write("e.toml", &experiment(problem, STR).replace("epochs = 3", "epochs = 30"));
+        let file = folder.write("e.toml", &experiment(problem, STR).edit("epochs = 3", "epochs = 30"));
         let out = folder.path(name);
         assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
         let found = diagnosis(&out);
@@ -221,7 +224,7 @@ fn advice_names_what_is_wrong_with_a_setting() {
             "Lower grow or raise shrink",
         ),
     ] {
-        let text = experiment(problem, &method).replace("batch = 8", batch).replace("epochs = 3", "epochs = 20");
+        let text = experiment(problem, &method).edit("batch = 8", batch).edit("epochs = 3", "epochs = 20");
         let (file, out) = (folder.write("e.toml", &text), folder.path(name));
         let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
         assert_eq!(said.code, Some(0), "{}", said.err);
@@ -234,8 +237,8 @@ fn advice_names_what_is_wrong_with_a_setting() {
 #[test]
 fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
     let folder = Folder::new();
-    let file = folder
-        .write("e.toml", &experiment(SMALL, "[[method]]\nname = \"str-p\"\n").replace("epochs = 3", "epochs = 20"));
+    let file =
+        folder.write("e.toml", &experiment(SMALL, "[[method]]\nname = \"str-p\"\n").edit("epochs = 3", "epochs = 20"));
     let out = folder.path("out");
     assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
     let found = &diagnosis(&out)[0];
@@ -245,7 +248,7 @@ fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
     // On the way there nothing is said for or against μ: this penalty is exact.
     for (penalty, name) in [("0.01", "weak"), ("1.0", "early")] {
         let text = experiment(SMALL, &format!("[[method]]\nname = \"str-p\"\npenalty = {penalty}\n"));
-        let (file, out) = (folder.write("e.toml", &text.replace("epochs = 3", "epochs = 2")), folder.path(name));
+        let (file, out) = (folder.write("e.toml", &text.edit("epochs = 3", "epochs = 2")), folder.path(name));
         assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
         let found = &diagnosis(&out)[0];
         assert!(text_of(found, "penalty").contains("cannot be told yet"), "{found:#}");
@@ -256,7 +259,7 @@ fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
 #[test]
 fn with_epochs_only_a_diagnosis_says_what_cannot_be_said() {
     let folder = Folder::new();
-    let text = experiment(NOISY, STR).replace("epochs = 3", "epochs = 3\nrecords = \"epochs\"");
+    let text = experiment(NOISY, STR).edit("epochs = 3", "epochs = 3\nrecords = \"epochs\"");
     let file = folder.write("e.toml", &text);
     let out = folder.path("out");
     assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
@@ -271,8 +274,8 @@ fn with_epochs_only_a_diagnosis_says_what_cannot_be_said() {
 fn a_running_job_can_be_diagnosed_and_is_not_disturbed() {
     let folder = Folder::new();
     let text = experiment("kind = \"subspace\"\nd = 60\nk = 3\nn = 400", "[[method]]\nname = \"str-p\"\n")
-        .replace("epochs = 3", "epochs = 100000")
-        .replace("seeds = 2", "seeds = 1");
+        .edit("epochs = 3", "epochs = 100000")
+        .edit("seeds = 2", "seeds = 1");
     let file = folder.write("e.toml", &text);
     let out = folder.path("out");
     let mut child = strust()

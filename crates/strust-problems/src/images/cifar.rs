@@ -1,10 +1,11 @@
-//! CIFAR-10 in its binary form: records of a label and 3072 pixels, in six files or in the archive of them.
+//! Reads CIFAR-10 in its binary form: records of a label and 3072 pixels, in six files or in an archive of these files.
 
 use super::{ImageSet, Images, exists};
 use crate::read::{ReadError, input::Input, open};
 use md5::{Digest, Md5};
 use std::{
-    io::Read,
+    cell::Cell,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -13,9 +14,9 @@ const SHAPE: [usize; 3] = [3, 32, 32];
 const RECORD: usize = 1 + 3 * 32 * 32;
 /// Records in an official file.
 const RECORDS: usize = 10_000;
-/// The test set, after the five files to train on.
+/// The index of the test set. The five files before it are the training set.
 const TEST: usize = 5;
-/// The six files and their MD5.
+/// The six files and their MD5 checksums.
 const FILES: [(&str, u128); 6] = [
     ("data_batch_1.bin", 0x5dd7_e06a_14cb_22eb_9f67_1a54_0d1b_7c25),
     ("data_batch_2.bin", 0x5ea9_3a67_294e_a407_fff1_d09f_752e_9692),
@@ -30,18 +31,23 @@ const SUBFOLDER: &str = "cifar-10-batches-bin";
 /// Whether files must be the official ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksums {
-    /// All six files, each with its 10,000 records and the published MD5.
+    /// All six files, each with 10,000 records and the published MD5.
     Official,
-    /// Images of your own in the same format: whole records, at least one a file. Of the files to train on only the first
-    /// must be there.
+    /// Other images in the same format: whole records, at least one per file. Of the training files only the first is
+    /// required.
     Unchecked,
 }
 
 /// Reads CIFAR-10 in its binary form.
 ///
-/// `path` is a folder with `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`, or with a folder
-/// `cifar-10-batches-bin` of these, or with `cifar-10-binary.tar.gz`; or it is such an archive itself. `strust data
-/// cifar10 --to FOLDER` downloads the archive.
+/// `path` is one of these:
+///
+/// - a folder with `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`;
+/// - a folder with a folder `cifar-10-batches-bin` of these files;
+/// - a folder with `cifar-10-binary.tar.gz`;
+/// - such an archive.
+///
+/// `strust data cifar10 --to FOLDER` downloads the archive.
 ///
 /// ```
 /// use strust_problems::images::{Checksums, cifar10};
@@ -89,11 +95,11 @@ fn has_files(folder: &Path) -> Result<bool, ReadError> {
     FILES.iter().try_fold(false, |any, (name, _)| Ok(any || exists(&folder.join(name))?))
 }
 
-/// What was read so far.
+/// The images that were read so far.
 struct Parts {
     set: ImageSet,
     checksums: Checksums,
-    /// How many images each file held.
+    /// The number of images in each file.
     counts: [usize; FILES.len()],
 }
 
@@ -127,48 +133,23 @@ impl Parts {
 
     /// Reads a tar archive. Its files may have any order, and other files are skipped.
     fn read_archive(&mut self, path: &Path) -> Result<(), ReadError> {
-        const BLOCK: usize = 512;
-        let mut input = Input::new(open(path)?, path);
-        loop {
-            let mut header = [0; BLOCK];
-            let begin = input.offset;
-            match input.fill(&mut header)? {
-                0 => break,
-                BLOCK if header == [0; BLOCK] => break,
-                BLOCK if is_header(&header) => {}
-                BLOCK => {
-                    return Err(input.error(begin, "this is no tar archive, or a damaged one: copy the file again"));
-                }
-                _ => return Err(input.error(input.offset, "the archive is truncated: copy the file again")),
-            }
-            let size = octal(&header[124..136])
-                .ok_or_else(|| input.error(begin + 124, "the size of a file in the archive is no octal number"))?;
-            let name = header[..100].split(|&b| b == 0).next().unwrap_or_default();
+        let progress = ArchiveProgress::default();
+        let mut archive = tar::Archive::new(Tracked { reader: open(path)?, progress: &progress });
+        for entry in archive.entries().map_err(|e| progress.error(e, path))? {
+            let entry = entry.map_err(|e| progress.error(e, path))?;
+            let name = entry.path_bytes();
             let name = name.rsplit(|&b| b == b'/').next().unwrap_or_default();
             let wanted = FILES.iter().position(|(file, _)| file.as_bytes() == name);
-            let begin = input.offset;
-            // '0', and zero in old archives, is a plain file.
-            if let (Some(k), b'0' | 0) = (wanted, header[156]) {
+            if let (Some(k), true) = (wanted, entry.header().entry_type().is_file()) {
                 let place: PathBuf = path.join(FILES[k].0);
                 if self.counts[k] > 0 {
                     return Err(ReadError::Contents { path: place, why: "it is in the archive twice".into() });
                 }
-                let mut file = input.reader.by_ref().take(size);
-                self.read_file(k, &mut file, &place)?;
-                input.offset += size - file.limit();
-            }
-            // Contents fill whole blocks.
-            let end = begin.saturating_add(size.div_ceil(BLOCK as u64).saturating_mul(BLOCK as u64));
-            let rest = end - input.offset;
-            let skipped = std::io::copy(&mut input.reader.by_ref().take(rest), &mut std::io::sink())
-                .map_err(|cause| ReadError::Io { path: path.into(), cause })?;
-            input.offset += skipped;
-            if skipped < rest {
-                return Err(input.error(input.offset, "the archive is truncated: copy the file again"));
+                self.read_file(k, entry, &place)?;
             }
         }
-        // To the end, where the checksum of the compression is.
-        std::io::copy(&mut input.reader, &mut std::io::sink())
+        // The checksum of the compression is at the end, so all of it must be read.
+        io::copy(&mut archive.into_inner(), &mut io::sink())
             .map_err(|cause| ReadError::Io { path: path.into(), cause })?;
         match (0..FILES.len()).find(|&k| self.counts[k] == 0 && self.needs(k)) {
             Some(k) => Err(self.nothing(path, &format!("{} is not in this archive", FILES[k].0))),
@@ -176,7 +157,7 @@ impl Parts {
         }
     }
 
-    /// Reads the records of file k, to their place among those read before.
+    /// Reads the records of file k and puts them in the order of the file names.
     fn read_file(&mut self, k: usize, reader: impl Read, path: &Path) -> Result<(), ReadError> {
         let official = self.checksums == Checksums::Official;
         let images = if k == TEST { &mut self.set.test } else { &mut self.set.train };
@@ -201,7 +182,7 @@ impl Parts {
         };
         let (count, bytes) = (images.len() - before, input.offset);
         let wrong =
-            |why: String| Err(ReadError::Contents { path: path.into(), why: why + ". " + mend(self.checksums) });
+            |why: String| Err(ReadError::Contents { path: path.into(), why: why + ". " + how_to_fix(self.checksums) });
         if official && (count, rest) != (RECORDS, 0) {
             let least = if count == RECORDS { "at least " } else { "" };
             return wrong(format!("{least}{bytes} bytes, but the official file has {}", RECORDS * RECORD));
@@ -218,7 +199,7 @@ impl Parts {
         }
         self.counts[k] = count;
         if k < TEST {
-            // An archive may hold its files in any order; the images have that of the names.
+            // An archive may have its files in any order.
             let place: usize = self.counts[..k].iter().sum();
             images.labels[place..].rotate_right(count);
             images.pixels[place * (RECORD - 1)..].rotate_right(count * (RECORD - 1));
@@ -231,12 +212,12 @@ impl Parts {
     }
 
     fn nothing(&self, path: &Path, what: &str) -> ReadError {
-        ReadError::Contents { path: path.into(), why: format!("{what}. {}", mend(self.checksums)) }
+        ReadError::Contents { path: path.into(), why: format!("{what}. {}", how_to_fix(self.checksums)) }
     }
 }
 
-/// What to do about files that are missing or wrong.
-fn mend(checksums: Checksums) -> &'static str {
+/// How to fix files that are missing or wrong.
+fn how_to_fix(checksums: Checksums) -> &'static str {
     match checksums {
         Checksums::Official => "Get it again: `strust data cifar10 --to FOLDER` downloads the official archive",
         Checksums::Unchecked => {
@@ -245,14 +226,56 @@ fn mend(checksums: Checksums) -> &'static str {
     }
 }
 
-/// Whether the checksum of a tar header is right: the sum of its bytes, its own field taken as blanks.
-fn is_header(header: &[u8; 512]) -> bool {
-    let sum = |bytes: &[u8]| bytes.iter().map(|&b| u64::from(b)).sum::<u64>();
-    octal(&header[148..156]) == Some(sum(&header[..148]) + 8 * u64::from(b' ') + sum(&header[156..]))
+/// How far an archive was read.
+#[derive(Default)]
+struct ArchiveProgress {
+    offset: Cell<u64>,
+    /// The end was reached.
+    ended: Cell<bool>,
+    /// Reading failed, so that an error is not about the archive's format.
+    failed: Cell<bool>,
 }
 
-/// A number in a tar header: octal digits between blanks and zeros.
-fn octal(field: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\0']);
-    u64::from_str_radix(text, 8).ok()
+impl ArchiveProgress {
+    /// Describes an error of the crate `tar`, which does not state the place.
+    fn error(&self, cause: io::Error, path: &Path) -> ReadError {
+        // The reader has just read the header that is wrong.
+        let header = self.offset.get().saturating_sub(512);
+        let (offset, why) = if self.failed.get() {
+            return ReadError::Io { path: path.into(), cause };
+        } else if self.ended.get() {
+            (self.offset.get(), "the archive is truncated: copy the file again")
+        } else if cause.to_string().contains("when getting size") {
+            (header + 124, "the size of a file in the archive is no octal number")
+        } else {
+            (header, "this is no tar archive, or a damaged one: copy the file again")
+        };
+        ReadError::Binary { path: path.into(), offset, why: why.into() }
+    }
+}
+
+/// A reader that keeps [`ArchiveProgress`] up to date.
+struct Tracked<'a, R> {
+    reader: R,
+    progress: &'a ArchiveProgress,
+}
+
+impl<R: Read> Read for Tracked<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let ArchiveProgress { offset, ended, failed } = self.progress;
+        loop {
+            match self.reader.read(buffer) {
+                Ok(count) => {
+                    offset.set(offset.get() + count as u64);
+                    ended.set(count == 0 && !buffer.is_empty());
+                    return Ok(count);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    failed.set(true);
+                    return Err(e);
+                }
+            }
+        }
+    }
 }

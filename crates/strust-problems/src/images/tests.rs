@@ -3,7 +3,7 @@ use crate::read::tests::{gzip, xz};
 use proptest::prelude::*;
 use std::fs;
 
-/// So many records of CIFAR-10; label and pixels tell which one it is.
+/// `count` records of CIFAR-10. The label and the pixels identify a record.
 fn records(first: u8, count: u8) -> Vec<u8> {
     (first..first + count).flat_map(|i| std::iter::once(i % 10).chain(std::iter::repeat_n(i, 3072))).collect()
 }
@@ -15,16 +15,21 @@ fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
         let mut header = [0; 512];
         header[..name.len()].copy_from_slice(name.as_bytes());
         header[124..136].copy_from_slice(format!("{:011o}\0", bytes.len()).as_bytes());
-        header[148..156].fill(b' ');
         header[156] = b'0';
-        let sum: u32 = header.iter().map(|&b| u32::from(b)).sum();
-        header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+        sign(&mut header);
         out.extend(header);
         out.extend(*bytes);
         out.resize(out.len().next_multiple_of(512), 0);
     }
     out.extend([0; 1024]);
     out
+}
+
+/// Writes the checksum of a tar header: the sum of its bytes, with blanks in place of the checksum.
+fn sign(header: &mut [u8]) {
+    header[148..156].fill(b' ');
+    let sum: u32 = header.iter().map(|&b| u32::from(b)).sum();
+    header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
 }
 
 fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
@@ -37,7 +42,7 @@ fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     folder
 }
 
-/// What is said about such a folder.
+/// The error message for a folder with these files.
 #[track_caller]
 fn refused(files: &[(&str, &[u8])], checksums: Checksums) -> String {
     let folder = folder(files);
@@ -67,7 +72,7 @@ fn cifar_is_read_from_files_a_subfolder_and_the_archive_in_any_order() {
 }
 
 #[test]
-fn what_is_missing_of_cifar_is_named_with_how_to_get_it() {
+fn missing_files_of_cifar_are_named_with_how_to_get_them() {
     use Checksums::{Official, Unchecked};
     let one = records(0, 1);
     let message = cifar10("/nowhere/cifar".as_ref(), Official).unwrap_err().to_string();
@@ -129,6 +134,10 @@ fn archives_that_are_damaged_are_refused() {
     check("a.tar", &[b'x'; 2000], "at byte 0: this is no tar archive, or a damaged one");
     let twice = tar(&[("data_batch_1.bin", &one), ("data_batch_1.bin", &one)]);
     check("a.tar", &twice, "a.tar/data_batch_1.bin: it is in the archive twice");
+    let mut wrong = archive.clone();
+    wrong[124..135].copy_from_slice(b"0000000600x");
+    sign(&mut wrong[..512]);
+    check("a.tar", &wrong, "at byte 124: the size of a file in the archive is no octal number");
 }
 
 /// An idx file.
@@ -170,7 +179,20 @@ fn files_of_mnist_that_do_not_belong_together_are_refused() {
     }
 }
 
-/// The users whom permissions do not stop see through them.
+/// Whether a test can run that needs a special resource. If `available` is false, the test fails if `STRUST_REQUIRE`
+/// names the resource (names are separated by commas); otherwise it is skipped.
+#[cfg(unix)]
+#[track_caller]
+fn requires(resource: &str, available: bool) -> bool {
+    let required = std::env::var("STRUST_REQUIRE").unwrap_or_default();
+    let named = required.split(',').any(|name| name.trim() == resource);
+    assert!(available || !named, "STRUST_REQUIRE names `{resource}`, but it is not available here");
+    if !available {
+        eprintln!("skipped: `{resource}` is not available here");
+    }
+    available
+}
+
 #[cfg(unix)]
 #[test]
 fn a_folder_without_permission_is_named_with_the_cause() {
@@ -180,12 +202,40 @@ fn a_folder_without_permission_is_named_with_the_cause() {
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&closed).is_ok() {
-        eprintln!("skipped: no permission stops this user");
-        return;
+        // Root may read every folder, so another user runs this test.
+        return run_as_another_user("images::tests::a_folder_without_permission_is_named_with_the_cause");
     }
     for message in [cifar10(&closed, Checksums::Official).unwrap_err(), mnist(&closed).unwrap_err()] {
         assert!(message.to_string().contains("Permission denied"), "{message}");
     }
+}
+
+/// Runs a test of this program again as the user nobody.
+#[cfg(unix)]
+fn run_as_another_user(test: &str) {
+    use std::{
+        os::unix::{fs::PermissionsExt, process::CommandExt},
+        process::Command,
+    };
+    const NOBODY: u32 = 65534;
+    const MARK: &str = "STRUST_TEST_OF_ANOTHER_USER";
+    assert!(std::env::var_os(MARK).is_none(), "permissions do not stop this user either");
+    // The user may not be able to reach the program where it is.
+    let place = folder(&[]);
+    let program = place.path().join("tests");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    for path in [place.path(), &program] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let mut command = Command::new(&program);
+    command.args(["--exact", test]).current_dir(place.path()).env(MARK, "1").env("TMPDIR", place.path());
+    let output = command.uid(NOBODY).gid(NOBODY).output();
+    if !requires("other-user", output.is_ok()) {
+        return;
+    }
+    let output = output.expect("the program started");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! CSV: numbers with commas between, one row a line.
+//! CSV: numbers separated by commas, one row per line.
 //!
-//! A first line in which no field is a number is a header. Blank lines and lines that start with `#` are skipped,
-//! spaces around a field are trimmed. Quotes are not understood in data.
+//! The first line is a header if none of its fields is a number. Blank lines and lines that start with `#` are skipped,
+//! and spaces around a field are removed. Quotes are not supported in data.
 
 use super::{
     ReadError,
-    lines::{Line, Lines},
+    lines::{TextLine, TextLines},
 };
 use crate::features::{Features, Labeled};
 use faer::Mat;
@@ -39,7 +39,7 @@ impl Table {
 }
 
 fn read(reader: impl BufRead, path: &Path, narrowest: usize) -> Result<Table, ReadError> {
-    let mut lines = Lines::new(reader, path);
+    let mut lines = TextLines::new(reader, path);
     let mut width = None;
     let mut values = Vec::new();
     while let Some(line) = lines.next()? {
@@ -68,7 +68,7 @@ fn read(reader: impl BufRead, path: &Path, narrowest: usize) -> Result<Table, Re
     }
 }
 
-fn push_row(values: &mut Vec<f64>, line: Line<'_>, width: usize) -> Result<(), ReadError> {
+fn push_row(values: &mut Vec<f64>, line: TextLine<'_>, width: usize) -> Result<(), ReadError> {
     let mut found = 0;
     for field in line.text.split(',') {
         if found == width {
@@ -96,11 +96,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_everything_that_is_allowed_is_read() {
+    fn a_file_with_every_allowed_feature_is_read() {
         let text = "# made by hand\r\n\r\n a , \"b\" \r\n 1 ,2.5e1\r\n  # between\r\n+.5,\t-3.\r\n \r\n";
         let expected = Mat::from_fn(2, 2, |i, j| [[1.0, 25.0], [0.5, -3.0]][i][j]);
         assert_eq!(matrix(text).unwrap(), expected);
-        // One number in the first line is enough for it not to be a header; then its words are errors.
+        // A first line with one number is no header, so its words are errors.
         assert_eq!(matrix("1,2").unwrap().nrows(), 1);
         assert_eq!(matrix("a,1\n2,3").unwrap_err(), "f.csv:1:1: \"a\" is not a number");
     }

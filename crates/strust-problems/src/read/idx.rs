@@ -1,5 +1,5 @@
 //! idx: the format of MNIST. Two zeros, the type, the number of dimensions, each dimension as a big-endian `u32`, and
-//! the numbers. Nothing the header says is believed: memory grows as data arrives.
+//! the numbers. The reader does not trust the header: it allocates memory as data arrives.
 
 use super::{ReadError, input::Input, open};
 use std::{io::Read, path::Path};
@@ -9,7 +9,7 @@ use std::{io::Read, path::Path};
 pub struct Idx {
     /// Its dimensions, each at least 1.
     pub shape: Vec<usize>,
-    /// Its entries, the last index the fastest.
+    /// Its entries; the last index varies fastest.
     pub bytes: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ fn read(reader: impl Read, path: &Path) -> Result<Idx, ReadError> {
         Some(entries) => entries,
     };
     let mut bytes = Vec::new();
-    // One byte more, to see whether the file goes on.
+    // One byte more, to detect a file that is too long.
     input
         .reader
         .take((entries as u64).saturating_add(1))

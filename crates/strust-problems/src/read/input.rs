@@ -1,4 +1,4 @@
-//! A stream of bytes that knows where it is.
+//! A stream of bytes with its position.
 
 use super::ReadError;
 use std::{io::Read, path::Path};
@@ -13,7 +13,7 @@ impl<'a, R: Read> Input<'a, R> {
     pub(crate) fn new(reader: R, path: &'a Path) -> Self {
         Self { reader, path, offset: 0 }
     }
-    /// As many bytes as there are, up to the length of `buffer`.
+    /// Reads until `buffer` is full or the stream ends. Returns the number of bytes.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let mut filled = 0;
         while filled < buffer.len() {

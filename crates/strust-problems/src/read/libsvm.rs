@@ -2,16 +2,16 @@
 
 use super::{
     ReadError,
-    lines::{Line, Lines, quoted},
+    lines::{TextLine, TextLines, quoted},
 };
 use crate::features::{Csr, Features, Labeled};
 use std::{io::BufRead, path::Path};
 
-/// A larger index is refused: a dense point with so many components would not fit anywhere.
+/// The largest index. A dense point with more components would not fit into memory.
 const LARGEST: u32 = 1_000_000_000;
 
 pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Labeled, ReadError> {
-    let mut lines = Lines::new(reader, path);
+    let mut lines = TextLines::new(reader, path);
     let (mut labels, mut row_starts) = (Vec::new(), vec![0]);
     let (mut indices, mut values) = (Vec::new(), Vec::new());
     let mut columns = 0;
@@ -42,12 +42,12 @@ pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Labeled, ReadErr
 }
 
 /// `index:value`, with an index above `last`.
-fn entry(line: Line<'_>, token: &str, last: u32) -> Result<(u32, f64), ReadError> {
+fn entry(line: TextLine<'_>, token: &str, last: u32) -> Result<(u32, f64), ReadError> {
     let refuse = |why: String| Err(line.error(line.position(token), why));
     let Some((digits, value)) = token.split_once(':') else {
         return refuse(format!("{} has no colon; expected index:value", quoted(token)));
     };
-    // Checked here because `parse` takes a sign, and because an index may be too long for any type.
+    // Checked here because `parse` accepts a sign, and because an index may be too long for any type.
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return refuse(format!("{} is not an index; expected a whole number from 1", quoted(digits)));
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_everything_that_is_allowed_is_read() {
+    fn a_file_with_every_allowed_feature_is_read() {
         let data = parsed("# head\n+1 1:2 5:-1e-3 # tail 7:9\r\n\n  \n-1\n2\t3:.5  \n").unwrap();
         assert_eq!(data.labels, [1.0, -1.0, 2.0]);
         let expected = Csr::new(5, vec![0, 2, 2, 3], vec![0, 4, 2], vec![2.0, -1e-3, 0.5]).unwrap();

@@ -6,11 +6,11 @@ use std::{
     path::Path,
 };
 
-/// A longer line is refused: it is not data, and it would fill the memory.
+/// The longest line. A longer one is not data, and it would fill the memory.
 const LONGEST: usize = 64 << 20;
 
-/// Lends one line after another.
-pub(super) struct Lines<'a, R> {
+/// Reads one line after the other.
+pub(super) struct TextLines<'a, R> {
     reader: R,
     path: &'a Path,
     buffer: Vec<u8>,
@@ -18,20 +18,20 @@ pub(super) struct Lines<'a, R> {
     longest: usize,
 }
 
-/// A line without its end.
+/// A line without its line break.
 #[derive(Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(super) struct TextLine<'a> {
     pub(super) text: &'a str,
     path: &'a Path,
     number: u64,
 }
 
-impl<'a, R: BufRead> Lines<'a, R> {
+impl<'a, R: BufRead> TextLines<'a, R> {
     pub(super) fn new(reader: R, path: &'a Path) -> Self {
         Self { reader, path, buffer: Vec::new(), number: 0, longest: LONGEST }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, ReadError> {
+    pub(super) fn next(&mut self) -> Result<Option<TextLine<'_>>, ReadError> {
         self.buffer.clear();
         // Two more for the end of the line.
         let limit = self.longest as u64 + 2;
@@ -54,7 +54,7 @@ impl<'a, R: BufRead> Lines<'a, R> {
                 (std::str::from_utf8(valid).unwrap_or_default(), rest.first())
             }
         };
-        let line = Line { text: valid, path: self.path, number: self.number };
+        let line = TextLine { text: valid, path: self.path, number: self.number };
         if bytes.len() > self.longest {
             return Err(line.error(0, format!("the line is longer than {} bytes", self.longest)));
         }
@@ -64,13 +64,13 @@ impl<'a, R: BufRead> Lines<'a, R> {
         Ok(Some(line))
     }
 
-    /// For a file that ends too early.
+    /// An error for a file that ends too early.
     pub(super) fn error_at_end(&self, why: &str) -> ReadError {
-        Line { text: "", path: self.path, number: self.number + 1 }.error(0, why.into())
+        TextLine { text: "", path: self.path, number: self.number + 1 }.error(0, why.into())
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> TextLine<'a> {
     /// An error at a byte of this line.
     pub(super) fn error(&self, at: usize, why: String) -> ReadError {
         let column = self.text[..at].chars().count() as u64 + 1;
@@ -82,7 +82,7 @@ impl<'a> Line<'a> {
         part.as_ptr() as usize - self.text.as_ptr() as usize
     }
 
-    /// The number that `part`, a part of this line, says.
+    /// Parses the number in `part`, which is a part of this line.
     pub(super) fn number(&self, part: &'a str) -> Result<f64, ReadError> {
         let why = match part.parse::<f64>() {
             Ok(value) if value.is_finite() => return Ok(value),
@@ -98,7 +98,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A piece of input for a message: escaped, and cut where it is long.
+/// Quotes a piece of input for a message: escaped, and shortened if it is long.
 pub(super) fn quoted(part: &str) -> String {
     const SHOWN: usize = 40;
     match part.char_indices().nth(SHOWN) {
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn all(bytes: &[u8], longest: usize) -> Result<Vec<String>, String> {
-        let mut lines = Lines::new(bytes, Path::new("f"));
+        let mut lines = TextLines::new(bytes, Path::new("f"));
         lines.longest = longest;
         let mut out = Vec::new();
         while let Some(line) = lines.next().map_err(|e| e.to_string())? {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_refused_before_it_is_read_whole() {
+    fn a_line_that_is_too_long_is_refused_before_all_of_it_is_read() {
         assert_eq!(all(b"ok\n12345\r\n123456\n", 5).unwrap_err(), "f:3:1: the line is longer than 5 bytes");
         assert_eq!(all(b"ok\n123456", 5).unwrap_err(), "f:2:1: the line is longer than 5 bytes");
     }

@@ -1,17 +1,17 @@
 //! Readers for data files: NPY, idx, CSV and LIBSVM text, each plain, gzipped (`.gz`) or compressed with xz (`.xz`).
 //!
-//! The format is told by the ending of the file name, upper or lower case:
+//! The extension of the file name determines the format, in upper or lower case:
 //!
-//! | ending | format | [`read_matrix`] | [`read_labeled`] |
+//! | extension | format | [`read_matrix`] | [`read_labeled`] |
 //! |---|---|---|---|
 //! | `.npy` | NumPy array | yes | |
-//! | `.csv` | numbers with commas between | yes | yes, the last column is the label |
+//! | `.csv` | numbers separated by commas | yes | yes, the last column is the label |
 //! | `.libsvm` `.svm` `.txt` `.tr` `.t`, or none | LIBSVM text | | yes |
 //!
-//! [`read_idx`] reads idx, the format of MNIST, whose files have no ending of their own.
+//! [`read_idx`] reads idx, the format of MNIST, whose files have no extension of their own.
 //!
-//! Files are streamed: what is in memory is the numbers, never the text. A file that is malformed, truncated or
-//! holds NaN or infinity is a [`ReadError`] that says where.
+//! Files are streamed: memory holds the numbers, never the text. A file that is malformed or truncated, or that
+//! contains NaN or infinity, gives a [`ReadError`] with the position.
 //!
 //! ```
 //! use strust_problems::{Features, read_labeled};
@@ -58,11 +58,11 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system or the decompressor says.
+        /// The error of the system or of the decompressor.
         #[source]
         cause: io::Error,
     },
-    /// A line of a text file is not what it should be.
+    /// A line of a text file is malformed.
     #[error("{path}:{line}:{column}: {why}")]
     Malformed {
         /// The file.
@@ -74,7 +74,7 @@ pub enum ReadError {
         /// What is wrong.
         why: String,
     },
-    /// A place in a binary file is not what it should be.
+    /// A binary file is malformed.
     #[error("{path}: at byte {offset}: {why}")]
     Binary {
         /// The file.

@@ -30,7 +30,7 @@ pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Mat<f64>, ReadEr
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum ElementKind {
     Float,
     Signed,
     Unsigned,
@@ -39,7 +39,7 @@ enum Kind {
 /// How a number is stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Type {
-    kind: Kind,
+    kind: ElementKind,
     size: usize,
     big_endian: bool,
 }
@@ -49,14 +49,14 @@ impl Type {
         let mut chars = descr.chars();
         let order = chars.next()?;
         let kind = match chars.next()? {
-            'f' => Kind::Float,
-            'i' => Kind::Signed,
-            'u' => Kind::Unsigned,
+            'f' => ElementKind::Float,
+            'i' => ElementKind::Signed,
+            'u' => ElementKind::Unsigned,
             _ => return None,
         };
         let size = match chars.as_str() {
-            "1" if kind != Kind::Float => 1,
-            "2" if kind != Kind::Float => 2,
+            "1" if kind != ElementKind::Float => 1,
+            "2" if kind != ElementKind::Float => 2,
             "4" => 4,
             "8" => 8,
             _ => return None,
@@ -77,10 +77,10 @@ impl Type {
         }
         let bits = u64::from_le_bytes(word);
         match (self.kind, self.size) {
-            (Kind::Float, 4) => f64::from(f32::from_bits(bits as u32)),
-            (Kind::Float, _) => f64::from_bits(bits),
-            (Kind::Unsigned, _) => bits as f64,
-            (Kind::Signed, size) => {
+            (ElementKind::Float, 4) => f64::from(f32::from_bits(bits as u32)),
+            (ElementKind::Float, _) => f64::from_bits(bits),
+            (ElementKind::Unsigned, _) => bits as f64,
+            (ElementKind::Signed, size) => {
                 // To the top and back, which repeats the sign.
                 let shift = 64 - 8 * size as u32;
                 ((bits << shift).cast_signed() >> shift) as f64

@@ -1,4 +1,4 @@
-// No exception leaves the functions that Rust calls: what was wrong goes to `why`, and the function gives 1.
+// No exception may leave a function that Rust calls. `attempt` writes the message to `why` and returns 1.
 #pragma once
 #include <cstdio>
 #include <exception>

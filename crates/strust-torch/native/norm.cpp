@@ -1,4 +1,4 @@
-// Batch-norm in training mode with an optional sum and ReLU, as few passes over memory; and the shortcut of a residual
+// Batch-norm in training mode with an optional sum and ReLU, in few passes over memory. Also the shortcut of a residual
 // block that halves the image. The kernels are in norm.cu.
 #include "kernels.h"
 
@@ -17,7 +17,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 namespace {
-constexpr int kThreads = 512;  // as in norm.cu
+constexpr int kThreads = 512;  // the same as in norm.cu
 
 const char* const kSource =
 #include "common.cu"
@@ -33,12 +33,12 @@ int numbers(Kind kind) { return kind == kB8 ? 8 : 4; }
 CUfunction function(Kernel kernel, Kind kind) {
   return strust::kernel("norm.cu", kSource, "", std::string(kNames[kernel]) + kSuffixes[kind]);
 }
-// All of them are one program.
-void any() { function(kForward, kF4); }
+// Compiles all kernels: they are one program.
+void compile_all() { function(kForward, kF4); }
 
 template <class... A>
 void run(Kernel kernel, Kind kind, int blocks, int groups, A... arguments) {
-  // All but those that halve wait by themselves.
+  // All kernels except `halve` and `halve_back` wait for the previous kernel themselves.
   bool early = kernel != kHalve && kernel != kHalveBack;
   launch(function(kernel, kind), {blocks, groups, kThreads, 0, early}, arguments...);
 }
@@ -49,12 +49,12 @@ Kind kind_for(const Tensor& x, int64_t divisible) {
   return x.scalar_type() == at::kFloat ? kF4 : divisible % 8 == 0 ? kB8 : kB4;
 }
 
-// As in norm.cu.
+// The same as in norm.cu.
 struct Shape {
   int rows, q, group;
 };
 
-// How the work on a tensor is divided.
+// How the work on a tensor is divided into blocks.
 struct Division {
   Kind kind;
   Shape shape;
@@ -65,10 +65,10 @@ struct Division {
     shape = {static_cast<int>(x.numel() / x.size(1)), q, q % 4 == 0 ? 2 : q % 2 == 0 ? 1 : 0};
     groups = q >> shape.group;
     int64_t step = kThreads >> shape.group, most = (shape.rows + step - 1) / step;
-    // One block a processor: more would only be more sums to add.
+    // One block per multiprocessor. More blocks would only add more sums.
     blocks = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(most, gpu().processors / groups)));
   }
-  // Room for the blocks' sums.
+  // Memory for the sums of the blocks.
   Tensor parts(const Tensor& like) const {
     return at::empty({groups * blocks * (2 * numbers(kind) << shape.group)}, like.options());
   }
@@ -100,12 +100,13 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     auto [y, kept] = ::forward(x, weight, bias, other.value_or(Tensor()), settings);
     ctx->set_materialize_grads(false);
     ctx->save_for_backward({x, weight, bias, kept, other ? y : Tensor()});
-    // A second handle to the same numbers has a gradient of its own, and the sum of the two is made where it is read.
+    // The second handle to the same numbers has its own gradient. The backward kernels add the two gradients when they
+    // read them.
     return twice ? variable_list{y, y.variable_data()} : variable_list{y};
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
-    once_only();
+    forbid_double_backward();
     auto saved = ctx->get_saved_variables();
     const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], &y = saved[4];
     Tensor dy = as_stored(gradients[0], x), dy2 = gradients.size() > 1 ? as_stored(gradients[1], x) : Tensor();
@@ -144,7 +145,7 @@ struct Halve : torch::autograd::Function<Halve> {
     return y;
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
-    once_only();
+    forbid_double_backward();
     int64_t pad = ctx->saved_data["pad"].toInt();
     Tensor dy = as_stored(gradients[0], gradients[0]);
     auto sizes = dy.sizes();
@@ -161,7 +162,8 @@ bool is_row(const Tensor& t, const Tensor& x) {
 }  // namespace
 
 extern "C" {
-// `rows` are weight, bias, running mean and running variance; `other` may be null. One handle to the result, or two.
+// `rows` are weight, bias, running mean and running variance; `other` may be null. Returns one handle to the result, or
+// two if `twice` is true.
 int strust_norm_relu(const Tensor* x, const Tensor* const* rows, const Tensor* other, double momentum, double epsilon,
                      bool twice, Tensor** out, char* why, size_t room) {
   int outcome = kNotForThis;
@@ -169,7 +171,7 @@ int strust_norm_relu(const Tensor* x, const Tensor* const* rows, const Tensor* o
     bool ours = fits(*x) && x->size(1) % 4 == 0 && x->numel() > x->size(1);
     for (int i = 0; i < 4; i++) ours = ours && is_row(*rows[i], *x);
     ours = ours && (!other || (other->sizes() == x->sizes() && other->device() == x->device()));
-    outcome = ours ? available(*x, why, room, any) : kNotForThis;
+    outcome = ours ? available(*x, why, room, compile_all) : kNotForThis;
     if (outcome != kDone) return;
     Settings settings{*rows[2], *rows[3], momentum, epsilon};
     std::optional<Tensor> sum;
@@ -191,7 +193,7 @@ int strust_halve(const Tensor* x, int64_t pad, Tensor** out, char* why, size_t r
   int outcome = kNotForThis;
   int failed = attempt(why, room, [&] {
     bool ours = fits(*x) && x->size(1) % 4 == 0 && pad % 4 == 0 && x->size(2) % 2 == 0 && x->size(3) % 2 == 0;
-    outcome = ours ? available(*x, why, room, any) : kNotForThis;
+    outcome = ours ? available(*x, why, room, compile_all) : kNotForThis;
     if (outcome == kDone) *out = new Tensor(Halve::apply(*x, pad));
   });
   return failed ? kFailed : outcome;

@@ -1,5 +1,5 @@
-// Kernels of our own: compiled when they are first needed, so that building this needs no CUDA compiler; and what the layers
-// made of them have in common.
+// Compiles our kernels when they are first needed, so that the build needs no CUDA compiler. Also the common functions
+// of the layers that use these kernels.
 #pragma once
 #include "attempt.h"
 
@@ -16,17 +16,18 @@ constexpr auto kLast = at::MemoryFormat::ChannelsLast;
 // The current GPU.
 struct Gpu {
   int processors, major, minor;
-  // Bytes of shared memory that a block can have.
+  // The most bytes of shared memory that a block can use.
   int shared;
 };
 const Gpu& gpu();
 
-// A kernel of the current GPU: `name` of a file's source, compiled with `options`, such as "-DN=1", divided by spaces.
+// The kernel `name` of a source, compiled for the current GPU with `options`, such as "-DN=1", separated by spaces.
 CUfunction kernel(const char* file, const char* source, const std::string& options, const std::string& name);
 
 struct Grid {
   int blocks, groups, threads, shared;
-  // Whether it waits for the kernel before it by itself, and so may start while that one still runs, from Hopper on.
+  // Whether the kernel itself waits for the kernel before it. Then it may start while that kernel still runs (from
+  // Hopper on).
   bool early;
 };
 void launch(CUfunction kernel, const Grid& grid, void** arguments);
@@ -39,14 +40,15 @@ void launch(CUfunction kernel, const Grid& grid, A... arguments) {
 
 enum Outcome { kDone, kFailed, kNotForThis, kUnavailable };
 
-// Whether the kernels that `need` asks for can be used on the tensor's device; if not, none is from then on, and why is said
-// once.
+// Whether the kernels that `need` compiles can be used on the tensor's device. After a failure no kernel is used on
+// that device again. The first failure returns kUnavailable with the reason, all later calls kNotForThis.
 Outcome available(const at::Tensor& x, char* why, size_t room, const std::function<void()>& need);
 
-// Whether a tensor is one for kernels: images of single precision or bfloat16, the channels side by side.
+// Whether the kernels accept a tensor: images in single precision or bfloat16, in channels-last order.
 bool fits(const at::Tensor& x);
 bool aligned(const at::Tensor& t);
-// The gradient as they read it.
+// The gradient in the type and order that the kernels read.
 at::Tensor as_stored(const at::Tensor& gradient, const at::Tensor& x);
-void once_only();
+// Throws if a gradient of a gradient is asked for.
+void forbid_double_backward();
 }  // namespace strust

@@ -1,24 +1,24 @@
 R"CUDA(
-// Convolutions with 3×3 weights, a border of one zero, and few channels, over tensors whose channels lie side by side: a
-// general library rounds 16 or 32 channels up to the tiles it has. Products are those of the tensor cores, of TF32 or of
-// bfloat16, and are added in single precision.
+// Convolutions with 3×3 weights, a border of one zero, and few channels, for tensors in channels-last order. A general
+// library pads 16 or 32 channels to its tile size. The tensor cores multiply in TF32 or bfloat16 and add in single
+// precision.
 //
-// Every number is added up in one fixed order, so the same numbers give the same bits.
+// Every sum is added in one fixed order, so the same numbers give the same bits.
 
 #define THREADS 256
 #define ROW_THREADS 384
 
-// How the pixels of the output are divided: a tile is 2^columns by 2^rows pixels of 2^images images.
+// How the output is divided: a tile has 2^columns by 2^rows pixels of 2^images images.
 struct Tiles {
   int n, height, width;            // of the output
   int in_height, in_width;         // of the input
   int inputs, outputs;             // channels
   int images, rows, columns;       // binary logarithms
-  int stride;                      // of the output on the input
-  int dilation;                    // pixels of the output to one of the input, of which the first alone is not zero
+  int stride;                      // input pixels per output pixel
+  int dilation;                    // output pixels per input pixel; all but the first count as zero
 };
 
-// Numbers in the shared memory are of 4 or 2 bytes; a step of the tensor cores takes 32 bytes of each row.
+// Numbers in the shared memory have 4 or 2 bytes. A step of the tensor cores takes 32 bytes of each row.
 struct Tf32 {
   typedef float Stored;
   enum { SIZE = 4, ROUNDS = true };
@@ -27,7 +27,7 @@ struct Tf32 {
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
     return r;
   }
-  // 16 bytes of the shared memory, from as many numbers as fit.
+  // Packs numbers into 16 bytes for the shared memory.
   static __device__ uint4 pack(const float (&v)[4]) {
     return make_uint4(round(v[0]), round(v[1]), round(v[2]), round(v[3]));
   }
@@ -41,7 +41,7 @@ struct Tf32 {
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   }
-  // Stores N numbers side by side, N a multiple of 4.
+  // Stores N adjacent numbers. N is a multiple of 4.
   template <int N>
   static __device__ void store(float* to, const float (&v)[N]) {
 #pragma unroll
@@ -80,10 +80,10 @@ __device__ void load_transposed(unsigned* r, unsigned address) {
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address));
 }
 
-// Where a tile is, and which part of the input it needs.
+// The place of a tile, and the part of the input that it needs.
 struct Place {
-  int image, row, column;      // the first of the output
-  int in_rows, in_columns;     // with the border
+  int image, row, column;      // the first ones of the output
+  int in_rows, in_columns;     // of the input, with the border
   __device__ Place(const Tiles& t, int tile) {
     int across = t.width >> t.columns, down = t.height >> t.rows;
     column = tile % across << t.columns;
@@ -92,7 +92,7 @@ struct Place {
     in_rows = t.stride * ((1 << t.rows) - 1) + 3;
     in_columns = t.stride * ((1 << t.columns) - 1) + 3;
   }
-  // The first pixel of the input for a pixel of the output, both counted within the tile.
+  // The index of the first input pixel for an output pixel. Both indices are within the tile.
   __device__ int under(const Tiles& t, int pixel) const {
     int x = pixel & ((1 << t.columns) - 1), y = (pixel >> t.columns) & ((1 << t.rows) - 1);
     int image = pixel >> (t.columns + t.rows);
@@ -100,17 +100,17 @@ struct Place {
   }
 };
 
-// a/b for the small numbers that occur here, by 1/b.
+// a/b from 1/b. It is exact for the small numbers here.
 __device__ int quotient(int a, float inverse) { return (int)(((float)a + 0.5f) * inverse); }
 
-// 16 bytes to the shared memory without a stop at a register, or zeros; they are there after `arrived`.
+// Copies 16 bytes, or zeros, to the shared memory without a register. They have arrived after `arrived`.
 __device__ void fetch(void* to, const void* from, bool inside) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(inside ? 16 : 0));
 }
 __device__ void arrived() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// C channels from `first` of the pixels that a tile needs to the shared memory, a pixel every PITCH bytes. With 3 channels the
-// rest up to C is zero.
+// Copies C channels, starting at `first`, of the pixels that a tile needs to the shared memory. Pixels are PITCH bytes
+// apart. If the input has 3 channels, the rest up to C is zero.
 template <class T, int C, int PITCH, int COUNT>
 __device__ void stage(unsigned char* to, const typename T::Stored* x, const Tiles& t, const Place& at, int first) {
   const int Q = C * T::SIZE / 16, E = 16 / T::SIZE;
@@ -142,7 +142,7 @@ __device__ void stage(unsigned char* to, const typename T::Stored* x, const Tile
   }
 }
 
-// Rounds what this thread has fetched, `rows` rows of C numbers.
+// Rounds the numbers that this thread has fetched, of `rows` rows of C numbers.
 template <class T, int C, int PITCH, int COUNT>
 __device__ void round_fetched(unsigned char* at, int rows) {
   const int Q = C * T::SIZE / 16;
@@ -153,17 +153,17 @@ __device__ void round_fetched(unsigned char* at, int rows) {
     }
 }
 
-// The weights for K outputs from `k0` and C inputs from `c0`, a row of C for each tap and output. `weight` is outputs × 9 ×
-// inputs; turned, for the gradient, it is inputs × 9 × outputs, the taps from the last. The outputs are in the order in which
-// a thread has those side by side that lie side by side in memory.
+// Copies the weights of K outputs from `k0` and C inputs from `c0`: a row of C numbers for each tap and output.
+// `weight` is outputs × 9 × inputs. If it is rotated, for the gradient, it is inputs × 9 × outputs with the taps in
+// reverse order. The order of the outputs is such that each thread holds outputs that are adjacent in memory.
 template <class T, int C, int K, int PITCH>
-__device__ void stage_weights(unsigned char* to, const float* weight, const Tiles& t, int k0, int c0, bool turned) {
+__device__ void stage_weights(unsigned char* to, const float* weight, const Tiles& t, int k0, int c0, bool rotated) {
   const int Q = C * T::SIZE / 16, E = 16 / T::SIZE, N = K / 8;
 #pragma unroll 4
   for (int i = threadIdx.x; i < 9 * K * Q; i += THREADS) {
     int k, q, tap;
     __align__(16) float v[E];
-    if (turned) {
+    if (rotated) {
       k = i % K, q = i / K % Q, tap = i / K / Q;
       const float* from = weight + ((c0 + q * E) * 9 + 8 - tap) * t.outputs + k0 + k;
 #pragma unroll
@@ -183,10 +183,10 @@ __device__ void stage_weights(unsigned char* to, const float* weight, const Tile
   }
 }
 
-// y = x ⋆ w for K outputs from blockIdx.y·K, C inputs at a time; a warp has M times 16 pixels.
+// y = x ⋆ w for K outputs from blockIdx.y·K, C inputs at a time. A warp has M times 16 pixels.
 template <class T, int C, int K, int M>
 __device__ void convolve(const typename T::Stored* x, const float* weight, typename T::Stored* y, const Tiles& t,
-                         bool turned) {
+                         bool rotated) {
   const int PITCH = C * T::SIZE + 16, N = K / 8;
   Place at(t, blockIdx.x);
   int k0 = blockIdx.y * K, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -196,15 +196,15 @@ __device__ void convolve(const typename T::Stored* x, const float* weight, typen
   for (int m = 0; m < M; m++)
     from[m] = shared_address(pixels) + at.under(t, (warp * M + m) * 16 + lane % 16) * PITCH + (lane >> 4) * 16;
   float sums[M][N][4] = {};
-  wait_for_the_one_before();
+  wait_for_previous_kernel();
   for (int c0 = 0; c0 < t.inputs; c0 += C) {
     if (c0) __syncthreads();
     stage<T, C, PITCH, THREADS>(pixels, x, t, at, c0);
-    stage_weights<T, C, K, PITCH>(weights, weight, t, k0, c0, turned);
+    stage_weights<T, C, K, PITCH>(weights, weight, t, k0, c0, rotated);
     arrived();
     round_fetched<T, C, PITCH, THREADS>(pixels, at.in_rows * at.in_columns << t.images);
     __syncthreads();
-    let_the_next_start();
+    allow_next_kernel();
 #pragma unroll 1
     for (int v = 0; v < 3; v++) {
 #pragma unroll
@@ -239,22 +239,22 @@ __device__ void convolve(const typename T::Stored* x, const float* weight, typen
     }
 }
 
-// Numbers of one channel for successive pixels, as the tensor cores want them: PIXELS at a time, from rows of channels. PADDING
-// bytes between the rows keep the banks of the shared memory apart.
+// Loads numbers of one channel for successive pixels, in the layout of the tensor cores: PIXELS at a time, from rows of
+// channels. PADDING bytes between the rows avoid bank conflicts in the shared memory.
 template <class T>
 struct Columns;
 
 template <>
 struct Columns<Tf32> {
   enum { PIXELS = 8, PADDING = 16 };
-  // 16 channels of pixels that follow each other. Which pixel is at which place of a product is free: a thread has two
+  // 16 channels of successive pixels. The order of the pixels within a product is free, so a thread takes two
   // neighbors.
   static __device__ void left(unsigned (&a)[4], const unsigned char* at, int pitch, int lane) {
     const unsigned *first = (const unsigned*)(at + lane % 4 * 2 * pitch) + lane / 4, *second = first + pitch / 4;
     a[0] = first[0], a[1] = first[8], a[2] = second[0], a[3] = second[8];
   }
-  // Where this thread begins to read 16 channels of the pixels under those of the output from `pixel`; and those channels for
-  // the three taps of a row.
+  // The offset at which this thread begins to read 16 channels of the input pixels for the output pixels from `pixel`.
+  // Then those channels for the three taps of a row.
   static __device__ int begin(const Tiles& t, const Place& at, int pixel, int pitch, int lane) {
     return (at.under(t, pixel) + lane % 4 * 2 * t.stride) * pitch + lane / 4 * 4;
   }
@@ -286,14 +286,14 @@ struct Columns<Bf16> {
   }
 };
 
-// The gradient of the weights, dw = Σ over pixels of dy·xᵀ for each tap, for K outputs and C inputs, those of blockIdx.y: a
-// block's sum over the tiles it has. A warp has three taps of a row and a quarter of the pixels.
+// The gradient of the weights: dw = Σ dy·xᵀ over all pixels, for each tap. blockIdx.y selects K outputs and C inputs.
+// Each block computes the sum over its tiles. A warp has the three taps of a row and a quarter of the pixels.
 template <class T, int C, int K>
 __device__ void correlate(const typename T::Stored* x, const typename T::Stored* dy, float* parts, const Tiles& t) {
   typedef Columns<T> In;
   const int PITCH = C * T::SIZE + In::PADDING, PITCH_DY = K * T::SIZE + In::PADDING, COUNT = 3 * (K / 16) * (C / 8) * 4;
   const int Q = K * T::SIZE / 16, E = 16 / T::SIZE;
-  wait_for_the_one_before();
+  wait_for_previous_kernel();
   int slices = (t.inputs + C - 1) / C, c0 = blockIdx.y % slices * C, k0 = blockIdx.y / slices * K;
   int size = 1 << (t.images + t.rows + t.columns), tiles = (t.n + (1 << t.images) - 1 >> t.images) *
              (t.height >> t.rows) * (t.width >> t.columns);
@@ -335,8 +335,8 @@ __device__ void correlate(const typename T::Stored* x, const typename T::Stored*
       }
     }
   }
-  let_the_next_start();
-  // The quarters, two and two.
+  allow_next_kernel();
+  // Adds the sums of the four quarters, in pairs.
   float *flat = &sums[0][0][0][0], *shared = (float*)room;
 #pragma unroll
   for (int half = 2; half; half /= 2) {
@@ -365,12 +365,12 @@ __device__ void correlate(const typename T::Stored* x, const typename T::Stored*
         }
 }
 
-// The sum of the blocks' sums, 32 numbers to a block.
+// Adds the sums of all blocks. Each block computes 32 numbers.
 extern "C" __global__ void __launch_bounds__(THREADS) add_parts(const float* parts, int count, int size, float* dw) {
   __shared__ float share[THREADS];
   int i = blockIdx.x * 32 + threadIdx.x % 32;
   float sum = 0;
-  wait_for_the_one_before();
+  wait_for_previous_kernel();
   if (i < size)
 #pragma unroll 8
     for (int part = threadIdx.x / 32; part < count; part += THREADS / 32) sum += parts[(size_t)part * size + i];
@@ -382,11 +382,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_parts(const float* par
   dw[i] = sum;
 }
 
-// One of the two, as the program is compiled for.
+// A program contains one of these two kernels.
 #ifdef SIXTEENS
 extern "C" __global__ void __launch_bounds__(THREADS, INPUTS == 16 && OUTPUTS == 16 ? 4 : 2)
-    convolve(const TYPE::Stored* x, const float* weight, TYPE::Stored* y, Tiles t, bool turned) {
-  convolve<TYPE, INPUTS, OUTPUTS, SIXTEENS>(x, weight, y, t, turned);
+    convolve(const TYPE::Stored* x, const float* weight, TYPE::Stored* y, Tiles t, bool rotated) {
+  convolve<TYPE, INPUTS, OUTPUTS, SIXTEENS>(x, weight, y, t, rotated);
 }
 #else
 extern "C" __global__ void __launch_bounds__(ROW_THREADS, INPUTS == 16 && OUTPUTS == 16 ? 2 : 1)

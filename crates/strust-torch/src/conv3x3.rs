@@ -7,18 +7,23 @@ use tch::{
     nn::{self, Module},
 };
 
-/// A convolution with 3×3 weights, a border of one zero and no bias, as it stands before a batch-norm:
+/// A convolution with 3×3 weights, a border of one zero and no bias, as used before a batch-norm:
 ///
 /// y\[k, i, j\] = Σ w\[k, c, u, v\]·x\[c, s·i + u − 1, s·j + v − 1\]
 ///
-/// with the stride s, over all channels c and over u, v from 0 to 2. The name of the weights is that of [`nn::conv2d`]; at
-/// first they are drawn as He et al. (2015) have it for ReLU.
+/// with the stride s, over all channels c and over u, v from 0 to 2. The weights have the name that [`nn::conv2d`]
+/// uses. They are initialized as in He et al. (2015) for ReLU.
 ///
-/// On a GPU, where the channels lie side by side in memory, it has kernels of its own for 16, 32, 48 or 64 channels (3 for the
-/// images themselves) and a stride of 1 or 2 with results of a multiple of 8 rows and columns, in bfloat16
-/// ([`cuda::bf16`]) or with TF32 allowed ([`cuda::set_tf32`]): cuDNN rounds so few channels up to the tiles it has. They
-/// always give the same bits, and need compute capability 8. Their gradient cannot be differentiated again. Anything else is
-/// libtorch's own convolution.
+/// On a GPU this layer has its own kernels if all of these hold:
+///
+/// - the tensors are in channels-last order;
+/// - there are 16, 32, 48 or 64 channels; the input may also have 3, as images have;
+/// - the stride is 1 or 2, and the result has a multiple of 8 rows and columns;
+/// - the arithmetic is bfloat16 ([`cuda::bf16`]), or TF32 is allowed ([`cuda::set_tf32`]);
+/// - the GPU has compute capability 8 or higher.
+///
+/// cuDNN is slow here because it pads so few channels to its tile size. Our kernels always give the same bits. Their
+/// gradient cannot be differentiated again. In all other cases the layer uses libtorch's convolution.
 ///
 /// ```
 /// use strust_torch::Conv3x3;
@@ -36,12 +41,12 @@ pub struct Conv3x3 {
 }
 
 impl Conv3x3 {
-    /// Makes the weights under `path`, for so many channels of x and y.
+    /// Creates the weights under `path`, for this number of channels of x and of y.
     pub fn new<'a>(path: impl Borrow<nn::Path<'a>>, inputs: i64, outputs: i64, stride: i64) -> Self {
         let ws_init = nn::init::DEFAULT_KAIMING_NORMAL;
         let config = nn::ConvConfig { stride, padding: 1, bias: false, ws_init, ..Default::default() };
         let mut conv = nn::conv2d(path, inputs, outputs, 3, config);
-        // As the images are; otherwise every pass would make a copy of every weight in that order.
+        // The order of the images. In another order every pass would copy every weight.
         conv.ws.set_data(&channels_last(&conv.ws.detach()));
         Self { conv, stride }
     }
@@ -53,7 +58,7 @@ impl Module for Conv3x3 {
     }
 }
 
-/// The same numbers with the channels of a pixel side by side in memory.
+/// The same numbers in channels-last order: the channels of a pixel are adjacent in memory.
 pub(crate) fn channels_last(tensor: &Tensor) -> Tensor {
     tensor.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
 }

@@ -1,4 +1,4 @@
-//! Records kept on the device and read in bulk.
+//! Records that are kept on the device and read in bulk.
 
 use strust::{
     Error,
@@ -9,18 +9,18 @@ use strust::{
 };
 use tch::{Device, Kind, Tensor};
 
-/// What a row says as a record of step k.
+/// Converts a row to the record of step k.
 pub(crate) type Reader = fn(u64, &[f64]) -> Result<StepRecord, Error>;
 
-/// A table on the device with a row a step, and the records read from it so far.
+/// A table on the device with one row per step, and the records that were read from it.
 ///
-/// The place of the next row is on the device too, so that writing one is the same operation each time.
+/// The index of the next row is also on the device, so that writing a row is the same operation each time.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct DeviceRecords {
     table: Tensor,
     next: Tensor,
     reader: Reader,
-    /// Rows that are written and not yet read.
+    /// The number of rows that were written and not read yet.
     filled: usize,
     /// The step of the first row.
     first: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Ledger {
     reads: u64,
 }
 
-impl Ledger {
+impl DeviceRecords {
     pub fn new(rows: usize, columns: usize, first: u64, device: Device, reader: Reader) -> Self {
         let table = Tensor::zeros([rows.max(1) as i64, columns as i64], (Kind::Double, device));
         let next = Tensor::zeros([1], (Kind::Int64, device));
@@ -37,15 +37,15 @@ impl Ledger {
     }
 
     /// The step of the first row.
-    pub fn begin_at(&mut self, first: u64) {
+    pub fn start_at(&mut self, first: u64) {
         self.first = first;
     }
-    /// Writes a row, each number a tensor of one double. The host has to [`count`](Self::count) it.
+    /// Writes a row; each number is a tensor of one double. The host has to [`count`](Self::count) it.
     pub fn write(&mut self, row: &[&Tensor]) {
         let _ = self.table.index_copy_(0, &self.next, &Tensor::stack(row, 0).unsqueeze(0));
         let _ = self.next.g_add_scalar_(1);
     }
-    /// Counts a row that was written, and reads the table when it is full.
+    /// Counts a row that was written. Reads the table if it is full.
     pub fn count(&mut self) -> Result<(), Error> {
         self.filled += 1;
         if self.filled == self.table.size()[0] as usize {
@@ -53,7 +53,7 @@ impl Ledger {
         }
         self.failure.clone().map_or(Ok(()), Err)
     }
-    /// Every record not yet taken. Those before a breakdown come first; after them, the error.
+    /// All records that were not taken yet. After a breakdown, the call after the last records returns the error.
     pub fn take(&mut self) -> Result<Vec<StepRecord>, Error> {
         self.read();
         match &self.failure {
@@ -61,7 +61,7 @@ impl Ledger {
             _ => Ok(std::mem::take(&mut self.records)),
         }
     }
-    /// The first step that broke down, once it has been read.
+    /// The first step that broke down, if it has been read.
     pub fn broken_at(&self) -> Option<u64> {
         match self.failure {
             Some(Error::NonFiniteValue { step, .. } | Error::NonFiniteGradient { step, .. }) => Some(step),
@@ -96,7 +96,7 @@ impl Ledger {
     }
 }
 
-/// A step is reported where everything was finite.
+/// Returns an error if a number of the step is not finite.
 fn check(step: u64, value: f64, squared_norm: f64) -> Result<(), Error> {
     if !value.is_finite() {
         return Err(Error::NonFiniteValue { step, value });
@@ -107,7 +107,7 @@ fn check(step: u64, value: f64, squared_norm: f64) -> Result<(), Error> {
     Ok(())
 }
 
-/// A step that is always taken: value, ‖g‖², the step's size and length.
+/// The columns of a step that is always accepted: value, ‖g‖², the step's size and length.
 pub(crate) const PLAIN_COLUMNS: usize = 4;
 
 pub(crate) fn plain(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
@@ -116,8 +116,8 @@ pub(crate) fn plain(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
     Ok(StepRecord::plain(k, value, squared_norm.sqrt(), step_size, step_length))
 }
 
-/// A step of STR: value, ‖g‖², a, ‖p‖, Δ, predicted reduction, trial, ratio, and whether it was accepted, grew the
-/// radius, kept it.
+/// The columns of a step of STR: value, ‖g‖², a, ‖p‖, Δ, predicted reduction, trial, ratio, and whether the step was
+/// accepted, the radius grew, the radius was kept.
 pub(crate) const REGION_COLUMNS: usize = 11;
 
 pub(crate) fn region(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
@@ -126,7 +126,7 @@ pub(crate) fn region(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
     };
     let [accepted, grows, keeps] = [0, 1, 2].map(|i| flags[i] > 0.0);
     check(k, value, squared_norm)?;
-    // a = min(1, Δ/‖g‖), which the device makes 1 where there is no step.
+    // a = min(1, Δ/‖g‖). The device sets it to 1 if there is no step.
     let (exit, step_size) = match squared_norm {
         0.0 => (Exit::Stationary, 0.0),
         _ if step_size < 1.0 => (Exit::Boundary, step_size),
@@ -154,7 +154,7 @@ pub(crate) fn region(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
             change,
         }),
         constraint_norm: None,
-        // The trial is made even where there is no step: the host does not know.
+        // The trial is evaluated even if there is no step: the host does not know.
         evaluations: Evaluations { values: 1, gradients: 1 },
     })
 }

@@ -17,8 +17,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 namespace {
-constexpr int kThreads = 256, kRowThreads = 384;  // as in conv.cu
-// With more of them the tiles of cuDNN are full.
+constexpr int kThreads = 256, kRowThreads = 384;  // the same as in conv.cu
+// With more channels cuDNN's tiles are full, and cuDNN is fast.
 constexpr int kMostChannels = 64;
 
 const char* const kSource =
@@ -30,12 +30,12 @@ const char* const kSource =
 struct Images {
   int n, channels, height, width;
   explicit Images(const Tensor& x) : n(x.size(0)), channels(x.size(1)), height(x.size(2)), width(x.size(3)) {}
-  // Those of x ⋆ w.
+  // The sizes of x ⋆ w.
   Images(const Tensor& x, const Tensor& weight, int64_t stride)
       : n(x.size(0)), channels(weight.size(0)), height(x.size(2) / stride), width(x.size(3) / stride) {}
 };
 
-// As in conv.cu.
+// The same as in conv.cu.
 struct Tiles {
   int n, height, width, in_height, in_width, inputs, outputs, images, rows, columns, stride, dilation;
 
@@ -52,7 +52,7 @@ struct Tiles {
     columns = grow(width, 5), rows = grow(height, power - columns), images = power - columns - rows;
   }
   int count() const { return ((n + (1 << images) - 1) >> images) * (height >> rows) * (width >> columns); }
-  // Pixels of the input that a tile needs.
+  // The number of input pixels that a tile needs.
   int pixels() const {
     auto needed = [&](int log) { return stride * ((1 << log) - 1) + 3; };
     return needed(rows) * needed(columns) << images;
@@ -67,8 +67,8 @@ std::string options(at::ScalarType type, int inputs, int outputs) {
 }
 int size_of(at::ScalarType type) { return type == at::kFloat ? 4 : 2; }
 
-// How y = x ⋆ w is done, or the gradient of x, for which w is turned. With 16 inputs at a time it fits every GPU of compute
-// capability 8.
+// How y = x ⋆ w is computed, or the gradient of x, for which w is rotated by 180°. With 16 inputs at a time it fits
+// every GPU of compute capability 8.
 struct Convolution {
   Tiles tiles;
   int inputs, outputs, sixteens, shared;
@@ -82,20 +82,20 @@ struct Convolution {
       shared = (9 * outputs + tiles.pixels()) * (inputs * size_of(type) + 16);
       return shared <= gpu().shared;
     };
-    // Large tiles where there are enough of them for the whole GPU, otherwise many inputs at a time.
+    // Large tiles if there are enough of them for the whole GPU; otherwise many inputs at a time.
     int block = block_of(tiles.inputs);
     bool large = fits(8, block) && 4 * tiles.count() * (tiles.outputs / outputs) >= 3 * gpu().processors;
     if (!large && !(tiles.inputs % 64 == 0 && fits(7, 64)) && !fits(7, block)) fits(7, 16);
     function = kernel("conv.cu", kSource, options(type, inputs, outputs) + " -DSIXTEENS=" + std::to_string(sixteens),
                       "convolve");
   }
-  void run(const Tensor& x, const Tensor& weight, const Tensor& y, bool turned) const {
+  void run(const Tensor& x, const Tensor& weight, const Tensor& y, bool rotated) const {
     launch(function, {tiles.count(), tiles.outputs / outputs, kThreads, shared, true}, x.data_ptr(), weight.data_ptr(),
-           y.data_ptr(), tiles, turned);
+           y.data_ptr(), tiles, rotated);
   }
 };
 
-// How the gradient of w is made of x and that of y.
+// How the gradient of w is computed from x and the gradient of y.
 struct Correlation {
   Tiles tiles;
   int inputs, outputs, slices, blocks, shared;
@@ -107,11 +107,11 @@ struct Correlation {
       tiles.divide(power);
       inputs = at_a_time;
       int pixels = ((outputs * size_of(type) + 16) << power) + tiles.pixels() * (inputs * size_of(type) + 16);
-      // The sums of half of the warps.
+      // The sums of half of the warps, which use the same memory.
       int sums = 2 * 3 * 32 * 3 * (outputs / 16) * (inputs / 8) * 4 * 4;
       return shared = std::max(pixels, sums);
     };
-    // Large tiles where two blocks have room.
+    // Large tiles if two blocks fit.
     int block = block_of(tiles.inputs);
     if (2 * need(8, block) > gpu().shared && need(7, block) > gpu().shared) need(7, 16);
     slices = (tiles.inputs + inputs - 1) / inputs * (tiles.outputs / outputs);
@@ -143,7 +143,7 @@ struct Conv3x3 : torch::autograd::Function<Conv3x3> {
     return ::forward(x, weight, stride);
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
-    once_only();
+    forbid_double_backward();
     auto saved = ctx->get_saved_variables();
     const Tensor &x = saved[0], &weight = saved[1];
     int stride = ctx->saved_data["stride"].toInt();
@@ -165,7 +165,8 @@ extern "C" {
 int strust_conv3x3(const Tensor* x, const Tensor* weight, int64_t stride, Tensor** out, char* why, size_t room) {
   int outcome = kNotForThis;
   int failed = attempt(why, room, [&] {
-    // As libtorch's own does it, which casts under autocast and otherwise wants x as the weights are.
+    // The same rule as libtorch's convolution: under autocast it casts x; otherwise x must have the type of the
+    // weights.
     bool cast = at::autocast::is_autocast_enabled(at::kCUDA);
     bool bf16 = cast && at::autocast::get_autocast_dtype(at::kCUDA) == at::kBFloat16;
     Tensor in = bf16 && x->scalar_type() == at::kFloat ? x->to(at::kBFloat16) : *x;
@@ -177,7 +178,7 @@ int strust_conv3x3(const Tensor* x, const Tensor* weight, int64_t stride, Tensor
     ours = ours && some_channels(weight->size(0)) &&
            (some_channels(in.size(1)) || (in.size(1) == 3 && !in.requires_grad()));
     ours = ours && in.size(2) % (8 * stride) == 0 && in.size(3) % (8 * stride) == 0;
-    // Counted in 32 bits, as x is.
+    // The kernels use 32-bit indices for y too.
     ours = ours && in.numel() / in.size(1) * weight->size(0) < (1LL << 31);
     if (!ours) return;
     bool graph = at::GradMode::is_enabled() && (in.requires_grad() || weight->requires_grad());

@@ -1,4 +1,4 @@
-// What tch does not bind: CUDA graphs, streams, switches of libtorch, and its profiler.
+// Functions that tch does not bind: CUDA graphs, streams, settings of libtorch, and its profiler.
 #include "attempt.h"
 
 #include <ATen/Context.h>
@@ -33,7 +33,7 @@ struct Graph {
 
 c10::Device gpu(int device) { return {at::kCUDA, static_cast<c10::DeviceIndex>(device)}; }
 
-// libtorch gives its 32 streams in turn, also one that a thread still has.
+// libtorch returns its 32 streams in turn, even if a thread still uses one.
 c10::cuda::CUDAStream unused_stream(c10::DeviceIndex index, const std::unordered_set<c10::cuda::CUDAStream>& used) {
   for (int i = 0; i < 32; i++) {
     auto stream = c10::cuda::getStreamFromPool(false, index);
@@ -42,8 +42,9 @@ c10::cuda::CUDAStream unused_stream(c10::DeviceIndex index, const std::unordered
   throw std::runtime_error("all 32 streams of the GPU are in use");
 }
 
-// An error in the beginning or at the end of a capture leaves allocators and random generator in the middle of one. What
-// libtorch has ended itself it also releases with the graph: to end it again is an error, and nothing is released twice.
+// After an error at the begin or end of a capture, the allocators and the random generator are still in capture mode.
+// This function ends that mode. If libtorch has already ended a part, it releases that part with the graph; ending it
+// again throws, so that nothing is released twice.
 void abandon(const Graph& graph) {
   char unused[1];
   attempt(unused, 0, [&] {
@@ -64,7 +65,7 @@ void abandon(const Graph& graph) {
 }  // namespace
 
 extern "C" {
-// Whether this thread's work goes to another stream than the default one.
+// Whether this thread uses another stream than the default stream.
 bool strust_has_stream(int device) {
   bool own = false;
   char unused[1];
@@ -75,7 +76,7 @@ bool strust_has_stream(int device) {
   return own;
 }
 
-// This thread's work goes to a stream of its own, as a capture needs it, or back to the default stream.
+// Switches this thread to its own stream, which a capture needs, or back to the default stream.
 int strust_use_stream(int device, bool own, char* why, size_t room) {
   static std::mutex alone;
   static std::unordered_set<c10::cuda::CUDAStream> used;
@@ -101,11 +102,11 @@ int strust_capture_begin(int device, Graph** out, char* why, size_t room) {
     // libtorch captures the stream of the current GPU.
     c10::DeviceGuard guard(gpu(device));
     c10::cuda::device_synchronize();
-    // What the steps before have left free is of no use to the graph, which has a pool of its own.
+    // The graph has its own memory pool, so it cannot use the free memory of earlier steps.
     allocator::emptyCache();
     auto made = std::make_unique<Graph>(device);
     try {
-      // Other threads may go on with what is not to be captured.
+      // Other threads may launch work that is not captured.
       made->graph.capture_begin(made->pool, cudaStreamCaptureModeThreadLocal);
     } catch (...) {
       abandon(*made);
@@ -141,7 +142,7 @@ void strust_tf32(bool on) {
   at::globalContext().setAllowTF32CuBLAS(on);
 }
 
-// Begins to evaluate in bfloat16 on GPUs; gives whether it was so already, which the end wants to know.
+// Turns bfloat16 on for GPUs. Returns whether it was on before; pass that to strust_bf16_end.
 bool strust_bf16_begin() {
   bool before = at::autocast::is_autocast_enabled(at::kCUDA);
   at::autocast::set_autocast_dtype(at::kCUDA, at::kBFloat16);
@@ -154,18 +155,18 @@ void strust_bf16_end(bool before) {
   at::autocast::set_autocast_enabled(at::kCUDA, before);
 }
 
-// A copy in memory that a GPU can fetch from by itself.
+// A copy in pinned memory, which a GPU can read without the host.
 int strust_pinned(const at::Tensor* tensor, at::Tensor** out, char* why, size_t room) {
   return attempt(why, room, [&] { *out = new at::Tensor(tensor->pin_memory()); });
 }
 
-// Makes an operation that would wait for the device an error.
+// Turns every operation that would wait for the device into an error.
 void strust_forbid_waiting(bool on) {
   using c10::cuda::SyncDebugMode;
   c10::cuda::warning_state().set_sync_debug_mode(on ? SyncDebugMode::L_ERROR : SyncDebugMode::L_DISABLED);
 }
 
-// The most bytes in tensors, and got from the driver, since the last call.
+// The peak of bytes in tensors, and of bytes allocated from the driver, since the last call.
 void strust_peak_memory(int device, int64_t* in_tensors, int64_t* reserved) {
   *in_tensors = *reserved = 0;
   char unused[1];
@@ -188,8 +189,8 @@ int strust_profile_begin(char* why, size_t room) {
   });
 }
 
-// Gives each name with its count and nanoseconds: what the GPU did, and what the host called of CUDA. The whole goes to a
-// file, as a trace for a browser, if one is named.
+// Calls `row` with each name, its count and its nanoseconds: the kernels and copies of the GPU, and the CUDA functions
+// that the host called. If `file` is given, the whole trace is written to it, for chrome://tracing.
 int strust_profile_end(const char* file, void* to,
                        void (*row)(void* to, bool on_gpu, const char* name, uint64_t count, uint64_t nanoseconds),
                        char* why, size_t room) {

@@ -25,7 +25,8 @@ namespace {
   _(cuCtxGetCurrent) _(cuDeviceGet) _(cuDeviceGetAttribute) _(cuModuleLoadData) _(cuModuleGetFunction)      \
   _(cuFuncGetAttribute) _(cuFuncSetAttribute) _(cuLaunchKernelEx)
 
-// NVRTC and CUDA's driver by way of the library through which libtorch itself gets at them: neither is needed to start.
+// NVRTC and CUDA's driver, loaded from the library that libtorch itself loads them from. The program starts without
+// them.
 struct Driver {
 #define STRUST_MEMBER(name) decltype(&::name) name;
   STRUST_SYMBOLS(STRUST_MEMBER)
@@ -38,7 +39,7 @@ struct Driver {
   name = reinterpret_cast<decltype(name)>(dlsym(library, #name));         \
   if (!name) throw std::runtime_error(#name " was not found");
     STRUST_SYMBOLS(STRUST_FIND)
-    // NVRTC looks for the other half of itself by name alone; it finds what is already there.
+    // NVRTC finds its second library by name only, without a path. It finds it if it is already loaded.
     int major = 0, minor = 0;
     nvrtcVersion(&major, &minor);
     std::string half = "libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor);
@@ -91,7 +92,7 @@ std::vector<char> compile(const char* file, const char* source, const std::strin
   return code;
 }
 
-Gpu look_at(c10::DeviceIndex index) {
+Gpu query_gpu(c10::DeviceIndex index) {
   const Driver& d = driver();
   CUdevice device;
   d.check(d.cuDeviceGet(&device, index));
@@ -114,11 +115,11 @@ const Gpu& gpu() {
   c10::DeviceIndex index = c10::cuda::current_device();
   CUcontext context = nullptr;
   driver().check(driver().cuCtxGetCurrent(&context));
-  // A thread may have come here without a call that would have made it current.
+  // The thread may have no current context yet.
   if (!context) c10::cuda::set_device(index, true);
   std::lock_guard<std::mutex> held(alone);
   auto& found = of_index.at(index);
-  if (!found) found = look_at(index);
+  if (!found) found = query_gpu(index);
   return *found;
 }
 
@@ -170,7 +171,7 @@ Outcome available(const at::Tensor& x, char* why, size_t room, const std::functi
     need();
   };
   if (attempt(why, room, ask) == 0) return kDone;
-  // That is no fault of the kernels, and is told as what it is.
+  // Full memory is not the fault of the kernels, so it is reported as an error.
   if (std::strstr(why, "out of memory")) throw std::runtime_error(why);
   return here.exchange(true) ? kNotForThis : kUnavailable;
 }
@@ -179,7 +180,7 @@ bool aligned(const at::Tensor& t) { return reinterpret_cast<uintptr_t>(t.const_d
 
 bool fits(const at::Tensor& x) {
   bool kind = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
-  // They count in 32 bits.
+  // The kernels use 32-bit indices.
   bool size = x.dim() == 4 && x.numel() > 0 && x.numel() < (1LL << 31);
   return x.is_cuda() && kind && size && x.is_contiguous(kLast) && aligned(x);
 }
@@ -190,7 +191,7 @@ at::Tensor as_stored(const at::Tensor& gradient, const at::Tensor& x) {
   return aligned(stored) ? stored : stored.clone(kLast);
 }
 
-void once_only() {
+void forbid_double_backward() {
   TORCH_CHECK(!at::GradMode::is_enabled(), "fused kernels cannot be differentiated twice");
 }
 }  // namespace strust

@@ -1,12 +1,12 @@
 R"CUDA(
-// Batch-norm in training mode, an optional sum, and ReLU, over tensors whose channels lie side by side: rows of q vectors
-// of V numbers, a row for each pixel of each image. Numbers are calculated in single precision whatever they are stored in.
+// Batch-norm in training mode, an optional sum, and ReLU, for tensors in channels-last order: rows of q vectors of V
+// numbers, one row for each pixel of each image. The arithmetic is always in single precision.
 //
-// A pass is two kernels, as all pixels have a say in each: the first adds up over the rows of a block, the second adds the
-// blocks' sums, each block for itself and in the same order, and writes. So there is no counter to set to zero, nothing
-// atomic, and the same numbers give the same bits.
+// A pass consists of two kernels, because each result depends on all pixels. In the first kernel each block adds up its
+// rows. In the second kernel every block adds the sums of all blocks, in the same order, and writes its results. So
+// there are no counters and no atomic operations, and the same numbers give the same bits.
 //
-// A block is for a few rows and for a group of 1, 2 or 4 vectors of each: blockIdx.y.
+// A block handles some rows, and in each row a group of 1, 2 or 4 vectors, which blockIdx.y selects.
 
 #define THREADS 512
 #define WARPS (THREADS / 32)
@@ -41,14 +41,14 @@ struct B4 {
   static __device__ Raw pack(const float (&v)[V]) { return make_uint2(two(v[0], v[1]), two(v[2], v[3])); }
 };
 
-// A tensor's rows, and the vectors of a group.
+// The number of rows of a tensor, of vectors in a row, and of vectors in a group.
 struct Shape {
   int rows, q;
   // The binary logarithm of the vectors in a group.
   int group;
 };
 
-// What a thread does: every step-th row from the first, at one vector of the row.
+// The work of a thread: one vector of every step-th row, from `row` to `end`.
 struct Place {
   int row, end, step, within, vector;
   __device__ explicit Place(const Shape& s) {
@@ -68,7 +68,7 @@ __device__ void load(Raw (&into)[U], const Raw* from, const Shape& s, const Plac
     if (row + k * at.step < at.end) into[k] = from[(row + k * at.step) * s.q + at.vector];
 }
 
-// Adds up N numbers over the threads with the same vector; the sums of the block go to its part.
+// Adds up N numbers over the threads with the same vector. Writes the sums of the block to its part.
 template <int N>
 __device__ void add_up(float (&a)[N], float* parts, int group) {
   __shared__ float room[WARPS][4 * N];
@@ -88,7 +88,7 @@ __device__ void add_up(float (&a)[N], float* parts, int group) {
   }
 }
 
-// Adds the blocks' sums, N numbers a vector.
+// Adds the sums of all blocks, N numbers per vector.
 template <int N>
 __device__ void add_parts(float (&a)[N], const float* parts, int count, int group, int within) {
   __shared__ float room[THREADS];
@@ -107,12 +107,12 @@ __device__ void add_parts(float (&a)[N], const float* parts, int count, int grou
   for (int i = 0; i < N; i++) a[i] = room[within * N + i];
 }
 
-// Σ(x − x₀) and Σ(x − x₀)² with x₀ the first row, so that nothing cancels where the mean is far from zero.
+// Σ(x − x₀) and Σ(x − x₀)², where x₀ is the first row. This avoids cancellation if the mean is far from zero.
 template <class T>
 __device__ void statistics(const typename T::Raw* x, float* parts, const Shape& s) {
   const int V = T::V, U = 8;
-  wait_for_the_one_before();
-  let_the_next_start();
+  wait_for_previous_kernel();
+  allow_next_kernel();
   Place at(s);
   float first[V], sums[2 * V] = {};
   T::unpack(x[at.vector], first);
@@ -135,10 +135,10 @@ __device__ void statistics(const typename T::Raw* x, float* parts, const Shape& 
   add_up(sums, parts, s.group);
 }
 
-// What stands before the ReLU, without the sum; the backward pass calculates it again and must find the same sign.
+// The value before the ReLU, without the sum. The backward pass computes it again and must get the same sign.
 __device__ float affine(float x, float mean, float scale, float bias) { return fmaf(x - mean, scale, bias); }
 
-// y = max(0, (x − μ)/√(σ² + ε)·w + b + other); keeps μ and 1/√(σ² + ε), and moves the running statistics.
+// y = max(0, (x − μ)/√(σ² + ε)·w + b + other). Saves μ and 1/√(σ² + ε), and updates the running statistics.
 template <class T>
 __device__ void forward(const typename T::Raw* x, const typename T::Raw* other, const float* parts, int count,
                         const float* weight, const float* bias, float* running_mean, float* running_variance,
@@ -148,7 +148,7 @@ __device__ void forward(const typename T::Raw* x, const typename T::Raw* other, 
   typename T::Raw in[U], add[U];
   load(in, x, s, at, at.row);
   if (other) load(add, other, s, at, at.row);
-  // All of this is on its way before the sums are waited for.
+  // All these loads start before the wait for the sums.
   bool keeps = blockIdx.x == 0 && threadIdx.x >> s.group == 0;
   float m[V], scale[V], b[V], old_mean[V], old_variance[V];
   T::unpack(x[at.vector], m);
@@ -160,14 +160,14 @@ __device__ void forward(const typename T::Raw* x, const typename T::Raw* other, 
     if (keeps) old_mean[i] = running_mean[c], old_variance[i] = running_variance[c];
   }
   float sums[2 * V], share = 1.0f / s.rows;
-  wait_for_the_one_before();
-  let_the_next_start();
+  wait_for_previous_kernel();
+  allow_next_kernel();
   add_parts(sums, parts, count, s.group, at.within);
 #pragma unroll
   for (int i = 0; i < V; i++) {
     int c = at.vector * V + i;
     float d = sums[i] * share, variance = sums[V + i] * share - d * d;
-    // Neither here nor below fmaxf, which makes 0 of what is not a number.
+    // Not fmaxf, here and below: it turns NaN into 0.
     variance = variance < 0 ? 0 : variance;
     float r = rsqrtf(variance + epsilon);
     m[i] += d;
@@ -203,7 +203,7 @@ __device__ void forward(const typename T::Raw* x, const typename T::Raw* other, 
   }
 }
 
-// The channels' numbers that the backward pass needs.
+// The numbers of the channels that the backward pass needs.
 template <int V>
 struct Channels {
   float mean[V], scale[V], bias[V];
@@ -218,15 +218,15 @@ struct Channels {
   }
 };
 
-// Σg and Σg·(x − μ), where g is the gradient before the ReLU: that of y, or the sum of two, where y > 0. With y, g is kept;
-// without, there was no sum, and the sign of y is calculated again.
+// Σg and Σg·(x − μ). g is the gradient before the ReLU: the gradient of y, or the sum of two, where y > 0, and 0
+// elsewhere. If y is given, g is saved. If not, the layer had no sum, and the sign of y is computed again.
 template <class T>
 __device__ void backward_sums(const typename T::Raw* dy, const typename T::Raw* dy2, const typename T::Raw* x,
                               const typename T::Raw* y, const float* mean, const float* inverse, const float* weight,
                               const float* bias, typename T::Raw* g, float* parts, const Shape& s) {
   const int V = T::V, U = V == 8 ? 2 : 4;
-  wait_for_the_one_before();
-  let_the_next_start();
+  wait_for_previous_kernel();
+  allow_next_kernel();
   Place at(s);
   Channels<V> c(mean, inverse, weight, bias, at.vector);
   float sums[2 * V] = {};
@@ -261,8 +261,8 @@ __device__ void backward_sums(const typename T::Raw* dy, const typename T::Raw* 
   add_up(sums, parts, s.group);
 }
 
-// dx = w/√(σ² + ε)·(g − mean of g − x̂·mean of g·x̂), dw = Σg·x̂, db = Σg with x̂ = (x − μ)/√(σ² + ε). Without `masked`, g is
-// made from dy and dy2 as above.
+// dx = w/√(σ² + ε)·(g − mean of g − x̂·mean of g·x̂), dw = Σg·x̂, db = Σg with x̂ = (x − μ)/√(σ² + ε). With `masked`,
+// dy is g; otherwise g is computed from dy and dy2 as above.
 template <class T>
 __device__ void backward(const typename T::Raw* dy, const typename T::Raw* dy2, const typename T::Raw* x,
                          const float* parts, int count, const float* mean, const float* inverse, const float* weight,
@@ -274,9 +274,9 @@ __device__ void backward(const typename T::Raw* dy, const typename T::Raw* dy2, 
   load(in, x, s, at, at.row);
   Channels<V> c(mean, inverse, weight, bias, at.vector);
   float sums[2 * V], slope[V];
-  wait_for_the_one_before();
-  let_the_next_start();
-  // It may have been made just now.
+  wait_for_previous_kernel();
+  allow_next_kernel();
+  // The previous kernel may have written it.
   load(grad, dy, s, at, at.row);
   if (dy2) load(more, dy2, s, at, at.row);
   add_parts(sums, parts, count, s.group, at.within);
@@ -318,8 +318,8 @@ __device__ void backward(const typename T::Raw* dy, const typename T::Raw* dy2, 
   }
 }
 
-// Every second pixel of every second row, with `pad` empty vectors on either side; and back. A thread for each vector that
-// is written; the small tensor has rows of q vectors and images of height by width.
+// Every second pixel of every second row, with `pad` zero vectors on either side; and the reverse. Each thread writes
+// one vector. The small tensor has q vectors per pixel and images of height by width.
 template <class Raw>
 __device__ void halve(const Raw* large, Raw* small, int q, int pad, int height, int width, int count) {
   int i = blockIdx.x * THREADS + threadIdx.x;

@@ -11,15 +11,21 @@ use tch::{
 ///
 /// y = max(0, (x − μ)/√(σ² + ε)·w + b + r)
 ///
-/// with μ and σ² the mean and the variance of each channel: in training mode those of the batch, by which the running ones
-/// move, otherwise the running ones. Layers and names are those of [`nn::batch_norm2d`], and so are the numbers, to
-/// rounding.
+/// with μ and σ² the mean and the variance of each channel. Training mode uses those of the batch and updates the
+/// running ones; evaluation mode uses the running ones. Layers, names and results are those of [`nn::batch_norm2d`], up
+/// to rounding.
 ///
-/// On a GPU, in training mode, where the channels lie side by side in memory and are a multiple of 4, in single precision
-/// or bfloat16, it has kernels of its own, two forward and two backward, and no pass over memory for the sum, the ReLU or
-/// their gradients. They always give the same bits, and need compute capability 8. Their gradient cannot be differentiated
-/// again. Anything else runs operation by operation, and so does everything where the kernels cannot be compiled, which is
-/// said once.
+/// On a GPU this layer has its own kernels if all of these hold:
+///
+/// - it is in training mode;
+/// - the tensors are in channels-last order, and the number of channels is a multiple of 4;
+/// - the arithmetic is single precision or bfloat16;
+/// - the GPU has compute capability 8 or higher.
+///
+/// There are two kernels forward and two backward. The sum, the ReLU and their gradients need no extra pass over
+/// memory. The kernels always give the same bits. Their gradient cannot be differentiated again. In all other cases,
+/// and if the kernels cannot be compiled, the layer runs operation by operation. [`cuda::take_warnings`] reports a
+/// failed compilation once.
 ///
 /// ```
 /// use strust_torch::{NormRelu, seeded};
@@ -39,18 +45,18 @@ pub struct NormRelu {
 }
 
 impl NormRelu {
-    /// Makes the layer's weight, bias and running statistics under `path`.
+    /// Creates the layer's weight, bias and running statistics under `path`.
     pub fn new<'a>(path: impl Borrow<nn::Path<'a>>, channels: i64, config: BatchNormConfig) -> Self {
         Self { norm: nn::batch_norm2d(path, channels, config), config }
     }
 
-    /// The formula above for images x, n×channels×rows×columns, and an r of the same shape, or none.
+    /// The formula above for images x, n×channels×rows×columns. `residual` is r, of the same shape; without it r is 0.
     pub fn forward(&self, x: &Tensor, residual: Option<&Tensor>, train: bool) -> Tensor {
         let [y] = self.fused(x, residual, train).unwrap_or_else(|| [self.plain(x, residual, train)]);
         y
     }
-    /// The same result under two handles, for one that goes two ways, as the input of a residual block does: what comes
-    /// back along the two is then added where it is read, and not in a pass of its own.
+    /// The same result with two handles, for a tensor with two uses, such as the input of a residual block. The kernels
+    /// then add the two gradients when they read them, without an extra pass over memory.
     pub fn forward_two(&self, x: &Tensor, residual: Option<&Tensor>, train: bool) -> [Tensor; 2] {
         self.fused(x, residual, train).unwrap_or_else(|| {
             let y = self.plain(x, residual, train);
@@ -64,7 +70,7 @@ impl NormRelu {
         if train { cuda::norm_relu(x, rows, r, self.config) } else { None }
     }
     fn plain(&self, x: &Tensor, residual: Option<&Tensor>, train: bool) -> Tensor {
-        // In place: nothing needs the numbers before, and a pass over memory is saved.
+        // In place, to save a pass over memory. Nothing else uses the values.
         let mut y = self.norm.forward_t(x, train);
         if let Some(residual) = residual {
             let _ = y.g_add_(residual);
@@ -74,7 +80,7 @@ impl NormRelu {
 }
 
 impl ModuleT for NormRelu {
-    /// Without a sum.
+    /// The layer without r.
     fn forward_t(&self, x: &Tensor, train: bool) -> Tensor {
         self.forward(x, None, train)
     }

@@ -1,20 +1,20 @@
 //! Any c(x) that libtorch can differentiate, as a constraint.
 
-use crate::{Component, Error, Flat, Parameters};
+use crate::{Component, Error, Flat, ModelParameters};
 use strust::{constraints::Constraint, vector::Vector};
 use tch::{Tensor, no_grad};
 
-/// c(x) = 0 with c computed from the model's parameters by a closure; the products with its Jacobian come from automatic
-/// differentiation.
+/// The constraint c(x) = 0, where a closure computes c from the model's parameters. Automatic differentiation computes
+/// the products with its Jacobian.
 ///
 /// ```
 /// use strust::constraints::Constraint;
-/// use strust_torch::{Differentiated, Parameters};
+/// use strust_torch::{AutodiffConstraint, ModelParameters};
 /// use tch::{Device, Kind, nn::{Init, VarStore}};
 /// let store = VarStore::new(Device::Cpu);
 /// let w = store.root().var("w", &[3], Init::Const(2.0));
 /// // ‖w‖² = 1
-/// let mut c = Differentiated::new(&Parameters::<f32>::new(&store)?, move || w.square().sum(Kind::Float) - 1.0)?;
+/// let mut c = AutodiffConstraint::new(&ModelParameters::<f32>::new(&store)?, move || w.square().sum(Kind::Float) - 1.0)?;
 /// let mut residual = c.new_residual();
 /// let x = c.point();
 /// c.residual(&x, &mut residual);
@@ -22,15 +22,15 @@ use tch::{Tensor, no_grad};
 /// # Ok::<(), strust_torch::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Differentiated<T, C> {
-    parameters: Parameters<T>,
+pub struct AutodiffConstraint<T, C> {
+    parameters: ModelParameters<T>,
     c: C,
     len: i64,
 }
 
-impl<T: Component, C: FnMut() -> Tensor> Differentiated<T, C> {
-    /// The constraint c = 0; `c` computes c at the model's parameters, as a tensor of any shape that stays the same.
-    pub fn new(parameters: &Parameters<T>, mut c: C) -> Result<Self, Error> {
+impl<T: Component, C: FnMut() -> Tensor> AutodiffConstraint<T, C> {
+    /// The constraint c = 0. `c` computes c at the model's parameters, as a tensor of any fixed shape.
+    pub fn new(parameters: &ModelParameters<T>, mut c: C) -> Result<Self, Error> {
         let now = no_grad(&mut c);
         if now.kind() != T::KIND {
             return Err(Error::Kind { name: "the constraint".into(), expected: T::KIND, found: now.kind() });
@@ -43,7 +43,7 @@ impl<T: Component, C: FnMut() -> Tensor> Differentiated<T, C> {
         self.parameters.flat().clone()
     }
 
-    /// Evaluates somewhere else, then gives the model its parameters back.
+    /// Evaluates at x, then restores the model's parameters.
     fn at<R>(&mut self, x: &Flat<T>, evaluate: impl FnOnce(&mut Self, Tensor) -> R) -> R {
         let own = self.point();
         self.parameters.set(x);
@@ -55,7 +55,7 @@ impl<T: Component, C: FnMut() -> Tensor> Differentiated<T, C> {
     }
 }
 
-impl<T: Component, C: FnMut() -> Tensor> Constraint for Differentiated<T, C> {
+impl<T: Component, C: FnMut() -> Tensor> Constraint for AutodiffConstraint<T, C> {
     type Point = Flat<T>;
     type Residual = Flat<T>;
 
@@ -65,7 +65,7 @@ impl<T: Component, C: FnMut() -> Tensor> Constraint for Differentiated<T, C> {
     fn residual(&mut self, x: &Flat<T>, c: &mut Flat<T>) {
         no_grad(|| self.at(x, |_, value| c.copy_from(&Flat::adopt(value))));
     }
-    /// Jᵀu is linear in u, so its derivative by u along v is Jv: reverse mode twice.
+    /// Jᵀu is linear in u, so the derivative of ⟨Jᵀu, v⟩ by u is Jv: reverse mode twice.
     fn jvp(&mut self, x: &Flat<T>, v: &Flat<T>, out: &mut Flat<T>) {
         self.at(x, |this, c| {
             let u = c.zeros_like().set_requires_grad(true);
@@ -89,7 +89,7 @@ impl<T: Component, C: FnMut() -> Tensor> Constraint for Differentiated<T, C> {
     fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {
         let (expected, found) = (self.parameters.flat().shape(), x.shape());
         if expected != found {
-            return Err(strust::Error::Shape { place: "differentiated constraint", expected, found });
+            return Err(strust::Error::Shape { place: "constraint by automatic differentiation", expected, found });
         }
         Ok(())
     }

@@ -1,40 +1,40 @@
-//! Samples that wait on the device.
+//! Samples that are queued on the device.
 
 use crate::{BatchLoss, QueuedLoss, cuda};
 use strust::sample::Sample;
 use tch::{Device, Kind, Tensor, no_grad};
 
-/// Rows of numbers on the device, one a step, and the place of the next, on the device too: taking a row is the same
-/// operation each time.
+/// Rows of numbers on the device, one per step. The index of the next row is also on the device, so that taking a row
+/// is the same operation each time.
 ///
 /// ```
-/// use strust_torch::Queue;
-/// let mut queue = Queue::new(2, 3, tch::Device::Cpu);
+/// use strust_torch::SampleQueue;
+/// let mut queue = SampleQueue::new(2, 3, tch::Device::Cpu);
 /// queue.fill(&[1, 2, 3, 4, 5, 6]);
 /// queue.take();
 /// assert_eq!(Vec::<i64>::try_from(queue.take())?, [4, 5, 6]);
 /// # Ok::<(), tch::TchError>(())
 /// ```
 #[derive(Debug)]
-pub struct Queue {
+pub struct SampleQueue {
     rows: Tensor,
     next: Tensor,
 }
 
-impl Queue {
+impl SampleQueue {
     /// Room for `rows` rows of `width` numbers.
     #[must_use]
     pub fn new(rows: usize, width: usize, device: Device) -> Self {
         let rows = Tensor::zeros([rows as i64, width as i64], (Kind::Int64, device));
         Self { rows, next: Tensor::zeros([1], (Kind::Int64, device)) }
     }
-    /// Brings rows to the device, in one copy, and begins with the first of them.
+    /// Copies rows to the device, in one copy. The first of them is the next row.
     pub fn fill(&mut self, numbers: &[i64]) {
         let rows = upload(numbers, self.rows.device()).view([-1, self.rows.size()[1]]);
         self.rows.narrow(0, 0, rows.size()[0]).copy_(&rows);
         let _ = self.next.zero_();
     }
-    /// The next row.
+    /// Takes the next row.
     pub fn take(&mut self) -> Tensor {
         let row = self.rows.index_select(0, &self.next).squeeze_dim(0);
         let _ = self.next.g_add_scalar_(1);
@@ -42,10 +42,11 @@ impl Queue {
     }
 }
 
-/// Supervised learning from tensors with a row a term, which are on the model's device: `model` is the forward pass in
-/// training mode, `loss` the mean loss of outputs and targets.
+/// Supervised learning from tensors on the model's device, with one row per term. `model` is the forward pass in
+/// training mode; `loss` is the mean loss of outputs and targets.
 ///
-/// Neither may draw from libtorch's generator (no dropout): a captured step could not draw the same again for its trial.
+/// Neither may draw from libtorch's generator (no dropout): a captured step could not draw the same numbers for its
+/// trial.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -72,7 +73,7 @@ pub struct TableLoss<M, L> {
     targets: Tensor,
     model: M,
     loss: L,
-    queue: Option<Queue>,
+    queue: Option<SampleQueue>,
     taken: Option<(Tensor, Tensor)>,
 }
 
@@ -86,7 +87,7 @@ impl<M: Fn(&Tensor) -> Tensor, L: Fn(&Tensor, &Tensor) -> Tensor> TableLoss<M, L
     }
 }
 
-/// Brings numbers to a device. A GPU fetches them by itself, and the host does not wait.
+/// Copies numbers to a device. A GPU copies them from pinned memory, and the host does not wait.
 pub(crate) fn upload(numbers: &[i64], device: Device) -> Tensor {
     let here = Tensor::from_slice(numbers);
     match device {
@@ -112,19 +113,19 @@ impl<M: Fn(&Tensor) -> Tensor, L: Fn(&Tensor, &Tensor) -> Tensor> BatchLoss for 
 
 impl<M: Fn(&Tensor) -> Tensor, L: Fn(&Tensor, &Tensor) -> Tensor> QueuedLoss for TableLoss<M, L> {
     fn reserve(&mut self, steps: usize, batch: usize) {
-        self.queue = Some(Queue::new(steps, batch, self.inputs.device()));
+        self.queue = Some(SampleQueue::new(steps, batch, self.inputs.device()));
     }
     fn queue(&mut self, samples: &[Sample]) {
         let rows: Vec<i64> = samples.iter().flat_map(indices).collect();
-        self.queue.as_mut().expect("room was reserved").fill(&rows);
+        self.queue.as_mut().expect("`reserve` was called").fill(&rows);
     }
     fn advance(&mut self) {
         self.taken = None;
-        let rows = self.queue.as_mut().expect("room was reserved").take();
+        let rows = self.queue.as_mut().expect("`reserve` was called").take();
         self.taken = Some(self.rows(&rows));
     }
     fn mean_queued(&mut self) -> Tensor {
-        let (inputs, targets) = self.taken.as_ref().expect("a batch was taken");
+        let (inputs, targets) = self.taken.as_ref().expect("`advance` was called");
         (self.loss)(&(self.model)(inputs), targets)
     }
 }
