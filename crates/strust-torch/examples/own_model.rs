@@ -38,8 +38,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut f = supervised::<f32>(&store, 200, batch, |x| net.forward(x), cross_entropy)?;
     let (start, mut sampler) = (f.point(), Epochs::new(200, 50, 0)?);
-    let report =
-        minimize(&mut f, &mut Str::new(StrConfig::default())?, &mut sampler, start.clone(), &Stop::epochs(300))?;
+    let report = minimize(&mut f)
+        .method(Str::new(StrConfig::default())?)
+        .sampler(&mut sampler)
+        .stop(Stop::epochs(300))
+        .start(start.clone())?;
     println!("loss {:.4}, {:.0} % of steps accepted", report.last.value, 100.0 * report.acceptance_rate());
     f.set(report.point());
     let right = tch::no_grad(|| net.forward(&points)).argmax(1, false).eq_tensor(&classes).sum(Kind::Int64);
@@ -48,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The same with orthonormal columns in the first layer.
     let set = Orthonormal::columns(f.parameters(), &["first.weight"])?;
     let mut method = StrP::new(StrPConfig { penalty: 10.0, ..Default::default() }, set)?;
-    let report = minimize(&mut f, &mut method, &mut sampler, start, &Stop::epochs(300))?;
+    let report = minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(300)).start(start)?;
     println!("loss {:.4}, |c| {:.1e}", report.last.value, report.last.constraint_norm);
     assert!(report.last.constraint_norm < 0.05);
     Ok(())

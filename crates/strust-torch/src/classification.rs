@@ -6,7 +6,11 @@ use crate::{
     seeded,
 };
 use std::{fmt, path::Path};
-use strust::{objective::Objective, sample::Sample, vector::Vector};
+use strust::{
+    objective::{Evaluation, Objective},
+    sample::Sample,
+    vector::Vector,
+};
 use strust_problems::{Classifier, Problem};
 use tch::{
     Device, Kind, Tensor,
@@ -45,7 +49,7 @@ type Build = Box<dyn Fn(&nn::Path) -> NetworkFn + Send>;
 /// let start = f.start(0);
 /// assert_eq!((start.len() as usize, f.optimum()), (f.parameters(), None));
 /// let mut sampler = Epochs::new(f.terms(), 4, 0)?;
-/// let report = minimize(&mut f, &mut Str::new(StrConfig::default())?, &mut sampler, start, &Stop::steps(2))?;
+/// let report = minimize(&mut f).method(Str::new(StrConfig::default())?).sampler(&mut sampler).stop(Stop::steps(2)).start(start)?;
 /// assert!(f.test_accuracy(report.point()).is_some());
 /// # Ok::<(), strust_torch::Error>(())
 /// ```
@@ -277,11 +281,11 @@ impl Objective for ImageClassification {
     fn terms(&self) -> usize {
         self.objective.terms()
     }
-    fn value(&mut self, x: &Flat<f32>, sample: &Sample) -> f64 {
-        self.objective.value_at(x, sample)
+    fn value(&mut self, x: &Flat<f32>, sample: &Sample) -> Evaluation {
+        Evaluation::new(self.objective.value_at(x, sample), Flat::<f32>::EPSILON)
     }
-    fn value_and_gradient(&mut self, x: &Flat<f32>, sample: &Sample, gradient: &mut Flat<f32>) -> f64 {
-        self.objective.value_and_gradient_at(x, sample, gradient)
+    fn value_and_gradient(&mut self, x: &Flat<f32>, sample: &Sample, gradient: &mut Flat<f32>) -> Evaluation {
+        Evaluation::new(self.objective.value_and_gradient_at(x, sample, gradient), Flat::<f32>::EPSILON)
     }
     fn check_point(&self, x: &Flat<f32>) -> Result<(), strust::Error> {
         self.objective.check_point(x)

@@ -2,10 +2,10 @@
 
 use strust::{
     Error,
-    model::Exit,
+    models::Exit,
     objective::Evaluations,
-    radius::Change,
-    record::{RegionRecord, StepRecord, Verdict},
+    radius::{Change, Verdict},
+    record::{RegionRecord, StepRecord},
 };
 use tch::{Device, Kind, Tensor};
 

@@ -7,7 +7,7 @@ use crate::{
     objective::Queued,
 };
 use serde::{Deserialize, Serialize};
-use strust::sample::{Sample, Sampler};
+use strust::{sample::Sample, samplers::Sampler};
 use tch::Device;
 
 /// Steps before the capture. In them libtorch creates its handles and workspaces and chooses its algorithms, which is

@@ -11,7 +11,7 @@ use strust::{
     Error,
     config::{Checked, Config},
     methods::{StrConfig, StrState},
-    objective::Objective,
+    objective::{Evaluation, Objective},
     vector::Vector,
 };
 use tch::{Kind, Tensor, no_grad};
@@ -86,7 +86,7 @@ impl<T: Component> DeviceMethod<T> for DeviceStr<T> {
         Self::at(config, f, state.radius, state.k, read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrState<Flat<T>> {
-        StrState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]) }
+        StrState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]), memory: () }
     }
 }
 
@@ -115,7 +115,7 @@ impl<T: Component> Step<T> for DeviceStr<T> {
             let trial = f.value_here(on);
 
             // r, on the same sample; accept or reject; the next radius
-            let rounding = f.rounding(1.0) * value.abs();
+            let rounding = Evaluation::new(1.0, T::EPSILON).rounding * value.abs();
             let actual = &value - &trial;
             // If a number is not finite, the ratio is NaN. Every comparison with NaN is false: the step is rejected and
             // the radius shrinks.

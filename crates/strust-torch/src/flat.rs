@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData};
 use strust::{
     Error,
-    vector::{Real, Vector},
+    vector::{Elementwise, Real, Vector},
 };
 use tch::{Device, Kind, Tensor, no_grad};
 
@@ -160,6 +160,42 @@ impl<T: Component> Vector for Flat<T> {
         }
         let _ = self.tensor.addcmul_(&x.scalar_tensor(a), &x.tensor);
     }
+    fn dot(&self, x: &Self) -> f64 {
+        self.dot_tensor(x).double_value(&[])
+    }
+    /// Waits for the device.
+    fn component(&self, i: usize) -> f64 {
+        self.tensor.double_value(&[i as i64])
+    }
+    fn set_component(&mut self, i: usize, value: f64) {
+        let _ = self.tensor.get(i as i64).fill_(value);
+    }
+    fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + self.tensor.numel() * T::KIND.elt_size_in_bytes(), 0);
+        self.tensor.to_device(Device::Cpu).copy_data_u8(&mut out[start..], self.tensor.numel());
+    }
+    /// The vector is on the CPU; see [`Flat::to_device`].
+    fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error> {
+        if scalar != T::NAME {
+            return Err(Error::Saved(format!("its components are {scalar}, but {} was expected", T::NAME)));
+        }
+        let size = T::KIND.elt_size_in_bytes();
+        let count = bytes.len();
+        if shape.iter().try_fold(size, |p, &s| p.checked_mul(s)) != Some(count) {
+            return Err(Error::Saved(format!("{count} bytes of {scalar} do not fill the shape {shape:?}")));
+        }
+        if shape.len() != 1 {
+            return Err(Error::Saved(format!("the shape {shape:?} does not fit the expected type")));
+        }
+        Ok(no_grad(|| Self::adopt(Tensor::from_data_size(bytes, &[(count / size) as i64], T::KIND))))
+    }
+    fn scalar() -> &'static str {
+        T::NAME
+    }
+}
+
+impl<T: Component> Elementwise for Flat<T> {
     fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self) {
         self.check(x);
         let _ = self.tensor.g_mul_scalar_(b);
@@ -170,31 +206,5 @@ impl<T: Component> Vector for Flat<T> {
         self.check(y);
         let divisor = (&y.tensor * s).sqrt_() + e;
         let _ = self.tensor.addcdiv_(&(&x.tensor * a), &divisor);
-    }
-    fn dot(&self, x: &Self) -> f64 {
-        self.dot_tensor(x).double_value(&[])
-    }
-    fn write(&self, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + self.tensor.numel() * T::KIND.elt_size_in_bytes(), 0);
-        self.tensor.to_device(Device::Cpu).copy_data_u8(&mut out[start..], self.tensor.numel());
-    }
-    /// The vector is on the CPU; see [`Flat::to_device`].
-    fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error> {
-        if scalar != T::NAME {
-            return Err(Error::Saved(format!("components are {scalar}, but {} is wanted", T::NAME)));
-        }
-        let size = T::KIND.elt_size_in_bytes();
-        let count = bytes.len();
-        if shape.iter().try_fold(size, |p, &s| p.checked_mul(s)) != Some(count) {
-            return Err(Error::Saved(format!("{count} bytes of {scalar} do not fill the shape {shape:?}")));
-        }
-        if shape.len() != 1 {
-            return Err(Error::Saved(format!("the shape {shape:?} does not fit the type that is wanted")));
-        }
-        Ok(no_grad(|| Self::adopt(Tensor::from_data_size(bytes, &[(count / size) as i64], T::KIND))))
-    }
-    fn scalar() -> &'static str {
-        T::NAME
     }
 }

@@ -39,7 +39,7 @@
 //! let mut f = supervised::<f32>(&store, 32, batch, |x| net.forward(x), loss)?;
 //!
 //! let (start, mut sampler) = (f.point(), Epochs::new(32, 8, 0)?);
-//! let report = minimize(&mut f, &mut Str::new(StrConfig::default())?, &mut sampler, start, &Stop::epochs(100))?;
+//! let report = minimize(&mut f).method(Str::new(StrConfig::default())?).sampler(&mut sampler).stop(Stop::epochs(100)).start(start)?;
 //! assert!(report.last.value < 1e-8);
 //! f.set(report.point()); // writes the result into the model
 //! # Ok::<(), strust_torch::Error>(())

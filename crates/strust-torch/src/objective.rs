@@ -5,7 +5,11 @@ use std::sync::{
     Mutex, PoisonError, RwLockReadGuard,
     atomic::{AtomicU64, Ordering},
 };
-use strust::{objective::Objective, sample::Sample, vector::Vector};
+use strust::{
+    objective::{Evaluation, Objective},
+    sample::Sample,
+    vector::Vector,
+};
 use tch::{Kind, Reduction, Tensor, nn::VarStore, no_grad};
 
 /// libtorch has one random generator for all threads. A thread holds this lock from seeding it until its numbers are
@@ -271,11 +275,11 @@ impl<T: Component, L: BatchLoss> Objective for TorchObjective<T, L> {
     fn terms(&self) -> usize {
         self.terms
     }
-    fn value(&mut self, x: &Flat<T>, sample: &Sample) -> f64 {
-        self.elsewhere(|f| f.value_at(x, sample))
+    fn value(&mut self, x: &Flat<T>, sample: &Sample) -> Evaluation {
+        Evaluation::new(self.elsewhere(|f| f.value_at(x, sample)), T::EPSILON)
     }
-    fn value_and_gradient(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> f64 {
-        self.elsewhere(|f| f.value_and_gradient_at(x, sample, gradient))
+    fn value_and_gradient(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> Evaluation {
+        Evaluation::new(self.elsewhere(|f| f.value_and_gradient_at(x, sample, gradient)), T::EPSILON)
     }
     fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {
         let (expected, found) = (self.parameters.flat().shape(), x.shape());

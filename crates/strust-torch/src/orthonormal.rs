@@ -109,7 +109,7 @@ impl<T: Component> Constraint for Orthonormal<T> {
         self.weights.iter().map(|weight| (weight.columns * (weight.columns - 1) / 2) as usize).sum()
     }
     /// Each entry is a difference of numbers near 1, and there are `len` of them.
-    fn rounding(&self, norm: f64) -> f64 {
+    fn rounding(&self, _: &Flat<T>, norm: f64) -> f64 {
         T::EPSILON * (norm + (self.len as f64).sqrt())
     }
     fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {

@@ -79,8 +79,8 @@ fn a_measurement_changes_no_statistics_and_does_not_augment() {
     assert_eq!(f.test_accuracy(&x), accuracy);
     let mut plain = small().without_augmentation();
     let all: Vec<usize> = (0..96).collect();
-    assert_eq!(plain.value(&x, &Sample::new(all.clone(), 5)).to_bits(), value.to_bits());
-    assert_ne!(f.value(&x, &Sample::new(all, 5)).to_bits(), value.to_bits());
+    assert_eq!(plain.value(&x, &Sample::new(all.clone(), 5)).value.to_bits(), value.to_bits());
+    assert_ne!(f.value(&x, &Sample::new(all, 5)).value.to_bits(), value.to_bits());
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn a_trial_that_is_not_finite_is_rejected_and_does_not_change_the_statistics() {
     f.value_and_gradient(&x, &sample(1), &mut g);
     let (statistics, mut trial) = (f.extra_state(), x.clone());
     trial.add(-1e38 / g.norm(), &g);
-    assert!(!f.value(&trial, &sample(1)).is_finite());
+    assert!(!f.value(&trial, &sample(1)).value.is_finite());
     assert!(f.extra_state() == statistics, "a value");
-    assert!(!f.value_and_gradient(&trial, &sample(1), &mut g).is_finite());
+    assert!(!f.value_and_gradient(&trial, &sample(1), &mut g).value.is_finite());
     assert!(f.extra_state() == statistics, "a gradient that is not finite");
 }
 
@@ -167,8 +167,12 @@ fn training_learns_and_a_saved_model_gives_the_same_predictions() {
     let mut f = small().without_augmentation();
     let start = f.start(0);
     let mut sampler = Epochs::new(f.terms(), 32, 0).unwrap();
-    let report =
-        minimize(&mut f, &mut Str::new(StrConfig::default()).unwrap(), &mut sampler, start, &Stop::epochs(20)).unwrap();
+    let report = minimize(&mut f)
+        .method(Str::new(StrConfig::default()).unwrap())
+        .sampler(&mut sampler)
+        .stop(Stop::epochs(20))
+        .start(start)
+        .unwrap();
     let x = report.point();
     let accuracy = f.test_accuracy(x).unwrap();
     assert!(accuracy > 0.9, "{accuracy}");

@@ -70,7 +70,7 @@ fn orthonormal_weights_agree_with_the_librarys_stiefel_manifold() {
         assert!((value.to_vec()[i * 3 + j] - c[(i, j)]).abs() < 1e-13);
         assert!((jv.to_vec()[i * 3 + j] - p[(i, j)]).abs() < 1e-13);
     }
-    assert!((set.rounding(0.0) - stiefel.rounding(0.0)).abs() < 1e-20);
+    assert!((set.rounding(&x, 0.0) - stiefel.rounding(&matrix(&x), 0.0)).abs() < 1e-20);
     assert_eq!((set.redundant(), stiefel.redundant()), (3, 3));
 }
 
@@ -150,7 +150,8 @@ fn str_p_finds_the_nearest_orthonormal_weight() {
     let set = Orthonormal::columns(f.parameters(), &["w"]).unwrap();
     let mut method = StrP::new(StrPConfig { penalty: 1e3, ..Default::default() }, set).unwrap();
     let (start, mut sampler) = (f.point(), Epochs::new(1, 1, 0).unwrap());
-    let report = minimize(&mut f, &mut method, &mut sampler, start, &Stop::steps(4000)).unwrap();
+    let report =
+        minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::steps(4000)).start(start).unwrap();
     let mut distance = report.point().clone();
     distance.add(-1.0, &answer);
     // A fixed penalty μ leaves ‖c‖ = O(1/μ).

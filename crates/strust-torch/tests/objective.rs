@@ -35,14 +35,14 @@ fn gradients_are_correct_in_one_flat_vector() {
     let mut f = problem::<f64>(&store, 0.0, 0.0);
     let x = f.point();
     let (sample, mut g) = (sample(3), x.zeros_like());
-    let value = f.value_and_gradient(&x, &sample, &mut g);
-    assert_eq!(value.to_bits(), f.value(&x, &sample).to_bits());
+    let value = f.value_and_gradient(&x, &sample, &mut g).value;
+    assert_eq!(value.to_bits(), f.value(&x, &sample).value.to_bits());
     let direction = Flat::<f64>::from_tensor(&waves(&[x.len()], 0.9, Kind::Double));
     let h = 1e-6;
     let (mut up, mut down) = (x.zeros_like(), x.zeros_like());
     up.set_sum(&x, h, &direction);
     down.set_sum(&x, -h, &direction);
-    let slope = (f.value(&up, &sample) - f.value(&down, &sample)) / (2.0 * h);
+    let slope = (f.value(&up, &sample).value - f.value(&down, &sample).value) / (2.0 * h);
     let exact = g.dot(&direction);
     assert!((slope - exact).abs() < 1e-7 * g.norm() * direction.norm(), "{slope} against {exact}");
 }
@@ -64,19 +64,19 @@ fn the_trial_has_the_same_augmentation_and_the_same_dropout_mask() {
     let mut f = problem::<f64>(&store, 0.5, 0.3);
     let x = f.point();
     let mut g = x.zeros_like();
-    let first = f.value_and_gradient(&x, &sample(3), &mut g);
+    let first = f.value_and_gradient(&x, &sample(3), &mut g).value;
     // Other uses of the generator in between have no effect, and neither has another sample.
     seeded(5, || Tensor::randn([1000], (Kind::Float, Device::Cpu))).size();
-    let other = f.value(&x, &sample(4));
-    let again = f.value(&x, &sample(3));
+    let other = f.value(&x, &sample(4)).value;
+    let again = f.value(&x, &sample(3)).value;
     assert_eq!(first.to_bits(), again.to_bits());
     // Another seed with the same rows gives another function, so the masks are drawn.
-    let reseeded = f.value(&x, &Sample::new(sample(3).indices().to_vec(), 99));
+    let reseeded = f.value(&x, &Sample::new(sample(3).indices().to_vec(), 99)).value;
     assert!(other.to_bits() != first.to_bits() && reseeded.to_bits() != first.to_bits());
     // The batch is reused between the evaluations of a step. A new batch of the same sample is the same.
     let store = common::store::<f64>();
     let mut fresh = problem::<f64>(&store, 0.5, 0.3);
-    assert_eq!(fresh.value(&x, &sample(3)).to_bits(), first.to_bits());
+    assert_eq!(fresh.value(&x, &sample(3)).value.to_bits(), first.to_bits());
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn the_dropout_masks_of_two_threads_do_not_interact() {
         let store = store::<f64>();
         let mut f = problem::<f64>(&store, 0.5, 0.3);
         let x = f.point();
-        (0..40).map(|k| f.value(&x, &sample(seed + k)).to_bits()).collect::<Vec<_>>()
+        (0..40).map(|k| f.value(&x, &sample(seed + k)).value.to_bits()).collect::<Vec<_>>()
     };
     let alone = (run(1), run(1000));
     let together = std::thread::scope(|s| {
@@ -133,10 +133,10 @@ fn batch_norm_uses_the_statistics_of_the_batch_in_the_trial_too() {
     let store = store::<f64>();
     let mut f = problem::<f64>(&store, 0.0, 0.0);
     let x = f.point();
-    let before = f.value(&x, &sample(1));
+    let before = f.value(&x, &sample(1)).value;
     let variables = store.variables();
     tch::no_grad(|| variables["norm.running_mean"].shallow_clone().fill_(5.0)).size();
-    assert_eq!(f.value(&x, &sample(1)).to_bits(), before.to_bits());
+    assert_eq!(f.value(&x, &sample(1)).value.to_bits(), before.to_bits());
 }
 
 #[test]
@@ -167,9 +167,10 @@ fn a_rejected_step_restores_every_parameter_bit_for_bit() {
 #[test]
 fn every_method_of_the_library_decreases_the_loss_of_a_model() {
     fn descends<M: Method<F>, F: Objective<Point = Flat<f32>>>(name: &str, mut f: F, x: Flat<f32>, mut method: M) {
-        let before = f.value(&x, &Sample::range(0..64));
+        let before = f.value(&x, &Sample::range(0..64)).value;
         let mut sampler = Epochs::new(64, 16, 1).unwrap();
-        let report = minimize(&mut f, &mut method, &mut sampler, x, &Stop::epochs(30)).unwrap();
+        let report =
+            minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(30)).start(x).unwrap();
         assert!(report.last.value < 0.7 * before, "{name}: {before} to {}", report.last.value);
     }
     macro_rules! check {
