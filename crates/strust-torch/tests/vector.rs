@@ -1,7 +1,7 @@
 //! Checks the contract of a vector against the library's `Vec` of the same type.
 
 use serde::{Deserialize, Serialize};
-use strust::vector::{Vector, saved};
+use strust::vector::{Elementwise, Vector, saved};
 use strust_torch::{Component, Flat};
 
 #[derive(Serialize, Deserialize)]
