@@ -7,7 +7,7 @@ mod common;
 
 use common::{TERMS, bits, gpu, requires, steep_problem, store, waves};
 use std::{cell::Cell, rc::Rc, sync::Barrier};
-use strust::prelude::*;
+use strust::{prelude::*, sample::Draws};
 use strust_problems::Problem;
 use strust_torch::{
     BatchLoss, Component, DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, ImageClassification, Launch,
@@ -133,6 +133,12 @@ struct Always(Vec<usize>);
 impl Sampler for Always {
     fn draw(&mut self, _: u64, sample: &mut Sample) {
         *sample = Sample::new(self.0.clone(), 1);
+    }
+    fn terms(&self) -> usize {
+        TERMS
+    }
+    fn draws(&self) -> Draws {
+        Draws::Different
     }
     fn steps_per_epoch(&self) -> u64 {
         1

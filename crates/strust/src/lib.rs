@@ -104,3 +104,9 @@ pub mod prelude {
     pub use crate::vector::Vector;
     pub use crate::{Error, ErrorKind};
 }
+
+/// The examples of the README and of the guide, compiled and run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/library.md")]
+struct Pages;
