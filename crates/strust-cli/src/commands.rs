@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     args::{Jobs, Network, Reproducible, Runs, Saving, Shared},
-    show::{self, heading, number, table},
+    show::{self, heading, table},
 };
 use std::{
     collections::BTreeSet,
@@ -17,12 +17,18 @@ use std::{
     time::Duration,
 };
 use strust_lab::{
-    Error, catalog,
-    conduct::{self, Options},
-    experiment::{Experiment, MAX_JOBS, ProblemSpec, plain, written},
-    network::{WITHOUT_DATA, is_network},
-    plan::Plan,
-    summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
+    Error,
+    data::{
+        experiment::{Experiment, MAX_JOBS, ProblemSpec},
+        plan::Plan,
+        summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
+    },
+    device::WITHOUT_DATA,
+    format::{brief, plain, plural, written},
+    io::{atomic, results::is_theory},
+    pipeline,
+    registry::{self, methods, problems, problems::is_network},
+    run::Options,
     theory::{self, Theory},
 };
 
@@ -69,7 +75,7 @@ fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Sh
     let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &experiment.name, |path| !path.exists()));
     let mut plan = plan(&mut experiment, runs, network)?;
     let pace = pace(runs.jobs, runs.single.saving, &experiment)?;
-    conclude(&folder, shared, pace, &resume_command(&folder), |options| conduct::start(&folder, &mut plan, options))
+    conclude(&folder, shared, pace, &resume_command(&folder), |options| pipeline::start(&folder, &mut plan, options))
 }
 
 /// The plan of an experiment with the options of the command line.
@@ -110,7 +116,7 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
             experiment.methods.len()
         )));
     }
-    let device = strust_lab::network::open_devices(experiment)?;
+    let device = experiment.open_devices()?;
     let without = |p: &ProblemSpec| p.parameters.get("data").and_then(|data| data.as_str()).is_none_or(str::is_empty);
     if experiment.problems.iter().filter(|p| is_network(p)).any(without) {
         return Err(Failure::Usage(WITHOUT_DATA.into()));
@@ -122,12 +128,12 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
 /// `strust resume`.
 pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Result<(), Failure> {
     let again = resume_command(folder);
-    if theory::is_theory(folder) {
+    if is_theory(folder) {
         let pace = (all_cores(jobs), save_every(saving)?);
         return conclude(folder, shared, pace, &again, |options| theory::resume(folder, options));
     }
     let pace = pace(jobs, saving, &Plan::load(folder)?.experiment)?;
-    conclude(folder, shared, pace, &again, |options| conduct::resume(folder, options))
+    conclude(folder, shared, pace, &again, |options| pipeline::resume(folder, options))
 }
 
 /// Jobs side by side, and the time between two savings.
@@ -190,7 +196,7 @@ pub fn conclude(
     }
     let failed: usize = summary.problems.iter().flat_map(|p| &p.methods).map(|m| m.failures.len()).sum();
     if failed > 0 {
-        let runs = if failed == 1 { "1 run".into() } else { format!("{failed} runs") };
+        let runs = plural(failed, "run");
         let report = folder.join("report.html");
         return Err(Failure::Failed(format!("{runs} broke down; {} says which and why", report.display())));
     }
@@ -245,7 +251,7 @@ fn overview(summary: &Summary, shared: &Shared) -> String {
 /// `strust report --publish`.
 pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), Failure> {
     let [folder] = folders else { return Err(Failure::Usage("--publish takes one folder of results".into())) };
-    strust_lab::publish(folder, to)?;
+    pipeline::publish(folder, to)?;
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
 
@@ -258,7 +264,7 @@ pub struct Tables {
 }
 
 fn load(folder: &Path) -> Result<Summary, Error> {
-    if theory::is_theory(folder) { theory::load_summary(folder) } else { conduct::load_summary(folder) }
+    if is_theory(folder) { theory::load_summary(folder) } else { pipeline::load_summary(folder) }
 }
 
 /// `strust report --markdown` and `--into`.
@@ -282,13 +288,13 @@ pub fn report(folders: &[PathBuf], out: Option<PathBuf>, shared: &Shared) -> Res
     let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
     let folder = match (folders, out) {
         (_, Some(out)) => {
-            conduct::check_report_place(&out, folders)?;
+            strust_lab::report::check_place(&out, folders)?;
             out
         }
         ([one], None) => one.clone(),
         _ => unused(Path::new("runs"), "comparison", |path| !path.exists()),
     };
-    conduct::write_report(&folder, &summaries)?;
+    strust_lab::report::write(&folder, &summaries)?;
     if shared.json {
         print(&json(&summaries)?)
     } else if shared.quiet {
@@ -343,7 +349,7 @@ fn cell(method: &MethodSummary, epoch: u64, metrics: &[Metric], mean: bool) -> S
 /// The median of a metric: a share in per cent, anything else with its power of ten.
 fn shown(metric: &Metric, point: &CurvePoint) -> String {
     let Some(spread) = point.metrics.get(&metric.key) else { return "–".into() };
-    if metric.log { number(spread.median) } else { format!("{:.1} %", 100.0 * spread.median) }
+    if metric.log { brief(spread.median) } else { format!("{:.1} %", 100.0 * spread.median) }
 }
 
 /// Mean ± standard deviation.
@@ -378,20 +384,20 @@ fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
     // What is not ours stays as it is, ends of lines too.
     let table = if lines[start].ends_with("\r\n") { table.replace('\n', "\r\n") } else { table.into() };
     let new = [&lines[..=start].concat(), &table, &lines[end..].concat()].map(String::as_str).concat();
-    conduct::write_file(file, new.as_bytes())?;
+    atomic::write(file, new.as_bytes())?;
     Ok(())
 }
 
 /// `strust list`.
 pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
-    let (methods, problems) = (catalog::methods(), catalog::problems());
-    let wanted = |entry: &&catalog::Entry| name.is_none_or(|name| name == entry.name);
+    let (methods, problems) = (methods::all(), problems::all());
+    let wanted = |entry: &&registry::Entry| name.is_none_or(|name| name == entry.name);
     let methods: Vec<_> = methods.iter().filter(wanted).collect();
     let problems: Vec<_> = problems.iter().filter(wanted).collect();
     if let (Some(name), true, true) = (name, methods.is_empty(), problems.is_empty()) {
-        let (methods, problems) = (catalog::methods(), catalog::problems());
+        let (methods, problems) = (methods::all(), problems::all());
         let all = || methods.iter().chain(&problems).map(|e| e.name);
-        let hint = catalog::nearest(name, all()).map_or_else(
+        let hint = registry::nearest(name, all()).map_or_else(
             || format!("known: {}", all().collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
@@ -409,7 +415,7 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
         for entry in entries {
             let constrained = if entry.constrained { ", with constraint" } else { "" };
             let _ = writeln!(text, "\n{} – {}{constrained}", heading(entry.name, shared), entry.title);
-            let width = |of: fn(&catalog::Parameter) -> usize| entry.parameters.iter().map(of).max().unwrap_or(0);
+            let width = |of: fn(&registry::Parameter) -> usize| entry.parameters.iter().map(of).max().unwrap_or(0);
             let (names, defaults, ranges) = (
                 width(|p| p.name.len()),
                 width(|p| written(&p.default).chars().count()),

@@ -7,7 +7,7 @@ use crate::{
     show::heading,
 };
 use std::{fmt::Write as _, path::Path};
-use strust_lab::diagnose::{Diagnosis, diagnose};
+use strust_lab::analyze::diagnose::{Diagnosis, diagnose};
 
 /// Where a line ends on a narrow terminal.
 const WIDTH: usize = 100;

@@ -7,15 +7,16 @@ use crate::{
 };
 use std::{fmt::Write as _, path::Path};
 use strust_lab::{
-    report::plain_number,
-    summary::Summary,
-    theory::{self, BUILT_IN, Theory, TheoryPlan},
+    data::summary::Summary,
+    experiment::built_in,
+    format::plain_number,
+    theory::{self, Theory, TheoryPlan},
 };
 
 /// All experiments on the theory in one report.
 pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
     let open = |(name, text): &(&str, &str)| Theory::parse(Path::new(name), text);
-    let experiments = BUILT_IN.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let experiments = built_in::THEORY.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     start("theory", "The theory, measured", experiments, runs, network, shared)
 }
 

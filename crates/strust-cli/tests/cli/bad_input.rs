@@ -192,7 +192,7 @@ fn a_folder_that_is_not_ours_is_left_alone() {
 
     let said = run(&["resume", folder.path("out").to_str().unwrap()]);
     assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("there is no plan.json"), "{}", said.err);
+    assert!(said.err.contains("it has no plan.json"), "{}", said.err);
 }
 
 #[test]

@@ -302,7 +302,7 @@ fn what_cannot_be_diagnosed_is_refused_in_words() {
     let said = run(&["diagnose", folder.path("nowhere").to_str().unwrap()]);
     assert_eq!((said.code, said.err.contains("there is no such folder")), (Some(1), true), "{}", said.err);
     let said = run(&["diagnose", folder.0.path().to_str().unwrap()]);
-    assert_eq!((said.code, said.err.contains("there is no plan.json in it")), (Some(1), true), "{}", said.err);
+    assert_eq!((said.code, said.err.contains("it has no plan.json")), (Some(1), true), "{}", said.err);
     let said = run(&["diagnose", ".", "--seeds", "3"]);
     assert_eq!((said.code, said.err.contains("unexpected argument '--seeds'")), (Some(2), true));
     std::fs::write(folder.path("theory.json"), "{}").unwrap();

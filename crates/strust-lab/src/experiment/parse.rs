@@ -1,14 +1,14 @@
 //! From the text of an experiment file to an [`Experiment`]; every message has its line.
 
-use super::{
-    Experiment, MAX_EPOCHS, MAX_JOBS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune, checksum, data_file, folder_name,
-    plain, written,
-};
 use crate::{
     Error,
-    catalog::{self, Entry, Kind, nearest},
-    job,
-    summary::Parameters,
+    data::{
+        experiment::{Experiment, MAX_EPOCHS, MAX_JOBS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune},
+        parameters::Parameters,
+    },
+    format::{folder_name, plain, written},
+    io::data_file,
+    registry::{Entry, methods, nearest, problems},
 };
 use std::path::{Path, PathBuf};
 
@@ -156,13 +156,13 @@ impl Source<'_> {
             .map_err(|e: toml::de::Error| self.error(&[key], format!("[{key}]: {}", in_words(e.message()))))
     }
 
-    /// The tables `[[key]]`, with the name that says which entry of the catalog each is.
+    /// The tables `[[key]]`, with the name that says which entry of the registry each is.
     fn entries<'t>(
         &self,
         table: &'t toml::Table,
         key: &str,
         name_key: &str,
-        catalog: &[Entry],
+        known: &[Entry],
     ) -> Result<Vec<(&'t toml::Table, Entry)>, Error> {
         let missing = || {
             let hint = if table.contains_key(key) {
@@ -181,11 +181,11 @@ impl Source<'_> {
             let name = item.get(name_key).and_then(toml::Value::as_str).ok_or_else(|| {
                 self.error(&[key, &at], format!("[[{key}]] number {}: `{name_key}` is missing or not a text", i + 1))
             })?;
-            let names = || catalog.iter().map(|e| e.name);
-            let entry = catalog.iter().find(|e| e.name == name).ok_or_else(|| {
+            let names = || known.iter().map(|e| e.name);
+            let entry = known.iter().find(|e| e.name == name).ok_or_else(|| {
                 let hint = nearest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-                let known = names().collect::<Vec<_>>().join(", ");
-                self.error(&[key, &at, name_key], format!("unknown {key} `{name}`; {hint}Known: {known}"))
+                let all = names().collect::<Vec<_>>().join(", ");
+                self.error(&[key, &at, name_key], format!("unknown {key} `{name}`; {hint}Known: {all}"))
             })?;
             entries.push((item, entry.clone()));
         }
@@ -194,9 +194,9 @@ impl Source<'_> {
 
     fn methods(&self, table: &toml::Table) -> Result<Vec<MethodSpec>, Error> {
         let mut methods: Vec<MethodSpec> = Vec::new();
-        for (i, (item, entry)) in self.entries(table, "method", "name", &catalog::methods())?.into_iter().enumerate() {
+        for (i, (item, entry)) in self.entries(table, "method", "name", &methods::all())?.into_iter().enumerate() {
             for (setting, varied) in self.settings("method", i, item, "name", &[], &entry)? {
-                let hyperparameters = self.complete(Kind::Method, "method", i, &entry, &setting)?;
+                let hyperparameters = self.complete("method", i, &entry, &setting)?;
                 let label = label(entry.name, &hyperparameters, &varied);
                 methods.push(MethodSpec { name: entry.name.into(), label, hyperparameters, varied });
             }
@@ -211,8 +211,7 @@ impl Source<'_> {
 
     fn problems(&self, table: &toml::Table) -> Result<Vec<ProblemSpec>, Error> {
         let mut problems: Vec<ProblemSpec> = Vec::new();
-        for (i, (item, entry)) in self.entries(table, "problem", "kind", &catalog::problems())?.into_iter().enumerate()
-        {
+        for (i, (item, entry)) in self.entries(table, "problem", "kind", &problems::all())?.into_iter().enumerate() {
             let given = match item.get("name") {
                 None => entry.name,
                 Some(toml::Value::String(name)) if (1..=100).contains(&name.len()) && !name.starts_with('.') => name,
@@ -225,7 +224,7 @@ impl Source<'_> {
             };
             for (mut setting, varied) in self.settings("problem", i, item, "kind", &["name"], &entry)? {
                 self.resolve_data(i, &mut setting)?;
-                let parameters = self.complete(Kind::Problem, "problem", i, &entry, &setting)?;
+                let parameters = self.complete("problem", i, &entry, &setting)?;
                 let name = label(given, &parameters, &varied);
                 if problems.iter().any(|p| folder_name(&p.name) == folder_name(&name)) {
                     let why = format!(
@@ -233,7 +232,7 @@ impl Source<'_> {
                     );
                     return Err(self.error(&["problem", &i.to_string()], why));
                 }
-                let checksum = data_file(&parameters).map(checksum).transpose()?;
+                let checksum = data_file::path(&parameters).map(data_file::checksum_of).transpose()?;
                 problems.push(ProblemSpec { name, kind: entry.name.into(), parameters, checksum });
             }
         }
@@ -315,15 +314,8 @@ impl Source<'_> {
         Ok(settings.into_iter().map(|s| (s, varied.clone())).collect())
     }
 
-    fn complete(
-        &self,
-        kind: Kind,
-        key: &str,
-        i: usize,
-        entry: &Entry,
-        setting: &Parameters,
-    ) -> Result<Parameters, Error> {
-        catalog::complete(kind, entry.name, setting).map_err(|why| {
+    fn complete(&self, key: &str, i: usize, entry: &Entry, setting: &Parameters) -> Result<Parameters, Error> {
+        entry.complete(setting).map_err(|why| {
             let at = i.to_string();
             // The message names the field in backticks; its line is a better place to point at than the section's.
             let field = setting.keys().find(|name| why.contains(&format!("`{name}`")));
@@ -340,8 +332,9 @@ impl Source<'_> {
             return Err(self.error(&["tune", key], why));
         }
         for problem in problems {
-            let known: Vec<String> = job::metrics(&problem.kind).into_iter().map(|m| m.key).collect();
-            if !known.contains(&tune.metric) {
+            let known: Vec<&str> =
+                problems::quantities(&problem.kind).iter().map(|(quantity, _)| quantity.key()).collect();
+            if !known.contains(&tune.metric.as_str()) {
                 let known = known.join(", ");
                 let why = format!("[tune]: `metric` is {:?}, but problem `{}` has {known}", tune.metric, problem.name);
                 return Err(self.error(&["tune", "metric"], why));
@@ -352,7 +345,7 @@ impl Source<'_> {
 
     fn check_fit(&self, problems: &[ProblemSpec], methods: &[MethodSpec]) -> Result<(), Error> {
         let constrained = |list: &[Entry], name: &str| list.iter().any(|e| e.name == name && e.constrained);
-        let (all_methods, all_problems) = (catalog::methods(), catalog::problems());
+        let (all_methods, all_problems) = (methods::all(), problems::all());
         for problem in problems.iter().filter(|p| !constrained(&all_problems, &p.kind)) {
             if let Some(method) = methods.iter().find(|m| constrained(&all_methods, &m.name)) {
                 let free: Vec<_> = all_methods.iter().filter(|m| !m.constrained).map(|m| m.name).collect();
