@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     args::Shared,
-    commands::{json, print},
+    session::{json, print},
     show::heading,
 };
 use std::{fmt::Write as _, path::Path};

@@ -10,7 +10,9 @@ mod data;
 mod diagnose;
 mod download;
 mod network;
+mod session;
 mod show;
+mod tables;
 mod theory;
 
 use args::{Args, Command};
@@ -58,7 +60,7 @@ fn main() -> ExitCode {
         Command::Report { folders, publish: Some(to), .. } => commands::publish(&folders, &to, &shared),
         Command::Report { folders, markdown: false, into: None, out, .. } => commands::report(&folders, out, &shared),
         Command::Report { folders, at, into, mean, .. } => {
-            commands::tables(&folders, &commands::Tables { at, mean }, into.as_deref())
+            commands::tables(&folders, &tables::Tables { at, mean }, into.as_deref())
         }
         Command::Diagnose { folder } => diagnose::run(&folder, &shared),
         Command::List { name } => commands::list(name.as_deref(), &shared),

@@ -3,7 +3,8 @@
 use crate::{
     Failure,
     args::{Jobs, Network, Runs, Shared, Single},
-    commands::{self, json, print},
+    commands,
+    session::{self, json, print},
     show::{heading, table},
 };
 use std::{io::Read as _, path::Path};
@@ -60,13 +61,13 @@ pub fn train(
     let mut plan = commands::plan(&mut experiment, &runs, network)?;
     let begun = |folder: &Path| Plan::load(folder).ok().filter(|begun| is_same_training(begun, &plan));
     let folder = runs.single.out.clone().unwrap_or_else(|| {
-        commands::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder).is_some())
+        session::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder).is_some())
     });
     let begun = begun(&folder);
     let goes_on = begun.is_some();
     plan = begun.unwrap_or(plan);
-    let pace = commands::pace(runs.jobs, runs.single.saving, &experiment)?;
-    commands::conclude(&folder, shared, pace, &commands::command_line(), |options| {
+    let pace = session::pace(runs.jobs, runs.single.saving, &experiment)?;
+    session::conclude(&folder, shared, pace, &session::command_line(), |options| {
         let summary =
             if goes_on { pipeline::resume(&folder, options)? } else { pipeline::start(&folder, &mut plan, options)? };
         // Before anything is said: a reader that went away must not cost the model.
