@@ -503,6 +503,6 @@ fn a_run_that_broke_down_is_diagnosed_as_broken() {
     assert_eq!(said.code, Some(1), "{}", said.err);
     assert!(said.err.contains("report.html says which and why"), "{}", said.err);
     let said = run(&["diagnose", out.to_str().unwrap()]);
-    assert!(said.out.contains("broke down") && said.out.contains("→ See to what broke it down"), "{}", said.out);
+    assert!(said.out.contains("broke down") && said.out.contains("→ Fix what broke it down"), "{}", said.out);
     assert!(!said.out.contains("come back") && !said.out.contains("Nothing to change"), "{}", said.out);
 }

@@ -248,13 +248,13 @@ fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
         let (file, out) = (folder.write("e.toml", &text.replace("epochs = 3", "epochs = 2")), folder.path(name));
         assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
         let found = &diagnosis(&out)[0];
-        assert!(text_of(found, "penalty").contains("cannot be told yet"), "{found:#}");
+        assert!(text_of(found, "penalty").contains("not yet known"), "{found:#}");
         assert!(!found["advice"].to_string().contains("penalty"), "{found:#}");
     }
 }
 
 #[test]
-fn with_epochs_only_a_diagnosis_says_what_cannot_be_said() {
+fn with_epochs_only_a_diagnosis_names_what_is_not_known() {
     let folder = Folder::new();
     let text = experiment(NOISY, STR).replace("epochs = 3", "epochs = 3\nrecords = \"epochs\"");
     let file = folder.write("e.toml", &text);
@@ -263,8 +263,8 @@ fn with_epochs_only_a_diagnosis_says_what_cannot_be_said() {
     // The folder of one job, the second seed.
     let found = diagnosis(&out.join("runs/least-squares.str.s1"));
     assert_eq!((found.len(), found[0]["seed"].as_u64()), (1, Some(1)));
-    assert!(text_of(&found[0], "radius").contains("cannot be said"), "{:#}", found[0]);
-    assert!(text_of(&found[0], "curvature").contains("cannot be said"), "{:#}", found[0]);
+    assert!(text_of(&found[0], "radius").contains("is not known"), "{:#}", found[0]);
+    assert!(text_of(&found[0], "curvature").contains("is not known"), "{:#}", found[0]);
 }
 
 #[test]

@@ -31,6 +31,9 @@ pub(crate) enum Outcome {
     Failed(Failure),
 }
 
+/// Reads how a job ended; [`outcome`] of a folder, as a rule.
+pub(crate) type Read<'a> = &'a dyn Fn(&Job) -> Result<Outcome, Error>;
+
 /// Reads how a job of a plan ended. A job that has not ended is an error.
 pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, Error> {
     let folder = job_folder(folder, job);

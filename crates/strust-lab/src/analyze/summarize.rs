@@ -1,7 +1,7 @@
 //! From records to the summary: mean, standard deviation and median over seeds.
 
 use super::{
-    outcome::{Finished, Outcome, outcome},
+    outcome::{Finished, Outcome, Read},
     tune,
 };
 use crate::{
@@ -16,10 +16,9 @@ use crate::{
     registry::problems,
     statistics::spread,
 };
-use std::path::Path;
 
-/// The summary of all jobs that are no part of a grid search.
-pub(crate) fn summary(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
+/// The summary of all jobs that do not belong to a grid search.
+pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
     let e = &plan.experiment;
     let mut problems = Vec::new();
     for problem in &e.problems {
@@ -33,7 +32,7 @@ pub(crate) fn summary(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
         }
         for spec in specs {
             let outcomes = plan.jobs.iter().filter(mine).filter(|job| job.method.label == spec.label);
-            let outcomes: Vec<Outcome> = outcomes.map(|job| outcome(folder, plan, job)).collect::<Result<_, _>>()?;
+            let outcomes: Vec<Outcome> = outcomes.map(read).collect::<Result<_, _>>()?;
             methods.push(method_summary(spec, outcomes, e.tune.is_some()));
         }
         problems.push(ProblemSummary {
@@ -45,7 +44,7 @@ pub(crate) fn summary(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
         });
     }
     let tuning = match &e.tune {
-        Some(tune) => tune::search(folder, plan, tune)?.into_iter().map(|(tuning, _)| tuning).collect(),
+        Some(tune) => tune::search(plan, tune, read)?.into_iter().map(|(tuning, _)| tuning).collect(),
         None => Vec::new(),
     };
     Ok(Summary {
@@ -95,7 +94,7 @@ fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> Met
     let trust_region = TRUST_REGION.iter().filter_map(|(key, ..)| Some(((*key).to_string(), over_epochs(key)?)));
     MethodSummary {
         name: spec.name.clone(),
-        // What a grid search chose is the method; only where all settings are shown do they need telling apart.
+        // A grid search leaves one setting of a method, so its name is enough; otherwise the label names the setting.
         label: if tuned { spec.name.clone() } else { spec.label.clone() },
         hyperparameters: spec.hyperparameters.clone(),
         seeds: finished.iter().map(|f| f.seed).collect(),

@@ -1,6 +1,6 @@
 //! The choice of a grid search.
 
-use super::outcome::{Outcome, outcome};
+use super::outcome::{Outcome, Read};
 use crate::{
     Error,
     data::{
@@ -11,10 +11,11 @@ use crate::{
     },
     statistics::spread,
 };
-use std::path::Path;
 
-/// What the grid search found, best setting first, with that setting; one entry a problem and method.
-pub(super) fn search(folder: &Path, plan: &Plan, tune: &Tune) -> Result<Vec<(Tuning, Option<MethodSpec>)>, Error> {
+/// What the grid search found, with the setting it chose; one entry a problem and method. The best setting comes first:
+/// the one with the least median over the tuning seeds, or, of equals, the first in the file. A setting with a failed seed
+/// has no score and comes last.
+pub(super) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning, Option<MethodSpec>)>, Error> {
     let e = &plan.experiment;
     let mut names: Vec<&str> = Vec::new();
     for method in &e.methods {
@@ -34,7 +35,7 @@ pub(super) fn search(folder: &Path, plan: &Plan, tune: &Tune) -> Result<Vec<(Tun
                 let (mut scores, before) = (Vec::new(), cost.failed);
                 for job in plan.jobs.iter().filter(mine) {
                     cost.runs += 1;
-                    match outcome(folder, plan, job)? {
+                    match read(job)? {
                         Outcome::Failed(_) => cost.failed += 1,
                         Outcome::Finished(f) => {
                             let last = f.epochs.last().expect("a finished job has its start at least");
@@ -64,15 +65,15 @@ pub(super) fn search(folder: &Path, plan: &Plan, tune: &Tune) -> Result<Vec<(Tun
     Ok(found)
 }
 
-/// The hyperparameters that tell a setting from the others of its method.
+/// The hyperparameters in which a setting differs from the others of its method.
 fn differing(method: &MethodSpec, settings: &[&MethodSpec]) -> Parameters {
     let differs = |key: &String| settings.iter().any(|s| s.hyperparameters.get(key) != method.hyperparameters.get(key));
     method.hyperparameters.iter().filter(|(key, _)| differs(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
-/// The best setting of every method on every problem; a method whose every setting failed has none.
-pub(crate) fn choose(folder: &Path, plan: &Plan, tune: &Tune) -> Result<Vec<(ProblemSpec, MethodSpec)>, Error> {
-    let found = search(folder, plan, tune)?;
+/// The best setting of every method on every problem; none for a method if all its settings failed.
+pub(crate) fn choose(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(ProblemSpec, MethodSpec)>, Error> {
+    let found = search(plan, tune, read)?;
     let problem = |name: &str| plan.experiment.problems.iter().find(|p| p.name == name).cloned();
     Ok(found.into_iter().filter_map(|(tuning, best)| Some((problem(&tuning.problem)?, best?))).collect())
 }

@@ -71,7 +71,7 @@ pub struct ProblemSpec {
 pub struct MethodSpec {
     /// Which method.
     pub name: String,
-    /// The name, with the settings that tell it from the others.
+    /// The name, with the settings in which it differs from the others.
     pub label: String,
     /// Its hyperparameters, defaults included.
     pub hyperparameters: Parameters,
@@ -83,11 +83,11 @@ pub struct MethodSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tune {
-    /// The metric whose median over the tuning seeds, at the end, is to be small.
+    /// The metric to make small: its median over the tuning seeds at the end decides.
     pub metric: String,
     /// Epochs of a tuning run.
     pub epochs: u64,
-    /// Number of tuning seeds; they are others than those of the experiment.
+    /// Number of tuning seeds; they differ from those of the experiment.
     pub seeds: u64,
 }
 
@@ -102,5 +102,5 @@ impl Tune {
 pub const MAX_SEEDS: u64 = 1_000_000;
 /// Jobs of an experiment, and settings of a list of lists, at most: a folder is made for each.
 pub const MAX_JOBS: usize = 100_000;
-/// More epochs than any run can make, and few enough to count steps with.
+/// More epochs than any run can make, and few enough that the number of steps does not overflow.
 pub const MAX_EPOCHS: u64 = 1_000_000_000;

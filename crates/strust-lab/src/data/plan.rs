@@ -19,7 +19,7 @@ pub struct Plan {
     pub machine: Machine,
     /// The experiment, lists expanded and defaults filled in.
     pub experiment: Experiment,
-    /// The jobs. Those that a grid search leads to are added when it is done.
+    /// The jobs. A grid search adds the jobs of the chosen settings when it is done.
     pub jobs: Vec<Job>,
 }
 
@@ -79,7 +79,7 @@ impl Job {
         Self { name, tuning, problem: problem.clone(), method: method.clone(), seed, epochs }
     }
 
-    /// Tells this job from every other one, with all its settings.
+    /// Identifies this job and all its settings.
     #[must_use]
     pub fn checksum(&self, experiment: &Experiment) -> u64 {
         let identity = serde_json::to_vec(&(self, experiment.batch, experiment.sampling, experiment.records));

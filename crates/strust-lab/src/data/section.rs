@@ -1,9 +1,9 @@
-//! Parts of a report that are no curves over epochs: text, figures, tables, and checks of claims.
+//! Parts of a report that are not curves over epochs: text, figures, tables, and checks of claims.
 
 use super::{figure::Figure, numbers::number_or_nan};
 use serde::{Deserialize, Serialize};
 
-/// How a measured number is to stand to its bound.
+/// How a measured number must relate to its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
@@ -33,18 +33,18 @@ impl Relation {
 pub struct Check {
     /// The claim.
     pub name: String,
-    /// What was measured; NaN (null in JSON) where nothing could be said, so that the claim is [open](Check::is_open).
+    /// What was measured; NaN (null in JSON) if nothing could be measured, so that the claim is [open](Check::is_open).
     #[serde(deserialize_with = "number_or_nan")]
     pub measured: f64,
-    /// What the claim says of it.
+    /// The bound that the claim sets.
     #[serde(deserialize_with = "number_or_nan")]
     pub bound: f64,
-    /// What the claim is: that the first is at most, at least or about the second.
+    /// Whether `measured` is claimed to be at most, at least or about `bound`.
     #[serde(default)]
     pub claim: Relation,
     /// Whether it holds; never for a claim that is open.
     pub holds: bool,
-    /// Of what, over what, and what to make of it.
+    /// What was measured over what, and what it means.
     pub why: String,
 }
 
@@ -65,7 +65,7 @@ impl Check {
         let holds = (measured - predicted).abs() < within;
         Self { name: name.into(), measured, bound: predicted, claim: Relation::Near, holds, why: why.into() }
     }
-    /// A claim on which nothing can be said, and why not.
+    /// A claim that could not be measured, and why.
     #[must_use]
     pub fn open(name: impl Into<String>, bound: f64, why: impl Into<String>) -> Self {
         Self { name: name.into(), measured: f64::NAN, bound, claim: Relation::AtMost, holds: false, why: why.into() }

@@ -32,7 +32,7 @@ pub struct Summary {
     /// What the grid search tried and chose; absent if there was none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tuning: Vec<Tuning>,
-    /// What the first seed of every method says of itself.
+    /// The diagnosis of the first seed of every method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnoses: Vec<Diagnosis>,
     /// Every claim that was checked, in order; those of all sections.
@@ -52,7 +52,7 @@ pub struct Machine {
     pub processor: String,
     /// Its cores.
     pub cores: u64,
-    /// Jobs that ran side by side.
+    /// Jobs that ran in parallel.
     pub jobs: u64,
     /// The device that networks ran on, as libtorch names it; absent without networks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ pub struct Metric {
 pub struct MethodSummary {
     /// The method's name, such as `str-p`.
     pub name: String,
-    /// What tells it from the other entries of a figure: the name, with the settings that differ.
+    /// Its label in a figure: the name, with the settings in which it differs from the others.
     pub label: String,
     /// All of its hyperparameters, defaults included.
     pub hyperparameters: Parameters,
@@ -111,7 +111,7 @@ pub struct MethodSummary {
     pub failures: Vec<Failure>,
 }
 
-/// A run that broke down, by divergence as a rule.
+/// A run that broke down, usually by divergence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     /// The seed.

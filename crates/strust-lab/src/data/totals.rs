@@ -32,7 +32,7 @@ pub struct EpochTotals {
 }
 
 impl EpochTotals {
-    /// Counts a step; those of other methods are not of interest here.
+    /// Counts a step of a trust-region method; steps of other methods are ignored.
     pub fn add(&mut self, record: &StepRecord) {
         let Some(region) = &record.region else { return };
         self.steps += 1;
@@ -45,7 +45,7 @@ impl EpochTotals {
         }
     }
 
-    /// The epoch's numbers by the keys of [`TRUST_REGION`](super::record::TRUST_REGION); nothing without steps.
+    /// The epoch's numbers by the keys of [`TRUST_REGION`](super::record::TRUST_REGION); empty without steps.
     pub fn numbers(&self) -> BTreeMap<String, f64> {
         let steps = self.steps as f64;
         let numbers = [

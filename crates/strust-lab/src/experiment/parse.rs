@@ -72,7 +72,7 @@ impl Experiment {
     }
 }
 
-/// The text of an experiment file, to point into.
+/// The text of an experiment file, for the lines of messages.
 struct Source<'a> {
     file: &'a Path,
     text: &'a str,
@@ -239,7 +239,7 @@ impl Source<'_> {
         Ok(problems)
     }
 
-    /// A data file is looked for beside the experiment file.
+    /// A relative path of a data file starts at the folder of the experiment file.
     fn resolve_data(&self, i: usize, setting: &mut Parameters) -> Result<(), Error> {
         let Some(toml::Value::String(data)) = setting.get_mut("data") else { return Ok(()) };
         if !data.is_empty() {
@@ -317,7 +317,7 @@ impl Source<'_> {
     fn complete(&self, key: &str, i: usize, entry: &Entry, setting: &Parameters) -> Result<Parameters, Error> {
         entry.complete(setting).map_err(|why| {
             let at = i.to_string();
-            // The message names the field in backticks; its line is a better place to point at than the section's.
+            // The message names the field in backticks; its line is more precise than that of the section.
             let field = setting.keys().find(|name| why.contains(&format!("`{name}`")));
             let path: Vec<&str> = [key, &at].into_iter().chain(field.map(String::as_str)).collect();
             self.error(&path, format!("[[{key}]] {}: {why}", entry.name))
@@ -366,13 +366,13 @@ fn label(name: &str, parameters: &Parameters, varied: &[String]) -> String {
     varied.iter().fold(name.to_string(), |label, key| format!("{label} {key}={}", plain(&parameters[key])))
 }
 
-/// Whether two values are one: 1 and 1.0 are.
+/// Whether two values are equal; 1 and 1.0 are.
 fn same(a: &toml::Value, b: &toml::Value) -> bool {
     let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     a == b || number(a).is_some_and(|a| Some(a) == number(b))
 }
 
-/// What the parser says, without the names of Rust's types.
+/// The parser's message, without the names of Rust's types.
 fn in_words(message: &str) -> String {
     let message = message.replace('\n', " ").replace(" as i128", "");
     message.replace("expected u64", "expected a whole number of at least 0").replace("u64 value", "a whole number")
@@ -404,4 +404,80 @@ fn line_of(text: &str, path: &[&str]) -> Option<usize> {
         here = next;
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "name = \"a\"\nepochs = 2\nbatch = 4\nseeds = 3\n";
+
+    fn parse(rest: &str) -> Result<Experiment, Error> {
+        Experiment::parse(Path::new("a.toml"), &format!("{HEAD}{rest}"))
+    }
+
+    /// The line and the message that refuse a file.
+    fn refusal(rest: &str) -> (Option<usize>, String) {
+        match parse(rest) {
+            Err(Error::Experiment { line, why, .. }) => (line, why),
+            other => panic!("expected a refusal: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_gives_the_nearest_name_and_the_line() {
+        let problem = "[[problem]]\nkind = \"subspace\"\n";
+        let (line, why) = refusal(&format!("{problem}nois = 0.1\n[[method]]\nname = \"str-p\"\n"));
+        assert_eq!((line, why.as_str()), (Some(7), "unknown key `nois`; did you mean `noise`?"));
+        let (line, why) = refusal(&format!("{problem}[[method]]\nname = \"str-q\"\n"));
+        assert!(line == Some(8) && why.contains("did you mean `str-p`?"), "{line:?} {why}");
+        let (line, why) = refusal(&format!("{problem}[[method]]\nname = \"sgd\"\nzzz = 1\n"));
+        assert!(line == Some(9) && why.contains("known here: name, learning_rate"), "{line:?} {why}");
+    }
+
+    #[test]
+    fn a_value_outside_of_its_range_gives_the_range_and_the_line() {
+        let (line, why) = refusal("[[problem]]\nkind = \"subspace\"\nk = 0\n[[method]]\nname = \"str-p\"\n");
+        assert_eq!(line, Some(7));
+        assert!(why.contains("`k` is 0, but must be a whole number in [1, 10000000]"), "{why}");
+    }
+
+    #[test]
+    fn a_grid_expands_in_file_order_and_each_setting_has_its_label() {
+        let methods = "[[method]]\nname = \"sgd\"\nlearning_rate = [0.3, 0.1, 0.2]\n[[method]]\nname = \"adam\"\n";
+        let parsed = parse(&format!("[[problem]]\nkind = \"least-squares\"\n{methods}")).unwrap();
+        let labels: Vec<&str> = parsed.methods.iter().map(|m| m.label.as_str()).collect();
+        assert_eq!(labels, ["sgd learning_rate=0.3", "sgd learning_rate=0.1", "sgd learning_rate=0.2", "adam"]);
+        assert_eq!(parsed.methods[0].varied, ["learning_rate"]);
+        assert_eq!(parsed.seeds, [0, 1, 2]);
+        // Two lists: every combination, the last key fastest.
+        let two = "[[problem]]\nkind = \"least-squares\"\nd = [1, 2]\nn = [10, 20]\n[[method]]\nname = \"str\"\n";
+        let names: Vec<String> = parse(two).unwrap().problems.into_iter().map(|p| p.name).collect();
+        assert_eq!(
+            names,
+            ["least-squares d=1 n=10", "least-squares d=1 n=20", "least-squares d=2 n=10", "least-squares d=2 n=20"]
+        );
+    }
+
+    #[test]
+    fn the_defaults_of_a_method_are_filled_in() {
+        let parsed = parse("[[problem]]\nkind = \"subspace\"\n[[method]]\nname = \"str-p\"\n").unwrap();
+        let entry = methods::all().into_iter().find(|e| e.name == "str-p").unwrap();
+        for parameter in &entry.parameters {
+            assert_eq!(parsed.methods[0].hyperparameters[parameter.name], parameter.default, "{}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn a_method_with_constraints_is_refused_on_a_problem_without_them() {
+        let (_, why) = refusal("[[problem]]\nkind = \"logistic\"\n[[method]]\nname = \"riemannian\"\n");
+        assert!(why.contains("`riemannian` needs a problem with a constraint") && why.contains("sgd"), "{why}");
+    }
+
+    #[test]
+    fn a_grid_search_is_refused_on_a_metric_that_the_problem_does_not_have() {
+        let tune = "[tune]\nmetric = \"test_accuracy\"\nepochs = 1\nseeds = 1\n";
+        let (line, why) = refusal(&format!("[[problem]]\nkind = \"logistic\"\n[[method]]\nname = \"sgd\"\n{tune}"));
+        assert!(line == Some(10) && why.contains("but problem `logistic` has objective"), "{line:?} {why}");
+    }
 }

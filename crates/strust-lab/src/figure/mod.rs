@@ -34,12 +34,12 @@ mod svg;
 pub use crate::data::figure::{Axis, Figure, Point, Series};
 use scene::Ink;
 
-/// Where an SVG figure will be looked at.
+/// Where an SVG figure is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
     /// In a file of its own: fixed size, fixed colors on white, with its title.
     File,
-    /// Inside an HTML page, which says the title itself: as wide as its place, transparent, with the colors of [`stylesheet`].
+    /// Inside an HTML page, which shows the title itself: as wide as its place, transparent, with the colors of [`stylesheet`].
     Inline,
 }
 

@@ -60,7 +60,7 @@ fn replaceable(path: &Path) -> Result<Option<fs::Permissions>, Error> {
 
 /// A new file beside another, and their folder.
 fn temporary(path: &Path) -> Result<(tempfile::NamedTempFile, &Path), Error> {
-    // The parent of a bare file name is empty, which is no folder that can be opened.
+    // The parent of a bare file name is empty, which cannot be opened as a folder.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let made = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder);
     let file = made.map_err(|e| match e.kind() {

@@ -15,7 +15,7 @@ pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
         Err(TryLockError::WouldBlock) => {
             Err(Error::saved(folder, "another strust is working in this folder: wait for it, or stop it first"))
         }
-        // A file system without locks must not keep anybody from working.
+        // On a file system without locks the program works all the same.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
     }
 }

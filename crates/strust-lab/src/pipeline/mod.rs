@@ -9,6 +9,7 @@ use crate::{
     analyze::{
         self,
         diagnose::{Effort, of_plan},
+        outcome,
     },
     data::{
         plan::{Job, Plan},
@@ -59,7 +60,7 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
 fn finish(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
     if let Some(tune) = plan.experiment.tune.clone() {
         run::run_jobs(folder, plan, true, options)?;
-        let chosen = analyze::choose(folder, plan, &tune)?;
+        let chosen = analyze::choose(plan, &tune, &|job| outcome(folder, plan, job))?;
         plan.add_chosen(&chosen);
         plan.save(folder)?;
     }
@@ -70,7 +71,7 @@ fn finish(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, 
 }
 
 fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
-    let mut summary = analyze::summary(folder, plan)?;
+    let mut summary = analyze::summary(plan, &|job| outcome(folder, plan, job))?;
     summary.diagnoses = of_plan(folder, plan, Effort::Report)?;
     Ok(summary)
 }

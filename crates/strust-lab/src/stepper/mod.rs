@@ -46,13 +46,14 @@ const STARTED: &str = "a stepper is started before it is used";
 #[cfg(all(test, feature = "torch"))]
 mod tests {
     use super::*;
+    use crate::data::totals::Totals;
     use strust::{methods::StrState, prelude::*};
     use strust_problems::Problem;
     use strust_torch::{DeviceStr, Flat, ImageClassification, Launch, device::Device, images::ImageBytes};
 
     /// Twenty images of made-up bytes, 3×32×32.
     fn problem() -> ImageClassification {
-        // Of several threads' sums libtorch promises no bits.
+        // With several threads, the sums of libtorch differ in the last bits.
         strust_torch::device::set_threads(1);
         let pixels: Vec<u8> = (0..20 * 3072_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let labels: Vec<u8> = (0..20).map(|i| i % 10).collect();
@@ -62,32 +63,36 @@ mod tests {
     fn captured() -> Captured<DeviceStr<f32>> {
         Captured::new(StrConfig::default(), 8, 20, Launch::Graph)
     }
-    /// Up to step `end`, as a job does it: never beyond the end of an epoch of three steps.
-    fn walk_to<W: Walk<ImageClassification>>(walk: &mut W, f: &mut ImageClassification, end: u64) -> Vec<StepRecord> {
+    /// Runs up to step `end` as a job does: never beyond the end of an epoch of three steps.
+    fn run_to(
+        stepper: &mut dyn Stepper<ImageClassification>,
+        f: &mut ImageClassification,
+        end: u64,
+    ) -> Vec<StepRecord> {
         let (mut sampler, mut records) = (Epochs::new(20, 8, 3).unwrap(), Vec::new());
         loop {
-            let k = walk.state(f).steps();
+            let k = stepper.current(f).0;
             if k == end {
                 return records;
             }
             let most = (3 - k % 3).min(end - k);
-            walk.advance(f, &mut sampler, most, &mut |_| true, &mut records).unwrap();
+            stepper.advance(f, &mut sampler, most, &mut |_| true, &mut records).unwrap();
         }
     }
 
     #[test]
-    fn networks_walk_an_epoch_at_a_time_as_they_do_step_by_step() {
+    fn networks_step_an_epoch_at_a_time_as_they_do_step_by_step() {
         let mut f = problem();
         let start = f.start(1);
         let mut plain = StepByStep::new(Str::new(StrConfig::default()).unwrap());
-        plain.start(&mut f, start).unwrap();
-        let expected = walk_to(&mut plain, &mut f, 7);
+        Stepper::start(&mut plain, &mut f, start).unwrap();
+        let expected = run_to(&mut plain, &mut f, 7);
 
         let mut f = problem();
         let start = f.start(1);
-        let mut walk = captured();
-        walk.start(&mut f, start).unwrap();
-        let records = walk_to(&mut walk, &mut f, 7);
+        let mut stepper = captured();
+        stepper.start(&mut f, start).unwrap();
+        let records = run_to(&mut stepper, &mut f, 7);
         assert_eq!(records.iter().map(|r| r.k).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
         for (a, b) in records.iter().zip(&expected) {
             assert_eq!((a.verdict, a.evaluations), (b.verdict, b.evaluations));
@@ -95,28 +100,41 @@ mod tests {
         }
     }
 
+    /// The checkpoint of a stepper, through a file.
+    fn saved(stepper: &mut dyn Stepper<ImageClassification>, f: &mut ImageClassification, done: bool) -> Checkpoint {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint.bin");
+        let (version, extra_state) = (env!("CARGO_PKG_VERSION").into(), f.extra_state());
+        let head = Head { version, job: 1, records: 0, timings: 0, totals: Totals::default(), done, extra_state };
+        stepper.save(f, &head, &path).unwrap();
+        Checkpoint::load(&path, 1).unwrap().unwrap()
+    }
+
     #[test]
-    fn networks_that_stop_in_an_epoch_go_on_bit_for_bit() {
-        let bits = |state: &StrState<Flat<f32>>| (state.k, state.radius.to_bits(), state.x.to_vec());
+    fn networks_that_stop_in_an_epoch_resume_bit_for_bit() {
+        let bits = |saved: &Checkpoint| {
+            let state: StrState<Flat<f32>> = saved.state().unwrap();
+            (state.k, state.radius.to_bits(), state.x.to_vec(), saved.head.extra_state.clone())
+        };
         let whole = {
             let mut f = problem();
-            let (start, mut walk) = (f.start(1), captured());
-            walk.start(&mut f, start).unwrap();
-            let records = walk_to(&mut walk, &mut f, 5);
-            (records[4..].to_vec(), bits(walk.state(&mut f)), f.extra_state())
+            let (start, mut stepper) = (f.start(1), captured());
+            stepper.start(&mut f, start).unwrap();
+            let records = run_to(&mut stepper, &mut f, 5);
+            (records[4..].to_vec(), bits(&saved(&mut stepper, &mut f, true)))
         };
-        let (saved, extra_state) = {
+        let checkpoint = {
             let mut f = problem();
-            let (start, mut walk) = (f.start(1), captured());
-            walk.start(&mut f, start).unwrap();
-            walk_to(&mut walk, &mut f, 4);
-            (walk.state(&mut f).clone(), f.extra_state())
+            let (start, mut stepper) = (f.start(1), captured());
+            stepper.start(&mut f, start).unwrap();
+            run_to(&mut stepper, &mut f, 4);
+            saved(&mut stepper, &mut f, false)
         };
         let mut f = problem();
-        let mut walk = captured();
-        f.restore_extra_state(&extra_state).unwrap();
-        walk.resume(&mut f, saved).unwrap();
-        let records = walk_to(&mut walk, &mut f, 5);
-        assert_eq!((records, bits(walk.state(&mut f)), f.extra_state()), whole);
+        let mut stepper = captured();
+        f.restore_extra_state(&checkpoint.head.extra_state).unwrap();
+        stepper.resume(&mut f, &checkpoint).unwrap();
+        let records = run_to(&mut stepper, &mut f, 5);
+        assert_eq!((records, bits(&saved(&mut stepper, &mut f, true))), whole);
     }
 }

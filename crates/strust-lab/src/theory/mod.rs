@@ -5,8 +5,8 @@
 //! experiments/theory-*.toml → Theory → Section (checks/NAME.json) → Summary → report.html
 //! ```
 //!
-//! A section is a function of its file and its seeds. It is written when it is done, so a run that was stopped goes on with the
-//! next.
+//! A section is a function of its file and its seeds. It is written when it is done, so a run that was stopped resumes with
+//! the next.
 
 mod failures;
 mod penalty;
@@ -91,11 +91,11 @@ fn five() -> u64 {
 }
 
 impl Theory {
-    /// Reads an experiment file or the built-in one of that name; `None` if it is none on the theory.
+    /// Reads an experiment file or the built-in one of that name; `None` if it is not on the theory.
     pub fn open(file: &Path) -> Result<Option<Self>, Error> {
         let built_in =
             || built_in::THEORY.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string());
-        // What cannot be read is reported by whoever reads it as an ordinary experiment.
+        // A file that cannot be read is reported when it is read as an ordinary experiment.
         let Some(text) = std::fs::read_to_string(file).ok().or_else(built_in) else { return Ok(None) };
         let speaks = |table: toml::Table| table.contains_key("theory");
         if toml::from_str(&text).is_ok_and(speaks) { Self::parse(file, &text).map(Some) } else { Ok(None) }

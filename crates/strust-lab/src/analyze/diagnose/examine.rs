@@ -1,4 +1,4 @@
-//! The point of a job's last checkpoint, measured anew on the full sum.
+//! The point of a job's last checkpoint, measured again on the full sum.
 
 use super::Effort;
 use crate::{
@@ -19,7 +19,7 @@ use strust::{
 };
 use strust_problems::Problem;
 
-/// What the point of the last checkpoint shows.
+/// What was measured at the point of the last checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Examination {
     /// Steps made until then.
@@ -28,7 +28,7 @@ pub struct Examination {
     pub rho: f64,
     /// The interval of ρ; absent where it is exact.
     pub rho_interval: Option<(f64, f64)>,
-    /// Whether interpolation holds near the point, and why; absent where finding out would take too long.
+    /// Whether interpolation holds near the point, and why; absent where the probe would take too long.
     pub interpolation: Option<(Interpolation, String)>,
     /// KKT residuals and the Jacobian, with constraints.
     pub kkt: Option<KktReport>,
@@ -36,7 +36,7 @@ pub struct Examination {
     pub penalty: f64,
 }
 
-/// Numbers in all gradients of all terms up to which ρ is computed exactly and interpolation is probed.
+/// Up to this many numbers in the gradients of all terms, ρ is computed exactly and interpolation is probed.
 fn most(effort: Effort) -> usize {
     match effort {
         Effort::Report => 100_000_000,
@@ -45,7 +45,7 @@ fn most(effort: Effort) -> usize {
 }
 /// Full gradients of a probe.
 const PROBE: u64 = 80;
-/// Pairs of mini-batches where there are more.
+/// Pairs of mini-batches for an estimate.
 const PAIRS: u64 = 16;
 
 /// Measures the point of the last checkpoint of a job; `None` if there is none.
@@ -80,9 +80,9 @@ impl Purpose for Examine<'_> {
             Sampling::Epochs => Draws::Different,
             Sampling::Replacement => Draws::Independent,
         };
-        // With batch norm the terms of a mini-batch see each other, and a term alone is another function.
+        // With batch norm the terms of a mini-batch interact, and a term alone is another function.
         let exact = (!is_network(&job.problem)).then_some((draws, most(effort)));
-        // A method without a penalty is looked at with that of weight 1.
+        // A method without a penalty is examined with a penalty of weight 1.
         let penalty = job.method.hyperparameters.get("penalty").and_then(toml::Value::as_float).unwrap_or(1.0);
         let mut found =
             Examination { steps, rho: f64::NAN, rho_interval: None, interpolation: None, kkt: None, penalty };
@@ -96,8 +96,8 @@ impl Purpose for Examine<'_> {
     }
 }
 
-/// ρ at x: exactly, with the verdict of a probe, where the terms are drawn like `exact` and there are no more numbers in their gradients than
-/// it says; else from pairs.
+/// ρ at x. With `exact`, which says how terms are drawn and how many numbers their gradients may have, it is computed
+/// exactly, with the verdict of a probe; otherwise it is estimated from pairs.
 fn growth<F: Objective>(
     f: &mut F,
     x: &F::Point,
@@ -119,7 +119,7 @@ fn growth<F: Objective>(
     Ok(())
 }
 
-/// Pairs of mini-batches at one point: those of two steps, with no step between them.
+/// Pairs of mini-batches at one point: x does not move between them.
 fn estimate<F: Objective>(f: &mut F, x: &F::Point, batch: usize, seed: u64) -> Result<Pairs, Error> {
     let mut sampler = WithReplacement::new(f.terms(), batch, seed)?;
     let mut watched = Consecutive::new(f, Draws::Independent).without_window();

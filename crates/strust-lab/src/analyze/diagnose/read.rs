@@ -35,7 +35,7 @@ pub(super) struct RecordStats {
     /// Radius at the end of the last epoch, and epochs that ended with the largest one.
     pub radius: Option<f64>,
     pub at_largest: u64,
-    /// The first and the last metric to be small, and its name.
+    /// The name of the metric to make small, its first and its last value.
     pub metric: Option<(&'static str, f64, f64)>,
     /// That metric an epoch before the last, and after half of the epochs.
     pub before: Option<f64>,
@@ -50,7 +50,7 @@ pub(super) struct RecordStats {
 }
 
 impl RecordStats {
-    /// Reads what is there; a file that is not there yet has no lines.
+    /// Reads the records; a file that does not exist yet has no lines.
     pub(super) fn read(path: &Path, job: &Job) -> Result<Self, Error> {
         let epsilon = if problems::is_single(&job.problem) { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let mut stats = Self {
@@ -81,7 +81,7 @@ impl RecordStats {
             match serde_json::from_str(&line) {
                 Ok(Line::Step(record)) => stats.step(&record),
                 Ok(Line::Epoch(record)) => stats.epoch(&record, job),
-                // A running job may be writing this very line.
+                // A running job may still be writing this line.
                 Err(_) if lines.peek().is_none() => {}
                 Err(e) => return Err(Error::saved(path, format!("line {}: {e}", i + 1))),
             }

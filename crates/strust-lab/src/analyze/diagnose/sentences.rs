@@ -1,4 +1,4 @@
-//! From numbers to sentences. Each says what is, then what it means; advice is kept apart.
+//! From numbers to sentences. Each gives a number, then its meaning; advice is separate.
 
 use super::{Examination, Finding, RecordStats};
 use crate::{
@@ -44,14 +44,14 @@ pub(super) fn compose(
     let mut said = Said::default();
     if broken {
         said.advise(
-            "See to what broke it down: shorter steps (a smaller learning_rate, initial_radius or max_radius), or data without extreme numbers.",
+            "Fix what broke it down: use shorter steps (a smaller learning_rate, initial_radius or max_radius), or data without extreme numbers.",
         );
     }
     if stats.steps == 0 && stats.iterations.steps() == 0 {
         let text = if broken {
             "It made no step."
         } else {
-            "No step is in the records yet: come back when the run has made some."
+            "The records have no step yet: repeat the diagnosis when the run has made some."
         };
         said.say("steps", text.into(), &[("steps", 0.0)]);
         return (said.findings, said.advice);
@@ -84,16 +84,16 @@ fn region(job: &Job) -> RegionConfig {
     }
 }
 
-/// A metric that lost at least this share over the second half, and as much in the last epoch, is still on its way.
+/// A metric that lost at least this share over the second half, and again in the last epoch, is still falling.
 const FALLING: f64 = 0.05;
-/// Below this share of where it began a metric has arrived, falling or not.
+/// Below this share of its first value a metric has converged, falling or not.
 const ARRIVED: f64 = 1e-12;
 
 fn per_cent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
-/// How much is gone of a number.
+/// How much a number fell.
 fn fall(from: f64, to: f64) -> String {
     if to > 0.1 * from {
         format!("by {:.0} %", per_cent(from - to, from))
@@ -113,7 +113,7 @@ fn progress(stats: &RecordStats, point: Option<&Examination>, job: &Job, said: &
     let falls = |before: &f64| *last < (1.0 - FALLING) * before && *last > ARRIVED * first;
     let violated =
         point.and_then(|point| point.interpolation.as_ref()).is_some_and(|(v, _)| *v == Interpolation::Violated);
-    // The last epoch alone may be a fluctuation, and where the terms do not agree a run goes up and down for ever.
+    // The last epoch alone may be a fluctuation, and where the terms do not agree a run fluctuates forever.
     if let (Some(before), Some(halfway)) = (stats.before.filter(falls), stats.halfway.filter(falls))
         && stats.epochs == job.epochs
         && !violated
@@ -136,8 +136,8 @@ fn radius(stats: &RecordStats, region: &RegionConfig, said: &mut Said) {
     if stats.iterations.steps() == 0 {
         let share = per_cent(stats.at_largest as f64, stats.epochs as f64);
         let text = format!(
-            "The radius ended {share:.0} % of the epochs at its largest value, {largest}, and is {} now; the records keep epochs only, so how many steps \
-             it cut cannot be said.",
+            "The radius ended {share:.0} % of the epochs at its largest value, {largest}, and is {} now; the records keep epochs only, so the number of steps that it cut \
+             is not known.",
             n(stats.radius.unwrap_or(f64::NAN))
         );
         said.say(
@@ -212,13 +212,18 @@ fn curvature(stats: &RecordStats, region: &RegionConfig, said: &mut Said) {
     let c = &stats.curvature;
     if c.seen == 0 {
         if stats.iterations.steps() == 0 {
-            said.say("curvature", "The records keep epochs only (records = \"epochs\"), so the curvature along the trials cannot be said.".into(), &[]);
+            said.say(
+                "curvature",
+                "The records keep epochs only (records = \"epochs\"), so the curvature along the trials is not known."
+                    .into(),
+                &[],
+            );
         }
         return;
     }
     let sure = bounds::accepted_below(region, c.largest);
     let text = format!(
-        "The trials saw curvatures from {} to {}, {} on average ({} of {} below 0): a step goes {} of the way to the minimum along it. If none is above the largest seen, \
+        "The curvature along the trials was between {} and {}, {} on average ({} of {} below 0): a step goes {} of the way to the minimum along it. If none is above the largest seen, \
          steps with a < {} are sure to be accepted.",
         n(c.least),
         n(c.largest),
@@ -294,17 +299,17 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
                 format!("ρ = {} for {batches} (95 %: {} to {}, from pairs of them)", n(point.rho), n(low), n(high))
             } else {
                 format!(
-                    "ρ for {batches} is at least {} (95 %, from pairs of them); they do not tell it from infinity",
+                    "ρ for {batches} is at least {} (95 %, from pairs of them); they do not distinguish it from infinity",
                     n(low)
                 )
             };
             let why = if is_network(&job.problem) {
-                "with batch norm the terms of a mini-batch see each other, and a term alone is another function"
+                "with batch norm the terms of a mini-batch interact, and a term alone is another function"
             } else {
                 "there are too many terms and parameters"
             };
             let text = format!(
-                "At the last checkpoint {rho}. One point does not tell whether interpolation holds, and full gradients were not followed from there: {why}."
+                "At the last checkpoint {rho}. One point does not show whether interpolation holds, and no full gradients were followed from there: {why}."
             );
             said.say("interpolation", text, &[("rho", point.rho), ("rho_low", low), ("rho_high", high)]);
         }
@@ -312,7 +317,7 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
     }
 }
 
-/// ‖c‖ up to which nobody asks for a larger penalty.
+/// Up to this ‖c‖ no larger penalty is advised.
 const FEASIBLE: f64 = 1e-6;
 /// ‖μc − λ‖ against ‖λ‖ up to which x counts as a minimum of φ.
 const AT_MINIMUM: f64 = 0.1;
@@ -337,7 +342,7 @@ fn constraints(point: Option<&Examination>, job: &Job, said: &mut Said) {
         return;
     }
     let mu = point.penalty;
-    // At a minimum of φ, μc = λ, and λ is what the penalty has to bear. Elsewhere the multipliers of the moment tell nothing of that.
+    // At a minimum of φ, μc = λ, so the multipliers show what ‖c‖ the penalty leaves. Elsewhere they do not.
     let (gap, floor) = (kkt.multiplier_gap, kkt.multiplier_norm / mu);
     let minimum = gap <= AT_MINIMUM * kkt.multiplier_norm;
     let meaning = if kkt.constraint_norm <= FEASIBLE {
@@ -345,7 +350,7 @@ fn constraints(point: Option<&Examination>, job: &Job, said: &mut Said) {
     } else if minimum {
         format!("x is near a minimum of φ, and ‖c‖ = ‖λ‖/μ = {floor:.1e} is what μ leaves")
     } else {
-        "x is not near a minimum of φ, so whether μ is large enough cannot be told yet".into()
+        "x is not near a minimum of φ, so it is not yet known whether μ is large enough".into()
     };
     let text = format!(
         "With μ = {mu}, ‖∇φ‖ = {:.1e}; μc differs by {gap:.1e} from the best multipliers, of norm {:.1e}: {meaning}. The bound on ‖c‖ is \
@@ -406,7 +411,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert!(found[0].contains("‖c‖ ≤ 1e-6 needs μ of about 2.0e6"), "{found:?}");
         let (text, found) = advice(1.5, 0.2);
-        assert!(text.contains("cannot be told yet") && found.is_empty(), "{text} {found:?}");
+        assert!(text.contains("not yet known") && found.is_empty(), "{text} {found:?}");
         let (text, found) = advice(0.01, 1e-9);
         assert!(text.contains("small already") && found.is_empty(), "{text} {found:?}");
     }

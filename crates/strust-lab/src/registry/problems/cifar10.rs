@@ -12,9 +12,9 @@ strust::config! {
     pub struct Cifar10Config for "cifar10" {
         /// The folder with the binary files, or cifar-10-binary.tar.gz itself; `strust data cifar10` gets it. Required.
         pub data: String = String::new(), Text("a folder or a file");
-        /// Training images, the first of all there are; 0 is all.
+        /// Training images, the first ones of the data; 0 is all.
         pub train_images: u64 = 0, Whole(Range::closed(0.0, 1e7));
-        /// Test images, the first of all there are; 0 is all.
+        /// Test images, the first ones of the data; 0 is all.
         pub test_images: u64 = 0, Whole(Range::closed(0.0, 1e7));
         /// Whether training images are cropped and mirrored at random: on or off.
         pub augment: Switch = Switch::On, OneOf(&["on", "off"]);
@@ -26,7 +26,7 @@ strust::config! {
         pub precision: NetworkPrecision = NetworkPrecision::Tf32, OneOf(&["single", "tf32", "bf16"]);
         /// How SGD, Adam and STR give a step to a GPU: graph, captured once and replayed; eager, operation by operation.
         pub launch: StepLaunch = StepLaunch::Graph, OneOf(&["graph", "eager"]);
-        /// Threads of an operation on the CPU. The last digits depend on it, so that it belongs to the experiment and not to the machine; other cores are for other jobs.
+        /// Threads of an operation on the CPU. The last digits depend on it, so it belongs to the experiment and not to the machine; other cores serve other jobs.
         pub threads: u64 = 1, Whole(Range::closed(1.0, 1024.0));
     }
 }

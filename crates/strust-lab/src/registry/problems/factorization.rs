@@ -16,7 +16,7 @@ strust::config! {
         pub rank: u64 = 3, Whole(Range::closed(1.0, 1e7));
         /// Columns of U and V; more than the rank is over-parameterized.
         pub width: u64 = 6, Whole(Range::closed(1.0, 1e7));
-        /// A file (.npy or .csv, also .gz and .xz) with X; m, n and rank then do not count.
+        /// A file (.npy or .csv, also .gz and .xz) with X; m, n and rank then have no effect.
         pub data: String = String::new(), Text("a file, or empty");
     }
 }

@@ -9,7 +9,7 @@ strust::config! {
     pub struct LeastSquaresConfig for "least-squares" {
         /// Number of equations.
         pub n: u64 = 200, Whole(Range::closed(1.0, 1e7));
-        /// Number of unknowns; with d ≥ n every equation can be met.
+        /// Number of unknowns; with d ≥ n every equation can be satisfied.
         pub d: u64 = 300, Whole(Range::closed(1.0, 1e7));
         /// Standard deviation of the noise on the right-hand side; 0 is exact interpolation.
         pub noise: f64 = 0.0, Number(Range::at_least(0.0));

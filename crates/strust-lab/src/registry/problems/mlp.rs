@@ -16,7 +16,7 @@ strust::config! {
         pub activation: HiddenActivation = HiddenActivation::Relu, OneOf(&["relu", "tanh"]);
         /// Precision of the arithmetic: f32 or f64.
         pub precision: Precision = Precision::F32, OneOf(&["f32", "f64"]);
-        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); a fifth is kept for the test. Or a folder with the four files of MNIST or Fashion-MNIST, which have a test set. Empty is the UCI digits, which are built in.
+        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); a fifth becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which have a test set. Empty is the built-in UCI digits.
         pub data: String = String::new(), Text("a file, a folder, or empty");
     }
 }

@@ -16,7 +16,7 @@ strust::config! {
         pub n: u64 = 500, Whole(Range::closed(1.0, 1e7));
         /// Standard deviation σ of the noise on every coordinate; 0 is exact interpolation.
         pub noise: f64 = 0.0, Number(Range::at_least(0.0));
-        /// A file (.npy or .csv, also .gz and .xz) with one point a row, instead of the spiked model; d, n and noise then do not count.
+        /// A file (.npy or .csv, also .gz and .xz) with one point a row, instead of the spiked model; d, n and noise then have no effect.
         pub data: String = String::new(), Text("a file, or empty");
     }
 }
