@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     args::{Benchmark, Shared},
-    commands::print,
+    session::print,
     show::{heading, table},
 };
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};

@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     args::Shared,
-    commands::{json, print},
+    session::{json, print},
     show::{heading, table},
 };
 use serde::Serialize;

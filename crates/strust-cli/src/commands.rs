@@ -3,38 +3,29 @@
 use crate::{
     Failure,
     args::{Jobs, Network, Reproducible, Runs, Saving, Shared},
-    show::{self, heading, number, table},
+    session::{all_cores, command_line, conclude, jobs, json, pace, print, resume_command, save_every, unused},
+    show::heading,
+    tables::{Tables, markdown_tables},
 };
 use std::{
-    collections::BTreeSet,
     fmt::Write as _,
-    io::Write as _,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
 };
 use strust_lab::{
-    Error, catalog,
-    conduct::{self, Options},
-    experiment::{Experiment, MAX_JOBS, ProblemSpec, plain, written},
-    network::{WITHOUT_DATA, is_network},
-    plan::Plan,
-    summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
+    Error,
+    data::{
+        experiment::{Experiment, MAX_JOBS, ProblemSpec},
+        plan::Plan,
+        summary::Summary,
+    },
+    device::WITHOUT_DATA,
+    format::written,
+    io::{atomic, results::is_theory},
+    pipeline,
+    registry::{self, methods, problems, problems::is_network},
+    report,
     theory::{self, Theory},
 };
-
-/// Prints to the standard output; a reader that went away ends the program quietly.
-pub fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(Failure::Quiet),
-        Err(e) => Err(Failure::Failed(format!("cannot write to the standard output: {e}"))),
-    }
-}
 
 /// `strust reproduce`.
 pub fn reproduce(
@@ -69,7 +60,7 @@ fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Sh
     let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &experiment.name, |path| !path.exists()));
     let mut plan = plan(&mut experiment, runs, network)?;
     let pace = pace(runs.jobs, runs.single.saving, &experiment)?;
-    conclude(&folder, shared, pace, &resume_command(&folder), |options| conduct::start(&folder, &mut plan, options))
+    conclude(&folder, shared, pace, &resume_command(&folder), |options| pipeline::start(&folder, &mut plan, options))
 }
 
 /// The plan of an experiment with the options of the command line.
@@ -110,7 +101,7 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
             experiment.methods.len()
         )));
     }
-    let device = strust_lab::network::open_devices(experiment)?;
+    let device = experiment.open_devices()?;
     let without = |p: &ProblemSpec| p.parameters.get("data").and_then(|data| data.as_str()).is_none_or(str::is_empty);
     if experiment.problems.iter().filter(|p| is_network(p)).any(without) {
         return Err(Failure::Usage(WITHOUT_DATA.into()));
@@ -122,143 +113,23 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
 /// `strust resume`.
 pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Result<(), Failure> {
     let again = resume_command(folder);
-    if theory::is_theory(folder) {
+    if is_theory(folder) {
         let pace = (all_cores(jobs), save_every(saving)?);
         return conclude(folder, shared, pace, &again, |options| theory::resume(folder, options));
     }
     let pace = pace(jobs, saving, &Plan::load(folder)?.experiment)?;
-    conclude(folder, shared, pace, &again, |options| conduct::resume(folder, options))
-}
-
-/// Jobs side by side, and the time between two savings.
-pub type Pace = (usize, Duration);
-
-pub fn pace(given: Jobs, saving: Saving, experiment: &Experiment) -> Result<Pace, Failure> {
-    Ok((jobs(given, experiment), save_every(saving)?))
-}
-
-/// All cores; on a GPU one job, because nobody else knows how many fit into its memory.
-fn jobs(given: Jobs, experiment: &Experiment) -> usize {
-    if experiment.on_gpu() { given.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(given) }
-}
-
-/// As many jobs as asked for, or as there are cores.
-pub fn all_cores(given: Jobs) -> usize {
-    given.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
-}
-
-pub fn save_every(Saving { save_every }: Saving) -> Result<Duration, Failure> {
-    Duration::try_from_secs_f64(save_every)
-        .map_err(|_| Failure::Usage(format!("--save-every is {save_every}, but must be ≥ 0")))
-}
-
-pub fn resume_command(folder: &Path) -> String {
-    format!("strust resume {}", quoted(&folder.display().to_string()))
-}
-
-/// Runs to the end and shows what came out; `again` is the command that goes on after a stop.
-pub fn conclude(
-    folder: &Path,
-    shared: &Shared,
-    (jobs, save_every): Pace,
-    again: &str,
-    go: impl FnOnce(&Options) -> Result<Summary, Error>,
-) -> Result<(), Failure> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupt);
-    // The second Ctrl-C does not wait; files are whole at any moment.
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(1);
-        }
-    })
-    .map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;
-
-    let outcome = {
-        let progress = show::progress(shared);
-        go(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })
-    };
-    let summary = outcome.map_err(|error| match error {
-        Error::Interrupted => Failure::Failed(format!("stopped. Everything is saved; go on with: {again}")),
-        error => error.into(),
-    })?;
-    if shared.json {
-        print(&json(&summary)?)?;
-    } else if !shared.quiet {
-        print(&overview(&summary, shared))?;
-        print(&format!("Report: {}\n", folder.join("report.html").display()))?;
-    }
-    let failed: usize = summary.problems.iter().flat_map(|p| &p.methods).map(|m| m.failures.len()).sum();
-    if failed > 0 {
-        let runs = if failed == 1 { "1 run".into() } else { format!("{failed} runs") };
-        let report = folder.join("report.html");
-        return Err(Failure::Failed(format!("{runs} broke down; {} says which and why", report.display())));
-    }
-    Ok(())
-}
-
-/// A value as indented JSON.
-pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| Failure::Failed(e.to_string()))
-}
-
-fn overview(summary: &Summary, shared: &Shared) -> String {
-    let mut text = format!("{}\n", heading(&summary.title, shared));
-    text.push_str(&crate::theory::overview(summary));
-    for problem in &summary.problems {
-        let _ = writeln!(text, "\n{}: medians over seeds, epoch {}", problem.name, summary.epochs);
-        let mut header = vec!["method".to_string()];
-        header.extend(problem.metrics.iter().map(|m| m.key.clone()));
-        header.extend(["seconds", "gradients", "accepted", "seeds"].map(String::from));
-        let mut rows = vec![header];
-        for method in &problem.methods {
-            let Some(last) = &method.last else {
-                rows.push(vec![method.label.clone(), "no seed finished".into()]);
-                continue;
-            };
-            let mut row = vec![method.label.clone()];
-            row.extend(problem.metrics.iter().map(|m| shown(m, last)));
-            row.push(format!("{:.3}", last.seconds.median));
-            row.push(format!("{:.0}", last.evaluations.gradients));
-            row.push(format!("{:.1} %", 100.0 * method.acceptance_rate));
-            row.push(seeds_done(method));
-            rows.push(row);
-        }
-        text.push_str(&table(&rows));
-    }
-    for tuning in &summary.tuning {
-        let Some(best) = tuning.tried.first() else { continue };
-        let setting = best.setting.iter().map(|(name, value)| format!("{name} = {}", plain(value)));
-        let _ = writeln!(
-            text,
-            "\n{} on {}: {}, the best of {} settings",
-            tuning.method,
-            tuning.problem,
-            setting.collect::<Vec<_>>().join(", "),
-            tuning.tried.len()
-        );
-    }
-    text.push('\n');
-    text
+    conclude(folder, shared, pace, &again, |options| pipeline::resume(folder, options))
 }
 
 /// `strust report --publish`.
 pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), Failure> {
     let [folder] = folders else { return Err(Failure::Usage("--publish takes one folder of results".into())) };
-    strust_lab::publish(folder, to)?;
+    pipeline::publish(folder, to)?;
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
 
-/// What the Markdown tables show.
-pub struct Tables {
-    /// After which epochs.
-    pub at: Vec<u64>,
-    /// Mean ± standard deviation instead of the median.
-    pub mean: bool,
-}
-
 fn load(folder: &Path) -> Result<Summary, Error> {
-    if theory::is_theory(folder) { theory::load_summary(folder) } else { conduct::load_summary(folder) }
+    if is_theory(folder) { theory::load_summary(folder) } else { pipeline::load_summary(folder) }
 }
 
 /// `strust report --markdown` and `--into`.
@@ -282,82 +153,19 @@ pub fn report(folders: &[PathBuf], out: Option<PathBuf>, shared: &Shared) -> Res
     let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
     let folder = match (folders, out) {
         (_, Some(out)) => {
-            conduct::check_report_place(&out, folders)?;
+            report::check_place(&out, folders)?;
             out
         }
         ([one], None) => one.clone(),
         _ => unused(Path::new("runs"), "comparison", |path| !path.exists()),
     };
-    conduct::write_report(&folder, &summaries)?;
+    report::write(&folder, &summaries)?;
     if shared.json {
         print(&json(&summaries)?)
     } else if shared.quiet {
         Ok(())
     } else {
         print(&format!("Report: {}\n", folder.join("report.html").display()))
-    }
-}
-
-/// One table a problem: medians, or means, after the given epochs.
-fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> String {
-    let what = if *mean { "mean ± standard deviation" } else { "median" };
-    let mut text = crate::theory::markdown(summary);
-    for problem in &summary.problems {
-        let seeds: BTreeSet<String> = problem.methods.iter().map(seeds_done).collect();
-        let seeds = seeds.into_iter().collect::<Vec<_>>().join(" or ");
-        let labels: Vec<&str> = problem.metrics.iter().map(|m| m.label.as_str()).collect();
-        let _ = writeln!(
-            text,
-            "**{}**, {}: {what} over {seeds} {} of {}, after so many epochs.\n",
-            problem.name,
-            problem.title,
-            if seeds == "1" { "seed" } else { "seeds" },
-            labels.join(" / ")
-        );
-        let _ = writeln!(text, "| method | {} |", at.iter().map(u64::to_string).collect::<Vec<_>>().join(" | "));
-        let _ = writeln!(text, "|---|{}", "---|".repeat(at.len()));
-        for method in &problem.methods {
-            let cells = at.iter().map(|&epoch| cell(method, epoch, &problem.metrics, *mean));
-            let _ = writeln!(text, "| {} | {} |", method.label, cells.collect::<Vec<_>>().join(" | "));
-        }
-        text.push('\n');
-    }
-    text
-}
-
-/// How many seeds finished, and of how many if some did not.
-fn seeds_done(method: &MethodSummary) -> String {
-    match (method.seeds.len(), method.failures.len()) {
-        (done, 0) => done.to_string(),
-        (done, failed) => format!("{done} of {}", done + failed),
-    }
-}
-
-fn cell(method: &MethodSummary, epoch: u64, metrics: &[Metric], mean: bool) -> String {
-    let point = method.curve.iter().find(|p| p.epoch == epoch);
-    let show = if mean { with_deviation } else { shown };
-    let values = metrics.iter().map(|metric| point.map_or("–".into(), |point| show(metric, point)));
-    values.collect::<Vec<_>>().join(" / ")
-}
-
-/// The median of a metric: a share in per cent, anything else with its power of ten.
-fn shown(metric: &Metric, point: &CurvePoint) -> String {
-    let Some(spread) = point.metrics.get(&metric.key) else { return "–".into() };
-    if metric.log { number(spread.median) } else { format!("{:.1} %", 100.0 * spread.median) }
-}
-
-/// Mean ± standard deviation.
-fn with_deviation(metric: &Metric, point: &CurvePoint) -> String {
-    let Some(Spread { mean, std, .. }) = point.metrics.get(&metric.key) else { return "–".into() };
-    if *std == 0.0 {
-        // One seed, as a rule: there is nothing to add.
-        shown(metric, point)
-    } else if metric.log {
-        // Digits down to the second of the deviation say all there is to say.
-        let digits = (1.0 - std.log10().floor()).clamp(0.0, 6.0) as usize;
-        format!("{mean:.digits$} ± {std:.digits$}")
-    } else {
-        format!("{:.2} ± {:.2} %", 100.0 * mean, 100.0 * std)
     }
 }
 
@@ -378,20 +186,20 @@ fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
     // What is not ours stays as it is, ends of lines too.
     let table = if lines[start].ends_with("\r\n") { table.replace('\n', "\r\n") } else { table.into() };
     let new = [&lines[..=start].concat(), &table, &lines[end..].concat()].map(String::as_str).concat();
-    conduct::write_file(file, new.as_bytes())?;
+    atomic::write(file, new.as_bytes())?;
     Ok(())
 }
 
 /// `strust list`.
 pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
-    let (methods, problems) = (catalog::methods(), catalog::problems());
-    let wanted = |entry: &&catalog::Entry| name.is_none_or(|name| name == entry.name);
+    let (methods, problems) = (methods::all(), problems::all());
+    let wanted = |entry: &&registry::Entry| name.is_none_or(|name| name == entry.name);
     let methods: Vec<_> = methods.iter().filter(wanted).collect();
     let problems: Vec<_> = problems.iter().filter(wanted).collect();
     if let (Some(name), true, true) = (name, methods.is_empty(), problems.is_empty()) {
-        let (methods, problems) = (catalog::methods(), catalog::problems());
+        let (methods, problems) = (methods::all(), problems::all());
         let all = || methods.iter().chain(&problems).map(|e| e.name);
-        let hint = catalog::nearest(name, all()).map_or_else(
+        let hint = registry::nearest(name, all()).map_or_else(
             || format!("known: {}", all().collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
@@ -409,7 +217,7 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
         for entry in entries {
             let constrained = if entry.constrained { ", with constraint" } else { "" };
             let _ = writeln!(text, "\n{} – {}{constrained}", heading(entry.name, shared), entry.title);
-            let width = |of: fn(&catalog::Parameter) -> usize| entry.parameters.iter().map(of).max().unwrap_or(0);
+            let width = |of: fn(&registry::Parameter) -> usize| entry.parameters.iter().map(of).max().unwrap_or(0);
             let (names, defaults, ranges) = (
                 width(|p| p.name.len()),
                 width(|p| written(&p.default).chars().count()),
@@ -429,28 +237,4 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
         text.push('\n');
     }
     print(&text)
-}
-
-/// The first of NAME, NAME-2, NAME-3 … that is free.
-pub fn unused(parent: &Path, name: &str, free: impl Fn(&Path) -> bool) -> PathBuf {
-    let mut path = parent.join(name);
-    let mut number = 1;
-    while !free(&path) {
-        number += 1;
-        path = parent.join(format!("{name}-{number}"));
-    }
-    path
-}
-
-/// The command as it would be typed again.
-pub fn command_line() -> String {
-    std::iter::once("strust".into())
-        .chain(std::env::args().skip(1).map(|arg| quoted(&arg)))
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-fn quoted(arg: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@%+".contains(c);
-    if !arg.is_empty() && arg.chars().all(plain) { arg.into() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
 }

@@ -3,8 +3,8 @@
 use crate::{
     Failure,
     args::{DataSet, Shared},
-    commands::{json, print},
     download::{self, Outcome, Wanted},
+    session::{json, print},
     show,
 };
 use std::path::Path;

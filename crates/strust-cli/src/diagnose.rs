@@ -3,11 +3,11 @@
 use crate::{
     Failure,
     args::Shared,
-    commands::{json, print},
+    session::{json, print},
     show::heading,
 };
 use std::{fmt::Write as _, path::Path};
-use strust_lab::diagnose::{Diagnosis, diagnose};
+use strust_lab::analyze::diagnose::{Diagnosis, diagnose};
 
 /// Where a line ends on a narrow terminal.
 const WIDTH: usize = 100;

@@ -10,7 +10,9 @@ mod data;
 mod diagnose;
 mod download;
 mod network;
+mod session;
 mod show;
+mod tables;
 mod theory;
 
 use args::{Args, Command};
@@ -33,19 +35,19 @@ impl From<strust_lab::Error> for Failure {
     }
 }
 
-/// A GPU that fails makes libtorch's binding panic. The job says so in words; a stack trace says nothing to the user.
-fn say_no_more_of_gpus() {
+/// A GPU that fails makes libtorch's binding panic. The job reports it in plain words, so the stack trace is not printed.
+fn silence_gpu_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let text = strust_lab::conduct::panic_text(panic.payload());
-        if text.and_then(strust_lab::network::gpu_failure).is_none() {
+        let text = strust_lab::run::panic_text(panic.payload());
+        if text.and_then(strust_lab::device::gpu_failure).is_none() {
             usual(panic);
         }
     }));
 }
 
 fn main() -> ExitCode {
-    say_no_more_of_gpus();
+    silence_gpu_panics();
     let Args { command, shared } = Args::parse();
     let outcome = match command {
         Command::Reproduce { what, quick, runs, network } => commands::reproduce(what, quick, &runs, &network, &shared),
@@ -58,7 +60,7 @@ fn main() -> ExitCode {
         Command::Report { folders, publish: Some(to), .. } => commands::publish(&folders, &to, &shared),
         Command::Report { folders, markdown: false, into: None, out, .. } => commands::report(&folders, out, &shared),
         Command::Report { folders, at, into, mean, .. } => {
-            commands::tables(&folders, &commands::Tables { at, mean }, into.as_deref())
+            commands::tables(&folders, &tables::Tables { at, mean }, into.as_deref())
         }
         Command::Diagnose { folder } => diagnose::run(&folder, &shared),
         Command::List { name } => commands::list(name.as_deref(), &shared),

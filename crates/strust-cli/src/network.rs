@@ -3,15 +3,19 @@
 use crate::{
     Failure,
     args::{Jobs, Network, Runs, Shared, Single},
-    commands::{self, json, print},
+    commands,
+    session::{self, json, print},
     show::{heading, table},
 };
 use std::{io::Read as _, path::Path};
+#[cfg(not(feature = "torch"))]
+use strust_lab::device::WITHOUT_TORCH;
 use strust_lab::{
-    conduct,
-    experiment::Experiment,
-    network::{self, Evaluation},
-    plan::Plan,
+    analyze::network::Scores,
+    data::{experiment::Experiment, plan::Plan},
+    io::atomic,
+    pipeline,
+    registry::problems::is_network,
 };
 
 /// `strust train`: a run of one job, of which the network is kept. The same command goes on with a run that was stopped.
@@ -35,7 +39,7 @@ pub fn train(
         let names = names.join(", ");
         return Err(Failure::Usage(format!("{}: there is no method `{method}`; there are {names}", file.display())));
     }
-    experiment.problems.retain(network::is_network);
+    experiment.problems.retain(is_network);
     if experiment.problems.len() > 1 {
         let many = experiment.problems.len();
         return Err(Failure::Failed(format!("{}: it has {many} networks; leave one to train", file.display())));
@@ -46,7 +50,7 @@ pub fn train(
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     experiment.name = format!("{}-{}", experiment.name, method.chars().map(plain).collect::<String>());
     // Better known now than after hours.
-    conduct::check_writable(save)?;
+    atomic::check_writable(save)?;
     if !is_model(save) {
         return Err(Failure::Failed(format!(
             "{}: there is such a file, and it is no model: choose another name to --save under",
@@ -57,15 +61,15 @@ pub fn train(
     let mut plan = commands::plan(&mut experiment, &runs, network)?;
     let begun = |folder: &Path| Plan::load(folder).ok().filter(|begun| is_same_training(begun, &plan));
     let folder = runs.single.out.clone().unwrap_or_else(|| {
-        commands::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder).is_some())
+        session::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder).is_some())
     });
     let begun = begun(&folder);
     let goes_on = begun.is_some();
     plan = begun.unwrap_or(plan);
-    let pace = commands::pace(runs.jobs, runs.single.saving, &experiment)?;
-    commands::conclude(&folder, shared, pace, &commands::command_line(), |options| {
+    let pace = session::pace(runs.jobs, runs.single.saving, &experiment)?;
+    session::conclude(&folder, shared, pace, &session::command_line(), |options| {
         let summary =
-            if goes_on { conduct::resume(&folder, options)? } else { conduct::start(&folder, &mut plan, options)? };
+            if goes_on { pipeline::resume(&folder, options)? } else { pipeline::start(&folder, &mut plan, options)? };
         // Before anything is said: a reader that went away must not cost the model.
         export(&folder, &plan, save)?;
         Ok(summary)
@@ -107,7 +111,7 @@ pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Share
     if shared.json { print(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }
 }
 
-fn text(e: &Evaluation, shared: &Shared) -> String {
+fn text(e: &Scores, shared: &Shared) -> String {
     let share = |share: Option<f64>| share.map_or("–".into(), |share| format!("{:.1} %", 100.0 * share));
     let title = format!("{} of {} images, on {}", share(Some(e.accuracy)), e.images, e.device);
     let mut classes = vec![["class", "images", "recognized", "precision"].map(String::from).to_vec()];
@@ -129,28 +133,27 @@ fn text(e: &Evaluation, shared: &Shared) -> String {
 }
 
 #[cfg(feature = "torch")]
-use network::export;
+use strust_lab::analyze::network::export;
 
 #[cfg(feature = "torch")]
-fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Evaluation, Failure> {
-    use strust_lab::catalog::Files;
-    Ok(network::evaluate(model, data, if unchecked { Files::None } else { Files::Official }, device)?)
+fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, Failure> {
+    Ok(strust_lab::analyze::network::evaluate(model, data, unchecked, device)?)
 }
 
 #[cfg(not(feature = "torch"))]
 fn export(_: &Path, _: &Plan, _: &Path) -> Result<(), strust_lab::Error> {
-    Err(strust_lab::Error::Network(network::WITHOUT_TORCH.into()))
+    Err(strust_lab::Error::Network(WITHOUT_TORCH.into()))
 }
 
 #[cfg(not(feature = "torch"))]
-fn measure(_: &Path, _: &Path, _: bool, _: &str) -> Result<Evaluation, Failure> {
-    Err(Failure::Failed(network::WITHOUT_TORCH.into()))
+fn measure(_: &Path, _: &Path, _: bool, _: &str) -> Result<Scores, Failure> {
+    Err(Failure::Failed(WITHOUT_TORCH.into()))
 }
 
 /// `strust bench cifar10`.
 #[cfg(not(feature = "torch"))]
 pub fn bench(_device: &str, _memory_of: Option<&str>, _shared: &Shared) -> Result<(), Failure> {
-    Err(Failure::Failed(network::WITHOUT_TORCH.into()))
+    Err(Failure::Failed(WITHOUT_TORCH.into()))
 }
 
 #[cfg(feature = "torch")]

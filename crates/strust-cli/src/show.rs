@@ -4,6 +4,7 @@ use crate::args::Shared;
 use clap::ColorChoice;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
+    collections::BTreeSet,
     io::{IsTerminal, Write as _},
     sync::{
         Mutex,
@@ -11,7 +12,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use strust_lab::progress::{JobProgress, Progress};
+use strust_lab::run::{JobProgress, RunProgress};
 
 /// Prints an error; nothing silences it.
 pub fn error(why: &str, shared: &Shared) {
@@ -61,20 +62,51 @@ pub fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A number in the one format of all tables.
-pub fn number(value: f64) -> String {
-    format!("{value:.1e}")
-}
-
-/// Bars on a terminal, plain lines elsewhere, nothing when quiet.
-pub fn progress(shared: &Shared) -> Box<dyn Progress> {
+/// Bars on a terminal, plain lines elsewhere, only warnings when quiet.
+pub fn progress(shared: &Shared) -> Box<dyn RunProgress> {
     if shared.quiet {
-        Box::new(strust_lab::progress::Silent)
+        Box::new(Quiet::default())
     } else if std::io::stderr().is_terminal() {
         Box::new(Bars::new(colors(shared, true)))
     } else {
         Box::new(Lines::default())
     }
+}
+
+/// The warnings that were shown: many jobs report the same one.
+#[derive(Default)]
+struct Warnings(Mutex<BTreeSet<String>>);
+
+impl Warnings {
+    /// The line to show, unless it was shown before.
+    fn fresh(&self, warning: &str) -> Option<String> {
+        let mut shown = self.0.lock().ok()?;
+        shown.insert(warning.into()).then(|| format!("warning: {warning}"))
+    }
+}
+
+/// Shows no progress, only warnings.
+#[derive(Default)]
+struct Quiet {
+    warnings: Warnings,
+}
+
+impl RunProgress for Quiet {
+    fn begin(&self, _: &str, _: usize) {}
+    fn job<'a>(&'a self, _: &str) -> Box<dyn JobProgress + 'a> {
+        Box::new(QuietJob(self))
+    }
+}
+
+struct QuietJob<'a>(&'a Quiet);
+
+impl JobProgress for QuietJob<'_> {
+    fn at(&mut self, _: u64, _: u64) {}
+    fn warn(&mut self, warning: &str) {
+        self.0.warnings.fresh(warning).iter().for_each(|line| tell(line));
+    }
+    fn end(&mut self, _: Option<&str>) {}
+    fn stop(&mut self) {}
 }
 
 /// How far a download is: a bar on a terminal, a line now and then elsewhere, nothing when quiet.
@@ -130,6 +162,7 @@ struct Bars {
     whole: ProgressBar,
     done: AtomicU64,
     style: ProgressStyle,
+    warnings: Warnings,
 }
 
 /// The whole counts in thousandths of a job, so that it moves while jobs run.
@@ -146,11 +179,12 @@ impl Bars {
             whole,
             done: AtomicU64::new(0),
             style: style(&format!("  {{prefix:<26!}} {bar} {{percent:>3}} %  {{eta}} left")),
+            warnings: Warnings::default(),
         }
     }
 }
 
-impl Progress for Bars {
+impl RunProgress for Bars {
     fn begin(&self, stage: &str, jobs: usize) {
         self.whole.reset();
         self.done.store(0, Ordering::Relaxed);
@@ -192,6 +226,11 @@ impl JobProgress for JobBar<'_> {
     fn at(&mut self, step: u64, last: u64) {
         self.move_to(step * PART / last.max(1));
     }
+    fn warn(&mut self, warning: &str) {
+        if let Some(line) = self.all.warnings.fresh(warning) {
+            let _ = self.all.all.println(line);
+        }
+    }
     fn end(&mut self, error: Option<&str>) {
         if let Some(error) = error {
             let _ = self.all.all.println(format!("{}: {error}", self.name));
@@ -222,6 +261,7 @@ fn shortened(name: &str, most: usize) -> String {
 #[derive(Default)]
 struct Lines {
     stage: Mutex<Stage>,
+    warnings: Warnings,
 }
 
 #[derive(Default)]
@@ -232,7 +272,7 @@ struct Stage {
     told: Option<Instant>,
 }
 
-impl Progress for Lines {
+impl RunProgress for Lines {
     fn begin(&self, stage: &str, jobs: usize) {
         if let Ok(mut now) = self.stage.lock() {
             *now = Stage { name: stage.into(), jobs, done: 0, told: None };
@@ -251,6 +291,9 @@ struct JobLine<'a> {
 
 impl JobProgress for JobLine<'_> {
     fn at(&mut self, _: u64, _: u64) {}
+    fn warn(&mut self, warning: &str) {
+        self.lines.warnings.fresh(warning).iter().for_each(|line| tell(line));
+    }
     fn end(&mut self, error: Option<&str>) {
         if let Some(error) = error {
             tell(&format!("{}: {error}", self.name));

@@ -3,19 +3,18 @@
 use crate::{
     Failure,
     args::{Network, Runs, Shared},
-    commands::{all_cores, command_line, conclude, resume_command, save_every, unused},
+    session::{all_cores, command_line, conclude, resume_command, save_every, unused},
 };
-use std::{fmt::Write as _, path::Path};
+use std::path::Path;
 use strust_lab::{
-    report::plain_number,
-    summary::Summary,
-    theory::{self, BUILT_IN, Theory, TheoryPlan},
+    experiment::built_in,
+    theory::{self, Theory, TheoryPlan},
 };
 
 /// All experiments on the theory in one report.
 pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
     let open = |(name, text): &(&str, &str)| Theory::parse(Path::new(name), text);
-    let experiments = BUILT_IN.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let experiments = built_in::THEORY.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     start("theory", "The theory, measured", experiments, runs, network, shared)
 }
 
@@ -53,37 +52,4 @@ fn start(
     let folder = out.unwrap_or_else(|| unused(Path::new("runs"), name, |path| !path.exists()));
     let pace = (jobs, save_every(runs.single.saving)?);
     conclude(&folder, shared, pace, &resume_command(&folder), |options| theory::start(&folder, &plan, options))
-}
-
-/// The checks, a line each, under the experiment they belong to.
-pub fn overview(summary: &Summary) -> String {
-    let mut text = String::new();
-    for section in &summary.sections {
-        let _ = writeln!(text, "\n{}", section.title);
-        for check in &section.checks {
-            if check.is_open() {
-                let _ = writeln!(text, "  open   {}: {}", check.name, check.why);
-                continue;
-            }
-            let verdict = if check.holds { "holds" } else { "FAILS" };
-            let (measured, bound) = (plain_number(check.measured), plain_number(check.bound));
-            let _ = writeln!(text, "  {verdict}  {}: {measured}, claimed {} {bound}", check.name, check.claim.sign());
-        }
-    }
-    text
-}
-
-/// The same as a table.
-pub fn markdown(summary: &Summary) -> String {
-    let mut text = String::new();
-    for section in &summary.sections {
-        let _ = writeln!(text, "**{}**\n\n| check | measured | claimed | verdict |\n|---|---|---|---|", section.title);
-        for check in &section.checks {
-            let name = check.name.replace('|', "\\|");
-            let (measured, sign, bound) = (plain_number(check.measured), check.claim.sign(), plain_number(check.bound));
-            let _ = writeln!(text, "| {name} | {measured} | {sign} {bound} | {} |", check.verdict());
-        }
-        text.push('\n');
-    }
-    text
 }

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-/// An error of an experiment: what, where, and how to mend it.
+/// An error of an experiment: what happened, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,7 +11,7 @@ pub enum Error {
         file: PathBuf,
         /// The line, where it is known.
         line: Option<usize>,
-        /// What is wrong and how to mend it.
+        /// What is wrong and how to fix it.
         why: String,
     },
     /// A file or folder could not be read or written.
@@ -21,7 +21,7 @@ pub enum Error {
         doing: &'static str,
         /// To which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file of an earlier run does not fit.
@@ -29,15 +29,18 @@ pub enum Error {
     Saved {
         /// The file.
         path: PathBuf,
-        /// What does not fit and how to mend it.
+        /// What does not fit and how to fix it.
         why: String,
     },
     /// A data file could not be read.
     #[error(transparent)]
     Read(#[from] strust_problems::read::ReadError),
-    /// A run broke down: by divergence, as a rule.
+    /// A run broke down, usually by divergence.
     #[error(transparent)]
     Method(#[from] strust::Error),
+    /// The settings of a plan do not fit this program.
+    #[error("{0}")]
+    Misfit(String),
     /// A problem of the experiment cannot be set up.
     #[error("problem `{problem}`: {why}")]
     Problem {
@@ -57,10 +60,10 @@ pub enum Error {
 fn hint(source: &std::io::Error) -> &'static str {
     match source.kind() {
         std::io::ErrorKind::StorageFull => {
-            ". Free some space and give the command again; a run that had begun goes on with `strust resume`, and what was saved is whole"
+            ". Free some space and repeat the command; continue a run that had started with `strust resume`. What was saved is whole"
         }
         std::io::ErrorKind::PermissionDenied => {
-            ". Choose a place that may be written, such as another folder with --out"
+            ". Choose a place where you may write, such as another folder with --out"
         }
         _ => "",
     }

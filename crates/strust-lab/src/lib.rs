@@ -4,32 +4,43 @@
 //! experiment file → Plan → jobs → records.jsonl → Summary → report.html, figures
 //! ```
 //!
-//! Every stochastic result is a function of its seed: the same plan gives the same bytes in `records.jsonl` on every
-//! run and for every number of jobs side by side, but for networks on a GPU, where rounding differs from run to run.
-//! Wall-clock times live in `timings.jsonl`.
+//! The same plan gives the same bytes in `records.jsonl` on every run and for any number of parallel jobs: every
+//! stochastic result is a function of its seed. Only networks on a GPU differ from run to run, by rounding. Wall-clock
+//! times are kept apart, in `timings.jsonl`.
+//!
+//! The modules follow that pipeline. Each depends only on modules above it, and a test checks this:
+//!
+//! | module | what |
+//! |---|---|
+//! | [`format`](mod@format), `statistics` | numbers as text; means, medians, slopes, intervals |
+//! | [`data`] | plain data of every stage, without I/O |
+//! | [`io`] | files that are whole or absent, the lock, checkpoints, logs |
+//! | [`device`] | the devices that networks run on |
+//! | `stepper` | a method on its way, a step at a time or captured on a GPU |
+//! | [`registry`] | the methods and problems, one file each |
+//! | [`experiment`] | experiment files: parsed, and built in |
+//! | [`run`] | the worker pool, and the job that it runs |
+//! | [`analyze`] | summary, grid search, diagnosis, scores of a network |
+//! | [`figure`], [`report`] | figures as SVG and PNG; the page |
+//! | [`pipeline`] | all of it, from a plan to the report |
+//! | [`theory`] | the paper's analysis as experiments |
 
-pub mod catalog;
-mod checkpoint;
-pub mod conduct;
-pub mod diagnose;
+pub mod analyze;
+pub mod data;
+pub mod device;
 mod error;
 pub mod experiment;
 pub mod figure;
-mod files;
-mod job;
+pub mod format;
+pub mod io;
 mod machine;
-pub mod network;
-pub mod plan;
-pub mod progress;
-mod publish;
-pub mod record;
+pub mod pipeline;
+pub mod registry;
 pub mod report;
-pub mod section;
-mod summarize;
-pub mod summary;
+pub mod run;
+mod statistics;
+mod stepper;
 pub mod theory;
-mod walk;
 
 pub use error::Error;
 pub use machine::{cores, describe as this_machine};
-pub use publish::publish;

@@ -1,6 +1,6 @@
 //! The machine an experiment runs on, for the report.
 
-use crate::summary::Machine;
+use crate::data::summary::Machine;
 
 /// Describes this machine, with the device that networks run on.
 #[must_use]

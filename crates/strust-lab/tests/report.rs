@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use strust_lab::report::{figures, html};
-use strust_lab::summary::{
+use strust_lab::data::summary::{
     CurvePoint, Failure, Machine, MeanEvaluations, MethodSummary, Metric, ProblemSummary, Spread, Summary, Trial,
     Tuning, TuningCost,
 };
+use strust_lab::report::{figures, html};
 
 const HOSTILE: &str = "<script>&\"'</script>";
 
@@ -250,9 +250,9 @@ proptest! {
 #[test]
 fn sections_checks_and_diagnoses_are_shown_escaped_and_survive_json() {
     use strust_lab::{
-        diagnose::{Diagnosis, Finding},
+        analyze::diagnose::{Diagnosis, Finding},
+        data::section::{Check, Section, Shown, Table},
         figure::{Axis, Figure, Point, Series},
-        section::{Check, Section, Shown, Table},
     };
     let axis = |label: &str| Axis { label: label.into(), log: false };
     let points = vec![Point { x: 1.0, y: 2.0, low: 1.5, high: f64::INFINITY }, Point::at(f64::NAN, f64::NAN)];

@@ -192,7 +192,7 @@ fn a_folder_that_is_not_ours_is_left_alone() {
 
     let said = run(&["resume", folder.path("out").to_str().unwrap()]);
     assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("there is no plan.json"), "{}", said.err);
+    assert!(said.err.contains("it has no plan.json"), "{}", said.err);
 }
 
 #[test]
@@ -503,6 +503,6 @@ fn a_run_that_broke_down_is_diagnosed_as_broken() {
     assert_eq!(said.code, Some(1), "{}", said.err);
     assert!(said.err.contains("report.html says which and why"), "{}", said.err);
     let said = run(&["diagnose", out.to_str().unwrap()]);
-    assert!(said.out.contains("broke down") && said.out.contains("→ See to what broke it down"), "{}", said.out);
+    assert!(said.out.contains("broke down") && said.out.contains("→ Fix what broke it down"), "{}", said.out);
     assert!(!said.out.contains("come back") && !said.out.contains("Nothing to change"), "{}", said.out);
 }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod browser;
 mod data;
+mod modules;
 mod networks;
 mod repository;
 mod runs;

@@ -178,7 +178,7 @@ mod with_torch {
         let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
         assert!(status.success());
         let stopped = said(&child.wait_with_output().unwrap());
-        fails(&stopped, &["go on with: strust train small.toml --save model.safetensors"]);
+        fails(&stopped, &["resume with: strust train small.toml --save model.safetensors"]);
         assert!(!folder.path("model.safetensors").exists());
         let said = go(&folder, &train[..4]);
         assert_eq!(said.code, Some(0), "{}", said.err);

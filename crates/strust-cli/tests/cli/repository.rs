@@ -1,6 +1,7 @@
-//! The repository keeps its own rules: every dependency has a reason and a license that fits.
+//! The repository keeps its own rules: every dependency has a reason and a license that fits, and modules depend on each
+//! other in one direction.
 
-use crate::support::requires;
+use crate::{modules::Crate, support::requires};
 use std::{collections::BTreeSet, path::Path, process::Command};
 
 /// Licenses that may be combined with MIT OR Apache-2.0 in a program.
@@ -97,4 +98,20 @@ fn the_license_of_an_expression_is_any_of_its_ors_and_all_of_its_ands() {
             && fits("MIT/Apache-2.0")
     );
     assert!(!fits("GPL-3.0") && !fits("MIT AND GPL-3.0") && !fits("none"));
+}
+
+/// The crates whose modules must not use each other in a circle.
+const WITHOUT_CIRCLES: &[&str] = &["strust-lab", "strust-cli"];
+
+#[test]
+fn no_modules_use_each_other_in_a_circle() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let circles: Vec<String> = WITHOUT_CIRCLES
+        .iter()
+        .flat_map(|name| {
+            let found = Crate::read(&crates.join(name).join("src")).circles();
+            found.into_iter().map(move |circle| format!("{name}: {circle}"))
+        })
+        .collect();
+    assert!(circles.is_empty(), "{circles:#?}");
 }

@@ -250,7 +250,7 @@ fn what_is_published_is_whole_and_says_nothing_of_the_machine() {
     assert_eq!(run(&["report", kept, "--markdown", "--mean", "--at", "1"]).out, said.out);
     std::fs::write(to.join("summary.json"), "{}").unwrap();
     let said = run(&["report", kept, "--markdown"]);
-    assert_eq!((said.code, said.err.contains("no summary of strust")), (Some(1), true), "{}", said.err);
+    assert_eq!((said.code, said.err.contains("not a summary of strust")), (Some(1), true), "{}", said.err);
 }
 
 /// Forty lines of data.

@@ -251,13 +251,13 @@ fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
         let (file, out) = (folder.write("e.toml", &text.edit("epochs = 3", "epochs = 2")), folder.path(name));
         assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
         let found = &diagnosis(&out)[0];
-        assert!(text_of(found, "penalty").contains("cannot be told yet"), "{found:#}");
+        assert!(text_of(found, "penalty").contains("not yet known"), "{found:#}");
         assert!(!found["advice"].to_string().contains("penalty"), "{found:#}");
     }
 }
 
 #[test]
-fn with_epochs_only_a_diagnosis_says_what_cannot_be_said() {
+fn with_epochs_only_a_diagnosis_names_what_is_not_known() {
     let folder = Folder::new();
     let text = experiment(NOISY, STR).edit("epochs = 3", "epochs = 3\nrecords = \"epochs\"");
     let file = folder.write("e.toml", &text);
@@ -266,8 +266,8 @@ fn with_epochs_only_a_diagnosis_says_what_cannot_be_said() {
     // The folder of one job, the second seed.
     let found = diagnosis(&out.join("runs/least-squares.str.s1"));
     assert_eq!((found.len(), found[0]["seed"].as_u64()), (1, Some(1)));
-    assert!(text_of(&found[0], "radius").contains("cannot be said"), "{:#}", found[0]);
-    assert!(text_of(&found[0], "curvature").contains("cannot be said"), "{:#}", found[0]);
+    assert!(text_of(&found[0], "radius").contains("is not known"), "{:#}", found[0]);
+    assert!(text_of(&found[0], "curvature").contains("is not known"), "{:#}", found[0]);
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn what_cannot_be_diagnosed_is_refused_in_words() {
     let said = run(&["diagnose", folder.path("nowhere").to_str().unwrap()]);
     assert_eq!((said.code, said.err.contains("there is no such folder")), (Some(1), true), "{}", said.err);
     let said = run(&["diagnose", folder.0.path().to_str().unwrap()]);
-    assert_eq!((said.code, said.err.contains("there is no plan.json in it")), (Some(1), true), "{}", said.err);
+    assert_eq!((said.code, said.err.contains("it has no plan.json")), (Some(1), true), "{}", said.err);
     let said = run(&["diagnose", ".", "--seeds", "3"]);
     assert_eq!((said.code, said.err.contains("unexpected argument '--seeds'")), (Some(2), true));
     std::fs::write(folder.path("theory.json"), "{}").unwrap();

@@ -1,14 +1,14 @@
 //! From the text of an experiment file to an [`Experiment`]; every message has its line.
 
-use super::{
-    Experiment, MAX_EPOCHS, MAX_JOBS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune, checksum, data_file, folder_name,
-    plain, written,
-};
 use crate::{
     Error,
-    catalog::{self, Entry, Kind, nearest},
-    job,
-    summary::Parameters,
+    data::{
+        experiment::{Experiment, MAX_EPOCHS, MAX_JOBS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune},
+        parameters::Parameters,
+    },
+    format::{folder_name, plain, written},
+    io::data_file,
+    registry::{Entry, methods, nearest, problems},
 };
 use std::path::{Path, PathBuf};
 
@@ -72,7 +72,7 @@ impl Experiment {
     }
 }
 
-/// The text of an experiment file, to point into.
+/// The text of an experiment file, for the lines of messages.
 struct Source<'a> {
     file: &'a Path,
     text: &'a str,
@@ -156,13 +156,13 @@ impl Source<'_> {
             .map_err(|e: toml::de::Error| self.error(&[key], format!("[{key}]: {}", in_words(e.message()))))
     }
 
-    /// The tables `[[key]]`, with the name that says which entry of the catalog each is.
+    /// The tables `[[key]]`, with the name that says which entry of the registry each is.
     fn entries<'t>(
         &self,
         table: &'t toml::Table,
         key: &str,
         name_key: &str,
-        catalog: &[Entry],
+        known: &[Entry],
     ) -> Result<Vec<(&'t toml::Table, Entry)>, Error> {
         let missing = || {
             let hint = if table.contains_key(key) {
@@ -181,11 +181,11 @@ impl Source<'_> {
             let name = item.get(name_key).and_then(toml::Value::as_str).ok_or_else(|| {
                 self.error(&[key, &at], format!("[[{key}]] number {}: `{name_key}` is missing or not a text", i + 1))
             })?;
-            let names = || catalog.iter().map(|e| e.name);
-            let entry = catalog.iter().find(|e| e.name == name).ok_or_else(|| {
+            let names = || known.iter().map(|e| e.name);
+            let entry = known.iter().find(|e| e.name == name).ok_or_else(|| {
                 let hint = nearest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-                let known = names().collect::<Vec<_>>().join(", ");
-                self.error(&[key, &at, name_key], format!("unknown {key} `{name}`; {hint}Known: {known}"))
+                let all = names().collect::<Vec<_>>().join(", ");
+                self.error(&[key, &at, name_key], format!("unknown {key} `{name}`; {hint}Known: {all}"))
             })?;
             entries.push((item, entry.clone()));
         }
@@ -194,9 +194,9 @@ impl Source<'_> {
 
     fn methods(&self, table: &toml::Table) -> Result<Vec<MethodSpec>, Error> {
         let mut methods: Vec<MethodSpec> = Vec::new();
-        for (i, (item, entry)) in self.entries(table, "method", "name", &catalog::methods())?.into_iter().enumerate() {
+        for (i, (item, entry)) in self.entries(table, "method", "name", &methods::all())?.into_iter().enumerate() {
             for (setting, varied) in self.settings("method", i, item, "name", &[], &entry)? {
-                let hyperparameters = self.complete(Kind::Method, "method", i, &entry, &setting)?;
+                let hyperparameters = self.complete("method", i, &entry, &setting)?;
                 let label = label(entry.name, &hyperparameters, &varied);
                 methods.push(MethodSpec { name: entry.name.into(), label, hyperparameters, varied });
             }
@@ -211,8 +211,7 @@ impl Source<'_> {
 
     fn problems(&self, table: &toml::Table) -> Result<Vec<ProblemSpec>, Error> {
         let mut problems: Vec<ProblemSpec> = Vec::new();
-        for (i, (item, entry)) in self.entries(table, "problem", "kind", &catalog::problems())?.into_iter().enumerate()
-        {
+        for (i, (item, entry)) in self.entries(table, "problem", "kind", &problems::all())?.into_iter().enumerate() {
             let given = match item.get("name") {
                 None => entry.name,
                 Some(toml::Value::String(name)) if (1..=100).contains(&name.len()) && !name.starts_with('.') => name,
@@ -225,7 +224,7 @@ impl Source<'_> {
             };
             for (mut setting, varied) in self.settings("problem", i, item, "kind", &["name"], &entry)? {
                 self.resolve_data(i, &mut setting)?;
-                let parameters = self.complete(Kind::Problem, "problem", i, &entry, &setting)?;
+                let parameters = self.complete("problem", i, &entry, &setting)?;
                 let name = label(given, &parameters, &varied);
                 if problems.iter().any(|p| folder_name(&p.name) == folder_name(&name)) {
                     let why = format!(
@@ -233,14 +232,14 @@ impl Source<'_> {
                     );
                     return Err(self.error(&["problem", &i.to_string()], why));
                 }
-                let checksum = data_file(&parameters).map(checksum).transpose()?;
+                let checksum = data_file::path(&parameters).map(data_file::checksum_of).transpose()?;
                 problems.push(ProblemSpec { name, kind: entry.name.into(), parameters, checksum });
             }
         }
         Ok(problems)
     }
 
-    /// A data file is looked for beside the experiment file.
+    /// A relative path of a data file starts at the folder of the experiment file.
     fn resolve_data(&self, i: usize, setting: &mut Parameters) -> Result<(), Error> {
         let Some(toml::Value::String(data)) = setting.get_mut("data") else { return Ok(()) };
         if !data.is_empty() {
@@ -315,17 +314,10 @@ impl Source<'_> {
         Ok(settings.into_iter().map(|s| (s, varied.clone())).collect())
     }
 
-    fn complete(
-        &self,
-        kind: Kind,
-        key: &str,
-        i: usize,
-        entry: &Entry,
-        setting: &Parameters,
-    ) -> Result<Parameters, Error> {
-        catalog::complete(kind, entry.name, setting).map_err(|why| {
+    fn complete(&self, key: &str, i: usize, entry: &Entry, setting: &Parameters) -> Result<Parameters, Error> {
+        entry.complete(setting).map_err(|why| {
             let at = i.to_string();
-            // The message names the field in backticks; its line is a better place to point at than the section's.
+            // The message names the field in backticks; its line is more precise than that of the section.
             let field = setting.keys().find(|name| why.contains(&format!("`{name}`")));
             let path: Vec<&str> = [key, &at].into_iter().chain(field.map(String::as_str)).collect();
             self.error(&path, format!("[[{key}]] {}: {why}", entry.name))
@@ -340,8 +332,9 @@ impl Source<'_> {
             return Err(self.error(&["tune", key], why));
         }
         for problem in problems {
-            let known: Vec<String> = job::metrics(&problem.kind).into_iter().map(|m| m.key).collect();
-            if !known.contains(&tune.metric) {
+            let known: Vec<&str> =
+                problems::quantities(&problem.kind).iter().map(|(quantity, _)| quantity.key()).collect();
+            if !known.contains(&tune.metric.as_str()) {
                 let known = known.join(", ");
                 let why = format!("[tune]: `metric` is {:?}, but problem `{}` has {known}", tune.metric, problem.name);
                 return Err(self.error(&["tune", "metric"], why));
@@ -352,7 +345,7 @@ impl Source<'_> {
 
     fn check_fit(&self, problems: &[ProblemSpec], methods: &[MethodSpec]) -> Result<(), Error> {
         let constrained = |list: &[Entry], name: &str| list.iter().any(|e| e.name == name && e.constrained);
-        let (all_methods, all_problems) = (catalog::methods(), catalog::problems());
+        let (all_methods, all_problems) = (methods::all(), problems::all());
         for problem in problems.iter().filter(|p| !constrained(&all_problems, &p.kind)) {
             if let Some(method) = methods.iter().find(|m| constrained(&all_methods, &m.name)) {
                 let free: Vec<_> = all_methods.iter().filter(|m| !m.constrained).map(|m| m.name).collect();
@@ -373,13 +366,13 @@ fn label(name: &str, parameters: &Parameters, varied: &[String]) -> String {
     varied.iter().fold(name.to_string(), |label, key| format!("{label} {key}={}", plain(&parameters[key])))
 }
 
-/// Whether two values are one: 1 and 1.0 are.
+/// Whether two values are equal; 1 and 1.0 are.
 fn same(a: &toml::Value, b: &toml::Value) -> bool {
     let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     a == b || number(a).is_some_and(|a| Some(a) == number(b))
 }
 
-/// What the parser says, without the names of Rust's types.
+/// The parser's message, without the names of Rust's types.
 fn in_words(message: &str) -> String {
     let message = message.replace('\n', " ").replace(" as i128", "");
     message.replace("expected u64", "expected a whole number of at least 0").replace("u64 value", "a whole number")
@@ -411,4 +404,80 @@ fn line_of(text: &str, path: &[&str]) -> Option<usize> {
         here = next;
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "name = \"a\"\nepochs = 2\nbatch = 4\nseeds = 3\n";
+
+    fn parse(rest: &str) -> Result<Experiment, Error> {
+        Experiment::parse(Path::new("a.toml"), &format!("{HEAD}{rest}"))
+    }
+
+    /// The line and the message that refuse a file.
+    fn refusal(rest: &str) -> (Option<usize>, String) {
+        match parse(rest) {
+            Err(Error::Experiment { line, why, .. }) => (line, why),
+            other => panic!("expected a refusal: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_gives_the_nearest_name_and_the_line() {
+        let problem = "[[problem]]\nkind = \"subspace\"\n";
+        let (line, why) = refusal(&format!("{problem}nois = 0.1\n[[method]]\nname = \"str-p\"\n"));
+        assert_eq!((line, why.as_str()), (Some(7), "unknown key `nois`; did you mean `noise`?"));
+        let (line, why) = refusal(&format!("{problem}[[method]]\nname = \"str-q\"\n"));
+        assert!(line == Some(8) && why.contains("did you mean `str-p`?"), "{line:?} {why}");
+        let (line, why) = refusal(&format!("{problem}[[method]]\nname = \"sgd\"\nzzz = 1\n"));
+        assert!(line == Some(9) && why.contains("known here: name, learning_rate"), "{line:?} {why}");
+    }
+
+    #[test]
+    fn a_value_outside_of_its_range_gives_the_range_and_the_line() {
+        let (line, why) = refusal("[[problem]]\nkind = \"subspace\"\nk = 0\n[[method]]\nname = \"str-p\"\n");
+        assert_eq!(line, Some(7));
+        assert!(why.contains("`k` is 0, but must be a whole number in [1, 10000000]"), "{why}");
+    }
+
+    #[test]
+    fn a_grid_expands_in_file_order_and_each_setting_has_its_label() {
+        let methods = "[[method]]\nname = \"sgd\"\nlearning_rate = [0.3, 0.1, 0.2]\n[[method]]\nname = \"adam\"\n";
+        let parsed = parse(&format!("[[problem]]\nkind = \"least-squares\"\n{methods}")).unwrap();
+        let labels: Vec<&str> = parsed.methods.iter().map(|m| m.label.as_str()).collect();
+        assert_eq!(labels, ["sgd learning_rate=0.3", "sgd learning_rate=0.1", "sgd learning_rate=0.2", "adam"]);
+        assert_eq!(parsed.methods[0].varied, ["learning_rate"]);
+        assert_eq!(parsed.seeds, [0, 1, 2]);
+        // Two lists: every combination, the last key fastest.
+        let two = "[[problem]]\nkind = \"least-squares\"\nd = [1, 2]\nn = [10, 20]\n[[method]]\nname = \"str\"\n";
+        let names: Vec<String> = parse(two).unwrap().problems.into_iter().map(|p| p.name).collect();
+        assert_eq!(
+            names,
+            ["least-squares d=1 n=10", "least-squares d=1 n=20", "least-squares d=2 n=10", "least-squares d=2 n=20"]
+        );
+    }
+
+    #[test]
+    fn the_defaults_of_a_method_are_filled_in() {
+        let parsed = parse("[[problem]]\nkind = \"subspace\"\n[[method]]\nname = \"str-p\"\n").unwrap();
+        let entry = methods::all().into_iter().find(|e| e.name == "str-p").unwrap();
+        for parameter in &entry.parameters {
+            assert_eq!(parsed.methods[0].hyperparameters[parameter.name], parameter.default, "{}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn a_method_with_constraints_is_refused_on_a_problem_without_them() {
+        let (_, why) = refusal("[[problem]]\nkind = \"logistic\"\n[[method]]\nname = \"riemannian\"\n");
+        assert!(why.contains("`riemannian` needs a problem with a constraint") && why.contains("sgd"), "{why}");
+    }
+
+    #[test]
+    fn a_grid_search_is_refused_on_a_metric_that_the_problem_does_not_have() {
+        let tune = "[tune]\nmetric = \"test_accuracy\"\nepochs = 1\nseeds = 1\n";
+        let (line, why) = refusal(&format!("[[problem]]\nkind = \"logistic\"\n[[method]]\nname = \"sgd\"\n{tune}"));
+        assert!(line == Some(10) && why.contains("but problem `logistic` has objective"), "{line:?} {why}");
+    }
 }

@@ -25,7 +25,7 @@ const ROW: f32 = 19.0;
 /// Width and height of the sample of a line in a legend.
 pub(super) const KEY: (f32, f32) = (30.0, 12.0);
 
-/// Dashes by palette number. Lines must be told apart without color, in gray print.
+/// Dashes by palette number. Lines must differ without color, in gray print.
 const DASHES: [&[f32]; 4] = [&[], &[7.0, 3.0], &[2.5, 2.5], &[9.0, 3.0, 2.5, 3.0]];
 
 /// The area inside the axes with what turns points into places in it.

@@ -1,9 +1,18 @@
 //! The figures of a report: every metric against every measure of effort, and the trust region.
 
-use super::tuning::dependence;
-use crate::figure::{Axis, Figure, Point, Series, Theme, escape};
-use crate::record::TRUST_REGION;
-use crate::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary};
+use super::{
+    parts::{framed, heading},
+    tuning::dependence,
+};
+use crate::{
+    data::{
+        record::TRUST_REGION,
+        summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary},
+    },
+    figure::{Axis, Figure, Point, Series},
+    format::figure_name,
+};
+use maud::{Markup, html};
 use std::collections::BTreeSet;
 
 /// A method as a figure shows it; its place in the list is its color.
@@ -82,7 +91,7 @@ pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
     all.extend(sections.map(|shown| (shown.stem.clone(), shown.figure.clone())));
     let mut taken = BTreeSet::new();
     for (stem, _) in &mut all {
-        *stem = distinct(file_name(stem), &taken);
+        *stem = distinct(figure_name(stem), &taken);
         taken.insert(stem.clone());
     }
     all
@@ -92,11 +101,6 @@ pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
 fn distinct(name: String, taken: &BTreeSet<String>) -> String {
     let numbered = (2_usize..).map(|copy| format!("{name}-{copy}"));
     std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name)).unwrap_or(name)
-}
-
-/// A name that every file system takes.
-fn file_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect()
 }
 
 /// The methods of a problem, in order.
@@ -142,57 +146,45 @@ fn trust_region(title: &str, curves: &[Curve]) -> Vec<(&'static str, Figure)> {
     TRUST_REGION.iter().filter_map(of).collect()
 }
 
-/// The figures of some methods in a page: all metrics side by side, one panel a horizontal axis, and buttons to choose the panel.
-/// Without scripts: a checked button shows the panel that follows it. `id` is unique in the page, `level` that of the headings.
-pub(super) fn panels(title: &str, metrics: &[Metric], curves: &[Curve], id: &str, level: usize) -> String {
-    let mut html = String::new();
-    if !metrics.is_empty() {
-        let buttons: String =
-            Against::all(curves).iter().enumerate().map(|(i, against)| button(*against, i == 0, id)).collect();
-        let panels: String =
-            Against::all(curves).iter().map(|against| panel(title, metrics, *against, curves, level)).collect();
-        html += &format!(
-            "<div class=\"curves\" role=\"group\" aria-label=\"Curves\">\n<span class=\"axis\">Against</span>\n{buttons}{panels}</div>\n"
-        );
+/// The figures of some methods in a page: all metrics in a row, one panel a horizontal axis, and buttons to choose the panel.
+/// It works without scripts: a checked button shows the panel that follows it. `id` is unique in the page, `level` that of
+/// the headings.
+pub(super) fn panels(title: &str, metrics: &[Metric], curves: &[Curve], id: &str, level: usize) -> Markup {
+    let region = trust_region(title, curves);
+    html! {
+        @if !metrics.is_empty() {
+            div.curves role="group" aria-label="Curves" {
+                span.axis { "Against" }
+                @for (i, against) in Against::all(curves).into_iter().enumerate() { (button(against, i == 0, id)) }
+                @for against in Against::all(curves) { (panel(title, metrics, against, curves, level)) }
+            }
+        }
+        @if !region.is_empty() {
+            (heading(level, &html! { "The trust region" }))
+            div.figures { @for (_, figure) in &region { (framed(figure)) } }
+        }
     }
-    let region: String = trust_region(title, curves).iter().map(|(_, figure)| framed(figure)).collect();
-    if !region.is_empty() {
-        html += &format!("<h{level}>The trust region</h{level}>\n<div class=\"figures\">\n{region}</div>\n");
+}
+
+fn button(against: Against, checked: bool, id: &str) -> Markup {
+    let key = against.key();
+    html! {
+        input type="radio" name=(id) id={ (id) "-" (key) } class={ "to-" (key) } checked[checked];
+        label for={ (id) "-" (key) } { (against.label()) }
     }
-    html
 }
 
-fn button(against: Against, checked: bool, id: &str) -> String {
-    let (key, label, checked) = (against.key(), against.label(), if checked { " checked" } else { "" });
-    format!(
-        "<input type=\"radio\" name=\"{id}\" id=\"{id}-{key}\" class=\"to-{key}\"{checked}><label for=\"{id}-{key}\">{label}</label>\n"
-    )
+fn panel(title: &str, metrics: &[Metric], against: Against, curves: &[Curve], level: usize) -> Markup {
+    html! {
+        div class={ "panel at-" (against.key()) } {
+            (panel_title(level, against.label()))
+            div.figures { @for metric in metrics { (framed(&figure(title, metric, against, curves))) } }
+        }
+    }
 }
 
-fn panel(title: &str, metrics: &[Metric], against: Against, curves: &[Curve], level: usize) -> String {
-    let figures: String = metrics.iter().map(|metric| framed(&figure(title, metric, against, curves))).collect();
-    format!(
-        "<div class=\"panel at-{}\">\n<h{level} class=\"panel-title\">Against {}</h{level}>\n<div class=\"figures\">\n{figures}</div>\n</div>\n",
-        against.key(),
-        against.label(),
-    )
-}
-
-pub(super) fn framed(figure: &Figure) -> String {
-    format!(
-        "<figure>\n<figcaption>{} <span class=\"quiet\">against {}</span></figcaption>\n{}</figure>\n",
-        escape(&figure.y.label),
-        escape(&figure.x.label),
-        figure.svg(Theme::Inline)
-    )
-}
-
-/// A figure under its title, with a sentence below it.
-pub(super) fn titled(figure: &Figure, sentence: &str) -> String {
-    format!(
-        "<figure>\n<figcaption>{}</figcaption>\n{}<p class=\"explain\">{}</p>\n</figure>\n",
-        escape(&figure.title),
-        figure.svg(Theme::Inline),
-        escape(sentence)
-    )
+fn panel_title(level: usize, label: &str) -> Markup {
+    html! {
+        @if level == 3 { h3.panel-title { "Against " (label) } } @else { h4.panel-title { "Against " (label) } }
+    }
 }

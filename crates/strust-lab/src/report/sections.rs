@@ -1,11 +1,14 @@
-//! Sections of a report that are no curves over epochs, and the checks they make.
+//! Sections of a report that are not curves over epochs, and the checks they make.
 
-use super::curves::titled;
-use super::format::{plain_number, plural};
-use super::tables::boxed;
-use crate::figure::escape;
-use crate::section::{Check, Section, Table};
-use crate::summary::Summary;
+use super::parts::{boxed, heading, tag, titled};
+use crate::{
+    data::{
+        section::{Check, Section, Table},
+        summary::Summary,
+    },
+    format::{plain_number, plural},
+};
+use maud::{Markup, html};
 
 /// A link for every section.
 pub(super) fn links(summary: &Summary, run: usize) -> Vec<(String, String)> {
@@ -17,73 +20,73 @@ fn id(run: usize, section: usize) -> String {
 }
 
 /// All checks in one table, then section by section.
-pub(super) fn all(summary: &Summary, run: usize, level: usize) -> String {
-    if summary.sections.is_empty() {
-        return String::new();
-    }
+pub(super) fn all(summary: &Summary, run: usize, level: usize) -> Markup {
     let held = summary.checks.iter().filter(|check| check.holds).count();
     let open = match summary.checks.iter().filter(|check| check.is_open()).count() {
         0 => String::new(),
         1 => " 1 is open: its last column says why.".into(),
         open => format!(" {open} are open: their last column says why."),
     };
-    let overview = format!(
-        "<section class=\"checks\">\n<h{level}>What was checked</h{level}>\n<p>{held} of {} hold.{open}</p>\n{}</section>\n",
-        plural(summary.checks.len(), "claim"),
-        checks(&summary.checks)
-    );
-    let sections = summary.sections.iter().enumerate().map(|(i, section)| one(section, &id(run, i), level));
-    overview + &sections.collect::<String>()
+    html! {
+        @if !summary.sections.is_empty() {
+            section.checks {
+                (heading(level, &html! { "What was checked" }))
+                p { (held) " of " (plural(summary.checks.len(), "claim")) " hold." (open) }
+                (checks(&summary.checks))
+            }
+            @for (i, section) in summary.sections.iter().enumerate() { (one(section, &id(run, i), level)) }
+        }
+    }
 }
 
-fn one(section: &Section, id: &str, level: usize) -> String {
-    let figures: String = section.figures.iter().map(|shown| titled(&shown.figure, &shown.caption)).collect();
-    let findings: String = section.findings.iter().map(|text| format!("<p>{}</p>\n", escape(text))).collect();
-    format!(
-        "<section id=\"{id}\">\n<h{level}>{} <code class=\"tag\">{}</code></h{level}>\n<p class=\"explain\">{}</p>\n{findings}\
-         <div class=\"figures\">\n{figures}</div>\n{}{}</section>\n",
-        escape(&section.title),
-        escape(&section.name),
-        escape(&section.description),
-        section.tables.iter().map(table).collect::<String>(),
-        checks(&section.checks),
-    )
+fn one(section: &Section, id: &str, level: usize) -> Markup {
+    html! {
+        section id=(id) {
+            (heading(level, &html! { (section.title) " " (tag(&section.name)) }))
+            p.explain { (section.description) }
+            @for text in &section.findings { p { (text) } }
+            div.figures { @for shown in &section.figures { (titled(&shown.figure, &shown.caption)) } }
+            @for one in &section.tables { (table(one)) }
+            (checks(&section.checks))
+        }
+    }
 }
 
-fn table(table: &Table) -> String {
-    let heads: String = table.header.iter().map(|head| format!("<th scope=\"col\">{}</th>", escape(head))).collect();
-    let row = |row: &Vec<String>| {
-        let cell = |(i, cell): (usize, &String)| match i {
-            0 => format!("<th scope=\"row\">{}</th>", escape(cell)),
-            _ => format!("<td>{}</td>", escape(cell)),
-        };
-        format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>())
+fn table(table: &Table) -> Markup {
+    let cell = |i: usize, text: &String| html! { @if i == 0 { th scope="row" { (text) } } @else { td { (text) } } };
+    let shown = html! {
+        table.numbers {
+            caption { span { (table.caption) } }
+            thead { tr { @for head in &table.header { th scope="col" { (head) } } } }
+            tbody { @for row in &table.rows { tr { @for (i, text) in row.iter().enumerate() { (cell(i, text)) } } } }
+        }
     };
-    let rows: String = table.rows.iter().map(row).collect();
-    let caption = escape(&table.caption);
-    let html = format!(
-        "<table class=\"numbers\">\n<caption><span>{caption}</span></caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
-    );
-    boxed(&html, &caption)
+    boxed(&table.caption, &shown)
 }
 
-fn checks(checks: &[Check]) -> String {
+fn checks(checks: &[Check]) -> Markup {
     let row = |check: &Check| {
-        let (class, verdict) = (if check.holds { "yes" } else { "no" }, check.verdict());
-        format!(
-            "<tr><th scope=\"row\" class=\"claim\">{}</th><td>{}</td><td>{} {}</td><td class=\"{class}\">{verdict}</td><td class=\"left\">{}</td></tr>\n",
-            escape(&check.name),
-            plain_number(check.measured),
-            check.claim.sign(),
-            plain_number(check.bound),
-            escape(&check.why)
-        )
+        html! {
+            tr {
+                th.claim scope="row" { (check.name) }
+                td { (plain_number(check.measured)) }
+                td { (check.claim.sign()) " " (plain_number(check.bound)) }
+                td class=(if check.holds { "yes" } else { "no" }) { (check.verdict()) }
+                td.left { (check.why) }
+            }
+        }
     };
-    let heads = ["measured", "bound", "verdict"].map(|head| format!("<th scope=\"col\">{head}</th>")).concat();
-    let html = format!(
-        "<table class=\"numbers\">\n<caption><span>Claims, measured</span></caption>\n<thead><tr><th scope=\"col\">claim</th>{heads}\
-         <th scope=\"col\" class=\"left\">why</th></tr></thead>\n<tbody>\n{}</tbody>\n</table>\n",
-        checks.iter().map(row).collect::<String>()
-    );
-    boxed(&html, "Claims, measured")
+    let shown = html! {
+        table.numbers {
+            caption { span { "Claims, measured" } }
+            thead {
+                tr {
+                    @for head in ["claim", "measured", "bound", "verdict"] { th scope="col" { (head) } }
+                    th.left scope="col" { "why" }
+                }
+            }
+            tbody { @for check in checks { (row(check)) } }
+        }
+    };
+    boxed("Claims, measured", &shown)
 }

@@ -1,8 +1,11 @@
 //! The tables of a problem: where every method ended, with which settings, and what went wrong.
 
-use super::format::{NOTHING, count, fixed, pairs, plural, scientific};
-use crate::figure::{escape, key};
-use crate::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary};
+use super::parts::{boxed, heading, keyed, pairs};
+use crate::{
+    data::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary},
+    format::{NOTHING, count, fixed, plural, scientific},
+};
+use maud::{Markup, html};
 
 /// Which value of a column is worth a mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,11 +58,11 @@ fn direction(metric: &Metric) -> Best {
 }
 
 /// Where every method ended.
-pub(super) fn finals(problem: &ProblemSummary) -> String {
+pub(super) fn finals(problem: &ProblemSummary) -> Markup {
     let methods = &problem.methods;
     let last = |read: fn(&CurvePoint) -> f64| move |method: &MethodSummary| method.last.as_ref().map(read);
     let mut groups: Vec<(String, Vec<Column>)> =
-        problem.metrics.iter().map(|metric| (escape(&metric.label), metric_columns(metric, methods))).collect();
+        problem.metrics.iter().map(|metric| (metric.label.clone(), metric_columns(metric, methods))).collect();
     let number = |value: &f64| *value;
     let whole = |value: &f64| count(*value);
     groups.push((
@@ -80,44 +83,50 @@ pub(super) fn finals(problem: &ProblemSummary) -> String {
         ],
     ));
 
-    let columns: Vec<&Column> = groups.iter().flat_map(|(_, columns)| columns).collect();
-    let heads: String = groups
-        .iter()
-        .map(|(name, columns)| {
-            format!("<th scope=\"colgroup\" colspan=\"{}\" class=\"group\">{name}</th>", columns.len())
-        })
-        .collect();
-    let titles: String = groups
-        .iter()
-        .flat_map(|(_, columns)| columns.iter().enumerate())
-        .map(|(i, column)| {
-            format!("<th scope=\"col\"{}>{}</th>", if i == 0 { " class=\"group\"" } else { "" }, column.title)
-        })
-        .collect();
-    let starts: Vec<bool> = groups.iter().flat_map(|(_, columns)| (0..columns.len()).map(|i| i == 0)).collect();
-    let row = |(i, method): (usize, &MethodSummary)| {
-        let cells = columns.iter().zip(&starts).map(|(column, start)| cell(&column.cells[i], column.best[i], *start));
-        format!("<tr><th scope=\"row\">{}{}</th>{}</tr>\n", key(i), escape(&method.label), cells.collect::<String>())
+    // The first column of a group has a line on its left.
+    let columns: Vec<(bool, &Column)> =
+        groups.iter().flat_map(|(_, columns)| columns.iter().enumerate().map(|(i, column)| (i == 0, column))).collect();
+    let row = |i: usize, method: &MethodSummary| {
+        html! {
+            tr {
+                th scope="row" { (keyed(i, &method.label)) }
+                @for (first, column) in &columns { (cell(&column.cells[i], column.best[i], *first)) }
+            }
+        }
     };
-    let rows: String = methods.iter().enumerate().map(row).collect();
-    boxed(
-        &format!(
-            "<table class=\"numbers\">\n<caption><span>Final values over the seeds that finished. <span class=\"mark\">★</span> marks the best of a column.</span></caption>\n\
-         <thead>\n<tr><th scope=\"col\" rowspan=\"2\">method</th>{heads}</tr>\n<tr>{titles}</tr>\n</thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
-        ),
-        "Final values",
-    )
+    let table = html! {
+        table.numbers {
+            caption {
+                span {
+                    "Final values over the seeds that finished. " span.mark { "★" } " marks the best of a column."
+                }
+            }
+            thead {
+                tr {
+                    th scope="col" rowspan="2" { "method" }
+                    @for (name, columns) in &groups { th.group scope="colgroup" colspan=(columns.len()) { (name) } }
+                }
+                tr { @for (first, column) in &columns { th scope="col" class=[first.then_some("group")] { (column.title) } } }
+            }
+            tbody { @for (i, method) in methods.iter().enumerate() { (row(i, method)) } }
+        }
+    };
+    boxed("Final values", &table)
 }
 
-fn cell(text: &str, best: bool, start: bool) -> String {
-    let class = match (best, start) {
-        (true, true) => " class=\"best group\"",
-        (true, false) => " class=\"best\"",
-        (false, true) => " class=\"group\"",
-        (false, false) => "",
+fn cell(text: &str, best: bool, first: bool) -> Markup {
+    let class = match (best, first) {
+        (true, true) => Some("best group"),
+        (true, false) => Some("best"),
+        (false, true) => Some("group"),
+        (false, false) => None,
     };
-    let mark = if best { "<span class=\"mark\" aria-label=\"best\" role=\"img\">★</span> " } else { "" };
-    format!("<td{class}>{mark}{text}</td>")
+    html! {
+        td class=[class] {
+            @if best { span.mark aria-label="best" role="img" { "★" } " " }
+            (text)
+        }
+    }
 }
 
 fn metric_columns(metric: &Metric, methods: &[MethodSummary]) -> Vec<Column> {
@@ -134,54 +143,40 @@ fn metric_columns(metric: &Metric, methods: &[MethodSummary]) -> Vec<Column> {
 }
 
 /// All settings of all methods.
-pub(super) fn settings(problem: &ProblemSummary) -> String {
-    let row = |(i, method): (usize, &MethodSummary)| {
-        format!(
-            "<tr><th scope=\"row\">{}{}</th><td>{}</td></tr>\n",
-            key(i),
-            escape(&method.label),
-            pairs(&method.hyperparameters)
-        )
+pub(super) fn settings(problem: &ProblemSummary) -> Markup {
+    let table = html! {
+        table.settings {
+            caption { span { "Hyperparameters, defaults included." } }
+            thead { tr { th scope="col" { "method" } th scope="col" { "hyperparameters" } } }
+            tbody {
+                @for (i, method) in problem.methods.iter().enumerate() {
+                    tr { th scope="row" { (keyed(i, &method.label)) } td { (pairs(&method.hyperparameters)) } }
+                }
+            }
+        }
     };
-    boxed(
-        &format!(
-            "<table class=\"settings\">\n<caption><span>Hyperparameters, defaults included.</span></caption>\n\
-         <thead><tr><th scope=\"col\">method</th><th scope=\"col\">hyperparameters</th></tr></thead>\n\
-         <tbody>\n{}</tbody>\n</table>\n",
-            problem.methods.iter().enumerate().map(row).collect::<String>()
-        ),
-        "Hyperparameters",
-    )
+    boxed("Hyperparameters", &table)
 }
 
 /// The runs that broke down; nothing if none did.
-pub(super) fn failures(problem: &ProblemSummary, level: usize) -> String {
+pub(super) fn failures(problem: &ProblemSummary, level: usize) -> Markup {
     let total: usize = problem.methods.iter().map(|method| method.failures.len()).sum();
-    if total == 0 {
-        return String::new();
+    let are = if total == 1 { "is" } else { "are" };
+    html! {
+        @if total > 0 {
+            section.failures {
+                (heading(level, &html! { "Failures" }))
+                p { (plural(total, "run")) " did not finish and " (are) " in no mean above." }
+                ul {
+                    @for method in &problem.methods {
+                        @for failure in &method.failures {
+                            li { strong { (method.label) } ", seed " (failure.seed) ": " (failure.error) }
+                        }
+                    }
+                }
+            }
+        }
     }
-    let items = problem.methods.iter().flat_map(|method| {
-        let item = move |failure: &crate::summary::Failure| {
-            format!(
-                "<li><strong>{}</strong>, seed {}: {}</li>\n",
-                escape(&method.label),
-                failure.seed,
-                escape(&failure.error)
-            )
-        };
-        method.failures.iter().map(item)
-    });
-    format!(
-        "<section class=\"failures\">\n<h{level}>Failures</h{level}>\n<p>{} did not finish and {} in no mean above.</p>\n<ul>\n{}</ul>\n</section>\n",
-        plural(total, "run"),
-        if total == 1 { "is" } else { "are" },
-        items.collect::<String>()
-    )
-}
-
-/// A table in a box of its own, which scrolls where the page is narrow, by keyboard too.
-pub(super) fn boxed(table: &str, label: &str) -> String {
-    format!("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">\n{table}</div>\n")
 }
 
 #[cfg(test)]

@@ -1,37 +1,41 @@
 //! What a grid search tried, what it chose and what it cost.
 
-use super::curves::framed;
-use super::format::{count, fixed, pairs, plural, scientific};
-use super::tables::boxed;
-use crate::figure::{Axis, Figure, Point, Series, escape};
-use crate::summary::{ProblemSummary, Summary, Trial, Tuning};
+use super::parts::{boxed, framed, heading, pairs};
+use crate::{
+    data::summary::{ProblemSummary, Summary, Trial, Tuning},
+    figure::{Axis, Figure, Point, Series},
+    format::{count, fixed, plural, scientific},
+};
+use maud::{Markup, html};
 
 /// The section on tuning; nothing if there was none.
-pub(super) fn section(summary: &Summary, level: usize) -> String {
-    if summary.tuning.is_empty() {
-        return String::new();
-    }
+pub(super) fn section(summary: &Summary, level: usize) -> Markup {
     let mut problems: Vec<&str> = vec![];
     for tuning in &summary.tuning {
         if !problems.contains(&tuning.problem.as_str()) {
             problems.push(&tuning.problem);
         }
     }
-    let parts: String = problems.into_iter().map(|name| problem(summary, name, level + 1)).collect();
-    format!("<section class=\"tuning\">\n<h{level}>Tuning</h{level}>\n{parts}</section>\n")
+    html! {
+        @if !problems.is_empty() {
+            section.tuning {
+                (heading(level, &html! { "Tuning" }))
+                @for name in problems { (problem(summary, name, level + 1)) }
+            }
+        }
+    }
 }
 
-fn problem(summary: &Summary, name: &str, level: usize) -> String {
+fn problem(summary: &Summary, name: &str, level: usize) -> Markup {
     let tunings: Vec<&Tuning> = summary.tuning.iter().filter(|tuning| tuning.problem == name).collect();
-    let tables: String = tunings.iter().map(|tuning| trials(tuning)).collect();
     let shown = summary.problems.iter().find(|problem| problem.name == name).and_then(|one| dependence(summary, one));
-    let figure = shown.map_or(String::new(), |figure| format!("<div class=\"figures\">\n{}</div>\n", framed(&figure)));
-    format!(
-        "<h{level}>{}</h{level}>\n<p>{}</p>\n{figure}{}<div class=\"trials\">\n{tables}</div>\n",
-        escape(name),
-        budget(summary, name, &tunings),
-        costs(&tunings),
-    )
+    html! {
+        (heading(level, &html! { (name) }))
+        p { (budget(&tunings)) (untuned(summary, name, &tunings)) }
+        @if let Some(figure) = shown { div.figures { (framed(&figure)) } }
+        (costs(&tunings))
+        div.trials { @for tuning in &tunings { (trials(tuning)) } }
+    }
 }
 
 /// How much the result depends on the setting: the score of every setting against the number that the grid of a method
@@ -68,73 +72,78 @@ fn only_number(trial: &Trial) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|n| n as f64)).filter(|&number| number > 0.0)
 }
 
-/// Whether the methods were given the same chances.
-fn budget(summary: &Summary, name: &str, tunings: &[&Tuning]) -> String {
+/// Whether the methods had the same chances.
+fn budget(tunings: &[&Tuning]) -> Markup {
     let size = |tuning: &Tuning| (tuning.tried.len(), tuning.cost.runs);
     let seeds = |tuning: &Tuning| tuning.cost.runs / (tuning.tried.len() as u64).max(1);
-    let sentence = match tunings {
-        [] => String::new(),
+    match tunings {
+        [] => Markup::default(),
         [first, rest @ ..] if rest.iter().all(|tuning| size(tuning) == size(first)) => {
             let who = if rest.is_empty() { "One method was tuned: it" } else { "Budgets are equal: every method" };
             let each = if first.tried.len() == 1 { "" } else { " each" };
-            format!(
-                "{who} tried {} with {}{each}.",
-                plural(first.tried.len(), "setting"),
-                plural(seeds(first) as usize, "seed")
-            )
+            let settings = plural(first.tried.len(), "setting");
+            html! { (who) " tried " (settings) " with " (plural(seeds(first) as usize, "seed")) (each) "." }
         }
         _ => {
             let one = |tuning: &&Tuning| {
-                format!(
-                    "{} tried {} in {}",
-                    escape(&tuning.method),
-                    plural(tuning.tried.len(), "setting"),
-                    plural(tuning.cost.runs as usize, "run")
-                )
+                let settings = plural(tuning.tried.len(), "setting");
+                format!("{} tried {settings} in {}", tuning.method, plural(tuning.cost.runs as usize, "run"))
             };
-            format!(
-                "Budgets are <strong>not</strong> equal: {}.",
-                tunings.iter().map(one).collect::<Vec<_>>().join("; ")
-            )
+            let all = tunings.iter().map(one).collect::<Vec<_>>().join("; ");
+            html! { "Budgets are " strong { "not" } " equal: " (all) "." }
         }
-    };
-    let mut untuned: Vec<String> = summary
+    }
+}
+
+/// The methods that were not tuned.
+fn untuned(summary: &Summary, name: &str, tunings: &[&Tuning]) -> String {
+    let mut untuned: Vec<&str> = summary
         .problems
         .iter()
         .filter(|problem| problem.name == name)
         .flat_map(|problem| &problem.methods)
         .filter(|method| !tunings.iter().any(|tuning| tuning.method == method.name))
-        .map(|method| escape(&method.label))
+        .map(|method| method.label.as_str())
         .collect();
     untuned.dedup();
-    if untuned.is_empty() { sentence } else { format!("{sentence} Not tuned: {}.", untuned.join(", ")) }
+    if untuned.is_empty() { String::new() } else { format!(" Not tuned: {}.", untuned.join(", ")) }
 }
 
 /// What each method chose and what that cost.
-fn costs(tunings: &[&Tuning]) -> String {
-    let row = |tuning: &&Tuning| {
+fn costs(tunings: &[&Tuning]) -> Markup {
+    let row = |tuning: &Tuning| {
         let cost = &tuning.cost;
-        let numbers =
-            [tuning.tried.len() as u64, cost.runs, cost.failed, cost.gradients, cost.values].map(|n| count(n as f64));
-        format!(
-            "<tr><th scope=\"row\">{}</th><td class=\"left\">{}</td>{}<td>{}</td></tr>\n",
-            escape(&tuning.method),
-            chosen(tuning).map_or(String::from("none: every setting failed"), |trial| pairs(&trial.setting)),
-            numbers.map(|number| format!("<td>{number}</td>")).concat(),
-            fixed(cost.seconds, 1),
-        )
+        let counts = [tuning.tried.len() as u64, cost.runs, cost.failed, cost.gradients, cost.values];
+        html! {
+            tr {
+                th scope="row" { (tuning.method) }
+                td.left {
+                    @if let Some(trial) = chosen(tuning) { (pairs(&trial.setting)) }
+                    @else { "none: every setting failed" }
+                }
+                @for number in counts { td { (count(number as f64)) } }
+                td { (fixed(cost.seconds, 1)) }
+            }
+        }
     };
-    let heads = ["settings", "runs", "broke down", "gradients", "values", "seconds"]
-        .map(|head| format!("<th scope=\"col\">{head}</th>"));
-    boxed(
-        &format!(
-            "<table class=\"numbers\">\n<caption><span>The choice, and what it cost; what runs spent before they broke down is not counted.</span></caption>\n\
-         <thead><tr><th scope=\"col\">method</th><th scope=\"col\" class=\"left\">chosen</th>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>\n",
-            heads.concat(),
-            tunings.iter().map(row).collect::<String>()
-        ),
-        "Cost of tuning",
-    )
+    let table = html! {
+        table.numbers {
+            caption {
+                span { "The choice and its cost, without the cost of runs that broke down." }
+            }
+            thead {
+                tr {
+                    th scope="col" { "method" }
+                    th.left scope="col" { "chosen" }
+                    @for head in ["settings", "runs", "broke down", "gradients", "values", "seconds"] {
+                        th scope="col" { (head) }
+                    }
+                }
+            }
+            tbody { @for tuning in tunings { (row(tuning)) } }
+        }
+    };
+    boxed("Cost of tuning", &table)
 }
 
 /// The best setting, if it has a score.
@@ -143,22 +152,26 @@ fn chosen(tuning: &Tuning) -> Option<&Trial> {
 }
 
 /// The settings of one method, best first.
-fn trials(tuning: &Tuning) -> String {
-    let row = |(i, trial): (usize, &Trial)| {
-        let best = i == 0 && trial.score.is_some();
-        let mark = if best { "<span class=\"mark\" aria-label=\"chosen\" role=\"img\">★</span> " } else { "" };
-        let class = if best { " class=\"best\"" } else { "" };
-        let score = trial.score.map_or(String::from("failed"), scientific);
-        format!("<tr{class}><td class=\"left\">{}</td><td>{mark}{score}</td></tr>\n", pairs(&trial.setting))
+fn trials(tuning: &Tuning) -> Markup {
+    let row = |best: bool, trial: &Trial| {
+        html! {
+            tr class=[best.then_some("best")] {
+                td.left { (pairs(&trial.setting)) }
+                td {
+                    @if best { span.mark aria-label="chosen" role="img" { "★" } " " }
+                    (trial.score.map_or("failed".into(), scientific))
+                }
+            }
+        }
     };
-    let name = escape(&tuning.method);
-    boxed(
-        &format!(
-            "<table class=\"numbers\">\n<caption><span><strong>{name}</strong>, by the median of {}</span></caption>\n\
-         <thead><tr><th scope=\"col\" class=\"left\">setting</th><th scope=\"col\">score</th></tr></thead>\n<tbody>\n{}</tbody>\n</table>\n",
-            escape(&tuning.metric),
-            tuning.tried.iter().enumerate().map(row).collect::<String>()
-        ),
-        &format!("Settings tried for {name}"),
-    )
+    let table = html! {
+        table.numbers {
+            caption { span { strong { (tuning.method) } ", by the median of " (tuning.metric) } }
+            thead { tr { th.left scope="col" { "setting" } th scope="col" { "score" } } }
+            tbody {
+                @for (i, trial) in tuning.tried.iter().enumerate() { (row(i == 0 && trial.score.is_some(), trial)) }
+            }
+        }
+    };
+    boxed(&format!("Settings tried for {}", tuning.method), &table)
 }

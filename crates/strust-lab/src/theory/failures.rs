@@ -4,12 +4,12 @@ use super::{
     Findings, Tick,
     penalty::{anchored, climb},
     problems::{figure, line, normal, normals},
-    statistics::{least, median, power},
 };
 use crate::{
     Error,
-    report::plural,
-    section::{Check, Shown, Table},
+    data::section::{Check, Shown, Table},
+    format::plural,
+    statistics::{least, power, upper_median},
 };
 use strust::{
     diagnostics::{Draws, Interpolation, probe},
@@ -92,7 +92,7 @@ fn compare(
 impl Pair {
     fn medians(&self, noisy: bool) -> Vec<(f64, f64)> {
         let curves = &self.curves[usize::from(noisy)];
-        let at = |i: usize| median(&curves.iter().map(|curve| curve[i]).collect::<Vec<_>>());
+        let at = |i: usize| upper_median(&curves.iter().map(|curve| curve[i]).collect::<Vec<_>>());
         (0..curves.first().map_or(0, Vec::len)).map(|i| (i as f64, at(i))).collect()
     }
     fn last(&self, noisy: bool) -> f64 {
@@ -176,10 +176,10 @@ fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, ou
             let mut f = LeastSquares::<f64>::noisy(200, 20, c.label_noise, seed)?;
             let (curve, _) = gaps(&mut f, Str::new(region.clone())?, 10, c.radius_epochs, seed)?;
             // One epoch alone is a draw of luck.
-            last.push(median(&curve[curve.len() - curve.len().div_ceil(10)..]));
+            last.push(upper_median(&curve[curve.len() - curve.len().div_ceil(10)..]));
             tick.done()?;
         }
-        left.push((max_radius, median(&last)));
+        left.push((max_radius, upper_median(&last)));
     }
     let lowest = least(left.iter().map(|(_, gap)| *gap));
     out.checks.push(Check::at_least(
@@ -259,7 +259,7 @@ fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findi
             }
             reached += norms.len() as u64;
             // Medians of those that arrived would be medians of the lucky ones.
-            let middle = |values: &[f64]| if values.len() as u64 == seeds { median(values) } else { f64::NAN };
+            let middle = |values: &[f64]| if values.len() as u64 == seeds { upper_median(values) } else { f64::NAN };
             let (norm, sigma) = (middle(&norms), middle(&sigmas));
             curve.push((epsilon, norm));
             sigma_curve.push((epsilon, sigma));

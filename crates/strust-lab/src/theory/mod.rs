@@ -5,43 +5,32 @@
 //! experiments/theory-*.toml → Theory → Section (checks/NAME.json) → Summary → report.html
 //! ```
 //!
-//! A section is a function of its file and its seeds. It is written when it is done, so a run that was stopped goes on with the
-//! next.
+//! A section is a function of its file and its seeds. It is written when it is done, so a run that was stopped resumes with
+//! the next.
 
-mod conduct;
 mod failures;
 mod penalty;
 mod problems;
 mod rate;
 mod rejections;
-mod statistics;
+mod run;
 mod step_length;
 mod strong_growth;
 
-pub use conduct::{TheoryPlan, is_theory, load_summary, resume, start};
+pub use run::{TheoryPlan, load_summary, resume, start};
 
 use crate::{
     Error,
-    progress::JobProgress,
-    section::{Check, Section, Shown, Table},
+    data::section::{Check, Section, Shown, Table},
+    experiment::built_in,
+    run::{
+        JobProgress,
+        workers::{Halt, Pace},
+    },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::{
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
-};
+use std::path::Path;
 use strust::config::Config;
-
-/// The experiments that come with the program, in the order of the report.
-pub const BUILT_IN: &[(&str, &str)] = &[
-    ("theory-strong-growth", include_str!("../../../../experiments/theory-strong-growth.toml")),
-    ("theory-step-length", include_str!("../../../../experiments/theory-step-length.toml")),
-    ("theory-rejections", include_str!("../../../../experiments/theory-rejections.toml")),
-    ("theory-rate", include_str!("../../../../experiments/theory-rate.toml")),
-    ("theory-penalty", include_str!("../../../../experiments/theory-penalty.toml")),
-    ("theory-failures", include_str!("../../../../experiments/theory-failures.toml")),
-];
 
 /// Which claim is checked, with all settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,11 +91,11 @@ fn five() -> u64 {
 }
 
 impl Theory {
-    /// Reads an experiment file or the built-in one of that name; `None` if it is none on the theory.
+    /// Reads an experiment file or the built-in one of that name; `None` if it is not on the theory.
     pub fn open(file: &Path) -> Result<Option<Self>, Error> {
         let built_in =
-            || BUILT_IN.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string());
-        // What cannot be read is reported by whoever reads it as an ordinary experiment.
+            || built_in::THEORY.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string());
+        // A file that cannot be read is reported when it is read as an ordinary experiment.
         let Some(text) = std::fs::read_to_string(file).ok().or_else(built_in) else { return Ok(None) };
         let speaks = |table: toml::Table| table.contains_key("theory");
         if toml::from_str(&text).is_ok_and(speaks) { Self::parse(file, &text).map(Some) } else { Ok(None) }
@@ -193,33 +182,29 @@ fn check_list(
     Err(strust::Error::OutOfRange { owner, field, value, allowed: format!("a list of numbers in ({low}, {high})") })
 }
 
-/// Signs of life of an experiment, and whether it is to stop.
+/// The progress of an experiment, and whether it has to stop.
 struct Tick<'a> {
-    progress: Box<dyn JobProgress + 'a>,
-    interrupt: [&'a AtomicBool; 2],
+    pace: Pace<'a>,
+    halt: Halt<'a>,
     at: u64,
     last: u64,
-    told: Instant,
 }
 
 impl<'a> Tick<'a> {
-    fn new(progress: Box<dyn JobProgress + 'a>, interrupt: [&'a AtomicBool; 2]) -> Self {
-        Self { progress, interrupt, at: 0, last: 1, told: Instant::now() }
+    fn new(progress: Box<dyn JobProgress + 'a>, halt: Halt<'a>) -> Self {
+        Self { pace: Pace::new(progress), halt, at: 0, last: 1 }
     }
-    /// So many units of work are ahead.
+    /// Sets the number of units of work ahead.
     fn expect(&mut self, last: u64) {
         self.last = last.max(1);
     }
-    /// One of them is done.
+    /// Counts one of them as done.
     fn done(&mut self) -> Result<(), Error> {
         self.at += 1;
-        if self.interrupt.iter().any(|flag| flag.load(Ordering::Relaxed)) {
+        if self.halt.requested() {
             return Err(Error::Interrupted);
         }
-        if self.told.elapsed() > Duration::from_millis(50) {
-            self.progress.at(self.at.min(self.last), self.last);
-            self.told = Instant::now();
-        }
+        self.pace.at(self.at.min(self.last), self.last);
         Ok(())
     }
 }

@@ -3,13 +3,13 @@
 use super::{
     Findings, Tick, check_list,
     problems::{Linear, Loss, figure, line, normal, normals},
-    statistics::{largest, least, median, power},
 };
 use crate::{
     Error,
+    data::section::{Check, Shown, Table},
     figure::Series,
-    report::plural,
-    section::{Check, Shown, Table},
+    format::plural,
+    statistics::{largest, least, power, upper_median},
 };
 use strust::{
     diagnostics::{Draws, KktReport, kkt_report, lipschitz, strong_growth_of_lagrangian},
@@ -258,7 +258,7 @@ impl Climbed {
     fn medians(&self, of: fn(&Rung) -> f64) -> Vec<(f64, f64)> {
         let middle = |rungs: &Vec<Rung>| {
             let values: Vec<f64> = rungs.iter().map(of).collect();
-            if values.iter().any(|value| value.is_nan()) { f64::NAN } else { median(&values) }
+            if values.iter().any(|value| value.is_nan()) { f64::NAN } else { upper_median(&values) }
         };
         self.rungs.iter().map(|(epsilon, rungs)| (*epsilon, middle(rungs))).collect()
     }

@@ -3,13 +3,13 @@
 use super::{
     Findings, Tick,
     problems::{Linear, Loss, figure, largest_eigenvalue, line, normal, normals},
-    statistics::{ladder, largest, least, mean, power},
 };
 use crate::{
     Error,
+    data::section::{Check, Shown, Table},
     figure::Series,
-    report::plural,
-    section::{Check, Shown, Table},
+    format::plural,
+    statistics::{ladder, largest, least, mean_interval, power},
 };
 use strust::{
     diagnostics::{Draws, Iterations, StrongGrowth, bounds},
@@ -138,7 +138,7 @@ impl Curves {
     fn slope(&self) -> (f64, f64) {
         let late = |(k, g): &(f64, f64)| *k >= 10.0 && *g >= FLOOR;
         let one = |run: &Ran| power(running_least(&run.curve).into_iter().filter(late));
-        mean(&self.runs.iter().map(one).collect::<Vec<_>>())
+        mean_interval(&self.runs.iter().map(one).collect::<Vec<_>>())
     }
 }
 

@@ -3,12 +3,12 @@
 use super::{
     Findings, Tick, check_list,
     problems::{Linear, Loss, dots, figure, line, normal, normals},
-    statistics::{largest, least},
 };
 use crate::{
     Error,
+    data::section::{Check, Shown, Table},
     figure::Series,
-    section::{Check, Shown, Table},
+    statistics::{largest, least},
 };
 use strust::{
     diagnostics::{Iterations, bounds},

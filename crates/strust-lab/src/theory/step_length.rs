@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Error,
-    section::{Check, Shown, Table},
+    data::section::{Check, Shown, Table},
 };
 use strust::{diagnostics::bounds::accepted_below, prelude::*};
 

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     Error,
+    data::section::{Check, Shown, Table},
     figure::{Point, Series},
-    section::{Check, Shown, Table},
 };
 use std::fmt::Write as _;
 use strust::{

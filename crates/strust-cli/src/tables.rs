@@ -1,0 +1,156 @@
+//! A summary as text: the overview on the terminal, and Markdown tables.
+
+use crate::{
+    args::Shared,
+    show::{heading, table},
+};
+use std::{collections::BTreeSet, fmt::Write as _};
+use strust_lab::{
+    data::summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
+    format::{brief, plain, plain_number},
+};
+
+/// The last values of every method, the choices of a grid search, and the checks of the theory.
+pub fn overview(summary: &Summary, shared: &Shared) -> String {
+    let mut text = format!("{}\n", heading(&summary.title, shared));
+    text.push_str(&checks(summary));
+    for problem in &summary.problems {
+        let _ = writeln!(text, "\n{}: medians over seeds, epoch {}", problem.name, summary.epochs);
+        let mut header = vec!["method".to_string()];
+        header.extend(problem.metrics.iter().map(|m| m.key.clone()));
+        header.extend(["seconds", "gradients", "accepted", "seeds"].map(String::from));
+        let mut rows = vec![header];
+        for method in &problem.methods {
+            let Some(last) = &method.last else {
+                rows.push(vec![method.label.clone(), "no seed finished".into()]);
+                continue;
+            };
+            let mut row = vec![method.label.clone()];
+            row.extend(problem.metrics.iter().map(|m| shown(m, last)));
+            row.push(format!("{:.3}", last.seconds.median));
+            row.push(format!("{:.0}", last.evaluations.gradients));
+            row.push(format!("{:.1} %", 100.0 * method.acceptance_rate));
+            row.push(seeds_done(method));
+            rows.push(row);
+        }
+        text.push_str(&table(&rows));
+    }
+    for tuning in &summary.tuning {
+        let Some(best) = tuning.tried.first() else { continue };
+        let setting = best.setting.iter().map(|(name, value)| format!("{name} = {}", plain(value)));
+        let _ = writeln!(
+            text,
+            "\n{} on {}: {}, the best of {} settings",
+            tuning.method,
+            tuning.problem,
+            setting.collect::<Vec<_>>().join(", "),
+            tuning.tried.len()
+        );
+    }
+    text.push('\n');
+    text
+}
+
+/// The checks, a line each, under the experiment they belong to.
+fn checks(summary: &Summary) -> String {
+    let mut text = String::new();
+    for section in &summary.sections {
+        let _ = writeln!(text, "\n{}", section.title);
+        for check in &section.checks {
+            if check.is_open() {
+                let _ = writeln!(text, "  open   {}: {}", check.name, check.why);
+                continue;
+            }
+            let verdict = if check.holds { "holds" } else { "FAILS" };
+            let (measured, bound) = (plain_number(check.measured), plain_number(check.bound));
+            let _ = writeln!(text, "  {verdict}  {}: {measured}, claimed {} {bound}", check.name, check.claim.sign());
+        }
+    }
+    text
+}
+
+/// What the Markdown tables show.
+pub struct Tables {
+    /// After which epochs.
+    pub at: Vec<u64>,
+    /// Mean ± standard deviation instead of the median.
+    pub mean: bool,
+}
+
+/// One table a problem: medians, or means, after the given epochs.
+pub fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> String {
+    let what = if *mean { "mean ± standard deviation" } else { "median" };
+    let mut text = checks_as_markdown(summary);
+    for problem in &summary.problems {
+        let seeds: BTreeSet<String> = problem.methods.iter().map(seeds_done).collect();
+        let seeds = seeds.into_iter().collect::<Vec<_>>().join(" or ");
+        let labels: Vec<&str> = problem.metrics.iter().map(|m| m.label.as_str()).collect();
+        let _ = writeln!(
+            text,
+            "**{}**, {}: {what} over {seeds} {} of {}, by epoch.\n",
+            problem.name,
+            problem.title,
+            if seeds == "1" { "seed" } else { "seeds" },
+            labels.join(" / ")
+        );
+        let _ = writeln!(text, "| method | {} |", at.iter().map(u64::to_string).collect::<Vec<_>>().join(" | "));
+        let _ = writeln!(text, "|---|{}", "---|".repeat(at.len()));
+        for method in &problem.methods {
+            let cells = at.iter().map(|&epoch| cell(method, epoch, &problem.metrics, *mean));
+            let _ = writeln!(text, "| {} | {} |", method.label, cells.collect::<Vec<_>>().join(" | "));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// How many seeds finished, and of how many if some did not.
+fn seeds_done(method: &MethodSummary) -> String {
+    match (method.seeds.len(), method.failures.len()) {
+        (done, 0) => done.to_string(),
+        (done, failed) => format!("{done} of {}", done + failed),
+    }
+}
+
+fn cell(method: &MethodSummary, epoch: u64, metrics: &[Metric], mean: bool) -> String {
+    let point = method.curve.iter().find(|p| p.epoch == epoch);
+    let show = if mean { with_deviation } else { shown };
+    let values = metrics.iter().map(|metric| point.map_or("–".into(), |point| show(metric, point)));
+    values.collect::<Vec<_>>().join(" / ")
+}
+
+/// The median of a metric: a share in per cent, anything else with its power of ten.
+fn shown(metric: &Metric, point: &CurvePoint) -> String {
+    let Some(spread) = point.metrics.get(&metric.key) else { return "–".into() };
+    if metric.log { brief(spread.median) } else { format!("{:.1} %", 100.0 * spread.median) }
+}
+
+/// Mean ± standard deviation.
+fn with_deviation(metric: &Metric, point: &CurvePoint) -> String {
+    let Some(Spread { mean, std, .. }) = point.metrics.get(&metric.key) else { return "–".into() };
+    if *std == 0.0 {
+        // One seed, as a rule: there is nothing to add.
+        shown(metric, point)
+    } else if metric.log {
+        // Digits down to the second of the deviation say all there is to say.
+        let digits = (1.0 - std.log10().floor()).clamp(0.0, 6.0) as usize;
+        format!("{mean:.digits$} ± {std:.digits$}")
+    } else {
+        format!("{:.2} ± {:.2} %", 100.0 * mean, 100.0 * std)
+    }
+}
+
+/// The checks as a table.
+fn checks_as_markdown(summary: &Summary) -> String {
+    let mut text = String::new();
+    for section in &summary.sections {
+        let _ = writeln!(text, "**{}**\n\n| check | measured | claimed | verdict |\n|---|---|---|---|", section.title);
+        for check in &section.checks {
+            let name = check.name.replace('|', "\\|");
+            let (measured, sign, bound) = (plain_number(check.measured), check.claim.sign(), plain_number(check.bound));
+            let _ = writeln!(text, "| {name} | {measured} | {sign} {bound} | {} |", check.verdict());
+        }
+        text.push('\n');
+    }
+    text
+}

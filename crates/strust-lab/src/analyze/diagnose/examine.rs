@@ -1,0 +1,132 @@
+//! The point of a job's last checkpoint, measured again on the full sum.
+
+use super::Effort;
+use crate::{
+    Error,
+    data::{
+        experiment::{Experiment, Sampling},
+        plan::{Job, Plan},
+    },
+    registry::problems::is_network,
+    run::prepare::{Prepared, Purpose, prepare},
+};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use strust::{
+    diagnostics::{Consecutive, Draws, Interpolation, KktReport, Pairs, kkt_report, probe, strong_growth},
+    objective::Penalized,
+    prelude::*,
+};
+use strust_problems::Problem;
+
+/// What was measured at the point of the last checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Examination {
+    /// Steps made until then.
+    pub steps: u64,
+    /// ρ of the run's mini-batches, with its interval where it is estimated.
+    pub rho: f64,
+    /// The interval of ρ; absent where it is exact.
+    pub rho_interval: Option<(f64, f64)>,
+    /// Whether interpolation holds near the point, and why; absent where the probe would take too long.
+    pub interpolation: Option<(Interpolation, String)>,
+    /// KKT residuals and the Jacobian, with constraints.
+    pub kkt: Option<KktReport>,
+    /// The penalty μ that the residuals are for.
+    pub penalty: f64,
+}
+
+/// Up to this many numbers in the gradients of all terms, ρ is computed exactly and interpolation is probed.
+fn most(effort: Effort) -> usize {
+    match effort {
+        Effort::Report => 100_000_000,
+        Effort::Asked => 1_000_000_000,
+    }
+}
+/// Full gradients of a probe.
+const PROBE: u64 = 80;
+/// Pairs of mini-batches for an estimate.
+const PAIRS: u64 = 16;
+
+/// Measures the point of the last checkpoint of a job; `None` if there is none.
+pub(super) fn examine(plan: &Plan, job: &Job, folder: &Path, effort: Effort) -> Result<Option<Examination>, Error> {
+    prepare(job, &plan.experiment, folder, Examine { job, experiment: &plan.experiment, folder, effort })
+}
+
+struct Examine<'a> {
+    job: &'a Job,
+    experiment: &'a Experiment,
+    folder: &'a Path,
+    effort: Effort,
+}
+
+impl Purpose for Examine<'_> {
+    type Output = Option<Examination>;
+
+    fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<Option<Examination>, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static,
+    {
+        let Self { job, experiment, folder, effort } = self;
+        if prepared.resume(folder, job.checksum(experiment))?.is_none() {
+            return Ok(None);
+        }
+        let Prepared { mut f, constraint, mut stepper, .. } = prepared;
+        let (steps, x) = stepper.current(&mut f);
+        let x = &x.clone();
+        let batch = experiment.batch as usize;
+        let draws = match experiment.sampling {
+            Sampling::Epochs => Draws::Different,
+            Sampling::Replacement => Draws::Independent,
+        };
+        // With batch norm the terms of a mini-batch interact, and a term alone is another function.
+        let exact = (!is_network(&job.problem)).then_some((draws, most(effort)));
+        // A method without a penalty is examined with a penalty of weight 1.
+        let penalty = job.method.hyperparameters.get("penalty").and_then(toml::Value::as_float).unwrap_or(1.0);
+        let mut found =
+            Examination { steps, rho: f64::NAN, rho_interval: None, interpolation: None, kkt: None, penalty };
+        if let Some(mut constraint) = constraint {
+            found.kkt = Some(kkt_report(&mut f, &mut constraint, x, penalty)?);
+            growth(&mut Penalized::new(&mut f, &mut constraint, penalty), x, batch, exact, job.seed, &mut found)?;
+        } else {
+            growth(&mut f, x, batch, exact, job.seed, &mut found)?;
+        }
+        Ok(Some(found))
+    }
+}
+
+/// ρ at x. With `exact`, which says how terms are drawn and how many numbers their gradients may have, it is computed
+/// exactly, with the verdict of a probe; otherwise it is estimated from pairs.
+fn growth<F: Objective>(
+    f: &mut F,
+    x: &F::Point,
+    batch: usize,
+    exact: Option<(Draws, usize)>,
+    seed: u64,
+    found: &mut Examination,
+) -> Result<(), Error> {
+    let numbers = f.terms().saturating_mul(x.shape().iter().product());
+    if let Some((draws, _)) = exact.filter(|(_, most)| numbers <= *most) {
+        found.rho = strong_growth(f, x).rho(batch.min(f.terms()), draws);
+        let probed = probe(f, x, PROBE);
+        found.interpolation = Some((probed.verdict, probed.why));
+        return Ok(());
+    }
+    let pairs = estimate(f, x, batch, seed)?;
+    let interval = pairs.rho_interval(batch);
+    (found.rho, found.rho_interval) = (pairs.rho(batch), Some((interval.low, interval.high)));
+    Ok(())
+}
+
+/// Pairs of mini-batches at one point: x does not move between them.
+fn estimate<F: Objective>(f: &mut F, x: &F::Point, batch: usize, seed: u64) -> Result<Pairs, Error> {
+    let mut sampler = WithReplacement::new(f.terms(), batch, seed)?;
+    let mut watched = Consecutive::new(f, Draws::Independent).without_window();
+    let (mut sample, mut gradient) = (Sample::default(), x.zeros_like());
+    for k in 0..2 * PAIRS {
+        sampler.draw(k, &mut sample);
+        watched.value_and_gradient(x, &sample, &mut gradient);
+    }
+    Ok(*watched.pairs())
+}

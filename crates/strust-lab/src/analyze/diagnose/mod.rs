@@ -1,0 +1,94 @@
+//! The diagnosis of a run in plain words, each sentence with its number: from the records, and from the point of the last
+//! checkpoint, measured again.
+
+mod examine;
+mod read;
+mod sentences;
+
+pub use crate::data::diagnosis::{Diagnosis, Finding};
+pub use examine::Examination;
+use read::RecordStats;
+
+use crate::{
+    Error,
+    data::plan::{Job, Plan},
+    io::{
+        jsonl::RECORDS,
+        results::{has_plan, is_theory, job_folder, load_failure},
+    },
+    registry::problems::is_network,
+};
+use std::path::Path;
+
+/// How much a diagnosis may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// What a report can afford: networks are not evaluated again.
+    Report,
+    /// What a user who asks can wait for.
+    Asked,
+}
+
+/// Diagnoses the first seed of every method of a folder of results, or the one job of a job's folder. The run may still be in progress.
+pub fn diagnose(folder: &Path) -> Result<Vec<Diagnosis>, Error> {
+    if is_theory(folder) {
+        return Err(Error::saved(folder, "these are checks of the theory: there is no run to diagnose"));
+    }
+    // A job's folder lies in `runs` of the folder of results.
+    let above = folder.parent().and_then(Path::parent).filter(|_| !has_plan(folder));
+    let Some(results) = above.filter(|above| has_plan(above)) else {
+        let plan = Plan::load(folder)?;
+        return of_plan(folder, &plan, Effort::Asked);
+    };
+    let plan = Plan::load(results)?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    match plan.jobs.iter().find(|job| job.name == name) {
+        Some(job) => Ok(vec![of_job(results, &plan, job, Effort::Asked)?]),
+        None => Err(Error::saved(folder, format!("the plan of {} has no job of this name", results.display()))),
+    }
+}
+
+/// The first seed of every method on every problem; after a grid search, only of the settings it chose.
+pub(crate) fn of_plan(folder: &Path, plan: &Plan, effort: Effort) -> Result<Vec<Diagnosis>, Error> {
+    let mut done: Vec<(&str, &str)> = Vec::new();
+    let mut found = Vec::new();
+    let tuned = plan.jobs.iter().any(|job| !job.tuning);
+    for job in plan.jobs.iter().filter(|job| !(tuned && job.tuning)) {
+        let which = (job.problem.name.as_str(), job.method.label.as_str());
+        if !done.contains(&which) {
+            done.push(which);
+            found.push(of_job(folder, plan, job, effort)?);
+        }
+    }
+    Ok(found)
+}
+
+fn of_job(folder: &Path, plan: &Plan, job: &Job, effort: Effort) -> Result<Diagnosis, Error> {
+    let folder = job_folder(folder, job);
+    let broken = load_failure(&folder, job.checksum(&plan.experiment))?;
+    let stats = RecordStats::read(&folder.join(RECORDS), job)?;
+    let state = match (&broken, stats.epochs >= job.epochs) {
+        (Some(failure), _) => format!("broke down: {}", failure.error),
+        (None, true) => "finished".into(),
+        (None, false) => format!("running or stopped, {} of {} epochs", stats.epochs, job.epochs),
+    };
+    let (mut examined, mut note) = (None, None);
+    if effort == Effort::Report && is_network(&job.problem) {
+        note = Some("a network is not evaluated again for a report; `strust diagnose` does".to_string());
+    } else if stats.epochs > 0 || stats.iterations.steps() > 0 {
+        // A failure here must not hide the rest of the diagnosis.
+        match examine::examine(plan, job, &folder, effort) {
+            Ok(found) => examined = found,
+            Err(error) => note = Some(error.to_string()),
+        }
+    }
+    let (findings, advice) = sentences::compose(&stats, examined.as_ref(), note.as_deref(), job, broken.is_some());
+    Ok(Diagnosis {
+        problem: job.problem.name.clone(),
+        method: job.method.label.clone(),
+        seed: job.seed,
+        state,
+        findings,
+        advice,
+    })
+}

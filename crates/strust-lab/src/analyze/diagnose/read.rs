@@ -1,0 +1,125 @@
+//! Statistics of the records of a job, in constant memory: a line is read, counted and forgotten.
+
+use crate::{
+    Error,
+    data::{
+        plan::Job,
+        record::{EpochRecord, Line},
+    },
+    registry::{
+        methods::{Model, model},
+        problems,
+    },
+};
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+};
+use strust::{
+    diagnostics::{Curvature, Iterations},
+    record::{StepRecord, Verdict},
+};
+
+/// Counts of a job's records.
+pub(super) struct RecordStats {
+    /// Counts of the steps in the file.
+    pub iterations: Iterations,
+    /// Curvature along their trials.
+    pub curvature: Curvature,
+    /// Epochs done.
+    pub epochs: u64,
+    /// All steps, and those accepted, as the last epoch counted them.
+    pub steps: u64,
+    pub accepted: u64,
+    /// Radius at the end of the last epoch, and epochs that ended with the largest one.
+    pub radius: Option<f64>,
+    pub at_largest: u64,
+    /// The name of the metric to make small, its first and its last value.
+    pub metric: Option<(&'static str, f64, f64)>,
+    /// That metric an epoch before the last, and after half of the epochs.
+    pub before: Option<f64>,
+    pub halfway: Option<f64>,
+    /// ‖c‖ after the last epoch.
+    pub constraint_norm: Option<f64>,
+    /// Sum of the decreases that accepted steps made on their own mini-batches, and the decrease of the full sum, over the last half.
+    pub claimed: f64,
+    pub fell: f64,
+    merit: Option<f64>,
+    since: f64,
+}
+
+impl RecordStats {
+    /// Reads the records; a file that does not exist yet has no lines.
+    pub(super) fn read(path: &Path, job: &Job) -> Result<Self, Error> {
+        let epsilon = if problems::is_single(&job.problem) { f64::from(f32::EPSILON) } else { f64::EPSILON };
+        let mut stats = Self {
+            iterations: Iterations::default(),
+            curvature: Curvature::with_epsilon(epsilon),
+            epochs: 0,
+            steps: 0,
+            accepted: 0,
+            radius: None,
+            at_largest: 0,
+            metric: None,
+            before: None,
+            halfway: None,
+            constraint_norm: None,
+            claimed: 0.0,
+            fell: 0.0,
+            merit: None,
+            since: 0.0,
+        };
+        let file = match File::open(path) {
+            Ok(file) => BufReader::new(file),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(stats),
+            Err(e) => return Err(Error::io("read", path)(e)),
+        };
+        let mut lines = file.lines().enumerate().peekable();
+        while let Some((i, line)) = lines.next() {
+            let line = line.map_err(Error::io("read", path))?;
+            match serde_json::from_str(&line) {
+                Ok(Line::Step(record)) => stats.step(&record),
+                Ok(Line::Epoch(record)) => stats.epoch(&record, job),
+                // A running job may still be writing this line.
+                Err(_) if lines.peek().is_none() => {}
+                Err(e) => return Err(Error::saved(path, format!("line {}: {e}", i + 1))),
+            }
+        }
+        Ok(stats)
+    }
+
+    fn step(&mut self, record: &StepRecord) {
+        self.iterations.add(record);
+        self.curvature.add(record);
+        if let (Verdict::Accepted, Some(trial)) = (record.verdict, record.region.as_ref().and_then(|r| r.trial)) {
+            self.since += record.value - trial;
+        }
+    }
+
+    fn epoch(&mut self, record: &EpochRecord, job: &Job) {
+        let number = |name: &str| job.method.hyperparameters.get(name).and_then(toml::Value::as_float);
+        (self.epochs, self.steps, self.accepted) = (record.epoch, record.steps, record.accepted);
+        if let Some(&radius) = record.trust_region.get("radius") {
+            self.radius = Some(radius);
+            self.at_largest += u64::from(number("max_radius").is_some_and(|largest| radius >= largest));
+        }
+        let Some((quantity, label)) = problems::quantities(&job.problem.kind).first() else { return };
+        let Some(&value) = record.metrics.get(quantity.key()) else { return };
+        let first = self.metric.as_ref().map_or(value, |(_, first, _)| *first);
+        self.before = self.metric.as_ref().map(|(_, _, last)| *last);
+        if 2 * record.epoch <= job.epochs {
+            self.halfway = Some(value);
+        }
+        self.metric = Some((label, first, value));
+        self.constraint_norm = record.metrics.get("constraint_norm").copied();
+        // What a penalty method descends on is f + (μ/2)‖c‖².
+        let penalty = if model(&job.method.name) == Model::Penalty { number("penalty").unwrap_or(0.0) } else { 0.0 };
+        let merit = value + 0.5 * penalty * self.constraint_norm.unwrap_or(0.0).powi(2);
+        if let Some(before) = self.merit.filter(|_| 2 * record.epoch > job.epochs) {
+            self.claimed += self.since;
+            self.fell += before - merit;
+        }
+        (self.merit, self.since) = (Some(merit), 0.0);
+    }
+}

@@ -1,0 +1,134 @@
+//! What a trained network is worth: its scores on test images, and its export.
+
+use serde::Serialize;
+#[cfg(feature = "torch")]
+pub use with_torch::{evaluate, export};
+
+/// How a network does on images it was not trained on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scores {
+    /// Where it ran.
+    pub device: String,
+    /// How many images.
+    pub images: usize,
+    /// Share of them put into the right class.
+    pub accuracy: f64,
+    /// Class by class.
+    pub classes: Vec<ClassScore>,
+    /// Images of class i that were taken for class j.
+    pub confusion: Vec<Vec<usize>>,
+}
+
+/// How a network does on one class.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassScore {
+    /// The class.
+    pub name: String,
+    /// Its images.
+    pub images: usize,
+    /// Share of them that were recognized; absent without images.
+    pub accuracy: Option<f64>,
+    /// Share of the images taken for this class that are of it; absent if there are none.
+    pub precision: Option<f64>,
+}
+
+impl Scores {
+    /// Counts predictions against the truth; both are below the number of classes.
+    #[must_use]
+    pub fn new(device: String, names: &[String], truth: &[u8], predicted: &[u8]) -> Self {
+        let mut confusion = vec![vec![0; names.len()]; names.len()];
+        for (&t, &p) in truth.iter().zip(predicted) {
+            confusion[usize::from(t)][usize::from(p)] += 1;
+        }
+        let share = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
+        let classes = names.iter().enumerate().map(|(i, name)| {
+            let (images, taken) = (confusion[i].iter().sum(), confusion.iter().map(|row| row[i]).sum());
+            let right = confusion[i][i];
+            ClassScore { name: name.clone(), images, accuracy: share(right, images), precision: share(right, taken) }
+        });
+        let classes = classes.collect();
+        let right = (0..names.len()).map(|i| confusion[i][i]).sum::<usize>();
+        Self { device, images: truth.len(), accuracy: right as f64 / truth.len() as f64, classes, confusion }
+    }
+}
+
+#[cfg(feature = "torch")]
+mod with_torch {
+    use super::Scores;
+    use crate::{
+        Error,
+        data::plan::Plan,
+        device::network_error,
+        io::{
+            atomic,
+            checkpoint::Checkpoint,
+            results::{checkpoint_file, job_folder},
+        },
+        registry::problems::{
+            self,
+            cifar10::{self, ImageFiles},
+        },
+    };
+    use serde::{Deserialize, Serialize};
+    use std::path::Path;
+    use strust::vector::{Vector, saved};
+    use strust_problems::Problem;
+    use strust_torch::{Flat, cuda, device};
+
+    /// A method's state, of which only the point matters here.
+    #[derive(Serialize, Deserialize)]
+    #[serde(bound = "V: Vector")]
+    struct Point<V> {
+        #[serde(with = "saved")]
+        x: V,
+    }
+
+    /// Writes the network that the first job of a finished plan has trained as a safetensors file, under PyTorch's names.
+    pub fn export(folder: &Path, plan: &Plan, model: &Path) -> Result<(), Error> {
+        let job = &plan.jobs[0];
+        let path = checkpoint_file(&job_folder(folder, job));
+        let missing = || Error::saved(&path, "there is no checkpoint: nothing was trained");
+        let checkpoint = Checkpoint::load(&path, job.checksum(&plan.experiment))?.ok_or_else(missing)?;
+        let config =
+            problems::parsed::<cifar10::Problem>(&job.problem.parameters).map_err(|why| Error::saved(folder, why))?;
+        let mut network = cifar10::network::cifar10(&config)?;
+        network.restore_extra_state(&checkpoint.head.extra_state)?;
+        let device = device::open(&config.device).map_err(network_error)?;
+        let trained: Point<Flat<f32>> = checkpoint.state()?;
+        // libtorch writes the file in place, so it is written elsewhere and then replaced with the care of all files.
+        let space = tempfile::tempdir().map_err(Error::io("write", &std::env::temp_dir()))?;
+        let path = space.path().join("model.safetensors");
+        network.save(&path, &trained.x.to_device(device)).map_err(network_error)?;
+        atomic::write(model, &std::fs::read(&path).map_err(Error::io("read", &path))?)
+    }
+
+    /// The scores of a network in a safetensors file on the test images in a folder, which are those of CIFAR-10 unless
+    /// they are `unchecked`.
+    pub fn evaluate(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, Error> {
+        let device = device::open(device).map_err(network_error)?;
+        let files = if unchecked { ImageFiles::None } else { ImageFiles::Official };
+        let set = cifar10::network::read(&data.to_string_lossy(), files)?;
+        cuda::set_tf32(false);
+        let mut network = cifar10::network::resnet20(&set, device)?;
+        let x = network.load(model).map_err(network_error)?;
+        let predicted = network.predict(&x, &cifar10::network::bytes(&set.test)).map_err(network_error)?;
+        let device = device::report(device).map_err(network_error)?.to_string();
+        Ok(Scores::new(device, &set.classes, &set.test.labels, &predicted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_count_class_by_class() {
+        let names = ["cat", "dog", "owl"].map(String::from);
+        let e = Scores::new("cpu".into(), &names, &[0, 0, 0, 1], &[0, 0, 1, 1]);
+        assert_eq!((e.images, e.accuracy), (4, 0.75));
+        assert_eq!(e.confusion, [[2, 1, 0], [0, 1, 0], [0, 0, 0]]);
+        assert_eq!((e.classes[0].accuracy, e.classes[0].precision), (Some(2.0 / 3.0), Some(1.0)));
+        assert_eq!((e.classes[1].accuracy, e.classes[1].precision), (Some(1.0), Some(0.5)));
+        assert_eq!((e.classes[2].accuracy, e.classes[2].precision), (None, None));
+    }
+}

@@ -1,0 +1,62 @@
+//! What a job left when it ended.
+
+use crate::{
+    Error,
+    data::{
+        plan::{Job, Plan},
+        record::{EpochRecord, Line, Timing},
+        summary::Failure,
+    },
+    io::{
+        jsonl::{self, RECORDS, TIMINGS},
+        results::{job_folder, load_failure},
+    },
+};
+use std::path::Path;
+
+/// The results of a finished job.
+#[derive(Debug, Clone)]
+pub(crate) struct Finished {
+    pub seed: u64,
+    /// One record an epoch, from the start.
+    pub epochs: Vec<EpochRecord>,
+    /// Seconds spent in steps until the end of each epoch.
+    pub seconds: Vec<f64>,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone)]
+pub(crate) enum Outcome {
+    Finished(Finished),
+    Failed(Failure),
+}
+
+/// Reads how a job ended; [`outcome`] of a folder, as a rule.
+pub(crate) type Read<'a> = &'a dyn Fn(&Job) -> Result<Outcome, Error>;
+
+/// Reads how a job of a plan ended. A job that has not ended is an error.
+pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, Error> {
+    let folder = job_folder(folder, job);
+    if let Some(failure) = load_failure(&folder, job.checksum(&plan.experiment))? {
+        return Ok(Outcome::Failed(failure));
+    }
+    if !plan.is_done(job, &folder)? {
+        return Err(Error::saved(&folder, "this job is not finished: continue with `strust resume`"));
+    }
+    // Steps are many and not needed here, so their lines are not parsed.
+    let epochs: Vec<EpochRecord> = jsonl::read(&folder.join(RECORDS), |line| line.starts_with(r#"{"type":"epoch""#))?
+        .into_iter()
+        .filter_map(|line| match line {
+            Line::Epoch(record) => Some(record),
+            Line::Step(_) => None,
+        })
+        .collect();
+    let timings: Vec<Timing> = jsonl::read(&folder.join(TIMINGS), |_| true)?;
+    let seconds: Vec<f64> = timings.iter().map(|timing| timing.seconds).collect();
+    if epochs.len() as u64 != job.epochs + 1 || seconds.len() != epochs.len() {
+        let done = epochs.len().saturating_sub(1);
+        let why = format!("holds {done} of {} epochs: continue with `strust resume`", job.epochs);
+        return Err(Error::saved(&folder, why));
+    }
+    Ok(Outcome::Finished(Finished { seed: job.seed, epochs, seconds }))
+}

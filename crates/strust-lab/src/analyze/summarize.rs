@@ -1,0 +1,128 @@
+//! From records to the summary: mean, standard deviation and median over seeds.
+
+use super::{
+    outcome::{Finished, Outcome, Read},
+    tune,
+};
+use crate::{
+    Error,
+    data::{
+        experiment::{MethodSpec, ProblemSpec},
+        plan::{Job, Plan},
+        record::{EpochRecord, TRUST_REGION},
+        summary::{CurvePoint, MeanEvaluations, MethodSummary, ProblemSummary, Spread, Summary},
+    },
+    format::plain,
+    registry::problems,
+    statistics::spread,
+};
+
+/// The summary of all jobs that do not belong to a grid search.
+pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
+    let e = &plan.experiment;
+    let mut problems = Vec::new();
+    for problem in &e.problems {
+        let mut methods: Vec<MethodSummary> = Vec::new();
+        let mine = |job: &&Job| !job.tuning && job.problem.name == problem.name;
+        let mut specs: Vec<&MethodSpec> = Vec::new();
+        for job in plan.jobs.iter().filter(mine) {
+            if !specs.iter().any(|s| s.label == job.method.label) {
+                specs.push(&job.method);
+            }
+        }
+        for spec in specs {
+            let outcomes = plan.jobs.iter().filter(mine).filter(|job| job.method.label == spec.label);
+            let outcomes: Vec<Outcome> = outcomes.map(read).collect::<Result<_, _>>()?;
+            methods.push(method_summary(spec, outcomes, e.tune.is_some()));
+        }
+        problems.push(ProblemSummary {
+            name: problem.name.clone(),
+            title: title(problem),
+            parameters: problems::with_effect(&problem.kind, &problem.parameters),
+            metrics: problems::metrics(&problem.kind),
+            methods,
+        });
+    }
+    let tuning = match &e.tune {
+        Some(tune) => tune::search(plan, tune, read)?.into_iter().map(|(tuning, _)| tuning).collect(),
+        None => Vec::new(),
+    };
+    Ok(Summary {
+        experiment: e.name.clone(),
+        title: e.title.clone(),
+        description: e.description.clone(),
+        version: plan.version.clone(),
+        command: plan.command.clone(),
+        machine: plan.machine.clone(),
+        epochs: e.epochs,
+        batch: e.batch,
+        problems,
+        tuning,
+        diagnoses: Vec::new(),
+        checks: Vec::new(),
+        sections: Vec::new(),
+    })
+}
+
+fn title(problem: &ProblemSpec) -> String {
+    let shown = problems::with_effect(&problem.kind, &problem.parameters);
+    let shown: Vec<_> = shown.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect();
+    format!("{} ({})", problem.kind, shown.join(", "))
+}
+
+fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> MethodSummary {
+    let (mut finished, mut failures) = (Vec::new(), Vec::new());
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Finished(f) => finished.push(f),
+            Outcome::Failed(f) => failures.push(f),
+        }
+    }
+    let curve = curve(&finished);
+    let total = |count: fn(&EpochRecord) -> u64| -> f64 {
+        finished.iter().filter_map(|f| f.epochs.last()).map(|r| count(r) as f64).sum()
+    };
+    let steps = total(|r| r.steps);
+    let epochs = finished.first().map_or(0, |f| f.epochs.len());
+    // One number a seed and epoch; where a seed lacks one, the quantity is left out.
+    let over_epochs = |key: &str| -> Option<Vec<Spread>> {
+        let at = |i: usize| -> Option<Vec<f64>> {
+            finished.iter().map(|f| f.epochs[i].trust_region.get(key).copied()).collect()
+        };
+        (1..epochs).map(|i| at(i).map(|numbers| spread(&numbers))).collect()
+    };
+    let trust_region = TRUST_REGION.iter().filter_map(|(key, ..)| Some(((*key).to_string(), over_epochs(key)?)));
+    MethodSummary {
+        name: spec.name.clone(),
+        // A grid search leaves one setting of a method, so its name is enough; otherwise the label names the setting.
+        label: if tuned { spec.name.clone() } else { spec.label.clone() },
+        hyperparameters: spec.hyperparameters.clone(),
+        seeds: finished.iter().map(|f| f.seed).collect(),
+        last: curve.last().cloned(),
+        acceptance_rate: if steps > 0.0 { total(|r| r.accepted) / steps } else { 1.0 },
+        trust_region: trust_region.filter(|(_, spreads)| !spreads.is_empty()).collect(),
+        curve,
+        failures,
+    }
+}
+
+fn curve(finished: &[Finished]) -> Vec<CurvePoint> {
+    let Some(first) = finished.first() else { return Vec::new() };
+    let over = |i: usize, number: &dyn Fn(&EpochRecord) -> f64| -> Vec<f64> {
+        finished.iter().map(|f| number(&f.epochs[i])).collect()
+    };
+    let point = |i: usize| {
+        let seconds = spread(&finished.iter().map(|f| f.seconds[i]).collect::<Vec<f64>>());
+        let metrics = first.epochs[i].metrics.keys();
+        CurvePoint {
+            epoch: first.epochs[i].epoch,
+            seconds,
+            evaluations: MeanEvaluations {
+                values: spread(&over(i, &|r| r.evaluations.values as f64)).mean,
+                gradients: spread(&over(i, &|r| r.evaluations.gradients as f64)).mean,
+            },
+            metrics: metrics.map(|key| (key.clone(), spread(&over(i, &|r| r.metrics[key])))).collect(),
+        }
+    };
+    (0..first.epochs.len()).map(point).collect()
+}

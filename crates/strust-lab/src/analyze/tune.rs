@@ -1,0 +1,79 @@
+//! The choice of a grid search.
+
+use super::outcome::{Outcome, Read};
+use crate::{
+    Error,
+    data::{
+        experiment::{MethodSpec, ProblemSpec, Tune},
+        parameters::Parameters,
+        plan::{Job, Plan},
+        summary::{Trial, Tuning, TuningCost},
+    },
+    statistics::spread,
+};
+
+/// What the grid search found, with the setting it chose; one entry a problem and method. The best setting comes first:
+/// the one with the least median over the tuning seeds, or, of equals, the first in the file. A setting with a failed seed
+/// has no score and comes last.
+pub(super) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning, Option<MethodSpec>)>, Error> {
+    let e = &plan.experiment;
+    let mut names: Vec<&str> = Vec::new();
+    for method in &e.methods {
+        if !names.contains(&method.name.as_str()) {
+            names.push(&method.name);
+        }
+    }
+    let mut found = Vec::new();
+    for problem in &e.problems {
+        for name in &names {
+            let settings: Vec<&MethodSpec> = e.methods.iter().filter(|m| m.name == *name).collect();
+            let mut cost = TuningCost { runs: 0, failed: 0, gradients: 0, values: 0, seconds: 0.0 };
+            let mut tried = Vec::new();
+            for method in &settings {
+                let mine =
+                    |job: &&Job| job.tuning && job.problem.name == problem.name && job.method.label == method.label;
+                let (mut scores, before) = (Vec::new(), cost.failed);
+                for job in plan.jobs.iter().filter(mine) {
+                    cost.runs += 1;
+                    match read(job)? {
+                        Outcome::Failed(_) => cost.failed += 1,
+                        Outcome::Finished(f) => {
+                            let last = f.epochs.last().expect("a finished job has its start at least");
+                            cost.values += last.evaluations.values;
+                            cost.gradients += last.evaluations.gradients;
+                            cost.seconds += f.seconds.last().copied().unwrap_or(0.0);
+                            scores.extend(last.metrics.get(&tune.metric));
+                        }
+                    }
+                }
+                let score = (cost.failed == before && !scores.is_empty()).then(|| spread(&scores).median);
+                tried.push((Trial { setting: differing(method, &settings), score }, *method));
+            }
+            let rank = |trial: &Trial| trial.score.unwrap_or(f64::INFINITY);
+            tried.sort_by(|(a, _), (b, _)| rank(a).total_cmp(&rank(b)));
+            let best = tried.first().filter(|(trial, _)| trial.score.is_some()).map(|(_, method)| (*method).clone());
+            let tuning = Tuning {
+                problem: problem.name.clone(),
+                method: (*name).to_string(),
+                metric: format!("{} after {} epochs", tune.metric, tune.epochs),
+                tried: tried.into_iter().map(|(trial, _)| trial).collect(),
+                cost,
+            };
+            found.push((tuning, best));
+        }
+    }
+    Ok(found)
+}
+
+/// The hyperparameters in which a setting differs from the others of its method.
+fn differing(method: &MethodSpec, settings: &[&MethodSpec]) -> Parameters {
+    let differs = |key: &String| settings.iter().any(|s| s.hyperparameters.get(key) != method.hyperparameters.get(key));
+    method.hyperparameters.iter().filter(|(key, _)| differs(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// The best setting of every method on every problem; none for a method if all its settings failed.
+pub(crate) fn choose(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(ProblemSpec, MethodSpec)>, Error> {
+    let found = search(plan, tune, read)?;
+    let problem = |name: &str| plan.experiment.problems.iter().find(|p| p.name == name).cloned();
+    Ok(found.into_iter().filter_map(|(tuning, best)| Some((problem(&tuning.problem)?, best?))).collect())
+}

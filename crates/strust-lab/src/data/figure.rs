@@ -1,0 +1,71 @@
+//! A figure as data: series of points over two axes.
+
+use super::numbers::number_or_nan;
+use serde::{Deserialize, Serialize};
+
+/// A figure: series of points over two axes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What is shown, above the figure.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The curves, in the order of the legend.
+    pub series: Vec<Series>,
+}
+
+/// An axis of a figure; its range comes from the data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// What is measured along it.
+    pub label: String,
+    /// Whether it is logarithmic. Values that are not positive are left out then.
+    pub log: bool,
+}
+
+/// A curve with a band around it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its number in the palette, which also chooses dashes and markers; any number will do.
+    pub color: usize,
+    /// Its points, in the order in which the line passes through them.
+    pub points: Vec<Point>,
+}
+
+/// A point of a curve. Points with `x` or `y` that cannot be drawn are left out and the line is broken there.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Where it is.
+    #[serde(deserialize_with = "number_or_nan")]
+    pub x: f64,
+    /// The value.
+    #[serde(deserialize_with = "number_or_nan")]
+    pub y: f64,
+    /// The low end of the band; NaN for none.
+    #[serde(default = "nan", skip_serializing_if = "not_finite", deserialize_with = "number_or_nan")]
+    pub low: f64,
+    /// The high end of the band; NaN for none.
+    #[serde(default = "nan", skip_serializing_if = "not_finite", deserialize_with = "number_or_nan")]
+    pub high: f64,
+}
+
+fn nan() -> f64 {
+    f64::NAN
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn not_finite(value: &f64) -> bool {
+    !value.is_finite()
+}
+
+impl Point {
+    /// A point without a band.
+    #[must_use]
+    pub fn at(x: f64, y: f64) -> Self {
+        Self { x, y, low: f64::NAN, high: f64::NAN }
+    }
+}

@@ -1,0 +1,88 @@
+//! The plan: every method × setting × seed is a job with a stable name.
+
+use super::{
+    checksum,
+    experiment::{Experiment, MethodSpec, ProblemSpec},
+    summary::Machine,
+};
+use crate::format::folder_name;
+use serde::{Deserialize, Serialize};
+
+/// The whole of `plan.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The version of strust that made it.
+    pub version: String,
+    /// The command that made it.
+    pub command: String,
+    /// The machine it was made on.
+    pub machine: Machine,
+    /// The experiment, lists expanded and defaults filled in.
+    pub experiment: Experiment,
+    /// The jobs. A grid search adds the jobs of the chosen settings when it is done.
+    pub jobs: Vec<Job>,
+}
+
+/// One run of one method on one problem from one seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its name, also that of its folder.
+    pub name: String,
+    /// Whether it belongs to the grid search.
+    pub tuning: bool,
+    /// The problem.
+    pub problem: ProblemSpec,
+    /// The method.
+    pub method: MethodSpec,
+    /// The seed of data, start and mini-batches.
+    pub seed: u64,
+    /// Passes over the data.
+    pub epochs: u64,
+}
+
+impl Plan {
+    /// The plan of an experiment.
+    #[must_use]
+    pub fn new(experiment: Experiment, command: String, machine: Machine) -> Self {
+        let mut plan =
+            Self { version: env!("CARGO_PKG_VERSION").into(), command, machine, experiment, jobs: Vec::new() };
+        let Experiment { problems, methods, seeds, tune, epochs, .. } = &plan.experiment;
+        let (tuning, seeds, epochs) = match tune {
+            Some(tune) => (true, tune.seed_list().collect(), tune.epochs),
+            None => (false, seeds.clone(), *epochs),
+        };
+        // Seeds outermost: if a run is stopped in the middle, all methods are about equally far.
+        for &seed in &seeds {
+            for problem in problems {
+                for method in methods {
+                    plan.jobs.push(Job::new(tuning, problem, method, seed, epochs));
+                }
+            }
+        }
+        plan
+    }
+
+    /// Adds the full runs of the settings that a grid search chose.
+    pub fn add_chosen(&mut self, chosen: &[(ProblemSpec, MethodSpec)]) {
+        let (seeds, epochs) = (self.experiment.seeds.clone(), self.experiment.epochs);
+        self.jobs.retain(|job| job.tuning);
+        for seed in seeds {
+            self.jobs.extend(chosen.iter().map(|(problem, method)| Job::new(false, problem, method, seed, epochs)));
+        }
+    }
+}
+
+impl Job {
+    pub(crate) fn new(tuning: bool, problem: &ProblemSpec, method: &MethodSpec, seed: u64, epochs: u64) -> Self {
+        let prefix = if tuning { "tune." } else { "" };
+        let name = folder_name(&format!("{prefix}{}.{}.s{seed}", problem.name, method.label));
+        Self { name, tuning, problem: problem.clone(), method: method.clone(), seed, epochs }
+    }
+
+    /// Identifies this job and all its settings.
+    #[must_use]
+    pub fn checksum(&self, experiment: &Experiment) -> u64 {
+        let identity = serde_json::to_vec(&(self, experiment.batch, experiment.sampling, experiment.records));
+        checksum(&identity.expect("a job is plain data"))
+    }
+}

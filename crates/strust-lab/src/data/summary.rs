@@ -1,0 +1,194 @@
+//! What an experiment showed: mean, standard deviation and median over seeds, as `summary.json` holds them.
+
+use super::{
+    diagnosis::Diagnosis,
+    parameters::Parameters,
+    section::{Check, Section},
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The whole of `summary.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The experiment's name.
+    pub experiment: String,
+    /// One line for people.
+    pub title: String,
+    /// A paragraph for people, Markdown-free.
+    pub description: String,
+    /// The version of strust that ran it.
+    pub version: String,
+    /// The command that made it.
+    pub command: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// Passes over the data.
+    pub epochs: u64,
+    /// Terms of a mini-batch.
+    pub batch: u64,
+    /// One entry a problem.
+    pub problems: Vec<ProblemSummary>,
+    /// What the grid search tried and chose; absent if there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tuning: Vec<Tuning>,
+    /// The diagnosis of the first seed of every method.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagnoses: Vec<Diagnosis>,
+    /// Every claim that was checked, in order; those of all sections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+    /// What was found besides curves over epochs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<Section>,
+}
+
+/// The machine an experiment ran on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Operating system and architecture.
+    pub platform: String,
+    /// The processor's name.
+    pub processor: String,
+    /// Its cores.
+    pub cores: u64,
+    /// Jobs that ran in parallel.
+    pub jobs: u64,
+    /// The device that networks ran on, as libtorch names it; absent without networks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+/// One problem and the methods that were run on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProblemSummary {
+    /// The problem's name in the experiment file.
+    pub name: String,
+    /// What kind of problem, for people.
+    pub title: String,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// The quantities on the curves, in the order to show them.
+    pub metrics: Vec<Metric>,
+    /// One entry a method.
+    pub methods: Vec<MethodSummary>,
+}
+
+/// A quantity measured after every epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Its key in a [`CurvePoint`], such as `objective_gap`.
+    pub key: String,
+    /// Its name for people, such as `objective gap f(W) − f*`.
+    pub label: String,
+    /// Whether it is drawn on a logarithmic axis.
+    pub log: bool,
+}
+
+/// One method on one problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MethodSummary {
+    /// The method's name, such as `str-p`.
+    pub name: String,
+    /// Its label in a figure: the name, with the settings in which it differs from the others.
+    pub label: String,
+    /// All of its hyperparameters, defaults included.
+    pub hyperparameters: Parameters,
+    /// The seeds that finished.
+    pub seeds: Vec<u64>,
+    /// One entry an epoch, from 0 (the start).
+    pub curve: Vec<CurvePoint>,
+    /// The last entry of the curve; absent if no seed finished.
+    #[serde(rename = "final")]
+    pub last: Option<CurvePoint>,
+    /// Share of steps that were accepted, over all seeds.
+    pub acceptance_rate: f64,
+    /// For a trust-region method, what [`TRUST_REGION`](super::record::TRUST_REGION) names, epoch by epoch from the first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub trust_region: BTreeMap<String, Vec<Spread>>,
+    /// The seeds that did not finish, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+}
+
+/// A run that broke down, usually by divergence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// The error.
+    pub error: String,
+}
+
+/// All seeds of a method after an epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// Passes over the data so far.
+    pub epoch: u64,
+    /// Seconds spent in steps so far, measuring not counted.
+    pub seconds: Spread,
+    /// Mini-batch evaluations so far, mean over seeds.
+    pub evaluations: MeanEvaluations,
+    /// The metrics by key.
+    #[serde(flatten)]
+    pub metrics: BTreeMap<String, Spread>,
+}
+
+/// Evaluations so far, mean over seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MeanEvaluations {
+    /// Values alone.
+    pub values: f64,
+    /// Values with gradient.
+    pub gradients: f64,
+}
+
+/// Mean, sample standard deviation and median over seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation; 0 for one seed.
+    pub std: f64,
+    /// The median.
+    pub median: f64,
+}
+
+/// What tuning one method on one problem tried and chose.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// The problem.
+    pub problem: String,
+    /// The method.
+    pub method: String,
+    /// The key of the metric that chose, and after how many epochs.
+    pub metric: String,
+    /// Settings tried, best first.
+    pub tried: Vec<Trial>,
+    /// What it cost in runs, evaluations and seconds.
+    pub cost: TuningCost,
+}
+
+/// One setting of a grid search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The parameters that the grid varies.
+    pub setting: Parameters,
+    /// The median of the metric over seeds at the end; absent if a seed failed.
+    pub score: Option<f64>,
+}
+
+/// The price of a grid search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TuningCost {
+    /// Settings times seeds.
+    pub runs: u64,
+    /// Those of them that broke down; what they spent until then is not counted below.
+    pub failed: u64,
+    /// Gradient evaluations.
+    pub gradients: u64,
+    /// Values alone.
+    pub values: u64,
+    /// Seconds.
+    pub seconds: f64,
+}

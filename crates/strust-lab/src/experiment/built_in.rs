@@ -1,0 +1,25 @@
+//! The experiment files that are built into the program, by name.
+
+/// The experiments of methods on problems.
+pub const EXPERIMENTS: &[(&str, &str)] = &[
+    ("subspace-small", include_str!("../../../../experiments/subspace-small.toml")),
+    ("subspace-large", include_str!("../../../../experiments/subspace-large.toml")),
+    ("subspace-noise", include_str!("../../../../experiments/subspace-noise.toml")),
+    ("subspace-tune", include_str!("../../../../experiments/subspace-tune.toml")),
+    ("digits", include_str!("../../../../experiments/digits.toml")),
+    ("cifar10", include_str!("../../../../experiments/cifar10.toml")),
+    ("cifar10-interpolate", include_str!("../../../../experiments/cifar10-interpolate.toml")),
+    ("cifar10-launch", include_str!("../../../../experiments/cifar10-launch.toml")),
+    ("cifar10-quick", include_str!("../../../../experiments/cifar10-quick.toml")),
+    ("cifar10-tune", include_str!("../../../../experiments/cifar10-tune.toml")),
+];
+
+/// The experiments on the theory, in the order of the report.
+pub const THEORY: &[(&str, &str)] = &[
+    ("theory-strong-growth", include_str!("../../../../experiments/theory-strong-growth.toml")),
+    ("theory-step-length", include_str!("../../../../experiments/theory-step-length.toml")),
+    ("theory-rejections", include_str!("../../../../experiments/theory-rejections.toml")),
+    ("theory-rate", include_str!("../../../../experiments/theory-rate.toml")),
+    ("theory-penalty", include_str!("../../../../experiments/theory-penalty.toml")),
+    ("theory-failures", include_str!("../../../../experiments/theory-failures.toml")),
+];

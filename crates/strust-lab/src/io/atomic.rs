@@ -1,0 +1,98 @@
+//! Files that are never half-written.
+
+use crate::Error;
+use serde::Serialize;
+use std::{fs, io::Write, path::Path};
+
+const PREFIX: &str = ".strust-";
+const SUFFIX: &str = ".tmp";
+
+/// Removes temporary files that killed writers left in a folder.
+pub(crate) fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
+            // Nothing depends on it, so a file that cannot be removed may stay.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Writes the whole file or nothing: a temporary file beside it, synced, then renamed over it.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    // Through a link to the file itself, which keeps its permissions.
+    let real = path.canonicalize().unwrap_or_else(|_| path.into());
+    let path = real.as_path();
+    let existing = replaceable(path)?;
+    let (mut file, folder) = temporary(path)?;
+    // Not through its own `Write`: those errors name the temporary file, which the user does not know.
+    file.as_file_mut().write_all(bytes).map_err(Error::io("write", path))?;
+    file.as_file().sync_all().map_err(Error::io("write", path))?;
+    let file = file.persist(path).map_err(|e| Error::Io { doing: "write", path: path.into(), source: e.error })?;
+    match existing {
+        Some(permissions) => file.set_permissions(permissions),
+        None => readable(&file),
+    }
+    .map_err(Error::io("write", path))?;
+    // The rename itself lives in the folder.
+    fs::File::open(folder).and_then(|f| f.sync_all()).map_err(Error::io("sync", folder))
+}
+
+/// Checks that [`write`] can write the file: nothing in its place must stay, and its folder is writable.
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    replaceable(path)?;
+    temporary(path).map(|_| ())
+}
+
+/// The permissions of an existing file, which must be a regular, writable one: a rename would replace anything.
+fn replaceable(path: &Path) -> Result<Option<fs::Permissions>, Error> {
+    let Ok(data) = fs::metadata(path) else { return Ok(None) };
+    if !data.is_file() {
+        let what = if data.is_dir() { "a folder" } else { "no regular file" };
+        return Err(Error::saved(path, format!("cannot be written: this is {what}; choose another name")));
+    }
+    if data.permissions().readonly() {
+        return Err(Error::io("write", path)(std::io::ErrorKind::PermissionDenied.into()));
+    }
+    Ok(Some(data.permissions()))
+}
+
+/// A new file beside another, and their folder.
+fn temporary(path: &Path) -> Result<(tempfile::NamedTempFile, &Path), Error> {
+    // The parent of a bare file name is empty, which cannot be opened as a folder.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder);
+    let file = made.map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            Error::saved(path, format!("cannot be written: there is no folder {}", folder.display()))
+        }
+        // Without the name of the temporary file, as above.
+        kind => Error::io("write", path)(kind.into()),
+    })?;
+    Ok((file, folder))
+}
+
+/// Temporary files are private to their owner; results are shared.
+#[cfg(unix)]
+fn readable(file: &fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable(_: &fs::File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Writes a value as indented JSON.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|e| Error::saved(path, e.to_string()))?;
+    text.push(b'\n');
+    write(path, &text)
+}
+
+/// Makes a folder and its parents.
+pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::io("make the folder", path))
+}

@@ -1,0 +1,145 @@
+//! The state of a job in the middle, versioned, with named leaves and a checksum.
+//!
+//! Layout: the line `strust-checkpoint 1 <checksum>\n`, then a MessagePack map.
+
+use super::atomic;
+use crate::{
+    Error,
+    data::{checksum, totals::Totals},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::path::{Path, PathBuf};
+
+const FORMAT: &str = "1";
+const MAGIC: &str = "strust-checkpoint";
+
+/// Everything that a job needs to resume, except the method's state. Only the method's stepper knows the type of
+/// that state, so the stepper adds it ([`Head::save`]) and reads it back ([`Checkpoint::state`]).
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Head {
+    /// The version of strust that wrote it.
+    pub version: String,
+    /// The checksum of the job it belongs to.
+    pub job: u64,
+    /// Length of `records.jsonl` at this point. Later lines are cut off and written again.
+    pub records: u64,
+    /// Length of `timings.jsonl` at this point.
+    pub timings: u64,
+    /// Totals so far.
+    pub totals: Totals,
+    /// Whether the job is done.
+    pub done: bool,
+    /// What the problem keeps in addition to the point.
+    #[serde(default)]
+    pub extra_state: Vec<u8>,
+}
+
+/// The map in a file.
+#[derive(Serialize)]
+struct Whole<'a, S> {
+    version: &'a str,
+    job: u64,
+    records: u64,
+    timings: u64,
+    totals: Totals,
+    done: bool,
+    #[serde(skip_serializing_if = "<[u8]>::is_empty")]
+    extra_state: &'a [u8],
+    state: &'a S,
+}
+
+impl Head {
+    /// Writes this and a method's state, whole or not at all.
+    pub fn save<S: Serialize>(&self, path: &Path, state: &S) -> Result<(), Error> {
+        let Self { version, job, records, timings, totals, done, extra_state } = self;
+        let (&job, &records, &timings, &totals, &done) = (job, records, timings, totals, done);
+        let whole = Whole { version, job, records, timings, totals, done, extra_state, state };
+        let body = rmp_serde::to_vec_named(&whole).map_err(|e| Error::saved(path, e.to_string()))?;
+        let mut bytes = format!("{MAGIC} {FORMAT} {:016x}\n", checksum(&body)).into_bytes();
+        bytes.extend(body);
+        atomic::write(path, &bytes)
+    }
+}
+
+/// A saved checkpoint.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    /// Everything but the method's state.
+    pub head: Head,
+    path: PathBuf,
+    body: Vec<u8>,
+}
+
+impl Checkpoint {
+    /// Reads the checkpoint of the job with that checksum; `None` if there is no file.
+    pub fn load(path: &Path, job: u64) -> Result<Option<Self>, Error> {
+        let Some(body) = body(path, job)? else { return Ok(None) };
+        let head = parse(path, &body)?;
+        Ok(Some(Self { head, path: path.into(), body }))
+    }
+
+    /// The method's state.
+    pub fn state<S: DeserializeOwned>(&self) -> Result<S, Error> {
+        #[derive(Deserialize)]
+        struct WithState<S> {
+            state: S,
+        }
+        parse::<WithState<S>>(&self.path, &self.body).map(|whole| whole.state)
+    }
+
+    /// An error for a part that does not fit.
+    pub fn refuse(&self, why: impl std::fmt::Display) -> Error {
+        Error::saved(&self.path, why.to_string())
+    }
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, body: &[u8]) -> Result<T, Error> {
+    rmp_serde::from_slice(body).map_err(|e| damaged(path, &format!("cannot be read: {e}")))
+}
+
+fn damaged(path: &Path, what: &str) -> Error {
+    Error::saved(path, format!("the checkpoint {what}; remove the job's folder and resume: this job then starts again"))
+}
+
+/// The checkpoint's map, if there is one and it is whole, of this version and of this job.
+fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
+    let mut bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::io("read", path)(e)),
+    };
+    let damaged = |what: &str| damaged(path, what);
+
+    let end = bytes.iter().position(|&b| b == b'\n').ok_or_else(|| damaged("is truncated"))?;
+    let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("is damaged"))?;
+    let [MAGIC, format, sum] = header.split(' ').collect::<Vec<_>>()[..] else {
+        return Err(damaged("is damaged: it does not start like one"));
+    };
+    if format != FORMAT {
+        return Err(damaged(&format!("has format {format}, but this program reads format {FORMAT}")));
+    }
+    let body = &bytes[end + 1..];
+    if format!("{:016x}", checksum(body)) != sum {
+        return Err(damaged("is truncated or damaged: its checksum does not match"));
+    }
+    // Version and job first: the state of another job may not parse at all.
+    let head: Identity = parse(path, body)?;
+    let version = env!("CARGO_PKG_VERSION");
+    if head.version != version {
+        let why =
+            format!("is of strust {}, but this is {version}: results may differ in the last digits", head.version);
+        return Err(damaged(&why));
+    }
+    if head.job != job {
+        return Err(damaged("belongs to another experiment or other settings"));
+    }
+    bytes.drain(..=end);
+    Ok(Some(bytes))
+}
+
+/// The part that is read first.
+#[derive(Deserialize)]
+struct Identity {
+    version: String,
+    job: u64,
+}

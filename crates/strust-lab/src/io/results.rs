@@ -1,0 +1,144 @@
+//! The files of a folder of results, and of the folders of its jobs.
+
+use super::{
+    atomic,
+    checkpoint::Checkpoint,
+    jsonl::{RECORDS, TIMINGS, wrong_length},
+};
+use crate::{
+    Error,
+    data::{
+        plan::{Job, Plan},
+        summary::{Failure, Summary},
+    },
+};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+const PLAN: &str = "plan.json";
+const THEORY: &str = "theory.json";
+const CHECKPOINT: &str = "checkpoint.bin";
+const FAILED: &str = "failed.json";
+
+/// The folder of a job.
+#[must_use]
+pub fn job_folder(folder: &Path, job: &Job) -> PathBuf {
+    folder.join("runs").join(&job.name)
+}
+
+/// The checkpoint of the job in a folder.
+pub(crate) fn checkpoint_file(folder: &Path) -> PathBuf {
+    folder.join(CHECKPOINT)
+}
+
+/// The plan of the theory's experiments in a folder.
+pub(crate) fn theory_file(folder: &Path) -> PathBuf {
+    folder.join(THEORY)
+}
+
+/// Whether a folder holds a run of an experiment.
+pub(crate) fn has_plan(folder: &Path) -> bool {
+    folder.join(PLAN).exists()
+}
+
+/// Whether a folder holds experiments on the theory.
+#[must_use]
+pub fn is_theory(folder: &Path) -> bool {
+    theory_file(folder).is_file()
+}
+
+/// Checks that a new run may start in a folder: it is empty.
+pub(crate) fn check_empty(folder: &Path) -> Result<(), Error> {
+    if has_plan(folder) || is_theory(folder) {
+        let why =
+            "the folder already holds a run: continue it with `strust resume`, or choose another folder with --out";
+        return Err(Error::saved(folder, why));
+    }
+    let mut entries = std::fs::read_dir(folder).map_err(Error::io("read", folder))?;
+    if entries.next().is_some() {
+        return Err(Error::saved(folder, "the folder is not empty: choose another one with --out"));
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// Writes `plan.json`.
+    pub fn save(&self, folder: &Path) -> Result<(), Error> {
+        atomic::write_json(&folder.join(PLAN), self)
+    }
+
+    /// Reads `plan.json`.
+    pub fn load(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(PLAN);
+        let text = std::fs::read(&path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound if !folder.exists() => Error::saved(folder, "there is no such folder"),
+            std::io::ErrorKind::NotFound => {
+                Error::saved(folder, "this is not a folder of results: it has no plan.json")
+            }
+            _ => Error::io("read", &path)(e),
+        })?;
+        let plan: Self = serde_json::from_slice(&text)
+            .map_err(|e| Error::saved(&path, format!("this is not a plan of this version of strust: {e}")))?;
+        // A name is a folder: an edited one could lie anywhere.
+        let edited =
+            |job: &&Job| job.name != Job::new(job.tuning, &job.problem, &job.method, job.seed, job.epochs).name;
+        if plan.jobs.is_empty() || plan.jobs.iter().any(|job| edited(&job)) {
+            return Err(Error::saved(&path, "the plan was edited: its jobs do not match its settings"));
+        }
+        Ok(plan)
+    }
+
+    /// Whether a job of this plan, in its own `folder`, is done and its logs are complete.
+    pub(crate) fn is_done(&self, job: &Job, folder: &Path) -> Result<bool, Error> {
+        let Some(saved) = Checkpoint::load(&checkpoint_file(folder), job.checksum(&self.experiment))? else {
+            return Ok(false);
+        };
+        if !saved.head.done {
+            return Ok(false);
+        }
+        for (name, length) in [(RECORDS, saved.head.records), (TIMINGS, saved.head.timings)] {
+            let path = folder.join(name);
+            let found = std::fs::metadata(&path).map_or(0, |data| data.len());
+            if found != length {
+                return Err(wrong_length(&path, found, length));
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The summary in a folder.
+pub(crate) fn load_summary_file(folder: &Path) -> Result<Summary, Error> {
+    let path = folder.join("summary.json");
+    let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
+    serde_json::from_slice(&text).map_err(|e| Error::saved(&path, format!("this is not a summary of strust: {e}")))
+}
+
+/// The whole of `failed.json`.
+#[derive(Serialize, Deserialize)]
+struct Failed {
+    /// The checksum of the job.
+    job: u64,
+    #[serde(flatten)]
+    failure: Failure,
+}
+
+/// Writes down how the job with that checksum broke down.
+pub(crate) fn save_failure(folder: &Path, job: u64, failure: &Failure) -> Result<(), Error> {
+    atomic::make_folder(folder)?;
+    atomic::write_json(&folder.join(FAILED), &Failed { job, failure: failure.clone() })
+}
+
+/// How the job with that checksum broke down, if it did.
+pub(crate) fn load_failure(folder: &Path, job: u64) -> Result<Option<Failure>, Error> {
+    let path = folder.join(FAILED);
+    match std::fs::read(&path) {
+        Ok(text) => match serde_json::from_slice::<Failed>(&text) {
+            Ok(failed) if failed.job == job => Ok(Some(failed.failure)),
+            Ok(_) => Err(Error::saved(&path, "belongs to other settings: remove the job's folder and resume")),
+            Err(e) => Err(Error::saved(&path, format!("{e}: remove the job's folder and resume"))),
+        },
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("read", &path)(e)),
+    }
+}

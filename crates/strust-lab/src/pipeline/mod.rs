@@ -1,0 +1,92 @@
+//! The whole pipeline of an experiment: check, run, summarize, diagnose, report.
+
+mod publish;
+
+pub use publish::publish;
+
+use crate::{
+    Error,
+    analyze::{
+        self,
+        diagnose::{Effort, of_plan},
+        outcome,
+    },
+    data::{
+        plan::{Job, Plan},
+        summary::Summary,
+    },
+    io::{
+        atomic, data_file,
+        lock::lock,
+        results::{check_empty, has_plan, job_folder, load_summary_file},
+    },
+    report,
+    run::{self, Options},
+};
+use std::path::Path;
+
+/// Starts a plan in a folder, which must be new or empty.
+pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
+    run::check(plan)?;
+    atomic::make_folder(folder)?;
+    let _lock = lock(folder)?;
+    check_empty(folder)?;
+    plan.save(folder)?;
+    finish(folder, plan, options)
+}
+
+/// Resumes the plan of a folder.
+pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
+    let mut plan = Plan::load(folder)?;
+    let _lock = lock(folder)?;
+    let version = env!("CARGO_PKG_VERSION");
+    if plan.version != version {
+        let why = format!(
+            "planned by strust {}, but this is {version}: results may differ; run it again, or resume with that version",
+            plan.version
+        );
+        return Err(Error::saved(&folder.join("plan.json"), why));
+    }
+    // Killed programs may have left temporary files wherever they were writing.
+    let jobs = plan.jobs.iter().map(|job| job_folder(folder, job));
+    jobs.chain([folder.into(), folder.join("figures")]).for_each(|folder| atomic::sweep(&folder));
+    let done = |job: &Job| plan.is_done(job, &job_folder(folder, job));
+    if !plan.jobs.iter().map(done).collect::<Result<Vec<_>, _>>()?.into_iter().all(|done| done) {
+        plan.experiment.problems.iter().try_for_each(data_file::check_unchanged)?;
+    }
+    finish(folder, &mut plan, options)
+}
+
+fn finish(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
+    if let Some(tune) = plan.experiment.tune.clone() {
+        run::run_jobs(folder, plan, true, options)?;
+        let chosen = analyze::choose(plan, &tune, &|job| outcome(folder, plan, job))?;
+        plan.add_chosen(&chosen);
+        plan.save(folder)?;
+    }
+    run::run_jobs(folder, plan, false, options)?;
+    let summary = summarize(folder, plan)?;
+    write_summary(folder, &summary)?;
+    Ok(summary)
+}
+
+fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
+    let mut summary = analyze::summary(plan, &|job| outcome(folder, plan, job))?;
+    summary.diagnoses = of_plan(folder, plan, Effort::Report)?;
+    Ok(summary)
+}
+
+/// Writes the summary and its report.
+fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
+    atomic::write_json(&folder.join("summary.json"), summary)?;
+    atomic::write(&folder.join("summary.csv"), report::csv::curves(summary).as_bytes())?;
+    report::write(folder, std::slice::from_ref(summary))
+}
+
+/// The summary of a finished run, made again from its records, or of a published one.
+pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
+    if has_plan(folder) || !folder.join("summary.json").exists() {
+        return summarize(folder, &Plan::load(folder)?);
+    }
+    load_summary_file(folder)
+}

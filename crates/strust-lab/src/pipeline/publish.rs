@@ -1,0 +1,72 @@
+//! Results to keep and to show: without checkpoints, single steps and paths of the machine that made them.
+
+use super::{load_summary, write_summary};
+use crate::{
+    Error,
+    analyze::{Finished, Outcome, outcome},
+    data::{plan::Plan, record::EpochRecord, summary::Failure},
+    io::{
+        atomic,
+        results::{has_plan, is_theory, load_summary_file},
+    },
+    report::in_the_way,
+};
+use serde::Serialize;
+use std::path::Path;
+
+/// A line of the published `records.jsonl`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PublishedLine<'a> {
+    /// A job at the end of an epoch, and the seconds it has spent in steps.
+    Epoch {
+        job: &'a str,
+        #[serde(flatten)]
+        record: &'a EpochRecord,
+        seconds: f64,
+    },
+    /// A job that broke down.
+    Failed { job: &'a str, error: &'a str },
+}
+
+const FILES: [&str; 4] = ["records.jsonl", "summary.json", "summary.csv", "report.html"];
+
+/// Writes the summary, the report with its figures, and one line an epoch of every job into a folder.
+pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
+    if is_theory(folder) {
+        return Err(Error::saved(
+            folder,
+            "everything in a folder of checks of the theory is worth keeping: copy the folder as it is",
+        ));
+    }
+    let plan = Plan::load(folder)?;
+    let summary = load_summary(folder)?;
+    if has_plan(to) {
+        return Err(Error::saved(to, "this is the folder of a run: choose another one to publish into"));
+    }
+    // Only what was published there before may be replaced.
+    if load_summary_file(to).is_err()
+        && let Some(path) = FILES.iter().map(|file| to.join(file)).find(|path| path.exists())
+    {
+        return Err(in_the_way(&path));
+    }
+    let mut records = Vec::new();
+    let mut line = |line: &PublishedLine| {
+        serde_json::to_writer(&mut records, line).map_err(|e| Error::saved(to, e.to_string()))?;
+        records.push(b'\n');
+        Ok::<(), Error>(())
+    };
+    for job in &plan.jobs {
+        match outcome(folder, &plan, job)? {
+            Outcome::Failed(Failure { error, .. }) => line(&PublishedLine::Failed { job: &job.name, error: &error })?,
+            Outcome::Finished(Finished { epochs, seconds, .. }) => {
+                for (record, &seconds) in epochs.iter().zip(&seconds) {
+                    line(&PublishedLine::Epoch { job: &job.name, record, seconds })?;
+                }
+            }
+        }
+    }
+    atomic::make_folder(to)?;
+    atomic::write(&to.join("records.jsonl"), &records)?;
+    write_summary(to, &summary)
+}

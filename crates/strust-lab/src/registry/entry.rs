@@ -1,0 +1,117 @@
+//! How a method or a problem is listed, and how its parameters are checked and completed.
+
+use crate::data::parameters::Parameters;
+use serde::Serialize;
+use strust::config::{Allowed, Config, Field};
+
+/// A method or a problem that an experiment file may name.
+#[derive(Debug, Clone, Serialize)]
+pub struct Entry {
+    /// Its name in experiment files.
+    pub name: &'static str,
+    /// One line for people.
+    pub title: &'static str,
+    /// For a method: it needs a constraint. For a problem: it has one.
+    pub constrained: bool,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+    #[serde(skip)]
+    complete: fn(&Parameters) -> Result<Parameters, String>,
+}
+
+/// One parameter of an [`Entry`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default.
+    pub default: toml::Value,
+    /// The values allowed, in words.
+    pub allowed: String,
+    /// What it means.
+    pub meaning: &'static str,
+    /// The values allowed.
+    #[serde(skip)]
+    pub kind: Allowed,
+}
+
+impl Parameter {
+    /// What it must be instead of `value`.
+    #[must_use]
+    pub fn wanted(&self, value: &toml::Value) -> String {
+        match (self.kind, value) {
+            (Allowed::Number(range), toml::Value::Float(_)) if value.as_float().is_some_and(f64::is_finite) => {
+                range.to_string()
+            }
+            (Allowed::Number(range), toml::Value::Integer(_)) => range.to_string(),
+            (Allowed::Number(range), toml::Value::Float(_)) => format!("a finite number {range}"),
+            (Allowed::Number(range), _) => format!("a number {range}"),
+            (kind, _) => kind.to_string(),
+        }
+    }
+    /// Whether the value has the right type and, for a number or a word, is one that is allowed.
+    #[must_use]
+    pub fn accepts(&self, value: &toml::Value) -> bool {
+        let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+        match self.kind {
+            Allowed::Number(range) => number.is_some_and(|n| range.contains(n)),
+            Allowed::Whole(range) => value.is_integer() && number.is_some_and(|n| range.contains(n)),
+            Allowed::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Allowed::Text(_) => value.is_str(),
+        }
+    }
+}
+
+impl Entry {
+    /// The entry of the method or problem that `C` configures.
+    pub(super) fn new<C: Config>(
+        name: &'static str,
+        title: &'static str,
+        constrained: bool,
+        complete: fn(&Parameters) -> Result<Parameters, String>,
+    ) -> Self {
+        let defaults = values(&C::default());
+        let parameters = C::FIELDS
+            .iter()
+            .map(|&Field { name, allowed, meaning }| Parameter {
+                name,
+                default: defaults[name].clone(),
+                allowed: allowed.to_string(),
+                meaning,
+                kind: allowed,
+            })
+            .collect();
+        Self { name, title, constrained, parameters, complete }
+    }
+
+    /// Checks parameters and completes them with the defaults.
+    pub fn complete(&self, parameters: &Parameters) -> Result<Parameters, String> {
+        (self.complete)(parameters)
+    }
+}
+
+/// A configuration as named values.
+pub(super) fn values(config: &impl Serialize) -> Parameters {
+    toml::Table::try_from(config).expect("configurations are flat tables of numbers and words").into_iter().collect()
+}
+
+/// The configuration that named values describe, checked.
+pub(super) fn config<C: Config>(values: &Parameters) -> Result<C, String> {
+    let table: toml::Table = values.clone().into_iter().collect();
+    let config: C = table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
+    config.clone().check().map_err(|e| e.to_string())?;
+    Ok(config)
+}
+
+/// The candidate most like `word`, if any is near enough to be meant.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // The one likes a common beginning, the other letters that changed places.
+    let likeness = |c: &str| [strsim::jaro_winkler(word, c), strsim::normalized_damerau_levenshtein(word, c)];
+    candidates
+        .into_iter()
+        .map(|c| (likeness(c), c))
+        .filter(|([beginning, letters], _)| *beginning > 0.75 || *letters > 0.6)
+        .max_by(|(a, _), (b, _)| a.iter().sum::<f64>().total_cmp(&b.iter().sum()))
+        .map(|(_, c)| c)
+}

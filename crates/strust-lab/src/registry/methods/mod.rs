@@ -1,0 +1,145 @@
+//! The methods, one file each.
+
+use super::{
+    entry::{Entry, config, values},
+    setup::Setup,
+};
+use crate::{
+    Error,
+    data::{experiment::MethodSpec, parameters::Parameters},
+    stepper::Stepper,
+};
+use strust::prelude::*;
+use strust_problems::Problem;
+#[cfg(feature = "torch")]
+use strust_torch::{ImageClassification, Launch, device::Device};
+
+/// The model that a method trusts inside of its region, which decides what a diagnosis may say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Model {
+    /// No trust region.
+    None,
+    /// H = I: the paper's lemma bounds the rejections.
+    Identity,
+    /// H = I + μJᵀJ: the method descends on f + (μ/2)‖c‖², with the parameter `penalty` for μ.
+    Penalty,
+}
+
+/// One method: everything that the lab knows about it.
+pub(crate) trait MethodEntry {
+    /// Its parameters.
+    type Config: Config;
+    /// Its name in experiment files.
+    const NAME: &'static str = Self::Config::NAME;
+    /// One line for people.
+    const TITLE: &'static str;
+    /// Whether it needs a constraint.
+    const CONSTRAINED: bool = false;
+    /// Its model.
+    const MODEL: Model = Model::None;
+
+    /// The method over a problem.
+    fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static;
+
+    /// The method over a network on a GPU; `None` if it runs there as everywhere.
+    #[cfg(feature = "torch")]
+    fn on_gpu(_config: Self::Config, _gpu: &Gpu) -> Option<Result<Box<dyn Stepper<ImageClassification>>, Error>> {
+        None
+    }
+}
+
+/// How a method runs over a network on a GPU.
+#[cfg(feature = "torch")]
+pub(crate) struct Gpu {
+    pub device: Device,
+    pub launch: Launch,
+    pub batch: usize,
+    pub terms: usize,
+}
+
+/// From a list of files, each with a [`MethodEntry`] called `Method`: the modules, and everything that looks a method
+/// up by its name.
+macro_rules! methods {
+    ($($module:ident),* $(,)?) => {
+        $(mod $module;)*
+
+        /// All methods, in the order to list them.
+        #[must_use]
+        pub fn all() -> Vec<Entry> {
+            vec![$(entry::<$module::Method>()),*]
+        }
+
+        /// The model of a method; none for an unknown one.
+        pub(crate) fn model(name: &str) -> Model {
+            match name {
+                $(<$module::Method as MethodEntry>::NAME => $module::Method::MODEL,)*
+                _ => Model::None,
+            }
+        }
+
+        /// The method over a problem, with mini-batches of `batch` terms.
+        pub(crate) fn stepper<F, C>(
+            method: &MethodSpec,
+            setup: &Setup<F, C>,
+            batch: usize,
+        ) -> Result<Box<dyn Stepper<F>>, Error>
+        where
+            F: Problem + 'static,
+            C: Manifold<Point = F::Point> + 'static,
+        {
+            if let Some(stepper) = setup.own_stepper.as_ref().and_then(|make| make(method, batch)) {
+                return stepper;
+            }
+            let parameters = &method.hyperparameters;
+            match method.name.as_str() {
+                $(<$module::Method as MethodEntry>::NAME => {
+                    $module::Method::stepper(parsed::<$module::Method>(parameters).map_err(Error::Misfit)?, setup)
+                })*
+                name => Err(Error::Misfit(unknown(name))),
+            }
+        }
+
+        /// The method over a network on a GPU; `None` if it runs there as everywhere.
+        #[cfg(feature = "torch")]
+        pub(crate) fn on_gpu(
+            method: &MethodSpec,
+            gpu: &Gpu,
+        ) -> Option<Result<Box<dyn Stepper<ImageClassification>>, Error>> {
+            let parameters = &method.hyperparameters;
+            match method.name.as_str() {
+                $(<$module::Method as MethodEntry>::NAME => match parsed::<$module::Method>(parameters) {
+                    Ok(config) => $module::Method::on_gpu(config, gpu),
+                    Err(why) => Some(Err(Error::Misfit(why))),
+                },)*
+                _ => None,
+            }
+        }
+    };
+}
+
+// One line a method, in the order to list them.
+methods! {
+    str,
+    str_p,
+    sgd,
+    adam,
+    sls,
+    sgd_proj,
+    riemannian,
+    auglag,
+}
+
+fn entry<M: MethodEntry>() -> Entry {
+    Entry::new::<M::Config>(M::NAME, M::TITLE, M::CONSTRAINED, |given| Ok(values(&parsed::<M>(given)?)))
+}
+
+fn parsed<M: MethodEntry>(parameters: &Parameters) -> Result<M::Config, String> {
+    config(parameters)
+}
+
+fn unknown(name: &str) -> String {
+    format!("there is no method `{name}`")
+}

@@ -1,0 +1,27 @@
+//! Riemannian gradient descent.
+
+use super::MethodEntry;
+use crate::{
+    Error,
+    registry::Setup,
+    stepper::{StepByStep, Stepper},
+};
+use strust::prelude::*;
+use strust_problems::Problem;
+
+pub(super) struct Method;
+
+impl MethodEntry for Method {
+    type Config = RiemannianConfig;
+    const TITLE: &'static str = "Riemannian gradient descent";
+    const CONSTRAINED: bool = true;
+
+    fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static,
+    {
+        let manifold = setup.constraint(config.retraction)?;
+        Ok(Box::new(StepByStep::new(Riemannian::new(config, manifold)?)))
+    }
+}

@@ -1,0 +1,26 @@
+//! SGD with a projection back onto the constraint.
+
+use super::MethodEntry;
+use crate::{
+    Error,
+    registry::Setup,
+    stepper::{StepByStep, Stepper},
+};
+use strust::prelude::*;
+use strust_problems::Problem;
+
+pub(super) struct Method;
+
+impl MethodEntry for Method {
+    type Config = ProjectedSgdConfig;
+    const TITLE: &'static str = "SGD, projected back by QR";
+    const CONSTRAINED: bool = true;
+
+    fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static,
+    {
+        Ok(Box::new(StepByStep::new(ProjectedSgd::new(config, setup.constraint(Retraction::Qr)?)?)))
+    }
+}

@@ -1,0 +1,27 @@
+//! STR-P: the stochastic trust region with a quadratic penalty.
+
+use super::{MethodEntry, Model};
+use crate::{
+    Error,
+    registry::Setup,
+    stepper::{StepByStep, Stepper},
+};
+use strust::prelude::*;
+use strust_problems::Problem;
+
+pub(super) struct Method;
+
+impl MethodEntry for Method {
+    type Config = StrPConfig;
+    const TITLE: &'static str = "Stochastic trust region with a quadratic penalty, Algorithm 2";
+    const CONSTRAINED: bool = true;
+    const MODEL: Model = Model::Penalty;
+
+    fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static,
+    {
+        Ok(Box::new(StepByStep::new(StrP::new(config, setup.constraint(Retraction::Qr)?)?)))
+    }
+}

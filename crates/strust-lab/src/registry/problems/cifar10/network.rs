@@ -1,0 +1,86 @@
+//! The network itself: images, ResNet-20, and how methods run over it on a GPU.
+
+use super::{Cifar10Config, ImageFiles, NetworkPrecision, StepLaunch, Switch};
+use crate::{
+    Error,
+    device::{WITHOUT_DATA, network_error},
+    registry::{
+        Setup, Visitor,
+        methods::{Gpu, on_gpu},
+    },
+};
+use std::path::Path;
+use strust::objective::Objective;
+use strust_problems::images::{self, Checksums, ImageSet, Images};
+use strust_torch::{
+    ImageClassification, Launch, cuda, device,
+    images::{ImageBytes, Normalization},
+};
+
+/// Constructs the network and hands it to the visitor. On a GPU it has a stream of its own until the visitor returns,
+/// so that other jobs do not wait for it.
+pub(super) fn visit<V: Visitor>(config: &Cifar10Config, visitor: V) -> Result<V::Output, Error> {
+    let device = device::open(&config.device).map_err(network_error)?;
+    let _stream = cuda::OwnStream::on(device).ok();
+    let problem = cifar10(config)?;
+    let launch = match config.launch {
+        StepLaunch::Graph => Launch::Graph,
+        StepLaunch::Eager => Launch::Eager,
+    };
+    let (device, terms) = (problem.device(), problem.terms());
+    let mut setup = Setup::classifier(problem);
+    if device.is_cuda() {
+        setup.own_stepper = Some(Box::new(move |method, batch| on_gpu(method, &Gpu { device, launch, batch, terms })));
+    }
+    visitor.visit(setup)
+}
+
+/// The problem that a configuration describes. It also sets the number of threads for everything this thread does.
+pub(crate) fn cifar10(config: &Cifar10Config) -> Result<ImageClassification, Error> {
+    device::set_threads(config.threads as usize);
+    let ImageSet { train, test, classes } = read(&config.data, config.checksums)?;
+    let train = first(train, "train_images", config.train_images)?;
+    let test = first(test, "test_images", config.test_images)?;
+    let set = ImageSet { train, test, classes };
+    let problem = resnet20(&set, device::open(&config.device).map_err(network_error)?)?;
+    cuda::set_tf32(config.precision != NetworkPrecision::Single);
+    let problem = if config.precision == NetworkPrecision::Bf16 { problem.in_bf16() } else { problem };
+    Ok(match config.augment {
+        Switch::On => problem,
+        Switch::Off => problem.without_augmentation(),
+    })
+}
+
+/// Reads the images in a folder or an archive.
+pub(crate) fn read(data: &str, files: ImageFiles) -> Result<ImageSet, Error> {
+    if data.is_empty() {
+        return Err(Error::Network(WITHOUT_DATA.into()));
+    }
+    let checksums = match files {
+        ImageFiles::Official => Checksums::Official,
+        ImageFiles::None => Checksums::Unchecked,
+    };
+    Ok(images::cifar10(Path::new(data), checksums)?)
+}
+
+pub(crate) fn bytes(images: &Images) -> ImageBytes<'_> {
+    ImageBytes { pixels: &images.pixels, labels: &images.labels, shape: images.shape }
+}
+
+/// The first `count` images, or all if that is 0.
+fn first(images: Images, field: &'static str, count: u64) -> Result<Images, Error> {
+    let there = images.len() as u64;
+    if count > there {
+        let (value, allowed) = (count.to_string(), format!("at most {there}, the images there are, or 0 for all"));
+        return Err(strust::Error::OutOfRange { owner: "cifar10", field, value, allowed }.into());
+    }
+    Ok(if count == 0 { images } else { images.take(count as usize) })
+}
+
+/// All images are normalized by CIFAR-10's constants, so that a network trained on some can be used on others.
+pub(crate) fn resnet20(set: &ImageSet, device: device::Device) -> Result<ImageClassification, Error> {
+    let (train, test) = (bytes(&set.train), bytes(&set.test));
+    ImageClassification::resnet20(&train, Some(&test), set.classes.len(), device)
+        .and_then(|network| network.normalized(&Normalization::cifar10()))
+        .map_err(network_error)
+}

@@ -1,0 +1,43 @@
+//! Low-rank matrix factorization.
+
+use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use crate::Error;
+use std::path::Path;
+use strust_problems::{Factorization, read};
+
+strust::config! {
+    /// Low-rank matrix factorization X ≈ UVᵀ.
+    pub struct FactorizationConfig for "factorization" {
+        /// Rows of X.
+        pub m: u64 = 100, Whole(Range::closed(1.0, 1e7));
+        /// Columns of X.
+        pub n: u64 = 60, Whole(Range::closed(1.0, 1e7));
+        /// Rank of X.
+        pub rank: u64 = 3, Whole(Range::closed(1.0, 1e7));
+        /// Columns of U and V; more than the rank is over-parameterized.
+        pub width: u64 = 6, Whole(Range::closed(1.0, 1e7));
+        /// A file (.npy or .csv, also .gz and .xz) with X; m, n and rank then have no effect.
+        pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+pub(crate) struct Problem;
+
+impl ProblemEntry for Problem {
+    type Config = FactorizationConfig;
+    const TITLE: &'static str = "Low-rank matrix factorization X ≈ UVᵀ";
+    const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::ObjectiveGap, "objective gap f(x) − f*")];
+    const SYNTHETIC: &'static [&'static str] = &["m", "n", "rank"];
+
+    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        let width = c.width as usize;
+        let f = if c.data.is_empty() {
+            check_size(c.m, c.n)?;
+            check_size(c.m + c.n, c.width)?;
+            Factorization::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
+        } else {
+            Factorization::new(&read::read_matrix(Path::new(&c.data))?, width)?
+        };
+        visitor.visit(Setup::unconstrained(f))
+    }
+}

@@ -1,0 +1,50 @@
+//! Orthogonal subspace fitting.
+
+use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use crate::Error;
+use std::path::Path;
+use strust_problems::{SubspaceFit, read};
+
+strust::config! {
+    /// Orthogonal subspace fitting.
+    pub struct SubspaceConfig for "subspace" {
+        /// Dimension of the space.
+        pub d: u64 = 100, Whole(Range::closed(1.0, 1e7));
+        /// Dimension of the subspace, at most d.
+        pub k: u64 = 5, Whole(Range::closed(1.0, 1e7));
+        /// Number of points.
+        pub n: u64 = 500, Whole(Range::closed(1.0, 1e7));
+        /// Standard deviation σ of the noise on every coordinate; 0 is exact interpolation.
+        pub noise: f64 = 0.0, Number(Range::at_least(0.0));
+        /// A file (.npy or .csv, also .gz and .xz) with one point a row, instead of the spiked model; d, n and noise then have no effect.
+        pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+pub(crate) struct Problem;
+
+impl ProblemEntry for Problem {
+    type Config = SubspaceConfig;
+    const TITLE: &'static str = "Orthogonal subspace fitting: min mean ‖(I − WWᵀ)x‖², WᵀW = I";
+    const CONSTRAINED: bool = true;
+    const METRICS: &'static [(Quantity, &'static str)] = &[
+        (Quantity::ObjectiveGap, "objective gap f(W) − f*"),
+        (Quantity::ConstraintNorm, "constraint violation ‖WᵀW − I‖"),
+    ];
+    const SYNTHETIC: &'static [&'static str] = &["d", "n", "noise"];
+
+    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        let k = c.k as usize;
+        let f = if c.data.is_empty() {
+            check_size(c.d, c.n)?;
+            check_size(c.d, c.k)?;
+            SubspaceFit::<f64>::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
+        } else {
+            // One point a row in the file, one a column in the problem.
+            SubspaceFit::from_data(&read::read_matrix(Path::new(&c.data))?.transpose().to_owned(), k)?
+        };
+        let stiefel = f.constraint();
+        let constraint = move |retraction| stiefel.clone().with_retraction(retraction);
+        visitor.visit(Setup { f, constraint: Some(Box::new(constraint)), accuracy: None, own_stepper: None })
+    }
+}

@@ -1,0 +1,88 @@
+//! What a problem hands over when it is constructed, and who receives it.
+
+use crate::{
+    Error,
+    data::{experiment::MethodSpec, summary::Metric},
+    stepper::Stepper,
+};
+use strust::prelude::*;
+use strust_problems::{Classifier, Problem};
+
+/// How often a classifier is right on its test set.
+pub(crate) type Accuracy<F> = fn(&mut F, &<F as Objective>::Point) -> Option<f64>;
+
+/// Makes the stepper of a method for this problem and a mini-batch size; `None` if the usual one serves.
+pub(crate) type OwnStepper<F> = Box<dyn Fn(&MethodSpec, usize) -> Option<Result<Box<dyn Stepper<F>>, Error>>>;
+
+/// A constructed problem. A problem without constraint has some type `C` too, and no value of it.
+pub(crate) struct Setup<F: Objective, C> {
+    pub f: F,
+    /// Makes the constraint with a retraction.
+    pub constraint: Option<Box<dyn Fn(Retraction) -> C>>,
+    /// For a classifier with a test set.
+    pub accuracy: Option<Accuracy<F>>,
+    /// For a problem whose methods run in another way, as on a GPU.
+    pub own_stepper: Option<OwnStepper<F>>,
+}
+
+impl<F: Problem> Setup<F, Sphere<F::Point>> {
+    pub fn unconstrained(f: F) -> Self {
+        Self { f, constraint: None, accuracy: None, own_stepper: None }
+    }
+}
+
+impl<F: Classifier> Setup<F, Sphere<F::Point>> {
+    pub fn classifier(f: F) -> Self {
+        Self { accuracy: Some(F::test_accuracy), ..Self::unconstrained(f) }
+    }
+}
+
+impl<F: Objective, C> Setup<F, C> {
+    /// The constraint, for a method that needs one.
+    pub fn constraint(&self, retraction: Retraction) -> Result<C, Error> {
+        let make = self.constraint.as_ref();
+        make.map(|make| make(retraction)).ok_or_else(|| Error::Misfit("the problem has no constraint".into()))
+    }
+}
+
+/// Receives a constructed problem, whatever its type is.
+pub(crate) trait Visitor {
+    type Output;
+    fn visit<F, C>(self, setup: Setup<F, C>) -> Result<Self::Output, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static;
+}
+
+/// What is measured at the end of every epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// f(x).
+    Objective,
+    /// f(x), the loss of a network.
+    TrainLoss,
+    /// f(x) − f*.
+    ObjectiveGap,
+    /// ‖c(x)‖.
+    ConstraintNorm,
+    /// The share of the test set that is classified right.
+    TestAccuracy,
+}
+
+impl Quantity {
+    /// Its key in records and summaries.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Objective => "objective",
+            Self::TrainLoss => "train_loss",
+            Self::ObjectiveGap => "objective_gap",
+            Self::ConstraintNorm => "constraint_norm",
+            Self::TestAccuracy => "test_accuracy",
+        }
+    }
+}
+
+/// A quantity with its name for people.
+pub(crate) fn metric(quantity: Quantity, label: &str) -> Metric {
+    Metric { key: quantity.key().into(), label: label.into(), log: quantity != Quantity::TestAccuracy }
+}

@@ -1,0 +1,60 @@
+//! The numbers of a summary as CSV.
+
+use crate::{
+    data::summary::{CurvePoint, Summary},
+    format::{csv_field, csv_quoted},
+};
+use std::fmt::Write as _;
+
+/// The curves as a table: one row a problem, method and epoch.
+pub(crate) fn curves(summary: &Summary) -> String {
+    let mut keys: Vec<&str> = Vec::new();
+    for metric in summary.problems.iter().flat_map(|p| &p.metrics) {
+        if !keys.contains(&metric.key.as_str()) {
+            keys.push(&metric.key);
+        }
+    }
+    let mut text = String::from("problem,method,epoch,seeds,seconds_mean,seconds_std,values,gradients");
+    for key in &keys {
+        let _ = write!(text, ",{key}_mean,{key}_std,{key}_median");
+    }
+    text.push('\n');
+    for problem in &summary.problems {
+        for method in &problem.methods {
+            for point in &method.curve {
+                let CurvePoint { epoch, seconds, evaluations, metrics } = point;
+                let _ = write!(
+                    text,
+                    "{},{},{epoch},{},{},{},{},{}",
+                    csv_field(&problem.name),
+                    csv_field(&method.label),
+                    method.seeds.len(),
+                    seconds.mean,
+                    seconds.std,
+                    evaluations.values,
+                    evaluations.gradients
+                );
+                for key in &keys {
+                    let _ = match metrics.get(*key) {
+                        Some(s) => write!(text, ",{:e},{:e},{:e}", s.mean, s.std, s.median),
+                        None => write!(text, ",,,"),
+                    };
+                }
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
+/// The checks as a table.
+pub(crate) fn checks(summary: &Summary) -> String {
+    let mut text = String::from("experiment,claim,measured,bound,holds,why\n");
+    for section in &summary.sections {
+        for check in &section.checks {
+            let (name, why) = (csv_quoted(&check.name), csv_quoted(&check.why));
+            let _ = writeln!(text, "{},{name},{},{},{},{why}", section.name, check.measured, check.bound, check.holds);
+        }
+    }
+    text
+}

@@ -1,0 +1,48 @@
+//! Writes a report: the figures and the page.
+
+use super::{figures, html, is_ours};
+use crate::{Error, data::summary::Summary, figure::Theme, io::atomic};
+use std::path::{Path, PathBuf};
+
+/// Checks that a report of the runs in `of` may be written into a folder: it replaces only what strust wrote there.
+pub fn check_place(folder: &Path, of: &[PathBuf]) -> Result<(), Error> {
+    let same = |run: &PathBuf| run.canonicalize().ok() == folder.canonicalize().ok();
+    let run = ["plan.json", "theory.json"].iter().any(|file| folder.join(file).exists());
+    if run && !(of.len() == 1 && of.iter().all(same)) {
+        return Err(Error::saved(
+            folder,
+            "this is the folder of a run, which has a report of its own: choose another one",
+        ));
+    }
+    let page = folder.join("report.html");
+    match std::fs::read(&page) {
+        Ok(text) if !is_ours(&text) => Err(in_the_way(&page)),
+        _ => Ok(()),
+    }
+}
+
+/// An error for a file that must not be replaced.
+pub(crate) fn in_the_way(path: &Path) -> Error {
+    Error::saved(path, "strust did not write this file, and would replace it: choose another folder")
+}
+
+/// Draws figures and page of one or several summaries into a folder.
+pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
+    let place = folder.join("figures");
+    atomic::make_folder(&place)?;
+    for (i, summary) in summaries.iter().enumerate() {
+        let same = summaries.iter().filter(|other| other.experiment == summary.experiment).count();
+        for (stem, figure) in figures(summary) {
+            let stem = match (summaries.len(), same) {
+                (1, _) => stem,
+                (_, 1) => format!("{}-{stem}", summary.experiment),
+                _ => format!("{}-run{}-{stem}", summary.experiment, i + 1),
+            };
+            atomic::write(&place.join(format!("{stem}.svg")), figure.svg(Theme::File).as_bytes())?;
+            let path = place.join(format!("{stem}.png"));
+            let png = figure.png(2.0).map_err(|e| Error::saved(&path, e.to_string()))?;
+            atomic::write(&path, &png)?;
+        }
+    }
+    atomic::write(&folder.join("report.html"), html(summaries).as_bytes())
+}

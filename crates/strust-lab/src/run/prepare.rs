@@ -1,0 +1,98 @@
+//! The one construction path of a job: its problem, its method and its mini-batches. Running a job, checking it before
+//! anything is written, and examining its last checkpoint all start here.
+
+use crate::{
+    Error,
+    data::{
+        experiment::{Experiment, Sampling},
+        plan::Job,
+    },
+    io::{checkpoint::Checkpoint, results::checkpoint_file},
+    registry::{Accuracy, Setup, Visitor, methods, problems},
+    stepper::Stepper,
+};
+use std::path::Path;
+use strust::prelude::*;
+use strust_problems::Problem;
+
+/// A job that is ready to start or to resume.
+pub(crate) struct Prepared<F: Objective, C> {
+    pub f: F,
+    pub constraint: Option<C>,
+    pub accuracy: Option<Accuracy<F>>,
+    pub stepper: Box<dyn Stepper<F>>,
+    pub sampler: Box<dyn Sampler>,
+}
+
+/// What is done with a prepared job, whatever the type of its problem is.
+pub(crate) trait Purpose {
+    type Output;
+    fn with<F, C>(self, prepared: Prepared<F, C>) -> Result<Self::Output, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static;
+}
+
+/// Constructs a job and hands it over. `folder` is the job's, for messages.
+pub(crate) fn prepare<P: Purpose>(
+    job: &Job,
+    experiment: &Experiment,
+    folder: &Path,
+    purpose: P,
+) -> Result<P::Output, Error> {
+    problems::visit(&job.problem, job.seed, Constructed { job, experiment, purpose }).map_err(|error| match error {
+        // A plan holds checked settings: one that does not fit was edited, or another version made it.
+        Error::Misfit(why) => Error::saved(folder, format!("the plan does not fit this program: {why}")),
+        error => error,
+    })
+}
+
+struct Constructed<'a, P> {
+    job: &'a Job,
+    experiment: &'a Experiment,
+    purpose: P,
+}
+
+impl<P: Purpose> Visitor for Constructed<'_, P> {
+    type Output = P::Output;
+
+    fn visit<F, C>(self, setup: Setup<F, C>) -> Result<P::Output, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static,
+    {
+        let stepper = methods::stepper(&self.job.method, &setup, self.experiment.batch as usize)?;
+        let sampler = sampler(self.experiment, setup.f.terms(), self.job.seed)?;
+        let constraint = setup.constraint.map(|make| make(Retraction::Qr));
+        self.purpose.with(Prepared { f: setup.f, constraint, accuracy: setup.accuracy, stepper, sampler })
+    }
+}
+
+fn sampler(experiment: &Experiment, terms: usize, seed: u64) -> Result<Box<dyn Sampler>, Error> {
+    let batch = experiment.batch as usize;
+    if experiment.sampling == Sampling::Epochs && batch > terms {
+        let allowed = format!("at most {terms}, the number of terms: set `batch` in the experiment");
+        let (owner, field, value) = ("mini-batches", "batch", batch.to_string());
+        return Err(strust::Error::OutOfRange { owner, field, value, allowed }.into());
+    }
+    Ok(match experiment.sampling {
+        Sampling::Epochs => Box::new(Epochs::new(terms, batch, seed)?),
+        Sampling::Replacement => Box::new(WithReplacement::new(terms, batch, seed)?),
+    })
+}
+
+impl<F: Problem, C> Prepared<F, C> {
+    /// Starts at the seed's start.
+    pub fn start(&mut self, seed: u64) -> Result<(), Error> {
+        let start = self.f.start(seed);
+        self.stepper.start(&mut self.f, start)
+    }
+
+    /// Resumes from the last checkpoint in the job's folder and returns it; `None`, and nothing done, if there is none.
+    pub fn resume(&mut self, folder: &Path, id: u64) -> Result<Option<Checkpoint>, Error> {
+        let Some(saved) = Checkpoint::load(&checkpoint_file(folder), id)? else { return Ok(None) };
+        self.f.restore_extra_state(&saved.head.extra_state).map_err(|e| saved.refuse(e))?;
+        self.stepper.resume(&mut self.f, &saved)?;
+        Ok(Some(saved))
+    }
+}

@@ -1,0 +1,152 @@
+//! The one pool of threads: items are taken in order and run in parallel.
+
+use super::{Options, progress::JobProgress};
+use crate::{Error, device::gpu_failure};
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Whether a running item has to stop: the user asked for it, or another item failed.
+#[derive(Clone, Copy)]
+pub(crate) struct Halt<'a> {
+    interrupt: &'a AtomicBool,
+    failed: &'a AtomicBool,
+}
+
+impl Halt<'_> {
+    pub fn requested(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs every item, as many in parallel as the options allow. The first error stops all of them and is returned.
+pub(crate) fn run_all<T: Sync>(
+    items: &[T],
+    options: &Options,
+    run: impl Fn(&T, Halt) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let next = AtomicUsize::new(0);
+    let fatal: Mutex<Option<Error>> = Mutex::new(None);
+    let failed = AtomicBool::new(false);
+    let halt = Halt { interrupt: options.interrupt, failed: &failed };
+    let worker = || {
+        while !halt.requested() {
+            let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            if let Err(error) = caught(|| run(item, halt)) {
+                failed.store(true, Ordering::Relaxed);
+                let mut first = fatal.lock().expect("no thread panics while it holds this");
+                // Prefer a real error to `Interrupted`.
+                if matches!(*first, None | Some(Error::Interrupted)) {
+                    *first = Some(error);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.clamp(1, items.len().max(1)) {
+            scope.spawn(worker);
+        }
+    });
+    match fatal.into_inner().expect("no thread panics while it holds this") {
+        Some(error) => Err(error),
+        None if options.interrupt.load(Ordering::Relaxed) => Err(Error::Interrupted),
+        None => Ok(()),
+    }
+}
+
+/// Turns a panic into an error: it ends one job, not the program with all its other jobs unsaved.
+pub(crate) fn caught<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let why = panic_text(&*panic).unwrap_or("no reason given");
+        if let Some(why) = gpu_failure(why) {
+            return Err(Error::Network(why));
+        }
+        Err(Error::Problem { problem: "internal".into(), why: format!("this should not have happened: {why}") })
+    })
+}
+
+/// The text of a panic, if it has one.
+#[must_use]
+pub fn panic_text(payload: &(dyn Any + Send)) -> Option<&str> {
+    payload.downcast_ref::<String>().map(String::as_str).or_else(|| payload.downcast_ref::<&str>().copied())
+}
+
+/// Passes progress on at a readable pace: steps take microseconds or seconds.
+pub(crate) struct Pace<'a> {
+    progress: Box<dyn JobProgress + 'a>,
+    shown: Instant,
+}
+
+impl<'a> Pace<'a> {
+    const EVERY: Duration = Duration::from_millis(50);
+
+    pub fn new(progress: Box<dyn JobProgress + 'a>) -> Self {
+        Self { progress, shown: Instant::now() }
+    }
+    /// Shows a step, unless one was shown a moment ago.
+    pub fn at(&mut self, step: u64, last: u64) {
+        if self.shown.elapsed() > Self::EVERY {
+            self.now(step, last);
+        }
+    }
+    /// Shows a step.
+    pub fn now(&mut self, step: u64, last: u64) {
+        self.progress.at(step, last);
+        self.shown = Instant::now();
+    }
+    pub fn warn(&mut self, warning: &str) {
+        self.progress.warn(warning);
+    }
+    pub fn end(&mut self, error: Option<&str>) {
+        self.progress.end(error);
+    }
+    pub fn stop(&mut self) {
+        self.progress.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_a_gpu_is_no_fault_of_ours() {
+        let of = |text: &str| {
+            let text = text.to_string();
+            caught::<()>(|| std::panic::panic_any(text)).unwrap_err()
+        };
+        let full = of("called `Result::unwrap()` on an `Err` value: Torch(\"CUDA out of memory. Tried to allocate\")");
+        assert!(matches!(&full, Error::Network(why) if why.contains("`strust resume`")), "{full}");
+        assert!(of("index out of bounds").to_string().contains("this should not have happened: index out of bounds"));
+    }
+
+    #[test]
+    fn a_real_error_is_reported_rather_than_the_interruption_it_caused() {
+        let interrupt = AtomicBool::new(false);
+        let options =
+            Options { jobs: 2, save_every: Duration::MAX, interrupt: &interrupt, progress: &super::super::Silent };
+        let error = run_all(&[0, 1], &options, |&item, halt| {
+            if item == 1 {
+                return Err(Error::Network("the disk is full".into()));
+            }
+            while !halt.requested() {
+                std::thread::yield_now();
+            }
+            Err(Error::Interrupted)
+        });
+        assert!(matches!(error, Err(Error::Network(_))), "{error:?}");
+        interrupt.store(true, Ordering::Relaxed);
+        let ran = AtomicUsize::new(0);
+        let outcome = run_all(&[0, 1], &options, |_, _| {
+            ran.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        });
+        assert!(matches!(outcome, Err(Error::Interrupted)) && ran.load(Ordering::Relaxed) == 0);
+    }
+}

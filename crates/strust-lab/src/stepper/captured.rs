@@ -1,0 +1,82 @@
+//! A method that stays on the GPU: its steps are captured once and replayed.
+
+use super::{STARTED, Stepper};
+use crate::{
+    Error,
+    device::network_error,
+    io::checkpoint::{Checkpoint, Head},
+};
+use std::path::Path;
+use strust::{methods::State, record::StepRecord, sample::Sampler};
+use strust_torch::{DeviceMethod, DeviceRun, Flat, ImageClassification, Launch};
+
+/// Steps that are given to the device before the caller may stop it.
+const AT_A_TIME: u64 = 32;
+
+/// A method on the GPU, an epoch at a time. Its records are read at the end of each call.
+pub(crate) struct Captured<M: DeviceMethod<f32>> {
+    config: M::Config,
+    batch: usize,
+    steps_per_epoch: usize,
+    launch: Launch,
+    run: Option<DeviceRun<M>>,
+    state: Option<M::State>,
+}
+
+impl<M: DeviceMethod<f32>> Captured<M> {
+    pub fn new(config: M::Config, batch: usize, terms: usize, launch: Launch) -> Self {
+        Self { config, batch, steps_per_epoch: terms.div_ceil(batch), launch, run: None, state: None }
+    }
+    fn begin(&mut self, f: &mut ImageClassification, method: M) {
+        self.run = Some(DeviceRun::new(f.objective(), method, self.batch, AT_A_TIME as usize, self.launch));
+    }
+    fn read_state(&mut self, f: &mut ImageClassification) -> &M::State {
+        let run = self.run.as_mut().expect(STARTED);
+        self.state.insert(run.method().state(f.objective()))
+    }
+}
+
+impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
+    fn start(&mut self, f: &mut ImageClassification, x: Flat<f32>) -> Result<(), Error> {
+        f.check_point(&x)?;
+        f.objective().set(&x);
+        let method = M::start(self.config.clone(), f.objective(), self.steps_per_epoch)?;
+        self.begin(f, method);
+        Ok(())
+    }
+    fn resume(&mut self, f: &mut ImageClassification, saved: &Checkpoint) -> Result<(), Error> {
+        let method = M::resume(self.config.clone(), f.objective(), &saved.state()?, self.steps_per_epoch)?;
+        self.begin(f, method);
+        Ok(())
+    }
+    fn advance(
+        &mut self,
+        f: &mut ImageClassification,
+        sampler: &mut dyn Sampler,
+        most: u64,
+        proceed: &mut dyn FnMut(u64) -> bool,
+        records: &mut Vec<StepRecord>,
+    ) -> Result<(), Error> {
+        let run = self.run.as_mut().expect(STARTED);
+        let (mut made, mut outcome) = (0, Ok(()));
+        while outcome.is_ok() && made < most && (made == 0 || proceed(made)) {
+            let count = AT_A_TIME.min(most - made);
+            outcome = run.steps(f.objective(), sampler, count);
+            made += count;
+        }
+        // The records before a breakdown come first; its error is reported when they have been taken.
+        records.extend(run.method().records()?);
+        outcome.map_err(network_error)
+    }
+    fn current(&mut self, f: &mut ImageClassification) -> (u64, &Flat<f32>) {
+        let state = self.read_state(f);
+        (state.steps(), state.point())
+    }
+    fn save(&mut self, f: &mut ImageClassification, head: &Head, path: &Path) -> Result<(), Error> {
+        head.save(path, self.read_state(f))
+    }
+    fn warning(&self) -> Option<String> {
+        let why = self.run.as_ref()?.why_eager().filter(|_| self.launch == Launch::Graph)?;
+        Some(format!("steps run operation by operation: {why}"))
+    }
+}

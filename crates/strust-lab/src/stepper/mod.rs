@@ -1,0 +1,140 @@
+//! How a job gets from one point to the next: one step at a time, or many at a time on a GPU.
+
+#[cfg(feature = "torch")]
+mod captured;
+mod step_by_step;
+
+#[cfg(feature = "torch")]
+pub(crate) use captured::Captured;
+pub(crate) use step_by_step::StepByStep;
+
+use crate::{
+    Error,
+    io::checkpoint::{Checkpoint, Head},
+};
+use std::path::Path;
+use strust::{objective::Objective, record::StepRecord, sample::Sampler};
+
+/// A method that runs over `F`. It owns the method's state, and is the only one that knows its type.
+pub(crate) trait Stepper<F: Objective> {
+    /// Starts at x.
+    fn start(&mut self, f: &mut F, x: F::Point) -> Result<(), Error>;
+    /// Resumes from a checkpoint.
+    fn resume(&mut self, f: &mut F, saved: &Checkpoint) -> Result<(), Error>;
+    /// Makes at least one step and at most `most`. Now and then it calls `proceed` with the number of steps made, and
+    /// stops where that returns false. It adds the records of all steps, also of those before an error.
+    fn advance(
+        &mut self,
+        f: &mut F,
+        sampler: &mut dyn Sampler,
+        most: u64,
+        proceed: &mut dyn FnMut(u64) -> bool,
+        records: &mut Vec<StepRecord>,
+    ) -> Result<(), Error>;
+    /// Steps made, and the current point; only after a start.
+    fn current(&mut self, f: &mut F) -> (u64, &F::Point);
+    /// Writes a checkpoint with the method's state; only after a start.
+    fn save(&mut self, f: &mut F, head: &Head, path: &Path) -> Result<(), Error>;
+    /// What the user should know about how the steps run, if anything.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+}
+
+const STARTED: &str = "a stepper is started before it is used";
+
+#[cfg(all(test, feature = "torch"))]
+mod tests {
+    use super::*;
+    use crate::data::totals::Totals;
+    use strust::{methods::StrState, prelude::*};
+    use strust_problems::Problem;
+    use strust_torch::{DeviceStr, Flat, ImageClassification, Launch, device::Device, images::ImageBytes};
+
+    /// Twenty images of made-up bytes, 3×32×32.
+    fn problem() -> ImageClassification {
+        // With several threads, the sums of libtorch differ in the last bits.
+        strust_torch::device::set_threads(1);
+        let pixels: Vec<u8> = (0..20 * 3072_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let labels: Vec<u8> = (0..20).map(|i| i % 10).collect();
+        let images = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };
+        ImageClassification::resnet20(&images, None, 10, Device::Cpu).unwrap()
+    }
+    fn captured() -> Captured<DeviceStr<f32>> {
+        Captured::new(StrConfig::default(), 8, 20, Launch::Graph)
+    }
+    /// Runs up to step `end` as a job does: never beyond the end of an epoch of three steps.
+    fn run_to(
+        stepper: &mut dyn Stepper<ImageClassification>,
+        f: &mut ImageClassification,
+        end: u64,
+    ) -> Vec<StepRecord> {
+        let (mut sampler, mut records) = (Epochs::new(20, 8, 3).unwrap(), Vec::new());
+        loop {
+            let k = stepper.current(f).0;
+            if k == end {
+                return records;
+            }
+            let most = (3 - k % 3).min(end - k);
+            stepper.advance(f, &mut sampler, most, &mut |_| true, &mut records).unwrap();
+        }
+    }
+
+    #[test]
+    fn networks_step_an_epoch_at_a_time_as_they_do_step_by_step() {
+        let mut f = problem();
+        let start = f.start(1);
+        let mut plain = StepByStep::new(Str::new(StrConfig::default()).unwrap());
+        Stepper::start(&mut plain, &mut f, start).unwrap();
+        let expected = run_to(&mut plain, &mut f, 7);
+
+        let mut f = problem();
+        let start = f.start(1);
+        let mut stepper = captured();
+        stepper.start(&mut f, start).unwrap();
+        let records = run_to(&mut stepper, &mut f, 7);
+        assert_eq!(records.iter().map(|r| r.k).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+        for (a, b) in records.iter().zip(&expected) {
+            assert_eq!((a.verdict, a.evaluations), (b.verdict, b.evaluations));
+            assert!((a.value - b.value).abs() < 1e-3 * b.value.abs(), "step {}: {} against {}", a.k, a.value, b.value);
+        }
+    }
+
+    /// The checkpoint of a stepper, through a file.
+    fn saved(stepper: &mut dyn Stepper<ImageClassification>, f: &mut ImageClassification, done: bool) -> Checkpoint {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint.bin");
+        let (version, extra_state) = (env!("CARGO_PKG_VERSION").into(), f.extra_state());
+        let head = Head { version, job: 1, records: 0, timings: 0, totals: Totals::default(), done, extra_state };
+        stepper.save(f, &head, &path).unwrap();
+        Checkpoint::load(&path, 1).unwrap().unwrap()
+    }
+
+    #[test]
+    fn networks_that_stop_in_an_epoch_resume_bit_for_bit() {
+        let bits = |saved: &Checkpoint| {
+            let state: StrState<Flat<f32>> = saved.state().unwrap();
+            (state.k, state.radius.to_bits(), state.x.to_vec(), saved.head.extra_state.clone())
+        };
+        let whole = {
+            let mut f = problem();
+            let (start, mut stepper) = (f.start(1), captured());
+            stepper.start(&mut f, start).unwrap();
+            let records = run_to(&mut stepper, &mut f, 5);
+            (records[4..].to_vec(), bits(&saved(&mut stepper, &mut f, true)))
+        };
+        let checkpoint = {
+            let mut f = problem();
+            let (start, mut stepper) = (f.start(1), captured());
+            stepper.start(&mut f, start).unwrap();
+            run_to(&mut stepper, &mut f, 4);
+            saved(&mut stepper, &mut f, false)
+        };
+        let mut f = problem();
+        let mut stepper = captured();
+        f.restore_extra_state(&checkpoint.head.extra_state).unwrap();
+        stepper.resume(&mut f, &checkpoint).unwrap();
+        let records = run_to(&mut stepper, &mut f, 5);
+        assert_eq!((records, bits(&saved(&mut stepper, &mut f, true))), whole);
+    }
+}

@@ -1,0 +1,68 @@
+//! A method of the library, one step at a time.
+
+use super::{STARTED, Stepper};
+use crate::{
+    Error,
+    io::checkpoint::{Checkpoint, Head},
+};
+use std::path::Path;
+use strust::{
+    methods::{Method, State},
+    objective::Objective,
+    record::StepRecord,
+    sample::{Sample, Sampler},
+};
+
+/// A method of the library and its state.
+pub(crate) struct StepByStep<M, S> {
+    method: M,
+    state: Option<S>,
+    sample: Sample,
+    /// Moves a loaded state to where the problem is.
+    place: Box<dyn Fn(S) -> S>,
+}
+
+impl<M, S> StepByStep<M, S> {
+    pub fn new(method: M) -> Self {
+        Self { method, state: None, sample: Sample::default(), place: Box::new(|state| state) }
+    }
+    /// Over a network on a device: a loaded state is on the CPU.
+    #[cfg(feature = "torch")]
+    pub fn on(method: M, device: strust_torch::device::Device) -> Self
+    where
+        S: strust_torch::OnDevice,
+    {
+        Self { place: Box::new(move |state: S| state.on(device)), ..Self::new(method) }
+    }
+}
+
+impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
+    fn start(&mut self, f: &mut F, x: F::Point) -> Result<(), Error> {
+        self.state = Some(self.method.init(f, x)?);
+        Ok(())
+    }
+    fn resume(&mut self, _: &mut F, saved: &Checkpoint) -> Result<(), Error> {
+        self.state = Some((self.place)(saved.state()?));
+        Ok(())
+    }
+    fn advance(
+        &mut self,
+        f: &mut F,
+        sampler: &mut dyn Sampler,
+        _: u64,
+        _: &mut dyn FnMut(u64) -> bool,
+        records: &mut Vec<StepRecord>,
+    ) -> Result<(), Error> {
+        let state = self.state.as_mut().expect(STARTED);
+        sampler.draw(state.steps(), &mut self.sample);
+        records.push(self.method.step(f, state, &self.sample)?);
+        Ok(())
+    }
+    fn current(&mut self, _: &mut F) -> (u64, &F::Point) {
+        let state = self.state.as_ref().expect(STARTED);
+        (state.steps(), state.point())
+    }
+    fn save(&mut self, _: &mut F, head: &Head, path: &Path) -> Result<(), Error> {
+        head.save(path, self.state.as_ref().expect(STARTED))
+    }
+}
