@@ -12,8 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
-    diagnostics::{Consecutive, Curvature, Draws, Iterations, SplitBatch, kkt_report, lipschitz, probe, strong_growth},
+    diagnostics::{Consecutive, Curvature, Iterations, SplitBatch, kkt_report, lipschitz, probe, strong_growth},
     prelude::*,
+    sample::Draws,
 };
 use strust_problems::{LeastSquares, Problem, SubspaceFit};
 

@@ -33,7 +33,7 @@
 // An evaluation is compiled as one piece for the widest instructions the machine has, so all it calls must be inlined.
 #![allow(clippy::inline_always)]
 
-use strust::{Error, objective::Objective};
+use strust::{Error, objective::Objective, vector::Elementwise};
 
 pub mod classified;
 pub mod digits;
@@ -69,7 +69,7 @@ pub use subspace::SubspaceFit;
 /// assert_eq!(problem.optimum(), Some(0.0));
 /// # Ok::<(), strust::Error>(())
 /// ```
-pub trait Problem: Objective {
+pub trait Problem: Objective<Point: Elementwise> {
     /// A start that depends on the seed only.
     fn start(&self, seed: u64) -> Self::Point;
     /// f* where it is known: the minimum of the full sum.

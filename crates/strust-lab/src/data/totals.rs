@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use strust::{
-    objective::Evaluations,
-    record::{StepRecord, Verdict},
-};
+use strust::{objective::Evaluations, radius::Verdict, record::StepRecord};
 
 /// Totals of a job so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

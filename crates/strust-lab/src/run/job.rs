@@ -61,7 +61,7 @@ pub(super) fn run(folder: &Path, plan: &Plan, job: &Job, halt: Halt, options: &O
     };
     match outcome {
         Ok(()) => pace.end(None),
-        Err(Error::Method(error)) if error.is_breakdown() => {
+        Err(Error::Method(error)) if error.kind() != ErrorKind::Setup => {
             let failure = Failure { seed: job.seed, error: error.to_string() };
             save_failure(&folder, id, &failure)?;
             pace.end(shown(&failure).as_deref());

@@ -13,7 +13,7 @@ use crate::{
     io::checkpoint::{Checkpoint, Head},
 };
 use std::path::Path;
-use strust::{objective::Objective, record::StepRecord, sample::Sampler};
+use strust::{objective::Objective, record::StepRecord, samplers::Sampler};
 
 /// A method that runs over `F`. It owns the method's state, and is the only one that knows its type.
 pub(crate) trait Stepper<F: Objective> {

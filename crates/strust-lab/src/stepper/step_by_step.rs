@@ -10,7 +10,8 @@ use strust::{
     methods::{Method, State},
     objective::Objective,
     record::StepRecord,
-    sample::{Sample, Sampler},
+    sample::Sample,
+    samplers::Sampler,
 };
 
 /// A method of the library and its state.

@@ -12,9 +12,10 @@ use crate::{
     statistics::{least, power, upper_median},
 };
 use strust::{
-    diagnostics::{Draws, Interpolation, probe},
+    diagnostics::{Interpolation, probe},
     objective::{Penalized, full_value},
     prelude::*,
+    sample::Draws,
 };
 use strust_problems::{LeastSquares, Problem, SubspaceFit};
 

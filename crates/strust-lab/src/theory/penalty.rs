@@ -12,9 +12,10 @@ use crate::{
     statistics::{largest, least, power, upper_median},
 };
 use strust::{
-    diagnostics::{Draws, KktReport, kkt_report, lipschitz, strong_growth_of_lagrangian},
+    diagnostics::{KktReport, kkt_report, lipschitz, strong_growth_of_lagrangian},
     objective::{Penalized, full_value_and_gradient},
     prelude::*,
+    sample::Draws,
 };
 
 strust::config! {
@@ -241,7 +242,7 @@ impl Constraint for Quartic {
         out[0] += a * y[1] * x[1];
         out[1] += a * y[1] * x[0];
     }
-    fn rounding(&self, norm: f64) -> f64 {
+    fn rounding(&self, _: &Vec<f64>, norm: f64) -> f64 {
         f64::EPSILON * (norm + self.power + self.product.abs())
     }
 }

@@ -99,6 +99,12 @@ impl<V: Vector> Linear<V> {
         StrongGrowth { gradient_squared: gradient.norm_squared(), variance, terms: self.rows.len() }
     }
 
+    /// The value with its rounding error: residuals are differences of numbers of the size of b.
+    fn rounded(&self, value: f64) -> Evaluation {
+        let size = (self.right.iter().map(|b| b * b).sum::<f64>() / self.right.len() as f64).sqrt();
+        Evaluation::of_squares(value, f64::EPSILON, 2.0 * size)
+    }
+
     fn evaluate(&self, x: &V, sample: &Sample, mut gradient: Option<&mut V>) -> f64 {
         let scale = 1.0 / sample.len() as f64;
         let mut sum = 0.0;
@@ -124,17 +130,12 @@ impl<V: Vector> Objective for Linear<V> {
     fn terms(&self) -> usize {
         self.rows.len()
     }
-    fn value(&mut self, x: &V, sample: &Sample) -> f64 {
-        self.evaluate(x, sample, None)
+    fn value(&mut self, x: &V, sample: &Sample) -> Evaluation {
+        self.rounded(self.evaluate(x, sample, None))
     }
-    fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> f64 {
+    fn value_and_gradient(&mut self, x: &V, sample: &Sample, gradient: &mut V) -> Evaluation {
         gradient.set_zero();
-        self.evaluate(x, sample, Some(gradient))
-    }
-    /// Residuals are differences of numbers of the size of b.
-    fn rounding(&self, value: f64) -> f64 {
-        let size = (self.right.iter().map(|b| b * b).sum::<f64>() / self.right.len() as f64).sqrt();
-        strust::objective::residual_rounding(f64::EPSILON, 2.0 * size, value)
+        self.rounded(self.evaluate(x, sample, Some(gradient)))
     }
 }
 

@@ -12,9 +12,10 @@ use crate::{
     statistics::{ladder, largest, least, mean_interval, power},
 };
 use strust::{
-    diagnostics::{Draws, Iterations, StrongGrowth, bounds},
+    diagnostics::{Iterations, StrongGrowth, bounds},
     objective::full_value_and_gradient,
     prelude::*,
+    sample::Draws,
 };
 use strust_problems::{Activation, Factorization, LeastSquares, Mlp, Problem, digits};
 

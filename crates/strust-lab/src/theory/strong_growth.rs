@@ -11,8 +11,9 @@ use crate::{
 };
 use std::fmt::Write as _;
 use strust::{
-    diagnostics::{Draws, Interpolation, SplitBatch, probe, strong_growth},
+    diagnostics::{Interpolation, SplitBatch, probe, strong_growth},
     prelude::*,
+    sample::Draws,
 };
 use strust_problems::{LeastSquares, Problem};
 

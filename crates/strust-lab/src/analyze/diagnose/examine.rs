@@ -13,9 +13,10 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use strust::{
-    diagnostics::{Consecutive, Draws, Interpolation, KktReport, Pairs, kkt_report, probe, strong_growth},
+    diagnostics::{Consecutive, Interpolation, KktReport, Pairs, kkt_report, probe, strong_growth},
     objective::Penalized,
     prelude::*,
+    sample::Draws,
 };
 use strust_problems::Problem;
 

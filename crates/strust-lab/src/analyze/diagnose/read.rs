@@ -18,7 +18,8 @@ use std::{
 };
 use strust::{
     diagnostics::{Curvature, Iterations},
-    record::{StepRecord, Verdict},
+    radius::Verdict,
+    record::StepRecord,
 };
 
 /// Counts of a job's records.
