@@ -32,11 +32,8 @@ pub fn requires(resource: &str, available: bool) -> bool {
 /// marked `#[ignore]`, so they fail without a GPU only if they are asked for.
 pub fn gpu() -> (Device, MutexGuard<'static, ()>) {
     static ALONE: Mutex<()> = Mutex::new(());
-    assert!(
-        cuda::BUILT_WITH_GRAPHS,
-        "this test needs a build with CUDA: run  eval \"$(scripts/torch-env cuda)\"  first"
-    );
-    assert!(Cuda::is_available(), "this test needs a GPU");
+    let why = if cuda::BUILT_WITH_GRAPHS { "" } else { ", and a build after  eval \"$(scripts/torch-env cuda)\"" };
+    assert!(cuda::BUILT_WITH_GRAPHS && Cuda::is_available(), "this test needs a GPU{why}");
     (Device::Cuda(0), ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
