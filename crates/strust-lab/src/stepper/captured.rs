@@ -7,7 +7,7 @@ use crate::{
     io::checkpoint::{Checkpoint, Head},
 };
 use std::path::Path;
-use strust::{methods::State, record::StepRecord, sample::Sampler};
+use strust::{methods::State, objective::Objective, record::StepRecord, sample::Sampler};
 use strust_torch::{DeviceMethod, DeviceRun, Flat, ImageClassification, Launch};
 
 /// Steps that are given to the device before the caller may stop it.
