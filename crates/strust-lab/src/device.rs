@@ -47,6 +47,19 @@ pub(crate) fn open(_name: &str, _threads: usize) -> Result<(String, String), Err
     Err(Error::Network(WITHOUT_TORCH.into()))
 }
 
+/// What the user should know about how networks run on a GPU, since the last call: kernels that are missing, steps that
+/// cannot be captured.
+#[cfg(feature = "torch")]
+pub(crate) fn take_warnings() -> Vec<String> {
+    strust_torch::cuda::take_warnings()
+}
+
+/// Without libtorch there are no warnings.
+#[cfg(not(feature = "torch"))]
+pub(crate) fn take_warnings() -> Vec<String> {
+    Vec::new()
+}
+
 /// An error of a network, in the user's terms.
 #[cfg(feature = "torch")]
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]

@@ -259,7 +259,7 @@ fn rows(row: impl Fn(usize) -> String) -> String {
 }
 
 #[test]
-fn every_problem_of_the_catalog_runs_with_every_method_that_fits() {
+fn every_problem_of_the_registry_runs_with_every_method_that_fits() {
     let folder = Folder::new();
     folder.write("classes.csv", &rows(|i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 3)));
     folder.write("two.libsvm", &rows(|i| format!("{} 1:{} 3:{}\n", i % 2, i % 7, (i * 5) % 11)));

@@ -1,6 +1,7 @@
 //! From values to places on an axis, and the ticks that say what the places mean.
 
 use super::scene::Label;
+use crate::format::thousands;
 
 /// Values beyond this, and on a logarithmic axis below its inverse, are not drawn: lengths and powers of ten stay normal numbers.
 const HUGE: f64 = 1e300;
@@ -163,14 +164,8 @@ fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
     let digits = whole.trim_start_matches('-');
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        // Four digits read well without a gap.
-        if i > 0 && (digits.len() - i).is_multiple_of(3) && digits.len() > 4 {
-            out.push('\u{2009}');
-        }
-        out.push(digit);
-    }
+    // Four digits read well without a gap.
+    let mut out = if digits.len() > 4 { thousands(digits, '\u{2009}') } else { digits.to_owned() };
     if let Some(fraction) = fraction {
         out.push('.');
         out.push_str(fraction);

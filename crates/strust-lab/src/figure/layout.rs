@@ -2,7 +2,7 @@
 
 use super::axis::{Scale, Ticks, drawn};
 use super::font::{cut, label_width, width};
-use super::scene::{Anchor, Ink, Label, Place, Sample, Scene, Shape};
+use super::scene::{Anchor, Ink, Label, Place, Reading, Scene, Shape};
 use super::{Figure, Point, Series, Theme};
 
 const WIDTH: f32 = 440.0;
@@ -40,7 +40,7 @@ struct Plot {
 
 /// A point that can be drawn, with the ends of its band.
 struct Drawn {
-    sample: Sample,
+    sample: Reading,
     low: Place,
     /// Where the tail starts.
     core: Place,
@@ -130,7 +130,7 @@ impl Plot {
         // is longer than the upper half, is drawn faintly: otherwise the tails are all one sees.
         let core = if self.y.is_log() { low.max(2.0 * share - high) } else { low };
         let place = |share: f64| (across, self.up(share));
-        let sample = Sample { at: place(share), x: point.x, y: point.y };
+        let sample = Reading { at: place(share), x: point.x, y: point.y };
         Some(Drawn { sample, low: place(low), core: place(core), high: place(high) })
     }
 }
@@ -224,7 +224,7 @@ fn bands(run: &[Drawn], color: usize) -> [Option<Shape>; 2] {
 /// The lines and markers of a series.
 fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count: usize) -> Shape {
     let mut shapes = vec![];
-    let samples: Vec<Sample> = runs.iter().flatten().map(|point| point.sample).collect();
+    let samples: Vec<Reading> = runs.iter().flatten().map(|point| point.sample).collect();
     shapes.extend(runs.iter().filter(|run| run.len() > 1).map(|run| {
         let points = run.iter().map(|point| point.sample.at).collect();
         stroke(points, series.color)

@@ -67,12 +67,12 @@ pub(super) enum Shape {
     /// Text on one line; `upright` turns it to read from bottom to top.
     Text { at: Place, label: Label, size: f32, anchor: Anchor, ink: Ink, upright: bool },
     /// The shapes of one series, with its numbers for a page that wants to read them out.
-    Group { name: String, samples: Vec<Sample>, shapes: Vec<Shape> },
+    Group { name: String, samples: Vec<Reading>, shapes: Vec<Shape> },
 }
 
 /// A point of a series: where it is drawn and what it stands for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
+pub(super) struct Reading {
     pub at: Place,
     pub x: f64,
     pub y: f64,

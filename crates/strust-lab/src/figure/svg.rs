@@ -1,6 +1,6 @@
 //! A scene as SVG text.
 
-use super::scene::{Anchor, Ink, Label, Place, Sample, Scene, Shape};
+use super::scene::{Anchor, Ink, Label, Place, Reading, Scene, Shape};
 use super::{Figure, Theme, colors};
 
 /// DejaVu first, because the layout was measured with it; then wide fonts before narrow ones.
@@ -142,7 +142,7 @@ fn content(label: &Label, size: f32) -> String {
 }
 
 /// Place and values of every point, for the page's script.
-fn readout(samples: &[Sample]) -> String {
-    let one = |s: &Sample| format!("{},{},{:.4e},{:.3e}", number(s.at.0), number(s.at.1), s.x, s.y);
+fn readout(samples: &[Reading]) -> String {
+    let one = |s: &Reading| format!("{},{},{:.4e},{:.3e}", number(s.at.0), number(s.at.1), s.x, s.y);
     samples.iter().map(one).collect::<Vec<_>>().join(" ")
 }

@@ -149,7 +149,7 @@ proptest! {
         let [left, top, right, bottom] = scene.plot;
         for shape in &scene.shapes {
             if let scene::Shape::Group { samples, .. } = shape {
-                for scene::Sample { at: (x, y), .. } in samples {
+                for scene::Reading { at: (x, y), .. } in samples {
                     prop_assert!(*x >= left - 0.01 && *x <= right + 0.01 && *y >= top - 0.01 && *y <= bottom + 0.01);
                 }
             }

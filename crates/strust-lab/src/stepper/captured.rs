@@ -7,7 +7,7 @@ use crate::{
     io::checkpoint::{Checkpoint, Head},
 };
 use std::path::Path;
-use strust::{methods::State, record::StepRecord, samplers::Sampler};
+use strust::{methods::State, objective::Objective, record::StepRecord, samplers::Sampler};
 use strust_torch::{DeviceMethod, DeviceRun, Flat, ImageClassification, Launch};
 
 /// Steps that are given to the device before the caller may stop it.
@@ -74,9 +74,5 @@ impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
     }
     fn save(&mut self, f: &mut ImageClassification, head: &Head, path: &Path) -> Result<(), Error> {
         head.save(path, self.read_state(f))
-    }
-    fn warning(&self) -> Option<String> {
-        let why = self.run.as_ref()?.why_eager().filter(|_| self.launch == Launch::Graph)?;
-        Some(format!("steps run operation by operation: {why}"))
     }
 }

@@ -35,10 +35,6 @@ pub(crate) trait Stepper<F: Objective> {
     fn current(&mut self, f: &mut F) -> (u64, &F::Point);
     /// Writes a checkpoint with the method's state; only after a start.
     fn save(&mut self, f: &mut F, head: &Head, path: &Path) -> Result<(), Error>;
-    /// What the user should know about how the steps run, if anything.
-    fn warning(&self) -> Option<String> {
-        None
-    }
 }
 
 const STARTED: &str = "a stepper is started before it is used";

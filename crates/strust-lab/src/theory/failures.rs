@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Error,
     data::section::{Check, Shown, Table},
-    format::plural,
+    format::{NOTHING, brief, plural},
     statistics::{least, power, upper_median},
 };
 use strust::{
@@ -195,7 +195,7 @@ fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, ou
             c.radius_epochs
         ),
         header: ["Δ̄", "f − f*"].map(String::from).to_vec(),
-        rows: left.iter().map(|(radius, gap)| vec![radius.to_string(), format!("{gap:.1e}")]).collect(),
+        rows: left.iter().map(|(radius, gap)| vec![radius.to_string(), brief(*gap)]).collect(),
     });
     Ok(())
 }
@@ -264,7 +264,7 @@ fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findi
             let (norm, sigma) = (middle(&norms), middle(&sigmas));
             curve.push((epsilon, norm));
             sigma_curve.push((epsilon, sigma));
-            let short = |value: f64| if value.is_nan() { "–".into() } else { format!("{value:.1e}") };
+            let short = |value: f64| if value.is_nan() { NOTHING.into() } else { brief(value) };
             rows.push(vec![
                 format!("{}, ε = {epsilon:e}", if squared { "(‖x‖² − 1)²" } else { "‖x‖² − 1" }),
                 format!("{} of {seeds}", norms.len()),

@@ -97,8 +97,8 @@ impl Theory {
             || built_in::THEORY.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string());
         // A file that cannot be read is reported when it is read as an ordinary experiment.
         let Some(text) = std::fs::read_to_string(file).ok().or_else(built_in) else { return Ok(None) };
-        let speaks = |table: toml::Table| table.contains_key("theory");
-        if toml::from_str(&text).is_ok_and(speaks) { Self::parse(file, &text).map(Some) } else { Ok(None) }
+        let on_theory = |table: toml::Table| table.contains_key("theory");
+        if toml::from_str(&text).is_ok_and(on_theory) { Self::parse(file, &text).map(Some) } else { Ok(None) }
     }
 
     /// Parses the text of an experiment file; `file` is for messages.

@@ -8,7 +8,7 @@ use crate::{
     Error,
     data::section::{Check, Shown, Table},
     figure::Series,
-    format::plural,
+    format::{NOTHING, brief, plural},
     statistics::{largest, least, power, upper_median},
 };
 use strust::{
@@ -59,7 +59,7 @@ pub(super) struct Found<V> {
 }
 
 impl<V> Found<V> {
-    /// 2/(τL_φ), below which Theorem 2 needs all steps. With τ and L_φ of one point it is no less than what the theorem asks for.
+    /// 2/(τL_φ), below which Theorem 2 needs all steps. With τ and L_φ of one point it is at least the theorem's.
     pub fn cap(&self) -> f64 {
         2.0 / (self.tau * self.curvature)
     }
@@ -154,7 +154,7 @@ impl Rung {
             away.add(-1.0, solution);
             away.norm()
         };
-        // Without LICQ there is no bound that could be kept.
+        // Without LICQ there is no bound.
         let sigma =
             |found: &Found<V>| if found.report.jacobian.licq { found.report.jacobian.smallest } else { f64::NAN };
         Self {
@@ -254,8 +254,8 @@ struct Climbed {
 }
 
 impl Climbed {
-    /// Medians over the seeds, for each ε. A run that never arrived has no number there, and then no median is told: those of the others would be
-    /// medians of the lucky ones. Calls are infinite for such a run, and their median is one of all.
+    /// Medians over the seeds, for each ε. A run that never arrived has no number there, and then there is no median: that of the others would be
+    /// a median of the lucky ones. The calls of such a run are infinite, so their median is over all runs.
     fn medians(&self, of: fn(&Rung) -> f64) -> Vec<(f64, f64)> {
         let middle = |rungs: &Vec<Rung>| {
             let values: Vec<f64> = rungs.iter().map(of).collect();
@@ -276,7 +276,7 @@ impl Climbed {
         largest(self.all().map(of))
     }
 
-    /// A claim on what was found where ‖∇φ‖ ≤ ε is open unless every run got there.
+    /// Claims about points with ‖∇φ‖ ≤ ε are open unless every run reached one.
     fn checks(&self) -> Vec<Check> {
         let (name, runs) = (self.name, self.all().count());
         let over = plural(self.rungs.first().map_or(0, |(_, rungs)| rungs.len()), "seed");
@@ -300,14 +300,14 @@ impl Climbed {
                 -self.power(|rung| rung.weak),
                 2.0,
                 format!(
-                    "{weak} of {runs} runs got there, medians of {over}; the theorem allows ε⁻² log(1/ε) with μ = 1/ε, where its condition holds"
+                    "{weak} of {runs} runs reached it, medians of {over}; the theorem allows ε⁻² log(1/ε) with μ = 1/ε, where its condition holds"
                 ),
             ),
             Check::at_most(
                 format!("conclusion of the abstract on {name}: power of 1/ε in the oracle calls until ‖∇φ‖ ≤ ε"),
                 -self.power(|rung| rung.strong),
                 4.0,
-                format!("{strong} of {runs} runs got there, medians of {over}; the abstract allows ε⁻⁴ log(1/ε)"),
+                format!("{strong} of {runs} runs reached it, medians of {over}; the abstract allows ε⁻⁴ log(1/ε)"),
             ),
             Check::at_most(
                 format!("Corollary on {name}: ‖c‖ over ε(ε + G)/σ_min, at its largest"),
@@ -367,10 +367,10 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
         let columns = columns.map(|of| climbed.medians(of));
         for (i, epsilon) in c.epsilon.iter().enumerate() {
             let number = |j: usize| match columns[j][i].1 {
-                value if !value.is_finite() => "–".into(),
+                value if !value.is_finite() => NOTHING.into(),
                 value if j < 2 => format!("{value:.0}"),
                 value if j == 6 => format!("{value:.1}"),
-                value => format!("{value:.1e}"),
+                value => brief(value),
             };
             rows.push([format!("{name}, ε = {epsilon:e}")].into_iter().chain((0..columns.len()).map(number)).collect());
         }

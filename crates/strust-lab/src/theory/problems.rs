@@ -58,15 +58,15 @@ pub(super) struct Linear<V> {
 
 impl Linear<Vec<f64>> {
     /// n rows N(0, scaleᵢ²/d), with scales spread evenly from the first to the second of `scales` on a logarithmic scale; b = Ax* for
-    /// a normal x*, so that every term can be met, and 0 for the logistic loss.
+    /// a normal x*, so that every term can be satisfied, and 0 for the logistic loss.
     pub(super) fn random(n: usize, d: usize, scales: [f64; 2], loss: Loss, seed: u64) -> Self {
         let mut next = normals(seed);
         let answer = normal(d, &mut next);
         let scale = |i: usize| scales[0] * (scales[1] / scales[0]).powf(i as f64 / (n.max(2) - 1) as f64);
         let row = |i: usize| (0..d).map(|_| scale(i) * next() / (d as f64).sqrt()).collect();
         let rows: Vec<Vec<f64>> = (0..n).map(row).collect();
-        let met = |row: &Vec<f64>| if loss == Loss::Logistic { 0.0 } else { row.dot(&answer) };
-        Self { right: rows.iter().map(met).collect(), rows, loss, slope: None }
+        let target = |row: &Vec<f64>| if loss == Loss::Logistic { 0.0 } else { row.dot(&answer) };
+        Self { right: rows.iter().map(target).collect(), rows, loss, slope: None }
     }
 }
 

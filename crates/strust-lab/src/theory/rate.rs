@@ -8,7 +8,7 @@ use crate::{
     Error,
     data::section::{Check, Shown, Table},
     figure::Series,
-    format::plural,
+    format::{NOTHING, brief, plural},
     statistics::{ladder, largest, least, mean_interval, power},
 };
 use strust::{
@@ -43,8 +43,8 @@ const FLOOR: f64 = 1e-26;
 const DRAWS: Draws = Draws::Independent;
 
 /// What a run showed.
-struct Ran {
-    /// ‖∇f‖² at the last of so many iterates.
+struct RateRun {
+    /// The number of iterates, and ‖∇f‖² at the last of them.
     curve: Vec<(u64, f64)>,
     /// The largest exact ρ of all iterates; 1 if it was not asked for.
     rho: f64,
@@ -65,7 +65,7 @@ fn follow<F: Objective>(
     steps: u64,
     seed: u64,
     growth: Option<fn(&F, &F::Point) -> StrongGrowth>,
-) -> Result<Ran, Error> {
+) -> Result<RateRun, Error> {
     let mut method = Str::new(StrConfig::default())?;
     let mut sampler = WithReplacement::new(f.terms(), batch, seed)?;
     let mut state = method.init(f, start)?;
@@ -98,13 +98,13 @@ fn follow<F: Objective>(
         squared = gradient.norm_squared();
         curve.push((count, squared));
     }
-    Ok(Ran { curve, rho, gap, least_step, steps: seen.steps(), rejected: seen.unsuccessful, ratio })
+    Ok(RateRun { curve, rho, gap, least_step, steps: seen.steps(), rejected: seen.unsuccessful, ratio })
 }
 
 /// The runs of a problem over the seeds, with what is known of it.
 struct Curves {
     name: &'static str,
-    runs: Vec<Ran>,
+    runs: Vec<RateRun>,
     /// L_max of mini-batches and L_f, where they are known exactly.
     smoothness: Option<(f64, f64)>,
     /// ρ over all x, where it is known; else the largest of all iterates of all runs.
@@ -113,7 +113,7 @@ struct Curves {
 }
 
 impl Curves {
-    /// The least mean over seeds of ‖∇f‖², min_k E‖∇f(x_k)‖², of so many iterates; a seed that has come down to rounding stays there.
+    /// The least mean over seeds of ‖∇f‖², min_k E‖∇f(x_k)‖², by number of iterates; a seed that has reached rounding error stays there.
     fn mean_curve(&self) -> Vec<(f64, f64)> {
         let points = self.runs.first().map_or(0, |run| run.curve.len());
         let at = |i: usize| {
@@ -138,7 +138,7 @@ impl Curves {
     /// The slope of the logarithms after the tenth step, over the seeds.
     fn slope(&self) -> (f64, f64) {
         let late = |(k, g): &(f64, f64)| *k >= 10.0 && *g >= FLOOR;
-        let one = |run: &Ran| power(running_least(&run.curve).into_iter().filter(late));
+        let one = |run: &RateRun| power(running_least(&run.curve).into_iter().filter(late));
         mean_interval(&self.runs.iter().map(one).collect::<Vec<_>>())
     }
 }
@@ -232,7 +232,7 @@ fn report(problems: &[Curves]) -> Findings {
         let least_step = least(problem.runs.iter().map(|run| run.least_step));
         if let Some((delta, smoothness)) = &known {
             let unsuccessful = largest(problem.runs.iter().map(|run| run.ratio));
-            // No bound is no bound that was kept.
+            // An infinite bound proves nothing.
             let bound = |k: f64| match bounds::theorem_one(*delta, unsuccessful, gap, k as u64) {
                 bound if bound.is_finite() => bound,
                 _ => f64::NAN,
@@ -259,9 +259,9 @@ fn report(problems: &[Curves]) -> Findings {
             problem.name.into(),
             problem.convex.into(),
             format!("{slope:.2} ± {half:.2}"),
-            known.map_or("–".into(), |(delta, _)| format!("{delta:.3}")),
-            known.map_or("–".into(), |(_, s)| format!("{:.3} / {:.3} / {:.2}", s.largest, s.mean, s.rho)),
-            format!("{least_step:.1e}"),
+            known.map_or(NOTHING.into(), |(delta, _)| format!("{delta:.3}")),
+            known.map_or(NOTHING.into(), |(_, s)| format!("{:.3} / {:.3} / {:.2}", s.largest, s.mean, s.rho)),
+            brief(least_step),
             format!("{} of {}", problem.rejected(), problem.runs.iter().map(|run| run.steps).sum::<u64>()),
         ]);
         series.push(line(&format!("{} ({})", problem.name, problem.convex), color, curve));
@@ -269,7 +269,7 @@ fn report(problems: &[Curves]) -> Findings {
     out.figures.push(Shown {
         stem: "theory-rate".into(),
         caption: "The least of the first K iterates in E‖∇f‖², the mean over seeds, and the bound of Theorem 1 in the same color where its constants are known \
-                  exactly. The bound falls like 1/K; where all terms can be met, STR falls faster than any power in the end."
+                  exactly. The bound falls like 1/K; where all terms can be satisfied, STR falls faster than any power in the end."
             .into(),
         figure: figure(
             "Theorem 1: the least squared gradient after K steps of STR",
@@ -285,7 +285,7 @@ fn report(problems: &[Curves]) -> Findings {
             .to_vec(),
         rows,
     });
-    // What the theorem says of the paper's own way to sample, one term at a time, on the same least squares.
+    // The theorem for the paper's own way to sample, one term at a time, on the same least squares.
     let single = problems.first().and_then(|problem| {
         let (largest, mean) = problem.smoothness?;
         let rho = 1.0 + (problem.rho() - 1.0) / DRAWS.share(BATCH, TERMS);
@@ -332,7 +332,7 @@ fn conditions(problem: &Curves, smoothness: &bounds::Smoothness, least_step: f64
     ]
 }
 
-/// Whether a slope is at most −1, where its interval tells.
+/// Whether a slope is at most −1, where its interval decides it.
 fn slope_check(name: &str, slope: f64, half: f64, seeds: usize) -> Check {
     let name = format!("{name}: slope of log min‖∇f‖² over log K, upper end of its 95 % interval");
     let measured = format!("{slope:.2} ± {half:.2} over {seeds} seeds, from K = 10 on");
@@ -343,7 +343,7 @@ fn slope_check(name: &str, slope: f64, half: f64, seeds: usize) -> Check {
         return Check::open(name, -1.0, format!("{slope:.2} for one seed, which gives no interval: take more seeds"));
     }
     if slope + half > -1.0 && slope - half <= -1.0 {
-        let why = format!("{measured}: too few seeds to tell it from −1, take more");
+        let why = format!("{measured}: too few seeds to distinguish it from −1, take more");
         return Check::open(name, -1.0, why);
     }
     Check::at_most(name, slope + half, -1.0, format!("{measured}; the theorem's bound falls with slope −1"))
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slope_is_only_judged_where_its_interval_tells() {
+    fn a_slope_is_only_judged_where_its_interval_decides() {
         let verdict = |slope, half, seeds| slope_check("a", slope, half, seeds).verdict();
         assert_eq!(verdict(-2.0, 0.5, 20), "holds");
         assert_eq!(verdict(-0.5, 0.4, 20), "fails");

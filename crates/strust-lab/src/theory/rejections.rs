@@ -57,7 +57,7 @@ impl Beside {
             (measured, bound) => measured / bound,
         }
     }
-    /// Keeps the pair with the larger quotient; one that is no number counts as the largest.
+    /// Keeps the pair with the larger quotient; NaN counts as the largest.
     fn meet(&mut self, measured: f64, bound: f64) {
         let new = Self { measured, bound };
         if new.quotient() >= self.quotient() || new.quotient().is_nan() {
@@ -68,7 +68,7 @@ impl Beside {
 
 /// What one run showed. The lemmas speak of the first K steps for every K, with ε the least ‖g_k‖ of these.
 #[derive(Default)]
-struct Ran {
+struct RejectionRun {
     problem: usize,
     /// Steps before the first success: there #U/#S is 1/0, 2/0, …
     before_success: u64,
@@ -88,18 +88,18 @@ struct Ran {
 const PROBLEMS: [(&str, Loss); 3] =
     [("least squares", Loss::Square), ("logistic", Loss::Logistic), ("bounded loss, not convex", Loss::Bounded)];
 
-fn one(problem: usize, region: &StrConfig, steps: u64, seed: u64) -> Result<Ran, Error> {
+fn one(problem: usize, region: &StrConfig, steps: u64, seed: u64) -> Result<RejectionRun, Error> {
     let mut f = Linear::random(40, 10, [0.5, 10.0], PROBLEMS[problem].1, seed);
     let steepest = f.lipschitz().into_iter().fold(0.0, f64::max);
     let (mut method, mut sampler) = (Str::new(region.clone())?, WithReplacement::new(40, 1, seed)?);
     let mut next = normals(seed + (1 << 40));
     let mut state = method.init(&mut f, normal(10, &mut next))?;
     let (mut sample, mut seen) = (Sample::default(), Iterations::default());
-    let mut ran = Ran { problem, ..Default::default() };
+    let mut ran = RejectionRun { problem, ..Default::default() };
     for k in 0..steps {
         sampler.draw(k, &mut sample);
         seen.add(&method.step(&mut f, &mut state, &sample)?);
-        // Below, the reductions are rounding errors and no lemma speaks of them.
+        // Below, the reductions are rounding errors, and no lemma covers them.
         if seen.least_gradient < 1e-10 {
             break;
         }
@@ -157,10 +157,10 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<F
     Ok(report(&runs, c))
 }
 
-fn report(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Findings {
+fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings {
     let mut out = Findings::default();
     let all = runs.len();
-    let worst = |of: fn(&Ran) -> &Beside| largest(runs.iter().map(|(_, run)| of(run).quotient()));
+    let worst = |of: fn(&RejectionRun) -> &Beside| largest(runs.iter().map(|(_, run)| of(run).quotient()));
     let of = format!(
         "the largest quotient over the first K steps of {all} runs, for every K up to {}, with ε the least ‖g_k‖ of these steps",
         c.steps
@@ -201,7 +201,7 @@ fn report(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Findings {
     ));
     out.figures.extend(figures(runs));
     out.tables.push(table(runs, c));
-    let least_slack = |of: fn(&Ran) -> f64| least(runs.iter().map(|(_, run)| of(run)));
+    let least_slack = |of: fn(&RejectionRun) -> f64| least(runs.iter().map(|(_, run)| of(run)));
     out.text.push(format!(
         "The lemma's ε bounds the mini-batch gradients ‖g_k‖ from below, not the tolerance on ∇f: on interpolating problems the two have nothing to \
          do with each other, and ε is taken from the run. Its 4 is the factor ν₁ by which the radius shrinks; its M = L needs L ≥ 1 and is (1 + L)/2 \
@@ -215,7 +215,7 @@ fn report(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Findings {
     out
 }
 
-fn figures(runs: &[(&StrConfig, Ran)]) -> [Shown; 2] {
+fn figures(runs: &[(&StrConfig, RejectionRun)]) -> [Shown; 2] {
     [
         (
             "stated",
@@ -223,7 +223,7 @@ fn figures(runs: &[(&StrConfig, Ran)]) -> [Shown; 2] {
             (("bound of #U/#S", true), ("measured #U/#S", false)),
             "A mark a run, at the K from the first success on at which #U/#S is nearest to the bound. Before the first success #U/#S has no value, and where the first \
              step was rejected no bound of it can hold.",
-            (|run: &Ran| &run.stated) as fn(&Ran) -> &Beside,
+            (|run: &RejectionRun| &run.stated) as fn(&RejectionRun) -> &Beside,
         ),
         (
             "corrected",
@@ -231,7 +231,7 @@ fn figures(runs: &[(&StrConfig, Ran)]) -> [Shown; 2] {
             (("bound of #U", true), ("measured #U", true)),
             "A mark a run, at the K at which #U is nearest to the bound; runs without a rejection have none. All are below the line. Counting how the radius goes down and up leaves \
              little room where rejections are many: #U/#S tends to at most log ν₂/log ν₁, whatever ε.",
-            |run: &Ran| &run.corrected,
+            |run: &RejectionRun| &run.corrected,
         ),
     ]
     .map(|(stem, title, axes, caption, of)| {
@@ -243,17 +243,17 @@ fn figures(runs: &[(&StrConfig, Ran)]) -> [Shown; 2] {
     })
 }
 
-fn table(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Table {
+fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
     let mut rows = Vec::new();
     for &shrink in &c.shrink {
         for &grow in &c.grow {
-            let mine: Vec<&Ran> = runs
+            let mine: Vec<&RejectionRun> = runs
                 .iter()
                 .filter(|(r, _)| r.shrink.to_bits() == shrink.to_bits() && r.grow.to_bits() == grow.to_bits())
                 .map(|(_, run)| run)
                 .collect();
-            let most = |of: fn(&Ran) -> f64| largest(mine.iter().map(|run| of(run)));
-            let least = |of: fn(&Ran) -> f64| least(mine.iter().map(|run| of(run)));
+            let most = |of: fn(&RejectionRun) -> f64| largest(mine.iter().map(|run| of(run)));
+            let least = |of: fn(&RejectionRun) -> f64| least(mine.iter().map(|run| of(run)));
             rows.push(vec![
                 format!("ν₁ = {shrink}, ν₂ = {grow}"),
                 format!("{:.2}", most(|run| run.ratio)),
@@ -285,7 +285,7 @@ fn table(runs: &[(&StrConfig, Ran)], c: &RejectionsConfig) -> Table {
 }
 
 /// A mark for every run, and the line on which measured and bound are equal.
-fn cloud(runs: &[(&StrConfig, Ran)], of: fn(&Ran) -> &Beside) -> Vec<Series> {
+fn cloud(runs: &[(&StrConfig, RejectionRun)], of: fn(&RejectionRun) -> &Beside) -> Vec<Series> {
     let series = PROBLEMS.iter().enumerate().map(|(i, (name, _))| {
         let mine = runs.iter().filter(|(_, run)| run.problem == i).map(|(_, run)| of(run));
         dots(name, i, mine.map(|at| (at.bound, at.measured)))
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn bounds_are_met_at_every_number_of_steps_and_not_only_at_the_end() {
         let region = StrConfig { initial_radius: 80.0, shrink: 4.0, grow: 1.5, ..Default::default() };
-        let runs: Vec<Ran> = (0..10).map(|seed| one(0, &region, 300, seed).unwrap()).collect();
+        let runs: Vec<RejectionRun> = (0..10).map(|seed| one(0, &region, 300, seed).unwrap()).collect();
         for run in &runs {
             // The nearest K is nearer than the last, where ε is smallest.
             assert!(1.0 / run.stated.quotient() < run.slack_at_end && run.stated.quotient() <= 1.0);

@@ -31,7 +31,7 @@ strust::config! {
 
 /// What was seen of a million steps.
 #[derive(Default)]
-struct Seen {
+struct StepCounts {
     steps: u64,
     short: u64,
     exceptions: u64,
@@ -44,7 +44,7 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
     let stretches = c.steps.div_ceil(c.stretch);
     tick.expect(stretches + seeds * c.initial_radii.len() as u64);
     let mut out = Findings::default();
-    let mut seen: Vec<Seen> = problems.iter().map(|_| Seen::default()).collect();
+    let mut seen: Vec<StepCounts> = problems.iter().map(|_| StepCounts::default()).collect();
     for stretch in 0..stretches {
         let which = stretch as usize % problems.len();
         // Lᵢ from 0.1 to 100, or a quarter of it: flat terms and steep ones.
@@ -53,7 +53,7 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
         short_steps(f, stretch, steps, &mut seen[which])?;
         tick.done()?;
     }
-    let total = seen.iter().fold(Seen::default(), |a, b| Seen {
+    let total = seen.iter().fold(StepCounts::default(), |a, b| StepCounts {
         steps: a.steps + b.steps,
         short: a.short + b.short,
         exceptions: a.exceptions + b.exceptions,
@@ -68,7 +68,7 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
             total.steps, stretches, total.short, total.rejected
         ),
     ));
-    let row = |((name, _), seen): (&(&str, Loss), &Seen)| {
+    let row = |((name, _), seen): (&(&str, Loss), &StepCounts)| {
         vec![
             (*name).to_string(),
             seen.steps.to_string(),
@@ -89,7 +89,7 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
 }
 
 /// Runs STR on single terms from a random radius and counts.
-fn short_steps(mut f: Linear<Vec<f64>>, seed: u64, steps: u64, seen: &mut Seen) -> Result<(), Error> {
+fn short_steps(mut f: Linear<Vec<f64>>, seed: u64, steps: u64, seen: &mut StepCounts) -> Result<(), Error> {
     let mut next = normals(seed + (1 << 40));
     let initial_radius = 10_f64.powf((1.7 * next() - 2.0).clamp(-6.0, 2.0));
     let region = StrConfig { initial_radius, max_radius: 100.0, ..Default::default() };

@@ -8,6 +8,7 @@ use crate::{
     Error,
     data::section::{Check, Shown, Table},
     figure::{Point, Series},
+    format::brief,
 };
 use std::fmt::Write as _;
 use strust::{
@@ -60,7 +61,7 @@ fn watch(c: &StrongGrowthConfig, d: usize, noise: f64, seed: u64) -> Result<Watc
     let steps = sampler.steps_per_epoch();
     let mut sample = Sample::default();
     let (mut curve, mut covered): (Vec<(f64, Point)>, _) = (Vec::new(), (0, 0));
-    // The mean age of what the estimate rests on, in epochs: it speaks of where the run was then.
+    // The mean age of what the estimate rests on, in epochs: the estimate belongs to where the run was then.
     let lag = (c.window as f64 / steps as f64).round() as usize;
     for epoch in 1..=c.epochs {
         for _ in 0..steps {
@@ -118,7 +119,7 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
             rows.push(vec![
                 format!("{kind}, d = {d}"),
                 format!("{largest:.2}"),
-                format!("{last:.1e}"),
+                brief(last),
                 format!("{}", run.in_run),
                 format!("{}: {}", run.verdict, run.why),
             ]);
@@ -165,21 +166,21 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
             .to_vec(),
         rows,
     });
-    out.text.push(told(c, &peaks));
+    out.text.push(sentences(c, &peaks));
     Ok(out)
 }
 
 /// The largest exact ρ of seed 0 for each number of unknowns, without noise and with it.
 type Peaks = [Vec<(f64, f64)>; 2];
 
-/// What the table shows, in words; nothing is said of problems that it has not.
-fn told(c: &StrongGrowthConfig, [exact, noisy]: &Peaks) -> String {
+/// What the table shows, in sentences, without problems that it does not have.
+fn sentences(c: &StrongGrowthConfig, [exact, noisy]: &Peaks) -> String {
     let highest = |peaks: &[(f64, f64)]| peaks.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
     let mut text = String::from("Strong growth is a statement on a limit: ρ is finite wherever ∇f ≠ 0.");
     if let Some((d, rho)) = highest(exact) {
         let _ = write!(
             text,
-            " Where all equations can be met, ρ stays moderate while ‖∇f‖² falls by many orders: {rho:.0} at most, for d = {d}. It is largest \
+            " Where all equations can be satisfied, ρ stays moderate while ‖∇f‖² falls by many orders: {rho:.0} at most, for d = {d}. It is largest \
              where d is near n = {}, because the equations are ill-conditioned there, and falls off on both sides; near n it may still rise at the end.",
             c.n
         );
@@ -193,9 +194,9 @@ fn told(c: &StrongGrowthConfig, [exact, noisy]: &Peaks) -> String {
         );
     }
     if highest(&fits).is_some() {
-        text += " With d > n noise can be fitted, and is no noise to the method.";
+        text += " With d > n noise can be fitted, so it is not noise to the method.";
     }
-    text + " Left out is d = n: near it the equations are so ill-conditioned that a verdict may be doubtful, and sometimes wrong."
+    text + " The table leaves out d = n: near it the equations are so ill-conditioned that a verdict may be doubtful, and sometimes wrong."
 }
 
 #[cfg(test)]
@@ -206,9 +207,9 @@ mod tests {
     fn the_words_are_those_of_the_table() {
         let c = StrongGrowthConfig { n: 100, ..Default::default() };
         let peaks = [vec![(40.0, 9.0), (400.0, 50.0), (800.0, 30.0)], vec![(40.0, 7000.0), (400.0, 60.0)]];
-        let text = told(&c, &peaks);
+        let text = sentences(&c, &peaks);
         assert!(text.contains("50 at most, for d = 400") && text.contains("reaches 7000 for d = 40"), "{text}");
-        let text = told(&c, &[Vec::new(), vec![(400.0, 60.0)]]);
+        let text = sentences(&c, &[Vec::new(), vec![(400.0, 60.0)]]);
         assert!(
             text.contains("noise can be fitted") && !text.contains("stalls") && !text.contains("at most"),
             "{text}"
