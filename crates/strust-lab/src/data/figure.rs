@@ -31,6 +31,7 @@ pub struct Series {
     /// Its name in the legend.
     pub name: String,
     /// Its number in the palette, which also chooses dashes and markers; any number will do.
+    #[serde(alias = "colour")]
     pub color: usize,
     /// Its points, in the order in which the line passes through them.
     pub points: Vec<Point>,
