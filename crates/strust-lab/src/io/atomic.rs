@@ -39,7 +39,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     fs::File::open(folder).and_then(|f| f.sync_all()).map_err(Error::io("sync", folder))
 }
 
-/// Checks that [`write`] can write the file: nothing in its place must stay, and its folder is writable.
+/// Checks that [`write()`] can write the file: nothing in its place must stay, and its folder is writable.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
     replaceable(path)?;
     temporary(path).map(|_| ())

@@ -4,7 +4,7 @@ use super::{
     Options,
     measure::Measure,
     prepare::{Prepared, Purpose, prepare},
-    workers::{Halt, Pace},
+    workers::{Halt, Pace, caught},
 };
 use crate::{
     Error,
@@ -31,8 +31,8 @@ use std::{
 use strust::prelude::*;
 use strust_problems::Problem;
 
-/// Runs a job of a plan from where it is to its end. A method that breaks down is a result and is written down; every
-/// other failure is an error.
+/// Runs a job of a plan to its end, from its last checkpoint if it has one. A method that breaks down is a result and
+/// is written down; every other failure is an error.
 pub(super) fn run(folder: &Path, plan: &Plan, job: &Job, halt: Halt, options: &Options) -> Result<(), Error> {
     let folder = job_folder(folder, job);
     let mut pace = Pace::new(options.progress.job(&job.name));
@@ -57,7 +57,7 @@ pub(super) fn run(folder: &Path, plan: &Plan, job: &Job, halt: Halt, options: &O
             run.pace.now(1, 1);
             Ok(())
         }
-        Ok(false) => super::workers::caught(|| prepare(job, &plan.experiment, &folder, run)),
+        Ok(false) => caught(|| prepare(job, &plan.experiment, &folder, run)),
         Err(error) => Err(error),
     };
     match outcome {

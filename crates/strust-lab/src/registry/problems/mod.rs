@@ -15,6 +15,8 @@ use strust::config::Config;
 pub(crate) trait ProblemEntry {
     /// Its parameters.
     type Config: Config;
+    /// Its name in experiment files.
+    const NAME: &'static str = Self::Config::NAME;
     /// One line for people.
     const TITLE: &'static str;
     /// Whether it has a constraint.
@@ -61,7 +63,7 @@ macro_rules! problems {
         /// What is measured on a problem; nothing for an unknown one.
         pub(crate) fn quantities(kind: &str) -> &'static [(Quantity, &'static str)] {
             match kind {
-                $(<<$module::Problem as ProblemEntry>::Config as Config>::NAME => $module::Problem::METRICS,)*
+                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::METRICS,)*
                 _ => &[],
             }
         }
@@ -70,7 +72,7 @@ macro_rules! problems {
         #[must_use]
         pub fn is_network(problem: &ProblemSpec) -> bool {
             match problem.kind.as_str() {
-                $(<<$module::Problem as ProblemEntry>::Config as Config>::NAME => $module::Problem::NETWORK,)*
+                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::NETWORK,)*
                 _ => false,
             }
         }
@@ -78,7 +80,7 @@ macro_rules! problems {
         /// Whether the problem's arithmetic is single precision.
         pub(crate) fn is_single(problem: &ProblemSpec) -> bool {
             match problem.kind.as_str() {
-                $(<<$module::Problem as ProblemEntry>::Config as Config>::NAME => {
+                $(<$module::Problem as ProblemEntry>::NAME => {
                     parsed::<$module::Problem>(&problem.parameters).is_ok_and(|c| $module::Problem::is_single(&c))
                 })*
                 _ => false,
@@ -87,7 +89,7 @@ macro_rules! problems {
 
         fn has_effect(kind: &str, parameter: &str, parameters: &Parameters) -> bool {
             match kind {
-                $(<<$module::Problem as ProblemEntry>::Config as Config>::NAME => $module::Problem::has_effect(parameter, parameters),)*
+                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::has_effect(parameter, parameters),)*
                 _ => true,
             }
         }
@@ -95,7 +97,7 @@ macro_rules! problems {
         /// Constructs a problem from a seed and hands it to the visitor.
         pub(crate) fn visit<V: Visitor>(problem: &ProblemSpec, seed: u64, visitor: V) -> Result<V::Output, Error> {
             match problem.kind.as_str() {
-                $(<<$module::Problem as ProblemEntry>::Config as Config>::NAME => {
+                $(<$module::Problem as ProblemEntry>::NAME => {
                     let config = parsed::<$module::Problem>(&problem.parameters).map_err(Error::Misfit)?;
                     $module::Problem::visit(config, seed, visitor)
                 })*
@@ -117,7 +119,7 @@ problems! {
 }
 
 fn entry<P: ProblemEntry>() -> Entry {
-    Entry::new::<P::Config>(P::Config::NAME, P::TITLE, P::CONSTRAINED, |given| Ok(values(&parsed::<P>(given)?)))
+    Entry::new::<P::Config>(P::NAME, P::TITLE, P::CONSTRAINED, |given| Ok(values(&parsed::<P>(given)?)))
 }
 
 /// The checked configuration that parameters describe.
