@@ -5,12 +5,12 @@
 
 use crate::radius::RegionConfig;
 
-/// a_min = 2(1 − c₀)/(L − c₀), Lemma 4.1. **A step with a < a_min is always accepted**; infinite for L ≤ c₀, where every step
-/// is.
+/// a_min = 2(1 − c₀)/(L − c₀), Lemma 4.1. **A step with a < a_min is always accepted**; infinite for L ≤ c₀, where
+/// every step is.
 ///
-/// *Differs*: the paper says that every accepted a is at least a_min, which does not follow: its proof compares two upper
-/// bounds. The converse does: fᵢ(x) − fᵢ(x + p) ≥ a‖g‖²(1 − La/2), the model predicts a‖g‖²(1 − a/2), and their ratio is above c₀
-/// exactly if a < a_min. With a small radius smaller steps are accepted all the time.
+/// *Differs*: the paper says that every accepted a is at least a_min, which does not follow: its proof compares two
+/// upper bounds. The converse does: fᵢ(x) − fᵢ(x + p) ≥ a‖g‖²(1 − La/2), the model predicts a‖g‖²(1 − a/2), and their
+/// ratio is above c₀ exactly if a < a_min. With a small radius smaller steps are accepted all the time.
 ///
 /// ```
 /// use strust::{diagnostics::bounds::accepted_below, radius::RegionConfig};
@@ -22,10 +22,11 @@ pub fn accepted_below(region: &RegionConfig, lipschitz: f64) -> f64 {
     accepted_below_with(region, lipschitz, 1.0)
 }
 
-/// The same for a model whose curvature along the step is h = gᵀHg/‖g‖² (Lemma 4.8, Algorithm 2): a < 2(1 − c₀)/(L − c₀h).
+/// The same for a model whose curvature along the step is h = gᵀHg/‖g‖² (Lemma 4.8, Algorithm 2): a < 2(1 − c₀)/(L −
+/// c₀h).
 ///
-/// *Differs*: the paper puts the largest h there is, 1 + μC², which makes the threshold larger than what holds for steps
-/// of a smaller h. With h = 1 it holds for all.
+/// *Differs*: the paper puts the largest h there is, 1 + μC², which makes the threshold larger than what holds for
+/// steps of a smaller h. With h = 1 it holds for all.
 #[must_use]
 pub fn accepted_below_with(region: &RegionConfig, lipschitz: f64, curvature: f64) -> f64 {
     let c = region.accept_above;
@@ -49,8 +50,8 @@ pub fn growth_factor(region: &RegionConfig) -> f64 {
 
 /// The radius never falls below min(Δ₀, ε/(ν₁rM)), Corollary 4.5.
 ///
-/// *Differs*: the paper has ε/(4rM). Its 4 is the factor by which the radius shrinks, ν₁, and a run that starts below the
-/// bound is below it.
+/// *Differs*: the paper has ε/(4rM). Its 4 is the factor by which the radius shrinks, ν₁, and a run that starts below
+/// the bound is below it.
 ///
 /// ```
 /// use strust::{diagnostics::bounds::radius_floor, radius::RegionConfig};
@@ -83,9 +84,10 @@ pub fn unsuccessful_ratio_as_stated(region: &RegionConfig, lipschitz: f64, epsil
 ///
 /// min{ (#S + 1)·log(ν₁rMΔ̄/ε)/log ν₁, (#S·log ν₂ + log(Δ₀/Δ_min))/log ν₁ }.
 ///
-/// The first is Lemma 4.6 with the rejections before the first success. The second is sharper and, but for a constant, free
-/// of ε: a rejection lowers log Δ by log ν₁, an acceptance raises it by at most log ν₂, and after the last rejection it is not
-/// below that of Δ_min = ε/(ν₁rM). So #U/#S tends to at most log ν₂/log ν₁, and the factor log(1/ε) of Theorem 1 can be dropped.
+/// The first is Lemma 4.6 with the rejections before the first success. The second is sharper and, but for a constant,
+/// free of ε: a rejection lowers log Δ by log ν₁, an acceptance raises it by at most log ν₂, and after the last
+/// rejection it is not below that of Δ_min = ε/(ν₁rM). So #U/#S tends to at most log ν₂/log ν₁, and the factor log(1/ε)
+/// of Theorem 1 can be dropped.
 ///
 /// ```
 /// use strust::{diagnostics::bounds::unsuccessful, radius::RegionConfig};
@@ -113,11 +115,11 @@ pub struct Smoothness {
     pub rho: f64,
 }
 
-/// δ of Theorem 1, 1/δ = (a_max + a_min) − ρ(a_max − a_min + L_f·a_max²) with a_min no larger than a_max; `None` where it is not
-/// positive: the theorem says nothing then.
+/// δ of Theorem 1, 1/δ = (a_max + a_min) − ρ(a_max − a_min + L_f·a_max²) with a_min no larger than a_max; `None` where
+/// it is not positive: the theorem says nothing then.
 ///
-/// Algorithm 1 has a ≤ 1 and no other a_max, so a_max is 1 unless a run kept its steps shorter. The theorem also needs every
-/// accepted step to have a ≥ a_min, which a wide radius gives and Lemma 4.1 does not ([`accepted_below`]).
+/// Algorithm 1 has a ≤ 1 and no other a_max, so a_max is 1 unless a run kept its steps shorter. The theorem also needs
+/// every accepted step to have a ≥ a_min, which a wide radius gives and Lemma 4.1 does not ([`accepted_below`]).
 ///
 /// ```
 /// use strust::{diagnostics::bounds::{Smoothness, delta}, radius::RegionConfig};

@@ -20,9 +20,10 @@ pub struct Jacobian {
     pub largest: f64,
     /// m, the rows that count.
     pub rows: usize,
-    /// Whether LICQ holds at x as far as rounding tells: σ_min is no rounding error of σ_max. The singular values are roots of
-    /// eigenvalues of JJᵀ, so what is below √ε·σ_max cannot be told from 0. A J that vanishes as a whole, as that of (‖x‖² − 1)² does
-    /// on the sphere, keeps its rank until it is 0: there it is σ_min itself, along the run, that tells.
+    /// Whether LICQ holds at x as far as rounding tells: σ_min is no rounding error of σ_max. The singular values are
+    /// roots of eigenvalues of JJᵀ, so what is below √ε·σ_max cannot be told from 0. A J that vanishes as a whole, as
+    /// that of (‖x‖² − 1)² does on the sphere, keeps its rank until it is 0: there it is σ_min itself, along the run,
+    /// that tells.
     pub licq: bool,
 }
 
@@ -87,20 +88,22 @@ pub struct KktReport {
     pub least_residual: f64,
     /// ‖λ‖ of the least-squares multipliers. At a minimum of φ it is μ‖c‖, so that ‖c‖ ≤ η needs μ ≥ ‖λ‖/η.
     pub multiplier_norm: f64,
-    /// ‖μc − λ‖ with the same: 0 at a minimum of φ. Where it is not small against ‖λ‖, x is not near one, and ‖c‖ is not yet what μ leaves.
+    /// ‖μc − λ‖ with the same: 0 at a minimum of φ. Where it is not small against ‖λ‖, x is not near one, and ‖c‖ is
+    /// not yet what μ leaves.
     pub multiplier_gap: f64,
     /// ‖J(x)ᵀc(x)‖/‖c(x)‖: all that the proof of the feasibility bound uses of σ_min. NaN at a feasible point.
     pub pull: f64,
     /// The singular values of J(x).
     pub jacobian: Jacobian,
-    /// (‖∇φ‖ + ‖∇f‖)/(μσ_min): no feasibility can be worse at this point (Lemma 4.12, before ε and G are put in). Infinite without LICQ.
+    /// (‖∇φ‖ + ‖∇f‖)/(μσ_min): no feasibility can be worse at this point (Lemma 4.12, before ε and G are put in).
+    /// Infinite without LICQ.
     pub feasibility_bound: f64,
 }
 
 /// Measures all of it on the full sum, for the penalty μ.
 ///
-/// *Differs*: the paper's ε(ε + G)/σ_min asks for LICQ at feasible points, but its proof uses σ_min(J(x)) at the iterate, which is
-/// not feasible. Here everything is taken at x.
+/// *Differs*: the paper's ε(ε + G)/σ_min asks for LICQ at feasible points, but its proof uses σ_min(J(x)) at the
+/// iterate, which is not feasible. Here everything is taken at x.
 ///
 /// ```
 /// use strust::{diagnostics::kkt_report, prelude::*};

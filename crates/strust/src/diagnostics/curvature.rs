@@ -7,11 +7,12 @@ use std::ops::ControlFlow;
 ///
 /// κ = 2(fᵢ(x + p) − fᵢ(x) + a‖g‖²) / ‖p‖²
 ///
-/// is pᵀ∇²fᵢp/‖p‖² averaged over the way from x to x + p, and |κ| ≤ Lᵢ. The largest κ of a run is a lower estimate of L_max:
-/// what follows from it (a_min, M) is the best case that the run does not contradict.
+/// is pᵀ∇²fᵢp/‖p‖² averaged over the way from x to x + p, and |κ| ≤ Lᵢ. The largest κ of a run is a lower estimate of
+/// L_max: what follows from it (a_min, M) is the best case that the run does not contradict.
 ///
-/// κ is a difference of nearly equal numbers. A trial whose κ is within ten rounding errors of fᵢ, or whose ratio the trust region
-/// had to [correct for rounding](crate::radius::RegionConfig::judge) by more than 1 %, is counted as unresolved and left out.
+/// κ is a difference of nearly equal numbers. A trial whose κ is within ten rounding errors of fᵢ, or whose ratio the
+/// trust region had to [correct for rounding](crate::radius::RegionConfig::judge) by more than 1 %, is counted as
+/// unresolved and left out.
 ///
 /// ```
 /// use strust::{diagnostics::Curvature, prelude::*};
@@ -104,8 +105,8 @@ impl<S> Observer<S> for &mut Curvature {
     }
 }
 
-/// The largest |curvature| of a sample at x: the spectral norm of ∇²fᵢ(x), the local Lipschitz constant Lᵢ, by the power
-/// method with Hessian products from differences of gradients. Two gradients an iteration.
+/// The largest |curvature| of a sample at x: the spectral norm of ∇²fᵢ(x), the local Lipschitz constant Lᵢ, by the
+/// power method with Hessian products from differences of gradients. Two gradients an iteration.
 ///
 /// A lower estimate that grows with `iterations`; exact for a Hessian of rank 1, such as that of one equation.
 ///

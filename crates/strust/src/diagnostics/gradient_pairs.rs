@@ -37,8 +37,8 @@ impl Interval {
 ///   negatively correlated;
 /// - s², of the variance of a term's gradient: ‖A − B‖²/(1/|A| + 1/|B|).
 ///
-/// Both are unbiased for two batches at one point; ρ = 1 + s²·share/G is a ratio of means, and its interval is Fieller's,
-/// which stays honest where G cannot be told from 0: it is open above then.
+/// Both are unbiased for two batches at one point; ρ = 1 + s²·share/G is a ratio of means, and its interval is
+/// Fieller's, which stays honest where G cannot be told from 0: it is open above then.
 ///
 /// ```
 /// use strust::{diagnostics::{Pair, Pairs}, sample::Draws};
@@ -52,9 +52,9 @@ impl Interval {
 /// assert!(pairs.rho_interval(4).contains(2.5) && pairs.rho_interval(4).high < 2.6);
 /// ```
 ///
-/// Along a run gradients fall by orders of magnitude, and a mean over a [window](Pairs::with_window) would be that of its oldest pairs. So each
-/// pair is measured in a unit, the mean of ‖A‖² + ‖B‖² over those just before it. ρ does not depend on the unit; ‖∇f‖² and V are in
-/// the last one, whose own error their intervals hold too.
+/// Along a run gradients fall by orders of magnitude, and a mean over a [window](Pairs::with_window) would be that of
+/// its oldest pairs. So each pair is measured in a unit, the mean of ‖A‖² + ‖B‖² over those just before it. ρ does not
+/// depend on the unit; ‖∇f‖² and V are in the last one, whose own error their intervals hold too.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pairs {
     terms: usize,
@@ -81,7 +81,8 @@ impl Unit {
         let chance = self.news.variance() / (self.news.mean[0] * self.news.mean[0]);
         if chance.is_finite() { chance / self.sizes.effective() } else { 0.0 }
     }
-    /// The unit for the next pair. A quotient by a number with an error is too large by the square of that error, on average.
+    /// The unit for the next pair. A quotient by a number with an error is too large by the square of that error, on
+    /// average.
     fn divisor(&self) -> f64 {
         self.sizes.mean[0] * (1.0 + self.error())
     }

@@ -80,16 +80,17 @@ impl Evidence {
         }
     }
 
-    /// The verdict of two stretches of a run, `self` the later one, in an arithmetic of relative error `epsilon`; and why.
+    /// The verdict of two stretches of a run, `self` the later one, in an arithmetic of relative error `epsilon`; and
+    /// why.
     ///
     /// One point proves nothing: ρ is finite wherever ∇f ≠ 0. What interpolation says is that ρ stays bounded as ∇f
-    /// vanishes. Let ‖∇f‖² fall by a factor F. With strong growth ρ stays where it is, in an ill-conditioned valley it may
-    /// grow like √F, and with a floor of noise V → V₀ > 0 it grows like F. The far ends of all intervals count:
-    /// *holds* needs F ≥ 100 and a ρ that grew at most like F^0.6; *violated* needs F ≥ 10 and a ρ that grew at least like
-    /// F^0.8. Everything else is doubtful.
+    /// vanishes. Let ‖∇f‖² fall by a factor F. With strong growth ρ stays where it is, in an ill-conditioned valley it
+    /// may grow like √F, and with a floor of noise V → V₀ > 0 it grows like F. The far ends of all intervals count:
+    /// *holds* needs F ≥ 100 and a ρ that grew at most like F^0.6; *violated* needs F ≥ 10 and a ρ that grew at least
+    /// like F^0.8. Everything else is doubtful.
     ///
-    /// A run on noisy data stalls where its mini-batches no longer tell ∇f from their noise, so that its own verdict is doubtful:
-    /// [`probe`](super::probe) goes on from there with full gradients.
+    /// A run on noisy data stalls where its mini-batches no longer tell ∇f from their noise, so that its own verdict is
+    /// doubtful: [`probe`](super::probe) goes on from there with full gradients.
     ///
     /// ```
     /// use strust::diagnostics::{Evidence, Interpolation, StrongGrowth};
@@ -117,7 +118,8 @@ impl Evidence {
             let why = format!("∇f = 0 to rounding, but the variance of the terms' gradients is {:.1e}", self.variance);
             return (Interpolation::Violated, why);
         }
-        // The smallest fall that the data allow; where the end of the interval is 0 or below, there is no telling how far.
+        // The smallest fall that the data allow; where the end of the interval is 0 or below, there is no telling how
+        // far.
         let least_fall = before.gradient_interval.low / self.gradient_interval.high.max(f64::MIN_POSITIVE);
         if !(least_fall.is_finite() && self.rho_interval.low.is_finite()) {
             return (Interpolation::Doubtful, "too few mini-batches were seen to tell ∇f from their noise".into());

@@ -57,9 +57,9 @@ impl Watch {
 /// Evaluates the gradient of every sample as two halves, which are a pair at one point: unbiased estimates of ‖∇f‖² and
 /// ρ, from the very gradients the run makes.
 ///
-/// The halves hold each term of the sample once, so the work is that of one gradient in two calls, and two inner products.
-/// The gradient is their mean and differs from the whole in rounding only. Off by default, then; and not for objectives
-/// whose terms see each other, such as networks with batch norm: [`Consecutive`] is for those. Around a
+/// The halves hold each term of the sample once, so the work is that of one gradient in two calls, and two inner
+/// products. The gradient is their mean and differs from the whole in rounding only. Off by default, then; and not for
+/// objectives whose terms see each other, such as networks with batch norm: [`Consecutive`] is for those. Around a
 /// [`Penalized`](crate::objective::Penalized) objective ρ is τ of the Lagrangian with λ = μc(x).
 ///
 /// ```
@@ -165,9 +165,9 @@ impl<F: Objective> Objective for SplitBatch<F> {
 /// Pairs the gradients of consecutive steps: no evaluation is changed, and an inner product is made every second step.
 ///
 /// The two gradients are not at one point. After an accepted step p = −a·g the next one has moved on, and ⟨A, B⟩ is too
-/// small by about a·gᵀ∇²f g, a share aκ of ‖g‖² with κ the curvature along the step ([`Curvature`](super::Curvature) has its mean):
-/// ρ is overestimated where the curvature is positive. So this estimate may say that interpolation holds or is doubtful, and
-/// never that it is violated. Where a batch can be split, prefer [`SplitBatch`].
+/// small by about a·gᵀ∇²f g, a share aκ of ‖g‖² with κ the curvature along the step ([`Curvature`](super::Curvature)
+/// has its mean): ρ is overestimated where the curvature is positive. So this estimate may say that interpolation holds
+/// or is doubtful, and never that it is violated. Where a batch can be split, prefer [`SplitBatch`].
 #[derive(Debug, Clone)]
 pub struct Consecutive<F: Objective> {
     inner: F,

@@ -34,9 +34,10 @@ const MEMORY: usize = 8;
 
 /// Goes down from x by at most `steps` full gradients, and compares ρ of single terms there and here.
 ///
-/// A run with mini-batches stalls on noisy data before ∇f is small, and then nothing tells noise from a slow valley. Full
-/// gradients get past that point: if all terms become stationary together, interpolation holds near x; if their variance
-/// stays, it is violated. The descent is Barzilai and Borwein's with a non-monotone safeguard, which knows no step size.
+/// A run with mini-batches stalls on noisy data before ∇f is small, and then nothing tells noise from a slow valley.
+/// Full gradients get past that point: if all terms become stationary together, interpolation holds near x; if their
+/// variance stays, it is violated. The descent is Barzilai and Borwein's with a non-monotone safeguard, which knows no
+/// step size.
 ///
 /// ```
 /// use strust::{diagnostics::{Interpolation, probe}, prelude::*};

@@ -64,8 +64,8 @@ pub fn strong_growth<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> StrongGr
 /// The same for the Lagrangian (the paper's Assumption 8): ρ of the result is τ for these multipliers.
 ///
 /// V does not depend on λ and ‖∇f + Jᵀλ‖ is least for [least-squares
-/// multipliers](crate::kkt::least_squares_multipliers), so τ *for any λ*, as the paper asks, is τ for those. At a KKT point it is
-/// infinite unless all terms have the same gradient there.
+/// multipliers](crate::kkt::least_squares_multipliers), so τ *for any λ*, as the paper asks, is τ for those. At a KKT
+/// point it is infinite unless all terms have the same gradient there.
 pub fn strong_growth_of_lagrangian<F, C>(
     f: &mut F,
     constraint: &mut C,

@@ -121,7 +121,8 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
                 break Verdict::Accepted;
             }
             if values > c.max_backtracks {
-                // Differs: the authors' code then takes a tiny fixed step. Here x stays, and the step is recorded as rejected.
+                // Differs: the authors' code then takes a tiny fixed step. Here x stays, and the step is recorded as
+                // rejected.
                 break Verdict::Rejected;
             }
             eta *= c.backtrack;

@@ -28,9 +28,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// A model m(p) of f(x + p) − f(x) on one sample.
 ///
-/// The model owns only scratch space. What it remembers from step to step is its [`Memory`](Self::Memory), which is part
-/// of the method's state and so of every checkpoint. It sees the sample, so every product of a step belongs to
-/// the same function, and it never changes x.
+/// The model owns only scratch space. What it remembers from step to step is its [`Memory`](Self::Memory), which is
+/// part of the method's state and so of every checkpoint. It sees the sample, so every product of a step belongs to the
+/// same function, and it never changes x.
 ///
 /// ```
 /// use strust::{methods::TrustRegion, models::{Local, Model, Step, Trial, cauchy_step}, prelude::*};
@@ -80,7 +80,8 @@ pub trait Model<F: Objective + ?Sized> {
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error>;
 
-    /// Learns from the trial of the last proposal, accepted or rejected. A model that learns nothing keeps this default.
+    /// Learns from the trial of the last proposal, accepted or rejected. A model that learns nothing keeps this
+    /// default.
     fn learn(&mut self, _memory: &mut Self::Memory, _trial: &Trial<'_, F::Point>) {}
 }
 

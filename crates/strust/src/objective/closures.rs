@@ -35,8 +35,8 @@ pub struct FromFn<V, F> {
 }
 
 impl<V, F> FromFn<V, F> {
-    /// States that f is a mean of squared residuals, each a difference of parts of size `magnitude`. Near 0 the rounding
-    /// error of such an f is that of its residuals, far above that of a number of its own size
+    /// States that f is a mean of squared residuals, each a difference of parts of size `magnitude`. Near 0 the
+    /// rounding error of such an f is that of its residuals, far above that of a number of its own size
     /// ([`Evaluation::of_squares`]).
     ///
     /// ```
@@ -73,7 +73,8 @@ impl<V: Vector, F: FnMut(&V, &Sample, Option<&mut V>) -> f64> Objective for From
     }
 }
 
-/// An objective from one closure `(i, x, gradient) -> value` for term i of `terms`. Add the term's gradient to `gradient`.
+/// An objective from one closure `(i, x, gradient) -> value` for term i of `terms`. Add the term's gradient to
+/// `gradient`.
 ///
 /// The objective is the mean over the sampled terms. The gradient is asked for also where only the value is needed;
 /// [`from_fn`] avoids that.
@@ -207,8 +208,8 @@ impl<V: Vector, F: FnMut(usize, &V, &mut V) -> f64> Objective for FromResiduals<
 
 /// An objective from its value alone, `(x, sample) -> value`, **to try something out**.
 ///
-/// Its gradient is approximated by central differences: 2d evaluations each, with about two thirds of the digits. Write the
-/// gradient before you measure speed or accuracy, and check it with
+/// Its gradient is approximated by central differences: 2d evaluations each, with about two thirds of the digits. Write
+/// the gradient before you measure speed or accuracy, and check it with
 /// [`gradient_slope`](crate::diagnostics::gradient_slope).
 ///
 /// ```

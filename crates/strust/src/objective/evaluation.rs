@@ -31,8 +31,8 @@ impl Evaluation {
         Self { value, rounding: SLACK * epsilon * value.abs() }
     }
 
-    /// The value of a mean of squared residuals r, each a difference of parts of size `magnitude`: each residual is off by
-    /// about δ = ε·magnitude, so ‖r‖² is off by 2δ‖r‖ + δ², and its sum by 10ε‖r‖².
+    /// The value of a mean of squared residuals r, each a difference of parts of size `magnitude`: each residual is off
+    /// by about δ = ε·magnitude, so ‖r‖² is off by 2δ‖r‖ + δ², and its sum by 10ε‖r‖².
     #[must_use]
     pub fn of_squares(value: f64, epsilon: f64, magnitude: f64) -> Self {
         let delta = epsilon * magnitude;

@@ -329,7 +329,8 @@ fn doubling_the_penalty_halves_the_violation_and_the_error_of_the_multipliers() 
 
 // ---- the paper, to the letter --------------------------------------------------------------------------------
 
-/// Algorithms 1 and 2 as they are printed, without a safeguard. The sphere of radius 1 is the constraint; μ = 0 is Algorithm 1.
+/// Algorithms 1 and 2 as they are printed, without a safeguard. The sphere of radius 1 is the constraint; μ = 0 is
+/// Algorithm 1.
 fn printed(
     f: &mut LeastSquares<f64>,
     c: &StrConfig,

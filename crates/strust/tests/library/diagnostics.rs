@@ -501,7 +501,8 @@ fn equal_terms_agree_wherever_they_are() {
     assert_eq!((verdict, why.contains("vanish together")), (Interpolation::Holds, true), "{why}");
 }
 
-/// Where f is a sum of squares of rounding errors its own size does not tell that: the ratio, which was corrected, does.
+/// Where f is a sum of squares of rounding errors its own size does not tell that: the ratio, which was corrected,
+/// does.
 #[test]
 fn curvature_at_the_rounding_floor_is_left_out() {
     let (mut curvature, value) = (Curvature::default(), 1e-30);
