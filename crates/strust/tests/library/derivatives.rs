@@ -225,7 +225,7 @@ fn what_is_rank_deficient_or_not_finite_cannot_be_retracted() {
     let mut sphere = Sphere::<Vec<f64>>::new(1.0).unwrap();
     assert_eq!(
         sphere.restore(&mut vec![0.0, 0.0]).unwrap_err().to_string(),
-        "sphere: a point of norm 0 has no nearest point on it: use a smaller step"
+        "sphere: a point of norm 0 has no nearest point on the sphere: use a smaller step"
     );
     assert!(sphere.restore(&mut vec![f64::NAN]).is_err() && sphere.restore(&mut vec![f64::INFINITY]).is_err());
 }
