@@ -496,7 +496,7 @@ fn equal_terms_agree_wherever_they_are() {
         Evidence::exact(&point, 1.0 + variance / gradient_squared)
     };
     let (verdict, why) = at(0.91, 0.0).verdict(&at(1.0, 0.0), f64::EPSILON);
-    assert_eq!((verdict, why.as_str()), (Interpolation::Holds, "the gradients of all terms are the same, to rounding"));
+    assert_eq!((verdict, why.as_str()), (Interpolation::Holds, "the gradients of all terms are equal, up to rounding"));
     let (verdict, why) = at(1e-40, 1e-40).verdict(&at(1.0, 1.0), f64::EPSILON);
     assert_eq!((verdict, why.contains("vanish together")), (Interpolation::Holds, true), "{why}");
 }
