@@ -1,4 +1,4 @@
-//! Data points that each belong to one of a few classes.
+//! Data points with classes.
 
 use crate::{
     features::{Features, Labeled},
@@ -9,10 +9,10 @@ use rand_core::Rng;
 use strust::{Error, sample::generator};
 
 const OWNER: &str = "classified data";
-/// The stream of a split, away from those of synthetic data and of starts.
+/// The stream of a split. It differs from the streams of synthetic data and of starts.
 const SPLIT: u64 = DATA + 16;
 
-/// An n×d matrix of features, one row a data point, and the class 0, 1, … of each row.
+/// An n×d matrix of features, one row per data point, and the class 0, 1, … of each row.
 ///
 /// ```
 /// use faer::Mat;
@@ -35,8 +35,8 @@ pub struct Classified {
 }
 
 impl Classified {
-    /// Checks that there are rows, columns and at least two classes, one label a row, each below `classes`, and that
-    /// every feature is finite. A class may be empty.
+    /// Checks that there are rows, columns and at least two classes, that each row has one label below `classes`, and
+    /// that every feature is finite. A class may be empty.
     pub fn new(features: Mat<f64>, labels: Vec<usize>, classes: usize) -> Result<Self, Error> {
         at_least_one(OWNER, "rows", features.nrows())?;
         at_least_one(OWNER, "columns", features.ncols())?;
@@ -52,10 +52,10 @@ impl Classified {
         Ok(Self { features, labels, classes })
     }
 
-    /// The same from what a reader gives, dense or sparse. Labels may be any whole numbers; in increasing order they
+    /// The same from the output of a reader, dense or sparse. Labels can be any whole numbers. In increasing order they
     /// become the classes 0, 1, ….
     ///
-    /// A test set in a file of its own may lack a class: read it with [`Self::with_classes`].
+    /// A test set in a separate file may lack a class. Read it with [`Self::with_classes`].
     ///
     /// ```
     /// use faer::Mat;
@@ -69,7 +69,7 @@ impl Classified {
         Self::with_classes(data, &distinct(OWNER, &data.labels)?)
     }
 
-    /// The same, with `classes[c]` the label of class c, in strictly increasing order.
+    /// The same, where `classes[c]` is the label of class c. The labels must increase strictly.
     pub fn with_classes(data: &Labeled, classes: &[i64]) -> Result<Self, Error> {
         if let Some([left, right, ..]) = classes.windows(2).find(|w| w[0] >= w[1]) {
             let found = format!("{right} after {left}");
@@ -89,8 +89,8 @@ impl Classified {
         Self::new(features, targets(OWNER, &data.labels, classes)?, classes.len())
     }
 
-    /// Cuts off a test set: a share of each class, rounded to whole rows, drawn at random by the seed. Both parts keep
-    /// the order of the rows.
+    /// Splits off a test set: a fraction of each class, rounded to whole rows, drawn at random with the seed. Both
+    /// parts keep the order of the rows.
     pub fn split(&self, test_share: f64, seed: u64) -> Result<(Self, Self), Error> {
         if !(test_share > 0.0 && test_share < 1.0) {
             return Err(out_of_range(OWNER, "test_share", test_share, "in (0, 1)"));
@@ -109,7 +109,7 @@ impl Classified {
         Ok((self.only(|i| !in_test[i])?, self.only(|i| in_test[i])?))
     }
 
-    /// The rows that are to be kept.
+    /// The selected rows.
     fn only(&self, keep: impl Fn(usize) -> bool) -> Result<Self, Error> {
         let rows: Vec<usize> = (0..self.rows()).filter(|&i| keep(i)).collect();
         let features = Mat::from_fn(rows.len(), self.columns(), |i, j| self.features[(rows[i], j)]);
@@ -143,7 +143,7 @@ impl Classified {
     }
 }
 
-/// The distinct labels, which must be whole numbers, in increasing order; at least two, unless there are no rows.
+/// The distinct labels in increasing order. They must be whole numbers, and at least two unless there are no rows.
 pub(crate) fn distinct(owner: &'static str, labels: &[f64]) -> Result<Vec<i64>, Error> {
     let mut classes = labels.iter().map(|&label| whole(owner, label)).collect::<Result<Vec<_>, _>>()?;
     classes.sort_unstable();
@@ -154,7 +154,7 @@ pub(crate) fn distinct(owner: &'static str, labels: &[f64]) -> Result<Vec<i64>, 
     Ok(classes)
 }
 
-/// The place of each label among the classes.
+/// The index of each label in `classes`.
 pub(crate) fn targets(owner: &'static str, labels: &[f64], classes: &[i64]) -> Result<Vec<usize>, Error> {
     let find = |(i, &label): (usize, &f64)| {
         classes.binary_search(&whole(owner, label)?).map_err(|_| {
@@ -165,7 +165,7 @@ pub(crate) fn targets(owner: &'static str, labels: &[f64], classes: &[i64]) -> R
 }
 
 fn whole(owner: &'static str, label: f64) -> Result<i64, Error> {
-    // Beyond 2⁵³ neighboring whole numbers are the same f64.
+    // Beyond 2⁵³, neighboring whole numbers have the same f64.
     if label.fract() == 0.0 && label.abs() <= 9_007_199_254_740_992.0 {
         Ok(label as i64)
     } else {
@@ -173,7 +173,7 @@ fn whole(owner: &'static str, label: f64) -> Result<i64, Error> {
     }
 }
 
-/// Whether the first of the largest scores is that of `target`; never where a score is NaN.
+/// Whether the first largest score is that of `target`; false if a score is NaN.
 #[inline(always)]
 pub(crate) fn is_right<T: PartialOrd>(scores: &[T], target: usize) -> bool {
     let (before, rest) = scores.split_at(target);
@@ -183,10 +183,10 @@ pub(crate) fn is_right<T: PartialOrd>(scores: &[T], target: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numerics::contract::random_data;
+    use crate::contract::random_data;
 
     #[test]
-    fn data_that_do_not_hold_together_are_refused() {
+    fn inconsistent_data_are_an_error() {
         let message = |rows, columns, labels: &[usize], classes| {
             Classified::new(Mat::zeros(rows, columns), labels.to_vec(), classes).unwrap_err().to_string()
         };
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(dense.labels()[..4], [1, 0, 2, 1]);
         let sparse = Labeled { features: data.features.converted(), labels: data.labels.clone() };
         assert_eq!(Classified::from_labeled(&sparse).unwrap(), dense);
-        // A test set without one of the classes keeps the numbers of the others.
+        // A test set that lacks a class keeps the numbers of the others.
         let test = random_data(4, 3, &[9.0], 2);
         assert_eq!(Classified::with_classes(&test, &[-2, 4, 9]).unwrap().labels(), [2; 4]);
         let message = Classified::with_classes(&test, &[-2, 4]).unwrap_err().to_string();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_takes_its_share_of_every_class_and_depends_on_the_seed() {
+    fn a_split_takes_the_same_fraction_of_every_class_and_depends_on_the_seed() {
         let labels: Vec<usize> = (0..103).map(|i| usize::from(i % 4 == 0)).collect();
         let data = Classified::new(Mat::from_fn(103, 1, |i, _| i as f64), labels, 2).unwrap();
         let (train, test) = data.split(0.25, 7).unwrap();
@@ -229,17 +229,20 @@ mod tests {
         let mut seen: Vec<f64> =
             [&train, &test].iter().flat_map(|part| part.features().col_as_slice(0)).copied().collect();
         seen.sort_by(f64::total_cmp);
-        assert!(seen.iter().enumerate().all(|(i, &v)| (v - i as f64).abs() < 0.5), "every row is in one part");
+        assert!(
+            seen.iter().enumerate().all(|(i, &v)| (v - i as f64).abs() < 0.5),
+            "every row must be in exactly one part"
+        );
         assert_eq!(data.split(0.25, 7).unwrap(), (train, test.clone()));
         assert_ne!(data.split(0.25, 8).unwrap().1, test);
         for share in [0.0, 1.0, f64::NAN] {
             assert!(data.split(share, 0).unwrap_err().to_string().contains("must be in (0, 1)"));
         }
-        assert!(data.split(1e-3, 0).unwrap_err().to_string().contains("`rows` is 0"), "nothing is left to test on");
+        assert!(data.split(1e-3, 0).unwrap_err().to_string().contains("`rows` is 0"), "the test set would be empty");
     }
 
     #[test]
-    fn a_tie_goes_to_the_first_class_and_nan_is_never_right() {
+    fn the_first_class_wins_a_tie_and_nan_is_never_correct() {
         assert!(is_right(&[1.0, 1.0], 0) && !is_right(&[1.0, 1.0], 1));
         assert!(is_right(&[0.0, 2.0, 1.0], 1) && !is_right(&[0.0, 2.0, 3.0], 1));
         assert!(!is_right(&[f64::NAN, 1.0], 1) && !is_right(&[1.0, f64::NAN], 0) && !is_right(&[f64::NAN; 2], 0));

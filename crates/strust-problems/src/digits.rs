@@ -1,4 +1,4 @@
-//! Handwritten digits: a small real data set that travels with the crate.
+//! Handwritten digits: a small real data set that is part of the crate.
 
 use crate::{
     classified::Classified,
@@ -6,15 +6,15 @@ use crate::{
 };
 use faer::Mat;
 
-/// Counts of dark points in a 4×4 block: 0 to 16.
+/// The largest count of dark points in a 4×4 block.
 const LARGEST: f64 = 16.0;
-/// The split is always the same one.
+/// The split is always the same.
 const SPLIT_SEED: u64 = 0;
 
 /// The 8×8 images of 1797 handwritten digits, as a training set of 1438 and a test set of 359 rows.
 ///
-/// The 64 features are the counts 0 to 16 of the file divided by 16, so that they lie in [0, 1]; the classes are the
-/// digits. A fifth of each class, drawn at random by a fixed seed, is the test set.
+/// The 64 features are the counts 0 to 16 of the file divided by 16, so they are in [0, 1]. The classes are the digits.
+/// The test set is a fifth of each class, drawn at random with a fixed seed.
 ///
 /// E. Alpaydin and C. Kaynak, *Optical Recognition of Handwritten Digits*, UCI Machine Learning Repository, 1998,
 /// under CC BY 4.0.
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_embedded_digits_are_whole_and_scaled() {
+    fn the_embedded_digits_are_complete_and_scaled() {
         let (train, test) = load().unwrap();
         assert_eq!((train.rows() + test.rows(), test.columns()), (1797, 64));
         for part in [&train, &test] {

@@ -1,4 +1,4 @@
-//! Low-rank matrix factorization, over-parameterized at will.
+//! Low-rank matrix factorization with any degree of over-parameterization.
 
 use crate::{
     Problem,
@@ -15,12 +15,12 @@ use strust::{
 
 const OWNER: &str = "matrix factorization";
 
-/// f(U, V) = (1/m) Σ ½‖xᵢ − uᵢVᵀ‖², one term a row xᵢ of the m×n matrix X; U is m×r and V is n×r.
+/// f(U, V) = (1/m) Σ ½‖xᵢ − uᵢVᵀ‖², with one term per row xᵢ of the m×n matrix X; U is m×r and V is n×r.
 ///
-/// The point is the (m+n)×r matrix with U above V. Equivalently f = ‖X − UVᵀ‖²/(2m): not convex, but without local
-/// minima that are not global. The minimum is (σ²_{r+1} + σ²_{r+2} + …)/(2m), the tail of the singular values of X,
-/// and 0 where r is at least the rank of X; then every term is 0 at a solution. A sampled term moves its own row of
-/// U and all of V.
+/// The point is the (m+n)×r matrix with U above V. Equivalently f = ‖X − UVᵀ‖²/(2m). f is not convex, but every local
+/// minimum is global. The minimum is (σ²_{r+1} + σ²_{r+2} + …)/(2m), from the smallest singular values of X. It is 0 if
+/// r is at least the rank of X; then every term is 0 at a solution. A sampled term changes its own row of U and all of
+/// V.
 ///
 /// ```
 /// use strust::{objective::full_value, prelude::*};
@@ -39,9 +39,9 @@ pub struct Factorization {
     rows: Mat<f64>,
     solution: Mat<f64>,
     optimum: f64,
-    /// Standard deviation of the entries of a start.
+    /// The standard deviation of the entries of a start.
     start_scale: f64,
-    /// Root mean square of ‖xᵢ‖.
+    /// The root mean square of ‖xᵢ‖.
     row_norm: f64,
     residual: Vec<f64>,
 }
@@ -60,21 +60,21 @@ impl Factorization {
         })?;
         let (u, sigma, v) = (svd.U(), svd.S().column_vector(), svd.V());
         let kept = r.min(sigma.nrows());
-        // U√Σ above V√Σ: balanced, so that neither factor is steeper than the other.
+        // U√Σ above V√Σ. The factors are balanced, so f is equally steep in both.
         let solution = Mat::from_fn(m + n, r, |i, k| match (k < kept, i < m) {
             (false, _) => 0.0,
             (_, true) => u[(i, k)] * sigma[k].sqrt(),
             (_, false) => v[(i - m, k)] * sigma[k].sqrt(),
         });
-        // Folded because the `sum` of nothing is −0.
+        // `fold`, because the `sum` of an empty iterator is −0.
         let tail = (kept..sigma.nrows()).fold(0.0, |sum, k| sum + sigma[k] * sigma[k]);
         Ok(Self::with_answer(x.transpose().to_owned(), solution, tail / (2.0 * m as f64)))
     }
 
     /// X = U*V*ᵀ of the given rank, with factors of r ≥ rank columns: f* = 0.
     ///
-    /// The entries of U* and V* are independent N(0, 1/√rank), so that those of X have mean 0 and variance 1.
-    /// Each term is ½‖xᵢ‖² ≈ n/2 at the origin, whatever the rank.
+    /// The entries of U* and V* are independent N(0, 1/√rank), so the entries of X have mean 0 and variance 1. Each
+    /// term is ½‖xᵢ‖² ≈ n/2 at the origin, for any rank.
     pub fn exact(m: usize, n: usize, rank: usize, r: usize, seed: u64) -> Result<Self, Error> {
         at_least_one(OWNER, "m", m)?;
         at_least_one(OWNER, "n", n)?;
@@ -95,13 +95,14 @@ impl Factorization {
     fn with_answer(rows: Mat<f64>, solution: Mat<f64>, optimum: f64) -> Self {
         let (n, m) = (rows.nrows(), rows.ncols());
         let row_norm = rms((0..m).map(|i| dot(rows.col_as_slice(i), rows.col_as_slice(i)).sqrt()));
-        // An entry of UVᵀ has variance r·s⁴ for factors of standard deviation s: as large as an entry of X.
+        // An entry of UVᵀ has variance r·s⁴ if the factors have standard deviation s. It should equal the variance of
+        // X.
         let entry = row_norm / (n as f64).sqrt();
         let start_scale = if entry > 0.0 { entry.sqrt() } else { 1.0 } * (solution.ncols() as f64).powf(-0.25);
         Self { rows, solution, optimum, start_scale, row_norm, residual: vec![0.0; n] }
     }
 
-    /// A minimizer, U above V. There are many: UQ and VQ⁻ᵀ for any invertible Q.
+    /// A minimizer, U above V. It is not unique: UQ and VQ⁻ᵀ are minimizers for any invertible Q.
     #[must_use]
     pub fn solution(&self) -> &Mat<f64> {
         &self.solution
@@ -136,8 +137,8 @@ impl Evaluate for Factorization {
         }
         0.5 * scale * sum
     }
-    /// Near a good fit uᵢVᵀ ≈ xᵢ: the residual of a row carries an error of about ε‖xᵢ‖ from the products, and one
-    /// more because the point itself was rounded.
+    /// Near a good fit uᵢVᵀ ≈ xᵢ. The residual of a row has an error of about ε‖xᵢ‖ from the products, and another one
+    /// because the point itself is rounded.
     fn rounded(&self, value: f64) -> Evaluation {
         Evaluation::of_squares(value, f64::EPSILON, 2.0 * self.row_norm)
     }
@@ -162,7 +163,7 @@ impl Objective for Factorization {
 }
 
 impl Problem for Factorization {
-    /// Independent normal entries of mean 0, as large as makes the entries of UVᵀ as large as those of X.
+    /// Independent normal entries of mean 0. Their size makes the entries of UVᵀ as large as those of X.
     fn start(&self, seed: u64) -> Mat<f64> {
         let mut next = normals(seed, START);
         fill(self.solution.nrows(), self.solution.ncols(), || self.start_scale * next())
@@ -175,7 +176,7 @@ impl Problem for Factorization {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numerics::contract;
+    use crate::contract;
     use strust::{objective::full_value, prelude::*};
 
     fn random(m: usize, n: usize, seed: u64) -> Mat<f64> {
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_known_solution_solves_it() {
+    fn the_gradient_vanishes_at_the_known_solution() {
         for (m, n, r) in [(12, 9, 3), (9, 12, 3), (6, 5, 5), (5, 6, 8)] {
             let mut problem = Factorization::new(&random(m, n, 2), r).unwrap();
             let solution = problem.solution().clone();
@@ -211,11 +212,11 @@ mod tests {
     }
 
     #[test]
-    fn data_and_start_have_the_scale_they_promise() {
+    fn data_and_start_have_the_documented_scale() {
         let (m, n) = (200, 150);
         for (rank, r) in [(1, 1), (3, 10)] {
             let mut problem = Factorization::exact(m, n, rank, r, 5).unwrap();
-            // ½‖xᵢ‖² ≈ n/2 at the origin, twice that at a start, which is independent of X.
+            // ½‖xᵢ‖² ≈ n/2 at the origin, and twice that at a start, which is independent of X.
             let origin = full_value(&mut problem, &Mat::zeros(m + n, r)) / n as f64;
             let start = problem.start(0);
             let ratio = full_value(&mut problem, &start) / n as f64 / origin;
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sizes_are_refused() {
+    fn wrong_sizes_are_errors() {
         let message = |m, n, rank, r| Factorization::exact(m, n, rank, r, 0).unwrap_err().to_string();
         assert_eq!(message(0, 3, 1, 1), "matrix factorization: `m` is 0, but must be ≥ 1");
         assert_eq!(message(4, 3, 4, 4), "matrix factorization: `rank` is 4, but must be in [1, 3]");

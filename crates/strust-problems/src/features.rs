@@ -4,16 +4,16 @@ use crate::numerics::{at_least_one, axpy, dot, finite, out_of_range, shape};
 use faer::Mat;
 use strust::Error;
 
-/// Features of n data points and their labels, as the readers give them and the classifiers take them.
+/// Features of n data points and their labels: the output of the readers and the input of the classifiers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labeled {
-    /// One row a data point.
+    /// One row per data point.
     pub features: Features,
-    /// One label a row.
+    /// One label per row.
     pub labels: Vec<f64>,
 }
 
-/// An n×d matrix of features, one row a data point.
+/// An n×d matrix of features, one row per data point.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Features {
     /// All entries.
@@ -39,7 +39,7 @@ impl Features {
             Self::Sparse(matrix) => matrix.columns(),
         }
     }
-    /// Entries that are stored: n·d for a dense matrix.
+    /// The number of stored entries; n·d for a dense matrix.
     #[must_use]
     pub fn stored(&self) -> usize {
         match self {
@@ -49,7 +49,8 @@ impl Features {
     }
 }
 
-/// A sparse matrix, row by row: row i holds `values[row_starts[i]..row_starts[i + 1]]` in the columns `indices[…]`.
+/// A sparse matrix, row by row. Row i has the values `values[row_starts[i]..row_starts[i + 1]]` in the columns
+/// `indices[…]`.
 ///
 /// ```
 /// use strust_problems::Csr;
@@ -75,8 +76,8 @@ pub struct Csr {
 }
 
 impl Csr {
-    /// Checks that the rows tile the entries, that the columns of each row increase strictly and exist, and that
-    /// every value is finite.
+    /// Checks that the rows cover all entries, that the columns of each row exist and increase strictly, and that every
+    /// value is finite.
     pub fn new(columns: usize, row_starts: Vec<usize>, indices: Vec<u32>, values: Vec<f64>) -> Result<Self, Error> {
         let refuse = |field, value: String, allowed: &str| Err(out_of_range("sparse matrix", field, value, allowed));
         shape("values of a sparse matrix", vec![indices.len()], vec![values.len()])?;
@@ -97,7 +98,7 @@ impl Csr {
                 let found = format!("{right} after {left} in row {row}");
                 return refuse("indices", found, "strictly increasing in each row");
             }
-            // The last one is the largest.
+            // The last index is the largest.
             if let Some(&largest) = entries.last()
                 && largest as usize >= columns
             {
@@ -119,25 +120,25 @@ impl Csr {
     pub fn columns(&self) -> usize {
         self.columns
     }
-    /// The columns and the values of the entries stored in row `i`.
+    /// The columns and the values of the stored entries of row `i`.
     #[must_use]
     #[inline]
     pub fn row(&self, i: usize) -> (&[u32], &[f64]) {
         let range = self.row_starts[i]..self.row_starts[i + 1];
         (&self.indices[range.clone()], &self.values[range])
     }
-    /// The same matrix with more columns, all 0: a test set may lack the last features of its training set.
+    /// The same matrix with additional zero columns. A test set may lack the last features of its training set.
     pub fn widened(self, columns: usize) -> Result<Self, Error> {
         if columns < self.columns {
-            let allowed = format!("≥ {}, the columns there are", self.columns);
+            let allowed = format!("≥ {}, the current number of columns", self.columns);
             return Err(out_of_range("sparse matrix", "columns", columns, allowed));
         }
         Ok(Self { columns, ..self })
     }
 }
 
-/// Features as the objectives read them: every row contiguous. A faer matrix is column-major, so a dense one is
-/// kept transposed, one column a data point.
+/// Features as the objectives read them, with contiguous rows. A faer matrix is column-major, so a dense one is stored
+/// transposed: one column per data point.
 #[derive(Debug, Clone)]
 pub(crate) enum Rows {
     Dense(Mat<f64>),
@@ -145,7 +146,7 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    /// Refuses an empty matrix, one that is not finite, and labels that do not match it.
+    /// Checks that the matrix is not empty and is finite, and that the number of labels matches.
     pub(crate) fn new(owner: &'static str, features: Features, labels: usize) -> Result<Self, Error> {
         at_least_one(owner, "rows", features.rows())?;
         at_least_one(owner, "columns", features.columns())?;
@@ -198,7 +199,7 @@ impl Rows {
 
 #[cfg(test)]
 impl Features {
-    /// The sparse form of a dense matrix, and the other way round.
+    /// A dense matrix and the same matrix in sparse form.
     pub(crate) fn converted(&self) -> Self {
         match self {
             Self::Dense(matrix) => {
@@ -230,7 +231,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_sparse_matrix_that_does_not_hold_together_is_refused() {
+    fn an_inconsistent_sparse_matrix_is_an_error() {
         let message = |columns, starts: &[usize], indices: &[u32], values: &[f64]| {
             Csr::new(columns, starts.to_vec(), indices.to_vec(), values.to_vec()).unwrap_err().to_string()
         };
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn widening_adds_empty_columns_and_never_drops_any() {
+    fn widening_adds_empty_columns_and_removes_none() {
         let matrix = Csr::new(2, vec![0, 1], vec![1], vec![3.0]).unwrap();
         assert_eq!(matrix.clone().widened(5).unwrap().columns(), 5);
         assert!(matrix.widened(1).unwrap_err().to_string().contains("must be ≥ 2"));

@@ -1,4 +1,4 @@
-//! Sets of images as people have them on their disks: CIFAR-10, MNIST and Fashion-MNIST.
+//! Image data sets from their published files: CIFAR-10, MNIST and Fashion-MNIST.
 //!
 //! ```no_run
 //! use strust_problems::images::{self, Checksums};
@@ -23,7 +23,7 @@ mod cifar;
 
 pub use cifar::{Checksums, cifar10};
 
-/// Images of one size, each with the number of its class.
+/// Images of the same size, each with its class.
 ///
 /// ```
 /// use strust_problems::images::Images;
@@ -36,7 +36,7 @@ pub use cifar::{Checksums, cifar10};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
-    /// Image after image; in each, channel after channel; in each, row after row.
+    /// Ordered by image, then channel, then row.
     pub pixels: Vec<u8>,
     /// The class of each image.
     pub labels: Vec<u8>,
@@ -50,7 +50,7 @@ impl Images {
     pub fn len(&self) -> usize {
         self.labels.len()
     }
-    /// Whether there is none.
+    /// Whether there are no images.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
@@ -68,7 +68,7 @@ impl Images {
         self.pixels.truncate(self.len() * self.size());
         self
     }
-    /// Checks that there are as many pixels as the shape and the labels say, and that labels are below `classes`.
+    /// Checks that the number of pixels matches the shape and the labels, and that labels are below `classes`.
     pub fn validate(&self, classes: usize) -> Result<(), Error> {
         let pixels = self.shape.iter().try_fold(self.len(), |product, &size| product.checked_mul(size));
         shape("pixels of images", vec![pixels.unwrap_or(usize::MAX)], vec![self.pixels.len()])?;
@@ -80,38 +80,38 @@ impl Images {
             None => Ok(()),
         }
     }
-    /// One row of features an image, the pixels scaled to [0, 1].
+    /// One row of features per image, with pixels scaled to [0, 1].
     pub fn classified(&self, classes: usize) -> Result<Classified, Error> {
         self.validate(classes)?;
         let size = self.size();
         let features = Mat::from_fn(self.len(), size, |i, j| f64::from(self.pixels[i * size + j]) / 255.0);
         Classified::new(features, self.labels.iter().copied().map(usize::from).collect(), classes)
     }
-    /// The bytes of an image.
+    /// The number of bytes of an image.
     fn size(&self) -> usize {
         self.shape.iter().product()
     }
 }
 
-/// Images to train on and images to test on.
+/// Training images and test images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageSet {
-    /// To train on.
+    /// The training images.
     pub train: Images,
-    /// To test on.
+    /// The test images.
     pub test: Images,
     /// The names of the classes.
     pub classes: Vec<String>,
 }
 
-/// The files of MNIST: images and labels to train on, images and labels to test on.
+/// The files of MNIST: training images, training labels, test images, test labels.
 const MNIST: [&str; 4] =
     ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
 
-/// Reads MNIST, or any set in its format and of at most ten classes such as Fashion-MNIST, from a folder with its four
-/// files ([`mnist_files`]).
+/// Reads MNIST, or another set in its format with at most ten classes, such as Fashion-MNIST. The folder must contain
+/// its four files ([`mnist_files`]).
 ///
-/// The classes are called by their numbers. Every number of images and every size of them is read.
+/// The names of the classes are their numbers. Any number and size of images is accepted.
 pub fn mnist(folder: &Path) -> Result<ImageSet, ReadError> {
     const CLASSES: u8 = 10;
     let [train_images, train_labels, test_images, test_labels] = mnist_files(folder)?;
@@ -119,14 +119,14 @@ pub fn mnist(folder: &Path) -> Result<ImageSet, ReadError> {
     let test = idx_images(&test_images, &test_labels, CLASSES)?;
     if train.shape != test.shape {
         let size = |[_, height, width]: [usize; 3]| format!("{height}×{width}");
-        let why = format!("images of {}, but those to train on are of {}", size(test.shape), size(train.shape));
+        let why = format!("test images of {}, but training images of {}", size(test.shape), size(train.shape));
         return Err(ReadError::Contents { path: test_images, why });
     }
     Ok(ImageSet { train, test, classes: (0..CLASSES).map(|class| class.to_string()).collect() })
 }
 
-/// Where the four files of MNIST lie in a folder: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`,
-/// `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, each plain or, if there is none, with `.gz`.
+/// The paths of the four files of MNIST in a folder: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`,
+/// `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`. If a plain file does not exist, its name with `.gz` is used.
 ///
 /// ```
 /// let message = strust_problems::images::mnist_files("nowhere".as_ref()).unwrap_err().to_string();
@@ -149,7 +149,7 @@ pub fn mnist_files(folder: &Path) -> Result<[PathBuf; 4], ReadError> {
     Ok(files)
 }
 
-/// Whether there is such a file; one that cannot be seen is an error.
+/// Whether the file exists. It is an error if this cannot be determined.
 fn exists(path: &Path) -> Result<bool, ReadError> {
     path.try_exists().map_err(|cause| ReadError::Io { path: path.into(), cause })
 }
@@ -164,7 +164,7 @@ fn idx_images(images: &Path, labels: &Path, classes: u8) -> Result<Images, ReadE
         return wrong(labels, format!("labels of shape {:?} for {count} images; expected [{count}]", targets.shape));
     }
     if let Some(i) = targets.bytes.iter().position(|&label| label >= classes) {
-        // The header of an array of one dimension has 8 bytes.
+        // The header of a one-dimensional array has 8 bytes.
         let (path, offset) = (labels.into(), 8 + i as u64);
         let why = format!("label {} of image {i} (from 0); expected 0 to {}", targets.bytes[i], classes - 1);
         return Err(ReadError::Binary { path, offset, why });

@@ -17,10 +17,10 @@ use strust::{
 
 const OWNER: &str = "least squares";
 
-/// f(x) = (1/n) Σ ½(aᵢᵀx − bᵢ)², one term a row of A.
+/// f(x) = (1/n) Σ ½(aᵢᵀx − bᵢ)², with one term per row of A.
 ///
-/// Where b = Ax* for some x* the problem interpolates: every term is 0 at x*, the setting in which STR converges
-/// with a constant radius. With noise no point makes every term 0, and methods end in a neighborhood of x*.
+/// If b = Ax* for some x*, the problem interpolates: every term is 0 at x*. In this setting STR converges with a
+/// constant radius. With noise no point makes every term 0, and methods end in a neighborhood of x*.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -46,12 +46,12 @@ pub struct LeastSquares<T: Real = f64> {
 /// See [`LeastSquares::constants`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constants {
-    /// Lᵢ = ‖aᵢ‖² of every term; a mini-batch has at most the largest of its terms.
+    /// Lᵢ = ‖aᵢ‖² of every term. The constant of a mini-batch is at most the largest of its terms.
     pub lipschitz: Vec<f64>,
     /// L_f = σ_max(A)²/n.
     pub mean_lipschitz: f64,
-    /// ρ of single terms drawn independently: the supremum of E‖∇fᵢ‖²/‖∇f‖² over all x with ∇f(x) ≠ 0. Of an interpolating
-    /// problem; with noise it is infinite.
+    /// ρ of single terms drawn independently: the supremum of E‖∇fᵢ‖²/‖∇f‖² over all x with ∇f(x) ≠ 0, for an
+    /// interpolating problem. With noise it is infinite.
     pub rho: f64,
 }
 
@@ -62,7 +62,7 @@ struct Known<T> {
 }
 
 impl<T: Real> LeastSquares<T> {
-    /// The problem for an n×d matrix A and n targets b. The solution is not known until [`Self::solved`].
+    /// The problem for an n×d matrix A and n targets b. [`Self::solved`] computes the solution.
     ///
     /// ```
     /// use faer::Mat;
@@ -80,17 +80,17 @@ impl<T: Real> LeastSquares<T> {
         Self::from_rows(a.transpose().to_owned(), b)
     }
 
-    /// A with independent entries N(0, 1/d), x* with N(0, 1), and b = Ax*: f* = 0, up to the rounding of b.
+    /// A has independent entries N(0, 1/d), x* has entries N(0, 1), and b = Ax*. So f* = 0, up to the rounding of b.
     ///
-    /// For n ≥ d the solution is unique; for n < d, x* is one of many.
+    /// For n ≥ d the solution is unique. For n < d, x* is one of many solutions.
     pub fn interpolating(n: usize, d: usize, seed: u64) -> Result<Self, Error> {
         let (mut problem, solution) = Self::gaussian(n, d, 0.0, seed)?;
         problem.known = Some(Known { solution, optimum: 0.0 });
         Ok(problem)
     }
 
-    /// As [`Self::interpolating`], with independent noise N(0, noise²) on every target. The solution is the least
-    /// squares solution of smallest norm, not the x* before the noise.
+    /// Like [`Self::interpolating`], with independent noise N(0, noise²) added to every target. The solution is the
+    /// least-squares solution of smallest norm, not the x* before the noise.
     ///
     /// ```
     /// use strust_problems::{LeastSquares, Problem};
@@ -123,8 +123,8 @@ impl<T: Real> LeastSquares<T> {
             let value: f64 = targets[i].into();
             return Err(out_of_range(OWNER, "b", format!("{value} at row {i}"), "finite everywhere"));
         }
-        // Near a good fit aᵢᵀx ≈ bᵢ, so every residual is a difference of two numbers of the size of b. It carries
-        // an error of about ε|bᵢ| from the products, and one more because x + p was rounded to components of T.
+        // Near a good fit aᵢᵀx ≈ bᵢ, so every residual is a difference of two numbers of the size of b. It has an error
+        // of about ε|bᵢ| from the products, and another one because x + p is rounded to components of T.
         let magnitude = 2.0 * rms(targets.iter().map(|&b| b.into()));
         Ok(Self { rows, targets, known: None, magnitude })
     }
@@ -138,7 +138,8 @@ impl<T: Real> LeastSquares<T> {
             out_of_range(OWNER, "a", "a matrix whose singular values did not converge", "better scaled")
         })?;
         let (sigma, mut coefficients) = (svd.S().column_vector(), svd.U().transpose() * &b);
-        // Below this a singular value is rounding, and its direction is free: the smallest norm leaves it out.
+        // A singular value below this is a rounding error. The solution of smallest norm has no component along its
+        // direction.
         let floor = T::EPSILON * n.max(d) as f64 * sigma[0];
         for k in 0..coefficients.nrows() {
             coefficients[(k, 0)] = if sigma[k] > floor { coefficients[(k, 0)] / sigma[k] } else { 0.0 };
@@ -150,12 +151,12 @@ impl<T: Real> LeastSquares<T> {
         Ok(self)
     }
 
-    /// The constants of the paper's analysis, exactly; from the singular values, O(nd·min(n, d)).
+    /// The exact constants of the paper's analysis, from the singular values: O(nd·min(n, d)).
     ///
     /// ```
     /// use faer::Mat;
     /// use strust_problems::LeastSquares;
-    /// // Two equations x₀ = 0 and 2x₁ = 0: ∇f = (x₀, 4x₁)/2.
+    /// // Two equations x₀ = 0 and 2x₁ = 0, so ∇f = (x₀, 4x₁)/2.
     /// let a = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 + i as f64 } else { 0.0 });
     /// let constants = LeastSquares::new(&a, vec![0.0, 0.0])?.constants()?;
     /// assert_eq!(constants.lipschitz, [1.0, 4.0]);
@@ -180,7 +181,7 @@ impl<T: Real> LeastSquares<T> {
         Ok(Constants { mean_lipschitz: sigma[0] * sigma[0] / n as f64, rho: n as f64 * largest * largest, lipschitz })
     }
 
-    /// x* where it is known.
+    /// x*, if it is known.
     #[must_use]
     pub fn solution(&self) -> Option<&[T]> {
         self.known.as_ref().map(|known| &known.solution[..])
@@ -240,7 +241,7 @@ impl<T: Real> Problem for LeastSquares<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numerics::contract;
+    use crate::contract;
     use strust::prelude::*;
 
     #[test]
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_known_solution_solves_it() {
+    fn the_gradient_vanishes_at_the_known_solution() {
         let solves = |mut problem: LeastSquares<f64>, tolerance| {
             let x = problem.solution().unwrap().to_vec();
             contract::solves(&mut problem, &x, tolerance);
@@ -267,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_rank_deficient_matrix_has_a_solution_of_smallest_norm() {
-        // Two equal columns: the weight is shared between them.
+        // Two equal columns share the weight.
         let a = Mat::from_fn(4, 2, |i, _| i as f64 + 1.0);
         let problem = LeastSquares::new(&a, vec![2.0, 4.0, 6.0, 8.0]).unwrap().solved().unwrap();
         let x = problem.solution().unwrap();
@@ -277,13 +278,13 @@ mod tests {
     }
 
     #[test]
-    fn the_strong_growth_constant_bounds_rho_everywhere_and_is_reached() {
+    fn the_strong_growth_constant_is_the_supremum_of_rho() {
         use strust::{diagnostics::strong_growth, sample::Draws};
         for (n, d) in [(30, 8), (12, 40)] {
             let mut problem = LeastSquares::<f64>::interpolating(n, d, 1).unwrap();
             let constants = problem.constants().unwrap();
             let mut largest: f64 = 0.0;
-            // Gradient descent leaves the directions of small curvature, where ρ is largest.
+            // After gradient descent only the directions of small curvature remain, where ρ is largest.
             let mut x = problem.start(0);
             for _ in 0..20_000 {
                 let mut g = x.zeros_like();
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn str_at_the_rounding_floor_neither_rejects_for_ever_nor_loses_the_radius() {
+    fn str_at_the_rounding_floor_accepts_steps_and_keeps_its_radius() {
         fn floor<T: Real>() -> (f64, f64, f64) {
             let mut problem = LeastSquares::<T>::interpolating(50, 5, 2).unwrap();
             let start = problem.start(2);
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sizes_and_numbers_are_refused() {
+    fn wrong_sizes_and_numbers_are_errors() {
         let message = |result: Result<LeastSquares<f64>, Error>| result.unwrap_err().to_string();
         assert_eq!(message(LeastSquares::interpolating(0, 3, 0)), "least squares: `n` is 0, but must be ≥ 1");
         assert_eq!(

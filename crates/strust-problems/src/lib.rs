@@ -1,19 +1,19 @@
 //! Objectives with known answers, and readers for data files, for [strust].
 //!
-//! | module | what | f* |
+//! | module | contents | f* |
 //! |---|---|---|
-//! | [`least_squares`] | linear least squares, interpolating or noisy, `f32` and `f64` | 0, or by a solve |
-//! | [`logistic`] | two classes, dense or sparse features | 0 where the classes are separable and λ = 0 |
-//! | [`softmax`] | many classes, dense or sparse features | not known |
-//! | [`mlp`] | multilayer perceptrons, `f32` and `f64` | not known |
-//! | [`factorization`] | X ≈ UVᵀ, over-parameterized at will | the tail of the singular values |
-//! | [`subspace`] | the best-fitting subspace, under WᵀW = I | the tail of the eigenvalues |
-//! | [`digits`] | 1797 handwritten digits, in the crate | |
+//! | [`least_squares`] | linear least squares, interpolating or noisy, `f32` and `f64` | 0, or computed |
+//! | [`logistic`] | two classes, dense or sparse features | 0 if the classes are separable and λ = 0 |
+//! | [`softmax`] | many classes, dense or sparse features | unknown |
+//! | [`mlp`] | multilayer perceptrons, `f32` and `f64` | unknown |
+//! | [`factorization`] | X ≈ UVᵀ, with any over-parameterization | from the smallest singular values |
+//! | [`subspace`] | the best-fitting subspace, with WᵀW = I | from the smallest eigenvalues |
+//! | [`digits`] | 1797 handwritten digits, included in the crate | |
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
 //! | [`read`] | NPY, idx, CSV and LIBSVM files, plain or compressed | |
 //!
-//! Every problem is an [`Objective`] that carries its start and, where it is known, its optimum ([`Problem`]),
-//! so that a test, a benchmark or an experiment is written once for all of them:
+//! Every problem is an [`Objective`] with a start and, if known, an optimum ([`Problem`]). So a test, a benchmark or an
+//! experiment can be written once for all problems:
 //!
 //! ```
 //! use strust::{objective::full_value, prelude::*};
@@ -30,12 +30,15 @@
 //! # Ok::<(), Error>(())
 //! ```
 
-// An evaluation is compiled as one piece for the widest instructions the machine has, so all it calls must be inlined.
+// An evaluation is compiled as one piece with the widest instructions of the machine, so all functions that it calls
+// must be inlined.
 #![allow(clippy::inline_always)]
 
 use strust::{Error, objective::Objective, vector::Elementwise};
 
 pub mod classified;
+#[cfg(test)]
+mod contract;
 pub mod digits;
 pub mod factorization;
 pub mod features;
@@ -59,7 +62,7 @@ pub use read::{ReadError, read_labeled, read_matrix};
 pub use softmax::Softmax;
 pub use subspace::SubspaceFit;
 
-/// An objective that brings its own start and, where it is known, its optimum.
+/// An objective with a start and, if known, an optimum.
 ///
 /// ```
 /// use strust_problems::{LeastSquares, Problem};
@@ -70,25 +73,25 @@ pub use subspace::SubspaceFit;
 /// # Ok::<(), strust::Error>(())
 /// ```
 pub trait Problem: Objective<Point: Elementwise> {
-    /// A start that depends on the seed only.
+    /// A start that depends only on the seed.
     fn start(&self, seed: u64) -> Self::Point;
-    /// f* where it is known: the minimum of the full sum.
+    /// f*, the minimum of the full sum, if it is known.
     fn optimum(&self) -> Option<f64>;
-    /// What the problem itself keeps from step to step, as batch-norm keeps running statistics; nothing by default. A
-    /// run that is to go on later takes it along.
+    /// Values that the problem keeps from step to step, such as the running statistics of batch-norm; none by default.
+    /// A checkpoint must contain them.
     fn extra_state(&self) -> Vec<u8> {
         Vec::new()
     }
-    /// Gives back what [`extra_state`](Self::extra_state) gave.
+    /// Restores the bytes from [`extra_state`](Self::extra_state).
     fn restore_extra_state(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if bytes.is_empty() {
             return Ok(());
         }
-        Err(Error::Saved(format!("{} bytes are saved for a problem that keeps nothing", bytes.len())))
+        Err(Error::Saved(format!("the saved state has {} bytes, but this problem has no state", bytes.len())))
     }
 }
 
-/// A problem whose point is a classifier, to be judged on data it was not trained on.
+/// A problem whose point is a classifier. Its accuracy is measured on a test set.
 ///
 /// ```
 /// use strust_problems::{Activation, Classifier, Mlp, Problem, digits};
@@ -96,12 +99,12 @@ pub trait Problem: Objective<Point: Elementwise> {
 /// let mut f = Mlp::<f32>::new(&train, Some(&test), &[16], Activation::Relu)?;
 /// assert_eq!(f.parameters(), (64 + 1) * 16 + (16 + 1) * 10);
 /// let accuracy = f.test_accuracy(&f.start(0)).unwrap_or_default();
-/// assert!(accuracy < 0.5); // nothing is learned yet
+/// assert!(accuracy < 0.5); // before training
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Classifier: Problem {
-    /// The share of the test set that x puts into the right class; `None` without a test set.
+    /// The fraction of the test set that x classifies correctly; `None` without a test set.
     fn test_accuracy(&mut self, x: &Self::Point) -> Option<f64>;
-    /// How many numbers a point holds.
+    /// The number of parameters of a point.
     fn parameters(&self) -> usize;
 }

@@ -17,7 +17,8 @@ const OWNER: &str = "logistic regression";
 
 /// f(x) = (1/n) Σ log(1 + exp(−yᵢaᵢᵀx)) + (λ/2)‖x‖², with labels yᵢ = ±1.
 ///
-/// Labels may be any two numbers; the smaller one is −1. There is no intercept: add a column of ones for one.
+/// Labels can be any two numbers; the smaller one becomes −1. There is no intercept; for an intercept, add a column of
+/// ones.
 ///
 /// ```
 /// use faer::Mat;
@@ -47,16 +48,16 @@ impl Logistic {
         let rows = Rows::new(OWNER, features, labels.len())?;
         not_negative(OWNER, "regularization", regularization)?;
         let classes = two_classes(&labels)?;
-        // Exact: the labels are these two numbers.
+        // The comparison is exact: the labels are these two numbers.
         #[allow(clippy::float_cmp)]
         let signs = labels.iter().map(|&label| if label == classes[1] { 1.0 } else { -1.0 }).collect();
         Ok(Self { rows, signs, classes, regularization, separator: None })
     }
 
-    /// n points in ℝᵈ that the hyperplane wᵀa = 0 separates with yᵢwᵀaᵢ ≥ `margin` > 0 for a random unit vector w;
-    /// the labels alternate, λ = 0.
+    /// n points in ℝᵈ that the hyperplane wᵀa = 0 separates, with yᵢwᵀaᵢ ≥ `margin` > 0 for a random unit vector w. The
+    /// labels alternate, and λ = 0.
     ///
-    /// The infimum of f is 0, approached along t·w as t → ∞ and not attained: f interpolates in the limit.
+    /// The infimum of f is 0. f approaches it along t·w as t → ∞ but does not attain it: f interpolates in the limit.
     ///
     /// ```
     /// use strust_problems::{Logistic, Problem};
@@ -80,7 +81,7 @@ impl Logistic {
         let signs: Vec<f64> = (0..n).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
         let mut rows: Mat<f64> = fill(d, n, next);
         for (i, sign) in signs.iter().enumerate() {
-            // The component along w moves to the right side of the margin; the others stay.
+            // Move the component along w to the right side of the margin, and keep the others.
             let row = rows.col_as_slice_mut(i);
             let along = dot(row, &w);
             let shift = sign * (along.abs() + margin) - along;
@@ -101,7 +102,7 @@ impl Logistic {
         self.classes
     }
 
-    /// The unit vector w that separates the classes, where it is known.
+    /// The unit vector w that separates the classes, if it is known.
     #[must_use]
     pub fn separator(&self) -> Option<&[f64]> {
         self.separator.as_deref()
@@ -119,7 +120,7 @@ fn two_classes(labels: &[f64]) -> Result<[f64; 2], Error> {
             classes.push(label);
         }
         if classes.len() > 2 {
-            let found = format!("{}, {}, {} and maybe more", classes[0], classes[1], classes[2]);
+            let found = format!("{}, {}, {} and possibly more", classes[0], classes[1], classes[2]);
             return Err(out_of_range(OWNER, "labels", found, "exactly two distinct values; for more use softmax"));
         }
     }
@@ -139,7 +140,7 @@ impl Evaluate for Logistic {
         for &i in sample.indices() {
             let sign = self.signs[i];
             let margin = sign * self.rows.dot(i, x);
-            // Only ever exp of a negative number: nothing overflows, and small losses keep their digits.
+            // Use exp only of negative numbers, so nothing overflows and small losses keep their digits.
             let e = (-margin.abs()).exp();
             sum += (-margin).max(0.0) + e.ln_1p();
             if let Some(gradient) = gradient.as_deref_mut() {
@@ -189,8 +190,8 @@ impl Problem for Logistic {
 mod tests {
     use super::*;
     use crate::{
+        contract::{self, random_data},
         features::Features,
-        numerics::contract::{self, random_data},
     };
     use strust::{objective::full_value, prelude::*};
 
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn any_two_labels_are_the_same_problem() {
+    fn the_values_of_the_two_labels_do_not_matter() {
         let value = |classes: &[f64]| {
             let mut f = Logistic::new(random_data(20, 5, classes, 1), 0.0).unwrap();
             let x = f.start(0);
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn large_margins_neither_overflow_nor_lose_small_losses() {
+    fn large_margins_do_not_overflow_and_small_losses_keep_their_digits() {
         let features = Features::Dense(Mat::from_fn(2, 1, |i, _| if i == 0 { -1.0 } else { 1.0 }));
         let mut f = Logistic::new(Labeled { features, labels: vec![0.0, 1.0] }, 0.0).unwrap();
         let one = Sample::range(0..1);
@@ -239,7 +240,7 @@ mod tests {
             assert!((f.value_and_gradient(&vec![x], &one, &mut g).value - value).abs() <= 1e-12 * value);
             assert!((g[0] - slope).abs() < 1e-300);
         }
-        // log(1 + e⁻⁵⁰) = e⁻⁵⁰ to sixteen digits, far below ε.
+        // log(1 + e⁻⁵⁰) = e⁻⁵⁰ to sixteen digits. It is far below ε.
         let value = f.value_and_gradient(&vec![50.0], &one, &mut g).value;
         let expected = (-50.0_f64).exp();
         assert!((value / expected - 1.0).abs() < 1e-15 && (g[0] / -expected - 1.0).abs() < 1e-15);
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_is_no_two_class_problem_is_refused() {
+    fn data_without_exactly_two_classes_are_an_error() {
         let message = |labels: &[f64], rows, columns, regularization| {
             let features = Features::Dense(Mat::zeros(rows, columns));
             Logistic::new(Labeled { features, labels: labels.to_vec() }, regularization).unwrap_err().to_string()
@@ -288,7 +289,7 @@ mod tests {
         );
         assert_eq!(
             message(&[1.0, 2.0, 3.0], 3, 1, 0.0),
-            "logistic regression: `labels` is 1, 2, 3 and maybe more, but must be exactly two distinct values; for more use softmax"
+            "logistic regression: `labels` is 1, 2, 3 and possibly more, but must be exactly two distinct values; for more use softmax"
         );
         assert!(message(&[1.0, f64::NAN], 2, 1, 0.0).contains("`labels` is NaN"));
         assert!(message(&[1.0, 2.0], 2, 1, f64::NAN).contains("`regularization` is NaN"));

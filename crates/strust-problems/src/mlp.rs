@@ -1,4 +1,4 @@
-//! Multilayer perceptrons: classifiers that are easily over-parameterized.
+//! Multilayer perceptrons: classifiers that are easy to over-parameterize.
 
 use crate::{
     Classifier, Problem,
@@ -16,12 +16,12 @@ use strust::{
 };
 
 const OWNER: &str = "multilayer perceptron";
-/// Parameters at most: 16 GiB in `f64`.
+/// The largest number of parameters: 16 GiB in `f64`.
 const MOST: usize = 1 << 31;
-/// Data points that are classified at a time, so that the scratch space stays small on any data set.
+/// Data points per classification, to limit the scratch space for large data sets.
 const PIECE: usize = 256;
 
-/// What a hidden unit makes of its input.
+/// The activation function φ of the hidden units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Activation {
     /// max(z, 0).
@@ -31,25 +31,25 @@ pub enum Activation {
     Tanh,
 }
 
-/// Which data an accuracy is measured on.
+/// The data on which an accuracy is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
-    /// The data the objective is a sum over.
+    /// The training set, over which the objective sums.
     Train,
-    /// The data set aside.
+    /// The test set.
     Test,
 }
 
 /// f(x) = (1/n) Σ (log Σ_c exp(z_c) − z_y), the mean cross-entropy of the scores z(aᵢ) of a multilayer perceptron.
 ///
-/// With the data point a⁰ = aᵢ, hidden layers aˡ = φ(Wˡaˡ⁻¹ + bˡ) and scores z = Wᴸaᴸ⁻¹ + bᴸ; without hidden layers it
-/// is softmax regression with a bias.
+/// The data point is a⁰ = aᵢ, the hidden layers are aˡ = φ(Wˡaˡ⁻¹ + bˡ), and the scores are z = Wᴸaᴸ⁻¹ + bᴸ. Without
+/// hidden layers this is softmax regression with a bias.
 ///
 /// x is one flat vector: for each layer the weights Wˡ, column by column, and then the biases bˡ. So each layer is a
-/// column-major matrix \[Wˡ bˡ\] with a row for each of its units and a column for each of its inputs, the last one
-/// the constant 1.
+/// column-major matrix \[Wˡ bˡ\] with a row for each unit and a column for each input. The last input is the constant
+/// 1.
 ///
-/// An evaluation allocates only where its batch is larger than all before it.
+/// An evaluation allocates only if its batch is larger than all batches before it.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -71,7 +71,7 @@ pub struct Mlp<T: Real = f64> {
     scratch: Scratch<T>,
 }
 
-/// Where a layer's matrix \[W b\] lies in the flat vector, and its shape.
+/// The position of a layer's matrix \[W b\] in the flat vector, and its shape.
 #[derive(Debug, Clone, Copy)]
 struct Layer {
     start: usize,
@@ -91,7 +91,7 @@ impl Layer {
     }
 }
 
-/// Data points, one a column with a 1 below it, and their classes.
+/// Data points and their classes. Each data point is a column with a 1 below it.
 #[derive(Debug, Clone)]
 struct Points<T> {
     columns: Mat<T>,
@@ -103,15 +103,15 @@ impl<T: Real> Points<T> {
         let (d, features) = (data.columns(), data.features());
         let entry = |i, j| T::from_f64(if i < d { features[(j, i)] } else { 1.0 });
         let columns = Mat::from_fn(d + 1, data.rows(), entry);
-        // Finite in f64 may be infinite in f32.
+        // A number that is finite in f64 can be infinite in f32.
         finite(OWNER, "features", &columns)?;
         Ok(Self { columns, targets: data.labels().to_vec() })
     }
 }
 
 impl<T: Real> Mlp<T> {
-    /// The problem for a training set, and a test set with the same features and classes if there is one; `hidden` are
-    /// the widths of the hidden layers, from the features to the classes.
+    /// The problem for a training set and an optional test set with the same features and classes. `hidden` lists the
+    /// widths of the hidden layers, from the features to the classes.
     pub fn new(
         train: &Classified,
         test: Option<&Classified>,
@@ -120,7 +120,7 @@ impl<T: Real> Mlp<T> {
     ) -> Result<Self, Error> {
         if let Some(test) = test {
             shape(
-                "[features, classes] of a test set, against its training set",
+                "[features, classes] of the test set",
                 vec![train.columns(), train.classes()],
                 vec![test.columns(), test.classes()],
             )?;
@@ -145,9 +145,10 @@ impl<T: Real> Mlp<T> {
         Ok(Self { layers, activation, train: Points::new(train)?, test: test.map(Points::new).transpose()?, scratch })
     }
 
-    /// The share of the data that x puts into the right class; `None` without a test set to measure it on.
+    /// The fraction of the data that x classifies correctly; `None` without a test set to measure it on.
     ///
-    /// The class of the largest score is chosen, the first one if several are; a score that is NaN is never right.
+    /// The predicted class has the largest score; in a tie, the first one. A data point with a NaN score is never
+    /// correct.
     ///
     /// ```
     /// use faer::Mat;
@@ -190,14 +191,14 @@ impl<T: Real> Mlp<T> {
     }
 }
 
-/// Working space. A column is a data point, and a smaller batch uses the first columns of a larger one.
+/// Working space. A column is a data point. A smaller batch uses the first columns.
 #[derive(Debug, Clone, Default)]
 struct Scratch<T> {
-    /// What each layer reads: the batch, then the hidden units; each column ends with the 1 that bears the bias.
+    /// The inputs of each layer: the batch, then the hidden units. Each column ends with a 1 for the bias.
     inputs: Vec<Vec<T>>,
-    /// The scores, then the derivatives by what a layer puts out.
+    /// The scores, later the derivatives with respect to the output of a layer.
     delta: Vec<T>,
-    /// The same one layer further back, while it is made.
+    /// The same for the previous layer, while it is computed.
     next: Vec<T>,
 }
 
@@ -205,19 +206,19 @@ impl<T: Real> Scratch<T> {
     fn reserve(&mut self, layers: &[Layer], batch: usize) {
         let grow = |space: &mut Vec<T>, size: usize| {
             if space.len() < size {
-                // The ones below the columns; all else is overwritten.
+                // The ones below the columns. All other entries are overwritten.
                 space.resize(size, T::from_f64(1.0));
             }
         };
         for (space, layer) in self.inputs.iter_mut().zip(layers) {
             grow(space, (layer.inputs + 1) * batch);
             grow(&mut self.delta, layer.outputs * batch);
-            // The two change places, so they are of one size.
+            // Both have the same size, because they are swapped.
             grow(&mut self.next, layer.outputs * batch);
         }
     }
 
-    /// The scores of some data points, into `delta`.
+    /// Writes the scores of some data points to `delta`.
     fn forward(
         &mut self,
         layers: &[Layer],
@@ -244,7 +245,7 @@ impl<T: Real> Scratch<T> {
         }
     }
 
-    /// The gradient, from the derivatives by the scores in `delta`.
+    /// The gradient, from the derivatives with respect to the scores in `delta`.
     fn backward(&mut self, layers: &[Layer], activation: Activation, x: &[T], batch: usize, gradient: &mut [T]) {
         for (l, layer) in layers.iter().enumerate().rev() {
             let delta = columns(&self.delta, layer.outputs, batch);
@@ -279,10 +280,10 @@ fn multiply<T: Real>(out: MatMut<'_, T>, a: MatRef<'_, T>, b: MatRef<'_, T>) {
     matmul(out, Accum::Replace, a, b, T::from_f64(1.0), Par::Seq);
 }
 
-/// z ← φ(z), in columns of `width` numbers and a 1, which stays. NaN stays NaN, or a trial could not be rejected.
+/// z ← φ(z), in columns of `width` numbers and a 1, which is unchanged. NaN must stay NaN, because it rejects a trial.
 ///
-/// This and the other loops are structures because a closure cannot be told to inline, and only what is inlined is
-/// compiled for the widest instructions.
+/// The loops are structs, because a closure cannot be marked `#[inline(always)]`, and only inlined code is compiled
+/// with the widest instructions.
 struct Activate<'a, T>(Activation, &'a mut [T], usize);
 
 impl<T: Real> NullaryFnOnce for Activate<'_, T> {
@@ -327,7 +328,7 @@ impl<T: Real> NullaryFnOnce for PullBack<'_, T> {
                             zero
                         }
                     }
-                    // 1 − a² by its factors, which do not cancel where a ≈ ±1.
+                    // 1 − a² as a product, which does not cancel where a ≈ ±1.
                     Activation::Tanh => *delta * ((one - a) * (one + a)),
                 };
             }
@@ -335,7 +336,7 @@ impl<T: Real> NullaryFnOnce for PullBack<'_, T> {
     }
 }
 
-/// The mean of log Σ exp(z) − z_y over columns of scores z; the scores become its derivatives.
+/// The mean of log Σ exp(z) − z_y over columns of scores z. Its derivatives overwrite the scores.
 struct CrossEntropy<'a, T, I> {
     scores: &'a mut [T],
     classes: usize,
@@ -353,8 +354,8 @@ impl<T: Real, I: ExactSizeIterator<Item = usize>> NullaryFnOnce for CrossEntropy
             for c in 1..z.len() {
                 largest = if z[c] > z[largest] { c } else { largest };
             }
-            // (z_max − z_y) + log(1 + Σ_{others} exp(z − z_max)): both parts ≥ 0, so that a small loss keeps its
-            // digits and nothing overflows.
+            // (z_max − z_y) + log(1 + Σ_{others} exp(z − z_max)). Both parts are ≥ 0, so a small loss keeps its digits,
+            // and nothing overflows.
             let peak: f64 = z[largest].into();
             sum += peak - z[target].into();
             for z in z.iter_mut() {
@@ -362,7 +363,7 @@ impl<T: Real, I: ExactSizeIterator<Item = usize>> NullaryFnOnce for CrossEntropy
             }
             let others: f64 = z.iter().enumerate().map(|(c, &e)| if c == largest { 0.0 } else { e.into() }).sum();
             sum += others.ln_1p();
-            // 1 − p_y from the sum of the others, which does not cancel where p_y ≈ 1.
+            // 1 − p_y is the sum of the others. This form does not cancel where p_y ≈ 1.
             let wrong = if target == largest { others } else { 1.0 + (others - z[target].into()) };
             let scale = weight / (1.0 + others);
             for z in z.iter_mut() {
@@ -374,9 +375,9 @@ impl<T: Real, I: ExactSizeIterator<Item = usize>> NullaryFnOnce for CrossEntropy
     }
 }
 
-/// The rounding error is the default one. An error δ in the scores changes a loss by at most 2(1 − p_y)|δ|, which is at
-/// most 2|δ| times the loss: it is a share of the value, however small that is. On networks in `f32` trained on
-/// the digits it was found to be 1 to 17 times ε·value on average, and 54 times at worst.
+/// The rounding error is the default. An error δ in the scores changes a loss by at most 2(1 − p_y)|δ|, which is at
+/// most 2|δ| times the loss. So the error is relative to the value, even if the value is small. For networks in `f32`
+/// trained on the digits, the measured error was 1 to 17 times ε·value on average, and 54 times at worst.
 impl<T: Real> Objective for Mlp<T> {
     type Point = Vec<T>;
 
@@ -395,8 +396,8 @@ impl<T: Real> Objective for Mlp<T> {
 }
 
 impl<T: Real> Problem for Mlp<T> {
-    /// Biases 0; weights N(0, 2/inputs) for ReLU (He et al. 2015) and N(0, 2/(inputs + outputs)) for tanh (Glorot and
-    /// Bengio 2010), which keep the size of what flows through the layers.
+    /// Biases are 0. Weights are N(0, 2/inputs) for ReLU (He et al. 2015) and N(0, 2/(inputs + outputs)) for tanh
+    /// (Glorot and Bengio 2010). This keeps the size of the activations from layer to layer.
     fn start(&self, seed: u64) -> Vec<T> {
         let mut next = normals(seed, START);
         let mut x = vec![T::default(); self.parameters()];
@@ -411,7 +412,7 @@ impl<T: Real> Problem for Mlp<T> {
         }
         x
     }
-    /// Not known.
+    /// Unknown.
     fn optimum(&self) -> Option<f64> {
         None
     }

@@ -1,4 +1,4 @@
-//! What the problems share: loops over slices, normal numbers, and checks of sizes.
+//! Code that the problems share: loops over slices, normal numbers, and checks of sizes.
 
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
@@ -9,8 +9,8 @@ use strust::{
     vector::{Real, Vector},
 };
 
-/// Streams of data and of starts lie in the middle of the range: samplers use both of its ends, and a
-/// permutation must not be correlated with the data it permutes because both have the same seed.
+/// The streams of data and of starts are in the middle of the range, because samplers use both ends. A permutation must
+/// not be correlated with the data that it permutes, even if both have the same seed.
 pub(crate) const DATA: u64 = 1 << 62;
 pub(crate) const START: u64 = DATA + 1;
 
@@ -29,10 +29,10 @@ pub(crate) fn fill<T: Real>(rows: usize, columns: usize, mut next: impl FnMut() 
     matrix
 }
 
-/// The mean of the sampled terms, and its gradient added to `gradient`, which arrives as zero.
+/// The mean of the sampled terms. Its gradient is added to `gradient`, which is zeroed before the call.
 ///
-/// Implementations are `#[inline(always)]`, and so is all they call: [`evaluate`] compiles them as one piece for
-/// the widest instructions the machine has, and a call that is not inlined falls back to the narrowest.
+/// Implementations and all functions they call are `#[inline(always)]`. [`evaluate`] compiles them as one piece with
+/// the widest instructions of the machine; a call that is not inlined would use the narrowest.
 pub(crate) trait Evaluate {
     type Point: Vector;
     fn evaluate(&mut self, x: &Self::Point, sample: &Sample, gradient: Option<&mut Self::Point>) -> f64;
@@ -49,7 +49,7 @@ pub(crate) fn evaluate<E: Evaluate>(
     sample: &Sample,
     gradient: Option<&mut E::Point>,
 ) -> Evaluation {
-    /// A closure would do, if it could be told to inline.
+    /// A struct, because a closure cannot be marked `#[inline(always)]`.
     struct Call<'a, E: Evaluate>(&'a mut E, &'a E::Point, &'a Sample, Option<&'a mut E::Point>);
 
     impl<E: Evaluate> pulp::NullaryFnOnce for Call<'_, E> {
@@ -68,7 +68,7 @@ pub(crate) fn evaluate<E: Evaluate>(
     f.rounded(value)
 }
 
-/// ⟨a, b⟩ in eight running sums: the order is fixed, so the result is the same on every machine.
+/// ⟨a, b⟩ with eight partial sums. Their order is fixed, so the result is the same on every machine.
 #[inline(always)]
 pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
     const LANES: usize = 8;
@@ -94,7 +94,7 @@ pub(crate) fn axpy<T: Real>(a: T, x: &[T], y: &mut [T]) {
     }
 }
 
-/// √(mean of squares); 0 of nothing.
+/// √(mean of squares); 0 for an empty slice.
 pub(crate) fn rms(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let n = values.len().max(1) as f64;
     (values.map(|v| v * v).sum::<f64>() / n).sqrt()
@@ -117,12 +117,12 @@ pub(crate) fn shape(place: &'static str, expected: Vec<usize>, found: Vec<usize>
     if expected == found { Ok(()) } else { Err(Error::Shape { place, expected, found }) }
 }
 
-/// A number that says how strong or large something is: finite and not negative.
+/// Checks that a number is finite and not negative.
 pub(crate) fn not_negative(owner: &'static str, field: &'static str, value: f64) -> Result<(), Error> {
     if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(out_of_range(owner, field, value, "finite and ≥ 0")) }
 }
 
-/// Finds the first entry of a matrix that is NaN or infinite.
+/// Reports the first entry of a matrix that is NaN or infinite.
 pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: &Mat<T>) -> Result<(), Error> {
     for j in 0..matrix.ncols() {
         if let Some(i) = matrix.col_as_slice(j).iter().position(|&v| !v.into().is_finite()) {
@@ -131,91 +131,4 @@ pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: 
         }
     }
     Ok(())
-}
-
-/// Checks every problem in this crate has to pass; used by the tests of each.
-#[cfg(test)]
-pub(crate) mod contract {
-    use super::{DATA, START, normals};
-    use crate::{Features, Labeled, Problem};
-    use faer::Mat;
-    use strust::{
-        diagnostics::gradient_slope,
-        objective::full_value_and_gradient,
-        sample::Sample,
-        vector::{Dense, Vector},
-    };
-
-    /// A data set of random features, about a third of them 0, and labels that cycle through `classes`.
-    pub(crate) fn random_data(n: usize, d: usize, classes: &[f64], seed: u64) -> Labeled {
-        let mut next = normals(seed, DATA);
-        let mut entry = || Some(next()).filter(|v| v.abs() > 0.5).unwrap_or(0.0);
-        let features = Features::Dense(Mat::from_fn(n, d, |_, _| entry()));
-        Labeled { features, labels: (0..n).map(|i| classes[i % classes.len()]).collect() }
-    }
-
-    fn direction<P: Dense>(like: &P, seed: u64) -> P {
-        let mut next = normals(seed, START + 1);
-        let mut v = like.zeros_like();
-        for j in 0..v.parts() {
-            v.part_mut(j).fill_with(|| strust::vector::Real::from_f64(next()));
-        }
-        v
-    }
-
-    /// Slope 2 of the gradient; equal bits on equal arguments; the mean of a full sample is the weighted mean of
-    /// its pieces; a start from the seed only.
-    pub(crate) fn holds<P: Problem>(problem: &mut P, slope: std::ops::Range<f64>, tolerance: f64)
-    where
-        P::Point: Dense + PartialEq + std::fmt::Debug,
-    {
-        let n = problem.terms();
-        let x = problem.start(5);
-        assert_eq!(x, problem.start(5));
-        assert_ne!(x, problem.start(6));
-        problem.check_point(&x).unwrap();
-
-        let all = Sample::range(0..n);
-        // A term may be drawn twice, and the order is any.
-        let some = Sample::new(vec![n - 1, 0, n / 2, 0], 0);
-        for sample in [&all, &some] {
-            for seed in 0..3 {
-                let found = gradient_slope(problem, &x, &direction(&x, seed), sample);
-                assert!(slope.contains(&found), "slope {found}");
-            }
-            let (mut first, mut second) = (direction(&x, 1), direction(&x, 2));
-            let value = problem.value_and_gradient(&x, sample, &mut first).value;
-            let trial = direction(&x, 3);
-            problem.value(&trial, &some);
-            let again = problem.value_and_gradient(&x, sample, &mut second).value;
-            assert_eq!(value.to_bits(), again.to_bits(), "an evaluation elsewhere left a trace");
-            assert_eq!(first, second, "the gradient must be overwritten, bit for bit the same");
-            assert_eq!(
-                value.to_bits(),
-                problem.value(&x, sample).value.to_bits(),
-                "value alone and value with gradient"
-            );
-        }
-
-        let (mut gradient, mut piece) = (x.zeros_like(), x.zeros_like());
-        let value = problem.value_and_gradient(&x, &all, &mut gradient).value;
-        let mut mean = 0.0;
-        let cut = n / 3;
-        for (sample, weight) in [(0..cut, cut), (cut..n, n - cut)].map(|(r, w)| (Sample::range(r), w as f64 / n as f64))
-        {
-            mean += weight * problem.value_and_gradient(&x, &sample, &mut piece).value;
-            gradient.add(-weight, &piece);
-        }
-        assert!((mean - value).abs() <= tolerance * (1.0 + value.abs()), "{mean} against {value}");
-        assert!(gradient.norm() <= tolerance * (1.0 + piece.norm()), "gradients differ by {}", gradient.norm());
-    }
-
-    /// At a known solution the gradient is 0 and the value is the optimum.
-    pub(crate) fn solves<P: Problem>(problem: &mut P, solution: &P::Point, tolerance: f64) {
-        let mut gradient = solution.zeros_like();
-        let value = full_value_and_gradient(problem, solution, &mut gradient);
-        let optimum = problem.optimum().expect("a problem with a known solution has a known optimum");
-        assert!((value - optimum).abs() <= tolerance, "{value} against {optimum}");
-        assert!(gradient.norm() <= tolerance, "gradient {}", gradient.norm());
-    }
 }

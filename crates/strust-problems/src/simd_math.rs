@@ -1,14 +1,15 @@
-//! exp and tanh as straight arithmetic: a loop over them becomes SIMD, and every machine gives the same bits.
+//! exp and tanh by plain arithmetic. The compiler turns a loop over them into SIMD code, and every machine gives the
+//! same bits.
 
 use std::f64::consts::LOG2_E;
 
-/// Below this exp is 0 here: it would be near 2⁻¹⁰²², the smallest number that has all its digits.
+/// Below this, exp is 0 here. Its value would be near 2⁻¹⁰²², the smallest normal number.
 const LOWEST: f64 = -708.0;
 
 /// (2ᵏ, eʳ − 1) with y = k·ln 2 + r and |r| ≤ ½ ln 2, for `LOWEST` ≤ y ≤ 0.
 #[inline(always)]
 fn parts(y: f64) -> (f64, f64) {
-    // Adding 1.5·2⁵² rounds to a whole number and leaves it in the lowest bits.
+    // Adding 1.5·2⁵² rounds to a whole number and stores it in the lowest bits.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     // ln 2 in two pieces; k times the first one is exact.
     const LN2_HIGH: f64 = f64::from_bits(0x3FE6_2E42_FEE0_0000);
@@ -33,14 +34,14 @@ fn parts(y: f64) -> (f64, f64) {
     (f64::from_bits((shifted.to_bits().wrapping_add(1023)) << 52), sum * r)
 }
 
-/// eʸ for y ≤ 0, to about one rounding error; 0 below −708, and NaN stays NaN.
+/// eʸ for y ≤ 0, with an error of about one rounding error; 0 below −708; NaN for NaN.
 #[inline(always)]
 pub(crate) fn exp_of_negative(y: f64) -> f64 {
     let (power, rest) = parts(if y < LOWEST { LOWEST } else { y });
     if y < LOWEST { 0.0 } else { power + power * rest }
 }
 
-/// tanh x, to a few rounding errors of the result however small it is; NaN stays NaN.
+/// tanh x, with a relative error of a few rounding errors, even for small x; NaN for NaN.
 #[inline(always)]
 pub(crate) fn tanh(x: f64) -> f64 {
     // tanh |x| = −m/(2 + m) with m = e^(−2|x|) − 1; beyond 20 it rounds to 1.
@@ -61,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_agree_with_the_standard_library(x in -700.0..0.0, exponent in -300.0..1.5) {
+        fn exp_and_tanh_agree_with_the_standard_library(x in -700.0..0.0, exponent in -300.0..1.5) {
             prop_assert!(near(exp_of_negative(x), x.exp(), 1.5));
             let x = 10_f64.powf(exponent);
             prop_assert!(near(tanh(x), x.tanh(), 3.0), "{x}: {} {}", tanh(x), x.tanh());
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_range_are_exact_and_nan_stays() {
+    fn the_ends_of_the_range_are_exact_and_nan_stays_nan() {
         assert_eq!(exp_of_negative(0.0).to_bits(), 1.0_f64.to_bits());
         assert_eq!(exp_of_negative(-0.0).to_bits(), 1.0_f64.to_bits());
         for y in [-709.0, -1e300, f64::NEG_INFINITY] {

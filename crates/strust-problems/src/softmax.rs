@@ -16,10 +16,10 @@ use strust::{
 
 const OWNER: &str = "softmax regression";
 
-/// f(W) = (1/n) Σ (log Σ_c exp(aᵢᵀw_c) − aᵢᵀw_{yᵢ}) + (λ/2)‖W‖², the mean cross-entropy; W is d×classes, with a
-/// column w_c a class.
+/// f(W) = (1/n) Σ (log Σ_c exp(aᵢᵀw_c) − aᵢᵀw_{yᵢ}) + (λ/2)‖W‖², the mean cross-entropy. W is d×classes; column w_c
+/// belongs to class c.
 ///
-/// Labels may be any whole numbers; in increasing order they become the classes 0, 1, ….
+/// Labels can be any whole numbers. In increasing order they become the classes 0, 1, ….
 ///
 /// ```
 /// use faer::Mat;
@@ -29,7 +29,7 @@ const OWNER: &str = "softmax regression";
 /// let features = Features::Dense(Mat::from_fn(3, 2, |i, j| (i + j) as f64));
 /// let mut f = Softmax::new(Labeled { features, labels: vec![7.0, -1.0, 3.0] }, 0.0)?;
 /// assert_eq!(f.classes(), [-1, 3, 7]);
-/// // At 0 every class is as likely as the others.
+/// // At 0 all classes are equally likely.
 /// assert!((f.value(&Mat::zeros(2, 3), &Sample::range(0..3)).value - 3.0_f64.ln()).abs() < 1e-15);
 /// # Ok::<(), Error>(())
 /// ```
@@ -40,7 +40,7 @@ pub struct Softmax {
     classes: Vec<i64>,
     regularization: f64,
     test: Option<(Rows, Vec<usize>)>,
-    /// Scores of one data point, then exp(score − largest).
+    /// The scores of one data point, later exp(score − largest).
     scratch: Vec<f64>,
 }
 
@@ -56,7 +56,8 @@ impl Softmax {
         Ok(Self { rows, targets, classes, regularization, test: None, scratch })
     }
 
-    /// Adds a test set, with the features and labels of the training set, for [`Classifier::test_accuracy`].
+    /// Adds a test set for [`Classifier::test_accuracy`]. It must have the same features and labels as the training
+    /// set.
     pub fn with_test(mut self, test: Labeled) -> Result<Self, Error> {
         let Labeled { features, labels } = test;
         let rows = Rows::new(OWNER, features, labels.len())?;
@@ -92,8 +93,8 @@ impl Evaluate for Softmax {
                 .iter()
                 .enumerate()
                 .fold((0, f64::NEG_INFINITY), |best, (c, &score)| if score > best.1 { (c, score) } else { best });
-            // log Σ exp(z) − z_y = (z_max − z_y) + log(1 + Σ_{others} exp(z − z_max)): both parts ≥ 0, so that a
-            // small loss keeps its digits and nothing overflows.
+            // log Σ exp(z) − z_y = (z_max − z_y) + log(1 + Σ_{others} exp(z − z_max)). Both parts are ≥ 0, so a small
+            // loss keeps its digits, and nothing overflows.
             sum += peak - self.scratch[target];
             let mut others = 0.0;
             for (c, score) in self.scratch.iter_mut().enumerate() {
@@ -103,7 +104,7 @@ impl Evaluate for Softmax {
             sum += others.ln_1p();
             if let Some(gradient) = gradient.as_deref_mut() {
                 let scale = scale / (1.0 + others);
-                // p_y − 1 as minus the sum of the others, which does not cancel where p_y ≈ 1.
+                // p_y − 1 is minus the sum of the others. This form does not cancel where p_y ≈ 1.
                 let mut rest = 0.0;
                 for (c, &weight) in self.scratch.iter().enumerate().filter(|&(c, _)| c != target) {
                     rest += weight;
@@ -144,7 +145,7 @@ impl Problem for Softmax {
         let scale = 1.0 / (d as f64).sqrt();
         fill(d, self.classes.len(), || scale * next())
     }
-    /// Not known.
+    /// Unknown.
     fn optimum(&self) -> Option<f64> {
         None
     }
@@ -171,9 +172,9 @@ impl Classifier for Softmax {
 mod tests {
     use super::*;
     use crate::{
+        contract::{self, random_data},
         features::Features,
         logistic::Logistic,
-        numerics::contract::{self, random_data},
     };
     use strust::{objective::full_value, prelude::*};
 
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn two_classes_are_logistic_regression_in_the_difference() {
+    fn two_classes_give_logistic_regression_in_the_difference() {
         let data = random_data(25, 4, &[0.0, 1.0], 2);
         let mut softmax = Softmax::new(data.clone(), 0.0).unwrap();
         let mut logistic = Logistic::new(data, 0.0).unwrap();
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn large_scores_neither_overflow_nor_lose_small_losses() {
+    fn large_scores_do_not_overflow_and_small_losses_keep_their_digits() {
         let features = Features::Dense(Mat::from_fn(3, 1, |_, _| 1.0));
         let mut f = Softmax::new(Labeled { features, labels: vec![0.0, 1.0, 2.0] }, 0.0).unwrap();
         let mut g = Mat::zeros(1, 3);
@@ -231,7 +232,7 @@ mod tests {
             .start(start)
             .unwrap();
         assert_eq!(report.reason, StopReason::GradientNorm);
-        // A convex function has one value at all its stationary points.
+        // A convex function has the same value at all stationary points.
         let other = f.start(1);
         let again = minimize(&mut f)
             .method(&mut method)
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn accuracy_on_the_test_set_counts_the_largest_scores() {
+    fn test_accuracy_counts_correct_largest_scores() {
         let features = |n| Features::Dense(Mat::from_fn(n, 2, |i, j| f64::from(u8::from(i % 2 == j))));
         let train = Labeled { features: features(2), labels: vec![5.0, 8.0] };
         let test = Labeled { features: features(4), labels: vec![5.0, 8.0, 8.0, 8.0] };
@@ -251,7 +252,11 @@ mod tests {
         assert_eq!((f.test_accuracy(&Mat::identity(2, 2)), f.parameters()), (None, 4));
         let mut f = f.with_test(test.clone()).unwrap();
         assert_eq!(f.test_accuracy(&Mat::identity(2, 2)), Some(0.75));
-        assert_eq!(f.test_accuracy(&Mat::zeros(2, 2)), Some(0.25), "all tie, so all are the first class");
+        assert_eq!(
+            f.test_accuracy(&Mat::zeros(2, 2)),
+            Some(0.25),
+            "all scores are equal, so the first class is predicted"
+        );
 
         let foreign = Labeled { labels: vec![5.0, 6.0, 8.0, 8.0], ..test };
         let message = f.clone().with_test(foreign).unwrap_err().to_string();
@@ -262,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_are_no_classes_are_refused() {
+    fn invalid_class_labels_are_an_error() {
         let message = |labels: &[f64]| {
             let features = Features::Dense(Mat::zeros(labels.len(), 1));
             Softmax::new(Labeled { features, labels: labels.to_vec() }, 0.0).unwrap_err().to_string()

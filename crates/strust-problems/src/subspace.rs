@@ -16,10 +16,9 @@ use strust_products::{Beside, Picked, inner, product, residual_norm_squared};
 
 /// f(W) = (1/n) Σⱼ ‖(I − WWᵀ)xⱼ‖² over the columns xⱼ of a d×n matrix, subject to WᵀW = I.
 ///
-/// The paper writes the sum as one Frobenius norm; a mini-batch method needs the mean, and with it the paper's
-/// learning rates work. Its minimum over orthonormal W is the sum of the d − k smallest eigenvalues of
-/// XXᵀ/n, reached at the top-k eigenvectors. That is also the minimum over *all* W, which is why a penalty of any
-/// weight is exact on this problem.
+/// The paper writes the sum as one Frobenius norm. A mini-batch method needs the mean, and with the mean the paper's
+/// learning rates work. The minimum over orthonormal W is the sum of the d − k smallest eigenvalues of XXᵀ/n, attained
+/// at the top-k eigenvectors. It is also the minimum over *all* W, so a penalty of any weight is exact on this problem.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -37,19 +36,19 @@ pub struct SubspaceFit<T: Real = f64> {
     data: Mat<T>,
     k: usize,
     optimum: Optimum,
-    /// Root mean square of ‖xⱼ‖: the size of the numbers whose difference is a residual.
+    /// The root mean square of ‖xⱼ‖. A residual is a difference of numbers of this size.
     magnitude: f64,
     scratch: Option<Scratch<T>>,
 }
 
-/// Known at once for exact data; an eigenvalue problem, solved when it is asked for, for any other.
+/// The optimum is 0 for exact data. For other data it is an eigenvalue problem, solved on demand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Optimum {
     Zero,
     FromData,
 }
 
-/// For a batch X of b columns: A = WᵀX, WᵀW, 2I − WᵀW, and the factors M over S of the gradient XM + WS.
+/// For a batch X of b columns: A = WᵀX, WᵀW, 2I − WᵀW, and the factors M above S of the gradient XM + WS.
 #[derive(Debug, Clone)]
 struct Scratch<T> {
     coordinates: Mat<T>,
@@ -58,9 +57,8 @@ struct Scratch<T> {
 }
 
 impl<T: Real> SubspaceFit<T> {
-    /// The spiked model of Dar et al. (2020), centered: x = Uz + ε with U a random d×k orthonormal basis,
-    /// z ~ N(0, I) and ε ~ N(0, noise²·I). Without noise the data lie in a k-dimensional subspace exactly, and
-    /// the minimum is 0.
+    /// The spiked model of Dar et al. (2020), centered: x = Uz + ε with U a random d×k orthonormal basis, z ~ N(0, I)
+    /// and ε ~ N(0, noise²·I). Without noise the data are exactly in a k-dimensional subspace, and the minimum is 0.
     pub fn spiked(d: usize, k: usize, n: usize, noise: f64, seed: u64) -> Result<Self, Error> {
         check(d, k, n)?;
         not_negative(OWNER, "noise", noise)?;
@@ -77,7 +75,7 @@ impl<T: Real> SubspaceFit<T> {
         Ok(problem)
     }
 
-    /// Fits a k-dimensional subspace to the columns of a d×n matrix, which are centered first.
+    /// Fits a k-dimensional subspace to the columns of a d×n matrix. The columns are centered first.
     pub fn from_data(columns: &Mat<f64>, k: usize) -> Result<Self, Error> {
         let (d, n) = (columns.nrows(), columns.ncols());
         check(d, k, n)?;
@@ -92,23 +90,23 @@ impl<T: Real> SubspaceFit<T> {
     /// The constraint WᵀW = I of this problem.
     #[must_use]
     pub fn constraint(&self) -> Stiefel<T> {
-        Stiefel::new(self.data.nrows(), self.k).expect("the sizes were checked when the problem was made")
+        Stiefel::new(self.data.nrows(), self.k).expect("`new` checks the sizes")
     }
 
-    /// ‖X − WA‖²/b with A = WᵀX, which stays in the scratch space. The residual is formed, never expanded:
-    /// ‖X‖² − ‖A‖² would lose all digits below 1e-16.
+    /// ‖X − WA‖²/b. A = WᵀX stays in the scratch space. The residual is computed explicitly: ‖X‖² − ‖A‖² would lose all
+    /// digits below 1e-16.
     fn evaluate(&mut self, w: &Mat<T>, sample: &Sample) -> Evaluation {
         let (k, b) = (self.k, sample.len());
         let x = Picked { matrix: &self.data, indices: sample.indices() };
         let s = self.scratch.get_or_insert_with(|| Scratch::new(k));
         if s.coordinates.ncols() != b {
-            // Within the capacity of earlier batches this does not allocate.
+            // This does not allocate within the capacity of earlier batches.
             s.coordinates.resize_with(k, b, |_, _| T::default());
             s.factors.resize_with(b + k, k, |_, _| T::default());
         }
         inner(w, &x, &mut s.coordinates);
         let value = residual_norm_squared(&x, w, &s.coordinates) / b as f64;
-        // A residual is the difference of two vectors of the size of a column, one of them rounded twice.
+        // A residual is the difference of two vectors of the size of a column. One of them is rounded twice.
         Evaluation::of_squares(value, T::EPSILON, 2.0 * self.magnitude)
     }
 }
@@ -127,11 +125,12 @@ impl<T: Real> Objective for SubspaceFit<T> {
     fn value(&mut self, w: &Mat<T>, sample: &Sample) -> Evaluation {
         self.evaluate(w, sample)
     }
-    /// ∇f = −(2/b)(RAᵀ + X(WᵀR)ᵀ) with R = X − WA, which is X·M + W·S with M = −(2/b)Aᵀ(2I − WᵀW) and
-    /// S = (2/b)AAᵀ: one product of d rows instead of three, and an error of the same size.
+    /// ∇f = −(2/b)(RAᵀ + X(WᵀR)ᵀ) with R = X − WA. This equals X·M + W·S with M = −(2/b)Aᵀ(2I − WᵀW) and S = (2/b)AAᵀ,
+    /// which takes one product of d rows instead of three and has an error of the same size.
     fn value_and_gradient(&mut self, w: &Mat<T>, sample: &Sample, gradient: &mut Mat<T>) -> Evaluation {
         let value = self.evaluate(w, sample);
-        let Scratch { coordinates: a, gram, factors } = self.scratch.as_mut().expect("evaluate has made it");
+        let Scratch { coordinates: a, gram, factors } =
+            self.scratch.as_mut().expect("`evaluate` fills the scratch space");
         let b = sample.len();
         let scale = T::from_f64(2.0 / b as f64);
         strust_products::gram(w, gram);
@@ -163,7 +162,7 @@ impl<T: Real> Problem for SubspaceFit<T> {
     }
 }
 
-/// The sum of all but the k largest eigenvalues of XXᵀ/n, from the smaller of the two Gram matrices; summed
+/// The sum of all but the k largest eigenvalues of XXᵀ/n, from the smaller of the two Gram matrices. They are summed
 /// directly, because a difference would cancel. `None` if the eigenvalues do not converge.
 fn tail_of_spectrum<T: Real>(data: &Mat<T>, k: usize) -> Option<f64> {
     let n = data.ncols();
@@ -174,7 +173,7 @@ fn tail_of_spectrum<T: Real>(data: &Mat<T>, k: usize) -> Option<f64> {
     Some(eigenvalues[..tail].iter().map(|e| e.max(0.0)).sum::<f64>() / n as f64)
 }
 
-/// One stream of random numbers for each use, so that changing one leaves the others.
+/// One stream of random numbers for each purpose, so that they do not depend on each other.
 const BASIS: u64 = START + 1;
 const COORDINATES: u64 = START + 2;
 const NOISE: u64 = START + 3;
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_optimum_is_reached_at_the_top_eigenvectors_and_nowhere_below() {
+    fn the_minimum_is_at_the_top_eigenvectors() {
         let mut f = SubspaceFit::<f64>::spiked(15, 4, 60, 0.2, 3).unwrap();
         let optimum = f.optimum().unwrap();
         let gram = &f.data * f.data.transpose();
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_data_have_optimum_zero_also_when_computed() {
+    fn the_computed_optimum_of_exact_data_is_zero() {
         let f = SubspaceFit::<f64>::spiked(40, 3, 30, 0.0, 3).unwrap();
         assert_eq!(f.optimum(), Some(0.0));
         assert!(tail_of_spectrum(&f.data, 3).unwrap() < 1e-14);
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sizes_are_refused_with_the_range() {
+    fn wrong_sizes_are_an_error_that_names_the_range() {
         let error = SubspaceFit::<f64>::spiked(5, 6, 10, 0.0, 0).unwrap_err().to_string();
         assert_eq!(error, "subspace fitting: `k` is 6, but must be in [1, d] = [1, 5]");
         assert!(SubspaceFit::<f64>::spiked(5, 2, 0, 0.0, 0).is_err());

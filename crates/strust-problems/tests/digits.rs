@@ -1,10 +1,10 @@
-//! What training on the handwritten digits must show, without a learning rate and with the defaults.
+//! STR with its defaults trains a network on the handwritten digits, without a learning rate.
 
 use allocation_counter::measure;
 use strust::prelude::*;
 use strust_problems::{Activation, Classifier, Mlp, Problem, Split, digits};
 
-/// Without optimization a run takes seconds.
+/// A debug build takes seconds per run.
 const SEEDS: u64 = if cfg!(debug_assertions) { 2 } else { 20 };
 
 #[test]
@@ -29,7 +29,7 @@ fn str_with_its_defaults_trains_an_over_parameterized_network() {
 }
 
 #[test]
-fn after_the_first_batch_neither_steps_nor_smaller_batches_nor_accuracies_allocate() {
+fn after_the_largest_batch_evaluations_and_accuracies_do_not_allocate() {
     let (train, test) = digits::load().unwrap();
     for (hidden, activation) in [
         (&[][..], Activation::Relu),

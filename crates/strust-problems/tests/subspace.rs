@@ -1,4 +1,4 @@
-//! What subspace fitting must show: medians over 20 seeds, with the paper's hyperparameters and without noise.
+//! Results on subspace fitting: medians over 20 seeds, with the paper's hyperparameters and without noise.
 
 use strust::prelude::*;
 use strust_problems::{Problem, SubspaceFit};
@@ -35,7 +35,7 @@ fn run<M: Method<SubspaceFit>>(mut f: SubspaceFit, mut method: M, seed: u64, epo
     curve
 }
 
-/// The medians over the seeds, epoch by epoch.
+/// The medians over the seeds, by epoch.
 fn medians(run: impl Fn(u64) -> Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let curves: Vec<_> = (0..SEEDS).map(run).collect();
     let median = |mut values: Vec<f64>| {
@@ -59,10 +59,7 @@ fn str_p(d: usize, k: usize, n: usize, epochs: u64) -> Vec<(f64, f64)> {
 #[track_caller]
 fn reaches(medians: &[(f64, f64)], epoch: usize, gap: f64, violation: f64) {
     let (g, c) = medians[epoch - 1];
-    assert!(
-        g <= gap && c <= violation,
-        "after {epoch} epochs: gap {g:e} and violation {c:e}, not {gap:e} and {violation:e}"
-    );
+    assert!(g <= gap && c <= violation, "after {epoch} epochs: gap {g:e} > {gap:e} or violation {c:e} > {violation:e}");
 }
 
 #[test]
@@ -93,7 +90,7 @@ fn on_the_small_problem_str_p_reaches_machine_precision_and_beats_every_baseline
     for baseline in baselines {
         for epoch in [1, 2, 5] {
             let (ours, theirs) = (ours[epoch - 1].0, baseline[epoch - 1].0);
-            assert!(ours < theirs, "after {epoch} epochs: {ours:e} against {theirs:e}");
+            assert!(ours < theirs, "after {epoch} epochs: gap {ours:e}, gap of the baseline {theirs:e}");
         }
     }
 }
@@ -106,7 +103,7 @@ fn on_the_large_problem_str_p_reaches_machine_precision_in_eight_epochs() {
 }
 
 #[test]
-fn in_single_precision_str_p_reaches_the_floor_of_single_precision_and_stays() {
+fn in_single_precision_str_p_reaches_the_rounding_floor_and_stays_there() {
     for seed in 0..SEEDS {
         let mut f = SubspaceFit::<f32>::spiked(100, 5, 500, 0.0, seed).unwrap();
         let mut method = StrP::new(StrPConfig::default(), f.constraint()).unwrap();
@@ -120,7 +117,7 @@ fn in_single_precision_str_p_reaches_the_floor_of_single_precision_and_stays() {
 }
 
 #[test]
-fn a_step_allocates_nothing_after_the_first_epoch() {
+fn a_step_does_not_allocate_after_the_first_epoch() {
     let (n, seed) = (100, 3);
     let mut f = SubspaceFit::<f64>::spiked(60, 4, n, 0.0, seed).unwrap();
     let mut method = StrP::new(StrPConfig::default(), f.constraint()).unwrap();
@@ -128,7 +125,7 @@ fn a_step_allocates_nothing_after_the_first_epoch() {
     let start = f.start(seed);
     let mut state = method.init(&mut f, start).unwrap();
     let mut sample = Sample::default();
-    // The last batch of an epoch is smaller: the scratch space has to fit both.
+    // The last batch of an epoch is smaller. The scratch space must fit both sizes.
     let mut epoch = |e: u64| {
         for k in 0..4 {
             sampler.draw(4 * e + k, &mut sample);

@@ -1,21 +1,21 @@
 //! Matrix products for tall, narrow matrices: the shapes of mini-batches and of orthonormal columns.
 //!
-//! A general product routine packs its operands first. With ten columns that costs as much as the product itself.
-//! These routines read each column in place, also columns picked from a data set, so they never copy a mini-batch.
+//! A general product routine first packs its operands. With ten columns this costs as much as the product itself. These
+//! routines read each column in place, including columns selected from a data set, so they never copy a mini-batch.
 //! They work in registers and the fastest cache, and they do not allocate.
 //!
-//! This crate holds the inner loops of `strust` and `strust-problems`. Its interface may change at any time.
+//! This crate contains the inner loops of `strust` and `strust-problems`. Its interface may change at any time.
 
-// Every part of a kernel must be inlined into the function compiled for the widest instructions of the machine.
-// A part that is not inlined falls back to the narrowest instructions.
+// Every part of a kernel must be inlined into the function that is compiled with the widest instructions of the
+// machine. A part that is not inlined is compiled with the narrowest instructions.
 #![allow(clippy::inline_always)]
 
 use faer::Mat;
 use pulp::{Arch, Simd, WithSimd};
 
-/// The columns of a tall matrix, all of one length.
+/// The columns of a tall matrix. All have the same length.
 pub trait Columns<T> {
-    /// How many.
+    /// The number of columns.
     fn count(&self) -> usize;
     /// Column j.
     fn column(&self, j: usize) -> &[T];
@@ -32,12 +32,12 @@ impl<T> Columns<T> for Mat<T> {
     }
 }
 
-/// Some columns of a matrix: a mini-batch of a data set.
+/// Selected columns of a matrix, such as a mini-batch of a data set.
 #[derive(Debug, Clone, Copy)]
 pub struct Picked<'a, T> {
     /// The matrix.
     pub matrix: &'a Mat<T>,
-    /// Which columns.
+    /// The selected columns.
     pub indices: &'a [usize],
 }
 
@@ -82,7 +82,7 @@ impl<T, A: Columns<T>, B: Columns<T>> Columns<T> for Beside<'_, A, B> {
 /// # Panics
 /// If the columns differ in length or `out` has another shape.
 pub fn inner<T: Kernels>(a: &impl Columns<T>, b: &impl Columns<T>, out: &mut Mat<T>) {
-    assert_eq!((out.nrows(), out.ncols()), (a.count(), b.count()), "the result of AᵀB has another shape");
+    assert_eq!((out.nrows(), out.ncols()), (a.count(), b.count()), "the result of AᵀB has the wrong shape");
     if a.count() > 0 && b.count() > 0 {
         check_rows(a, a.column(0).len());
         check_rows(b, a.column(0).len());
@@ -90,12 +90,12 @@ pub fn inner<T: Kernels>(a: &impl Columns<T>, b: &impl Columns<T>, out: &mut Mat
     }
 }
 
-/// out ← AᵀA: half the work of [`inner`], and symmetric to the last bit.
+/// out ← AᵀA, with half the work of [`inner`]. The result is exactly symmetric.
 ///
 /// # Panics
 /// If the columns differ in length or `out` has another shape.
 pub fn gram<T: Kernels>(a: &impl Columns<T>, out: &mut Mat<T>) {
-    assert_eq!((out.nrows(), out.ncols()), (a.count(), a.count()), "the result of AᵀA has another shape");
+    assert_eq!((out.nrows(), out.ncols()), (a.count(), a.count()), "the result of AᵀA has the wrong shape");
     if a.count() > 0 {
         check_rows(a, a.column(0).len());
         T::inner(a, a, out, true);
@@ -107,7 +107,7 @@ pub fn gram<T: Kernels>(a: &impl Columns<T>, out: &mut Mat<T>) {
 /// # Panics
 /// If the shapes do not fit.
 pub fn product<T: Kernels>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
-    assert_eq!((p.count(), out.ncols()), (q.nrows(), q.ncols()), "the factors or the result of P·Q do not fit");
+    assert_eq!((p.count(), out.ncols()), (q.nrows(), q.ncols()), "the shapes of P, Q and the result do not match");
     check_rows(p, out.nrows());
     T::outer(None::<&Mat<T>>, p, q, Some(out), false);
 }
@@ -117,7 +117,7 @@ pub fn product<T: Kernels>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
 /// # Panics
 /// If the shapes do not fit.
 pub fn add_product<T: Kernels>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>) {
-    assert_eq!((p.count(), out.ncols()), (q.nrows(), q.ncols()), "the factors or the result of P·Q do not fit");
+    assert_eq!((p.count(), out.ncols()), (q.nrows(), q.ncols()), "the shapes of P, Q and the result do not match");
     check_rows(p, out.nrows());
     T::outer(None::<&Mat<T>>, p, q, Some(out), true);
 }
@@ -127,7 +127,7 @@ pub fn add_product<T: Kernels>(p: &impl Columns<T>, q: &Mat<T>, out: &mut Mat<T>
 /// # Panics
 /// If the shapes do not fit.
 pub fn residual_norm_squared<T: Kernels>(x: &impl Columns<T>, p: &impl Columns<T>, q: &Mat<T>) -> f64 {
-    assert_eq!((p.count(), x.count()), (q.nrows(), q.ncols()), "the factors or X of X − P·Q do not fit");
+    assert_eq!((p.count(), x.count()), (q.nrows(), q.ncols()), "the shapes of X, P and Q do not match");
     if x.count() == 0 {
         return 0.0;
     }
@@ -142,17 +142,17 @@ fn check_rows<T>(columns: &impl Columns<T>, rows: usize) {
     }
 }
 
-/// Rows that are multiplied at a time, so that a block of both factors stays in the second cache.
+/// Rows per block. A block of both factors stays in the L2 cache.
 const BLOCK: usize = 512;
-/// Columns whose addresses are looked up once. The addresses of further columns are looked up at each use.
+/// The number of columns whose addresses are stored. The addresses of further columns are looked up at each use.
 const TABLE: usize = 128;
 
 /// A component type with kernels: `f32` or `f64`.
 pub trait Kernels: Sized {
-    /// out ← AᵀB, of which only one half is computed if it is symmetric; the shapes fit and are not empty.
+    /// out ← AᵀB. If the result is symmetric, only one half is computed. The shapes match and are not empty.
     #[doc(hidden)]
     fn inner<A: Columns<Self>, B: Columns<Self>>(a: &A, b: &B, out: &mut Mat<Self>, symmetric: bool);
-    /// ‖X − P·Q‖² with `x`, else 0; P·Q into `out`, or onto it if `add`. The shapes fit.
+    /// With `x`: returns ‖X − P·Q‖². Without: returns 0 and writes P·Q to `out`, or adds it if `add`. The shapes match.
     #[doc(hidden)]
     fn outer<X: Columns<Self>, P: Columns<Self>>(
         x: Option<&X>,
@@ -195,7 +195,8 @@ macro_rules! kernels {
                 type Output = ();
                 #[inline(always)]
                 fn with_simd<S: Simd>(self, simd: S) {
-                    // As many running sums as fit the registers beside the operands. Batches are powers of two.
+                    // The largest number of partial sums that fit the registers together with the operands. Batches are
+                    // powers of two.
                     match (S::REGISTER_COUNT >= 32, self.symmetric) {
                         (true, true) => self.tiles::<S, 5, 5>(simd),
                         (true, false) => self.tiles::<S, 5, 4>(simd),
@@ -206,7 +207,7 @@ macro_rules! kernels {
 
             impl<A: Columns<$t>, B: Columns<$t>> Inner<'_, A, B> {
                 /// Computes the result in tiles of M×N, one block of rows after another. At the edges the last column
-                /// fills in for missing ones, and its results are dropped.
+                /// replaces missing ones, and its results are not stored.
                 #[inline(always)]
                 fn tiles<S: Simd, const M: usize, const N: usize>(self, simd: S) {
                     let Self { a, b, out, symmetric } = self;
@@ -251,7 +252,7 @@ macro_rules! kernels {
                 }
             }
 
-            /// M×N inner products of columns of one length.
+            /// M×N inner products of columns of the same length.
             #[inline(always)]
             fn tile<S: Simd, const M: usize, const N: usize>(simd: S, a: [&[$t]; M], b: [&[$t]; N]) -> [[$t; N]; M] {
                 let rows = a[0].len();
@@ -311,7 +312,7 @@ macro_rules! kernels {
                 type Output = f64;
                 #[inline(always)]
                 fn with_simd<S: Simd>(self, simd: S) -> f64 {
-                    // A residual also needs room for X, and batches are powers of two.
+                    // A residual also needs registers for X. Batches are powers of two.
                     match (S::REGISTER_COUNT >= 32, self.x.is_some()) {
                         (true, true) => self.bands::<S, 4, 4>(simd),
                         (true, false) => self.bands::<S, 4, 5>(simd),
@@ -321,7 +322,7 @@ macro_rules! kernels {
             }
 
             impl<X: Columns<$t>, P: Columns<$t>> Outer<'_, X, P> {
-                /// The result in bands of R registers of rows, then in smaller ones.
+                /// Computes the result in bands of R registers of rows, then in smaller bands.
                 #[inline(always)]
                 fn bands<S: Simd, const R: usize, const N: usize>(mut self, simd: S) -> f64 {
                     let rows = match (&self.x, &self.out) {
@@ -338,7 +339,7 @@ macro_rules! kernels {
                         sum += self.band::<S, R, N, true>(simd, row, p_table, x_table);
                         row += R * S::$lanes;
                     }
-                    // The remaining rows are cut into bands that fit: an empty register costs as much as a full one.
+                    // Split the remaining rows into bands that fit: an empty register costs as much as a full one.
                     if row + 2 * S::$lanes <= rows {
                         sum += self.band::<S, 2, N, true>(simd, row, &[], &[]);
                         row += 2 * S::$lanes;
@@ -435,7 +436,7 @@ macro_rules! kernels {
                 &table[..known]
             }
 
-            /// Loads R registers of a column, starting at `row`. A register that is not `WHOLE` is filled up with zeros.
+            /// Loads R registers of a column, starting at `row`. A register that is not `WHOLE` is padded with zeros.
             #[inline(always)]
             fn load<S: Simd, const R: usize, const WHOLE: bool>(simd: S, column: &[$t], row: usize) -> [S::$v; R] {
                 if WHOLE {
@@ -554,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn long_columns_and_many_of_them_agree_too() {
+    fn products_of_many_long_columns_agree() {
         let picks: Vec<usize> = (0..TABLE + 3).collect();
         agrees_with_faer::<f64>(BLOCK - 1, 3, TABLE + 3, &picks);
         agrees_with_faer::<f64>(2 * BLOCK + 5, TABLE + 2, TABLE + 3, &picks[..9]);
@@ -574,7 +575,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "columns of different length")]
-    fn columns_of_different_length_are_refused() {
+    fn columns_of_different_length_panic() {
         inner(&Mat::<f64>::zeros(4, 1), &Mat::zeros(5, 1), &mut Mat::zeros(1, 1));
     }
 }

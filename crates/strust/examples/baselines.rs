@@ -1,10 +1,10 @@
-//! All methods without constraints on one problem: interpolating least squares, 200 terms of 20 unknowns.
+//! All methods without constraints on one problem: interpolating least squares with 200 terms and 20 unknowns.
 //!
 //! Run with `cargo run --release --example baselines`.
 
 use strust::prelude::*;
 
-/// A little wave table instead of random numbers.
+/// A row of numbers that look random.
 fn row(i: usize) -> Vec<f64> {
     (0..20).map(|j| ((i * 37 + j * 101 + i * j) as f64).sin() / 3.0).collect()
 }
@@ -25,7 +25,7 @@ fn main() -> Result<(), Error> {
     });
 
     println!("{:<14} {:>6} {:>7} {:>9} {:>12}  stopped", "method", "steps", "values", "gradients", "distance");
-    // A closure cannot be generic over the method; a macro can.
+    // A macro, because a closure cannot be generic over the method.
     macro_rules! run {
         ($name:literal, $method:expr) => {{
             let stop = Stop::gradient_norm(1e-7).or(Stop::epochs(2000));

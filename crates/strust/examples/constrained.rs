@@ -14,7 +14,7 @@ fn main() -> Result<(), Error> {
         }
         0.5 * r.norm_squared()
     });
-    // The answer is known: the orthogonal factor of the polar decomposition of A.
+    // The known answer is the orthogonal factor of the polar decomposition of A.
     let mut answer = a.clone();
     Stiefel::new(6, 2)?.with_retraction(Retraction::Polar).restore(&mut answer)?;
 
@@ -28,7 +28,7 @@ fn main() -> Result<(), Error> {
         assert!(report.reason.converged() && off < 2.0 / penalty);
         violations.push(report.last.constraint_norm);
     }
-    // A fixed penalty leaves ‖c‖ = O(1/μ): doubling μ halves it.
+    // With a fixed penalty ‖c‖ = O(1/μ), so doubling μ halves ‖c‖.
     assert!(violations.windows(2).all(|v| (1.9..2.1).contains(&(v[0] / v[1]))));
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! What a run shows of itself: curvature, rejections, strong growth, interpolation, and the KKT conditions.
+//! Diagnostics of a run: curvature, rejections, strong growth, interpolation, and the KKT conditions.
 //!
-//! `cargo run -p strust --example diagnosis`
+//! Run with `cargo run --example diagnosis`.
 
 use strust::{
     diagnostics::{Curvature, Interpolation, Iterations, SplitBatch, kkt_report, probe},
@@ -9,7 +9,7 @@ use strust::{
 };
 
 fn main() -> Result<(), Error> {
-    // Terms ½wᵢ(⟨aᵢ, x⟩ − bᵢ)² with aᵢ on the unit circle; all of them are satisfied by x = (1, 2).
+    // Terms ½wᵢ(⟨aᵢ, x⟩ − bᵢ)² with aᵢ on the unit circle. x = (1, 2) satisfies all equations.
     let terms = 60;
     let row = |i: usize| [(i as f64).cos(), (i as f64).sin()];
     let mut f = from_terms(terms, |i, x: &Vec<f64>, g| {
@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
         0.5 * weight * r * r
     });
 
-    // Observers read the record of every step and cost nothing; the split batches estimate strong growth.
+    // Observers read the record of every step at no cost. The split batches estimate strong growth.
     let region = StrConfig::default();
     let (mut curvature, mut iterations) = (Curvature::default(), Iterations::default());
     let mut watched = SplitBatch::new(&mut f, Draws::Different);
@@ -43,7 +43,7 @@ fn main() -> Result<(), Error> {
     println!("interpolation {}: {}", found.verdict, found.why);
     assert_eq!(found.verdict, Interpolation::Holds);
 
-    // On the circle ‖x‖ = 1 the same function has multipliers, and a penalty of 100 leaves ‖c‖ of about ‖λ‖/100.
+    // On the circle ‖x‖ = 1 the same function has nonzero multipliers, and a penalty of 100 gives ‖c‖ of about ‖λ‖/100.
     let mut circle = Sphere::new(1.0)?;
     let mut constrained = StrP::new(StrPConfig { penalty: 100.0, ..Default::default() }, circle.clone())?;
     let report =
@@ -56,7 +56,7 @@ fn main() -> Result<(), Error> {
         kkt.feasibility_bound
     );
     assert!(kkt.jacobian.licq && kkt.constraint_norm <= kkt.feasibility_bound);
-    assert!(kkt.multiplier_gap < 0.05 * kkt.multiplier_norm, "near a minimum of φ, where μc = λ");
+    assert!(kkt.multiplier_gap < 0.05 * kkt.multiplier_norm, "the point must be near a minimum of φ, where μc = λ");
     assert!((kkt.constraint_norm / (kkt.multiplier_norm / 100.0) - 1.0).abs() < 0.05);
     Ok(())
 }

@@ -9,7 +9,7 @@ fn main() -> Result<(), Error> {
     let t: Vec<f64> = (0..100).map(|i| f64::from(i) / 100.0).collect();
     let y: Vec<f64> = t.iter().map(|t| truth[0] + truth[1] * t).collect();
 
-    // Term i and its gradient, which is added to g. strust takes the mean over a mini-batch.
+    // The value of term i; its gradient is added to g. strust takes the mean over a mini-batch.
     let mut f = from_terms(t.len(), |i, x: &Vec<f64>, g| {
         let r = x[0] + t[i] * x[1] - y[i];
         g[0] += 2.0 * r;

@@ -1,4 +1,4 @@
-//! The caller owns the loop, saves the state half-way, and resumes from the saved state, bit for bit.
+//! Write your own loop, save the state half-way, and resume from it, bit for bit.
 //!
 //! Run with `cargo run --example own_loop`.
 
@@ -16,7 +16,7 @@ fn objective() -> impl Objective<Point = Vec<f64>> {
     })
 }
 
-/// Steps from where the state stands to `end`. The k-th sample depends on the seed and k alone.
+/// Makes steps until `end`. The k-th sample depends only on the seed and k.
 fn advance(state: &mut StrState<Vec<f64>>, end: u64) -> Result<(), Error> {
     let (mut f, mut method) = (objective(), Str::new(StrConfig::default())?);
     let (mut sampler, mut sample) = (Epochs::new(8, 2, 42)?, Sample::default());

@@ -1,4 +1,4 @@
-//! Validated configuration: one table for each method serves defaults, checks, documentation and listings.
+//! Validated configuration. Each method has one table for defaults, checks, documentation and listings.
 
 use crate::Error;
 use serde::{Serialize, de::DeserializeOwned};
@@ -63,7 +63,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// What a configuration field may hold.
+/// The allowed values of a configuration field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Allowed {
     /// A number in a range.
@@ -92,13 +92,13 @@ impl fmt::Display for Allowed {
 pub struct Field {
     /// The name in Rust and in experiment files.
     pub name: &'static str,
-    /// What it may hold.
+    /// The allowed values.
     pub allowed: Allowed,
-    /// What it means.
+    /// The meaning.
     pub meaning: &'static str,
 }
 
-/// A configuration that may still be wrong. [`check`](Self::check) turns it into a [`Checked`] one.
+/// A configuration that is not yet checked. [`check`](Self::check) turns it into a [`Checked`] one.
 pub trait Config: Default + Clone + fmt::Debug + Serialize + DeserializeOwned {
     /// The method's name in errors, experiment files and reports.
     const NAME: &'static str;
@@ -136,7 +136,7 @@ pub(crate) fn out_of_range(
     Error::OutOfRange { owner, field, value: value.to_string(), allowed: allowed.to_string() }
 }
 
-/// A configuration that passed [`Config::check`]; methods hold nothing else.
+/// A configuration that passed [`Config::check`]. Methods store configurations only in this form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked<C>(C);
 
@@ -147,9 +147,9 @@ impl<C> Deref for Checked<C> {
     }
 }
 
-/// A value a configuration field can have: a number, or a word.
+/// A value of a configuration field: a number or a word.
 pub trait FieldValue {
-    /// The number to hold against the range, unless the field is a word.
+    /// The number that is compared with the range; `None` for a word.
     fn number(&self) -> Option<f64>;
 }
 
@@ -166,7 +166,7 @@ impl FieldValue for u64 {
 }
 
 impl FieldValue for Vec<f64> {
-    /// A list has no one number; whoever reads it checks its entries.
+    /// A list has more than one number. The code that reads the list checks its entries.
     fn number(&self) -> Option<f64> {
         None
     }
@@ -178,12 +178,12 @@ impl FieldValue for String {
     }
 }
 
-/// Declares a configuration struct: each field's documentation, type, default and range stand once.
+/// Declares a configuration struct. Documentation, type, default and range of each field are written once.
 ///
 /// ```
 /// use strust::config::Config;
 /// strust::config! {
-///     /// Configuration of a problem of mine.
+///     /// Configuration of my problem.
 ///     pub struct MineConfig for "mine" {
 ///         /// Number of terms.
 ///         pub n: u64 = 100, Whole(Range::at_least(1.0));
@@ -192,7 +192,7 @@ impl FieldValue for String {
 /// assert!(MineConfig { n: 0 }.check().is_err());
 /// ```
 ///
-/// The crate that uses it depends on `serde` with the feature `derive`.
+/// A crate that uses this macro must depend on `serde` with the feature `derive`.
 #[macro_export]
 macro_rules! config {
     (
@@ -237,7 +237,7 @@ macro_rules! config {
     };
 }
 
-/// What [`config!`](crate::config!) writes ranges with.
+/// The names that [`config!`](crate::config!) uses for ranges.
 #[doc(hidden)]
 pub mod words {
     pub use super::{Allowed::*, Range};
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_refuse_nan_infinity_and_open_ends() {
+    fn ranges_reject_nan_infinity_and_open_ends() {
         let r = Range::open(0.0, 1.0);
         assert!(r.contains(0.5) && !r.contains(0.0) && !r.contains(1.0));
         assert!(!r.contains(f64::NAN) && !Range::above(0.0).contains(f64::INFINITY));

@@ -1,21 +1,21 @@
-//! Everything that can go wrong: what happened, where, and how to fix it.
+//! Errors: what happened, where, and how to fix it.
 
-/// An error of this crate. Running out of budget is not one: see [`StopReason`](crate::stop::StopReason).
+/// An error of this crate. A run that uses up its budget is not an error: see [`StopReason`](crate::stop::StopReason).
 ///
-/// [`Self::kind`] sorts errors by what the caller can do about them.
+/// [`Self::kind`] groups errors by cause.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A configuration value lies outside its range.
+    /// A configuration value is outside its range.
     #[error("{owner}: `{field}` is {value}, but must be {allowed}")]
     OutOfRange {
-        /// The method, sampler or problem that was configured.
+        /// The method, sampler or problem.
         owner: &'static str,
         /// The configuration field.
         field: &'static str,
-        /// The value that was given.
+        /// The given value.
         value: String,
-        /// The values that are allowed, in words.
+        /// The allowed values, in words.
         allowed: String,
     },
     /// A point, a residual or a matrix has the wrong shape.
@@ -23,31 +23,31 @@ pub enum Error {
     Shape {
         /// Where the mismatch was found.
         place: &'static str,
-        /// The shape that fits.
+        /// The expected shape.
         expected: Vec<usize>,
-        /// The shape that was given.
+        /// The given shape.
         found: Vec<usize>,
     },
-    /// A sampler draws from another number of terms than the objective has.
+    /// The numbers of terms of the sampler and of the objective differ.
     #[error(
         "the sampler draws from {sampler} terms, but the objective has {objective}: create the sampler with \
          `Epochs::over(&f)`, or pass the objective's number of terms"
     )]
     Terms {
-        /// Terms that the sampler draws from.
+        /// Terms of the sampler.
         sampler: usize,
         /// Terms of the objective.
         objective: usize,
     },
-    /// Equations of a constraint depend on each other.
+    /// The equations of a constraint are linearly dependent.
     #[error("{set}: {why}")]
     DependentRows {
         /// The constraint set.
         set: &'static str,
-        /// Which rows, and what to do.
+        /// What is dependent, and what to do.
         why: String,
     },
-    /// A saved vector does not fit the type it is loaded into.
+    /// A saved vector does not match the type it is loaded into.
     #[error("saved vector: {0}")]
     Saved(String),
     /// The objective is NaN or infinite at the start.
@@ -110,11 +110,11 @@ pub enum Error {
 /// What kind of failure an [`Error`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The call was set up wrongly: a value out of range, a shape or a number of terms that does not fit, a start where
-    /// the objective is not finite. Nothing ran.
+    /// The setup is wrong, and no step was made. Examples: a value out of range, a wrong shape or number of terms, or a
+    /// start where the objective is not finite.
     Setup,
-    /// A run broke down on the way, usually by divergence: a value that is not finite at an accepted point, or a step so
-    /// long that its point cannot be moved back onto the constraint set.
+    /// The run broke down, usually because it diverged. Either a value is not finite at an accepted point, or a step is
+    /// so long that its point cannot be moved back onto the constraint set.
     Breakdown,
     /// A numerical routine failed, such as an eigenvalue decomposition that did not converge.
     Numerical,

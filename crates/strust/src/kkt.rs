@@ -1,4 +1,4 @@
-//! How good a point is: its measurement on the full sum, KKT residuals and multipliers.
+//! The quality of a point: its measurement on the full sum, KKT residuals and multipliers.
 
 use crate::{
     constraints::Constraint,
@@ -7,15 +7,15 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A point, measured on the full sum.
+/// The measurement of a point on the full sum.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// f(x).
     pub value: f64,
-    /// What the method descends on: f(x), or φ(x) = f(x) + (μ/2)‖c(x)‖² for a penalty method.
+    /// The function that the method minimizes: f(x), or φ(x) = f(x) + (μ/2)‖c(x)‖² for a penalty method.
     pub merit: f64,
-    /// ‖∇f(x)‖; with constraints the norm of the Lagrangian's gradient ‖∇f(x) + J(x)ᵀλ‖ with the method's
-    /// multipliers; on a manifold the norm of the Riemannian gradient.
+    /// ‖∇f(x)‖. With constraints it is the norm of the Lagrangian's gradient ‖∇f(x) + J(x)ᵀλ‖ with the method's
+    /// multipliers. On a manifold it is the norm of the Riemannian gradient.
     pub gradient_norm: f64,
     /// ‖c(x)‖; zero for a method without constraints.
     pub constraint_norm: f64,
@@ -26,15 +26,15 @@ impl Measurement {
     pub(crate) const UNKNOWN: Self =
         Self { value: f64::NAN, merit: f64::NAN, gradient_norm: f64::NAN, constraint_norm: f64::NAN };
 
-    /// Whether all its numbers are finite.
+    /// Whether all numbers are finite.
     #[must_use]
     pub fn is_finite(&self) -> bool {
         [self.value, self.merit, self.gradient_norm, self.constraint_norm].iter().all(|number| number.is_finite())
     }
-    /// The ε for which x is an ε-KKT point: the larger of both norms, NaN if one of them is.
+    /// The ε for which x is an ε-KKT point: the larger of both norms; NaN if one of them is NaN.
     #[must_use]
     pub fn kkt(&self) -> f64 {
-        // `f64::max` would drop a NaN.
+        // `f64::max` ignores NaN.
         if self.gradient_norm >= self.constraint_norm {
             self.gradient_norm
         } else {
@@ -43,8 +43,8 @@ impl Measurement {
     }
 }
 
-/// How near x is to a KKT point with multipliers λ: ‖∇f(x) + J(x)ᵀλ‖ and ‖c(x)‖, on the full sum (the paper's
-/// Definition 4.10). The merit is f(x).
+/// Measures ‖∇f(x) + J(x)ᵀλ‖ and ‖c(x)‖ on the full sum; both are 0 at a KKT point (the paper's Definition 4.10). The
+/// merit is f(x).
 pub fn kkt<F, C>(f: &mut F, constraint: &mut C, x: &F::Point, multipliers: &C::Residual) -> Measurement
 where
     F: Objective + ?Sized,
@@ -58,13 +58,14 @@ where
     Measurement { value, merit: value, gradient_norm: gradient.norm(), constraint_norm: c.norm() }
 }
 
-/// The multipliers λ that make ‖∇f(x) + J(x)ᵀλ‖ least, by conjugate gradients on JJᵀλ = −J∇f: as many products with J and Jᵀ
-/// as J has different singular values, at most 2m. Of all such λ it is the smallest.
+/// The multipliers λ that minimize ‖∇f(x) + J(x)ᵀλ‖, by conjugate gradients on JJᵀλ = −J∇f. If λ is not unique, it is
+/// the one with the smallest norm. The number of products with J and Jᵀ is the number of different singular values of
+/// J, and at most 2m.
 ///
 /// ```
 /// use strust::{kkt::least_squares_multipliers, prelude::*};
 /// let mut sphere = Sphere::<Vec<f64>>::new(1.0)?;
-/// // ∇f = (−4, 3) at x = (1, 0), where J = (2, 0): λ = 2 leaves (0, 3).
+/// // ∇f = (−4, 3) and J = (2, 0) at x = (1, 0). λ = 2 gives ∇f + Jᵀλ = (0, 3).
 /// let lambda = least_squares_multipliers(&mut sphere, &vec![1.0, 0.0], &vec![-4.0, 3.0]);
 /// assert!((lambda[0] - 2.0).abs() < 1e-12);
 /// # Ok::<(), strust::Error>(())
@@ -75,7 +76,7 @@ pub fn least_squares_multipliers<C: Constraint + ?Sized>(
     gradient: &C::Point,
 ) -> C::Residual {
     let mut multipliers = constraint.new_residual();
-    // The residual of the problem, −∇f − Jᵀλ, and that of its normal equations, J(−∇f − Jᵀλ).
+    // The residual −∇f − Jᵀλ, and the residual of the normal equations J(−∇f − Jᵀλ).
     let mut left = x.zeros_like();
     left.add(-1.0, gradient);
     let mut normal = multipliers.zeros_like();

@@ -1,22 +1,21 @@
 //! Stochastic trust-region optimization from mini-batches: no learning rate, hard equality constraints.
 //!
-//! A method proposes a step inside a radius and judges it by actual over predicted reduction **on the same
-//! mini-batch**. The verdict sets the next radius. [`Str`](methods::Str) is Algorithm 1 of
-//! *Stochastic Trust-Region Methods for Over-parameterized Models*, [`StrP`](methods::StrP) is its
-//! Algorithm 2 for problems with constraints c(x) = 0.
+//! A method proposes a step inside a radius. It judges the step by the ratio of actual to predicted reduction **on the
+//! same mini-batch**. This ratio sets the next radius. [`Str`](methods::Str) is Algorithm 1 of *Stochastic Trust-Region
+//! Methods for Over-parameterized Models*. [`StrP`](methods::StrP) is its Algorithm 2, for constraints c(x) = 0.
 //!
 //! The parts, in the order data flows through them:
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`vector`] | the space x lives in: slices, faer columns and matrices, `f32` and `f64` |
+//! | [`vector`] | types of x: `Vec`, faer columns and matrices, in `f32` and `f64` |
 //! | [`sample`] | a mini-batch as a value that can be replayed |
 //! | [`constraints`] | c(x) = 0 by value and Jacobian products; Stiefel, sphere, affine, closures |
 //! | [`objective`] | a finite sum evaluated on samples; objectives from closures |
-//! | [`samplers`] | they draw the mini-batches |
-//! | [`models`] | they propose a step, predict its reduction and learn from the trial |
+//! | [`samplers`] | draw the mini-batches |
+//! | [`models`] | propose a step, predict its reduction and learn from the trial |
 //! | [`radius`] | the trust region: verdict and next radius, as pure functions |
-//! | [`kkt`] | how good a point is on the full sum; multipliers |
+//! | [`kkt`] | measurements of a point on the full sum; multipliers |
 //! | [`methods`] | one file per method: configuration, state, `init`, `step` |
 //! | [`run`], [`stop`] | `minimize`, stopping rules, observers, the report |
 //! | [`diagnostics`] | strong growth, curvature, LICQ, progress against the bounds; derivative checks |
@@ -83,7 +82,7 @@ pub mod vector;
 pub use error::{Error, ErrorKind};
 pub use run::minimize;
 
-/// Everything a program that minimizes something needs, in one `use`.
+/// The names that most programs need.
 pub mod prelude {
     pub use crate::config::Config;
     pub use crate::constraints::{Affine, Constraint, Manifold, Retraction, Sphere, Stiefel, constraint_from_fn};

@@ -1,5 +1,5 @@
-//! The trust region: a pure state machine. Two reductions and a rounding error go in; a verdict and the next
-//! radius come out. No vectors, no clock.
+//! The trust region, as pure functions of numbers. They compute the verdict and the next radius from two reductions and
+//! a rounding error.
 
 use crate::{config, config::out_of_range};
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 config! {
     /// The constants of the trust region in Algorithms 1 and 2.
     ///
-    /// The paper's symbols: Δ₀ is `initial_radius`, Δ̄ is `max_radius`, c₀, c₁, c₂ are `accept_above`,
-    /// `shrink_below` and `grow_above`, and ν₁, ν₂ are `shrink` and `grow`. Section 5.2 of the paper lists
-    /// ν₁ = 1.5 and ν₂ = 0.5; read as Algorithm 1 is written that would shrink the radius on success, and the
-    /// method stalls. It is read here as growing by 1.5 and shrinking by 1/0.5 = 2.
+    /// The paper's symbols: Δ₀ is `initial_radius`, Δ̄ is `max_radius`, c₀, c₁, c₂ are `accept_above`, `shrink_below`
+    /// and `grow_above`, and ν₁, ν₂ are `shrink` and `grow`. Section 5.2 of the paper lists ν₁ = 1.5 and ν₂ = 0.5. In
+    /// Algorithm 1 these values would shrink the radius on success, and the method would stall. Here they mean: grow by
+    /// 1.5, and shrink by 1/0.5 = 2.
     pub struct RegionConfig for "trust region" {
         /// Radius Δ₀ of the first step. Paper: 8 for CIFAR-10, 0.2 for subspace fitting.
         pub initial_radius: f64 = 8.0, Number(Range::above(0.0));
@@ -48,13 +48,13 @@ impl RegionConfig {
     }
 }
 
-/// Whether x moved.
+/// Whether the step was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// x ← x + p.
     Accepted,
-    /// x stayed, bit for bit.
+    /// x is unchanged, bit for bit.
     Rejected,
 }
 
@@ -64,7 +64,7 @@ pub enum Verdict {
 pub enum Change {
     /// Divided by `shrink`.
     Shrink,
-    /// Left as it is.
+    /// Unchanged.
     Keep,
     /// Multiplied by `grow`, up to `max_radius`.
     Grow,
@@ -84,12 +84,12 @@ pub struct Judgment {
 }
 
 impl RegionConfig {
-    /// Judges a trial: `actual` and `predicted` reduction of the same function, and the size of the rounding
-    /// error in the computed `actual`.
+    /// Judges a trial from the `actual` and the `predicted` reduction of the same function and from the size of the
+    /// rounding error in the computed `actual`.
     ///
-    /// Adding `rounding` to both sides (Conn, Gould and Toint 2000, §17.4.2) makes the ratio tend to 1 where
-    /// neither reduction can be told from rounding; elsewhere it changes nothing. A reduction that is not
-    /// finite rejects.
+    /// `rounding` is added to both reductions (Conn, Gould and Toint 2000, §17.4.2). So the ratio tends to 1 where both
+    /// are smaller than the rounding error, and is almost unchanged elsewhere. A step with an `actual` that is not
+    /// finite is rejected.
     ///
     /// ```
     /// use strust::radius::{Change, RegionConfig, Verdict};
@@ -104,7 +104,8 @@ impl RegionConfig {
         let ratio = (actual + rounding) / (predicted + rounding);
         let ratio = if actual.is_finite() { ratio } else { f64::NEG_INFINITY };
         let verdict = if ratio > self.accept_above { Verdict::Accepted } else { Verdict::Rejected };
-        // Differs: with c₀ = c₁ = r the paper would reject and keep the radius; a rejection always shrinks here.
+        // Differs: with c₀ = c₁ = r the paper rejects the step and keeps the radius. Here a rejection always shrinks
+        // it.
         let change = if ratio > self.grow_above {
             Change::Grow
         } else if ratio >= self.shrink_below && verdict == Verdict::Accepted {
@@ -115,7 +116,7 @@ impl RegionConfig {
         let next_radius = match change {
             Change::Grow => (self.grow * radius).min(self.max_radius),
             Change::Keep => radius,
-            // It stays positive, so the region can grow back.
+            // The radius stays positive, so that it can grow again.
             Change::Shrink => (radius / self.shrink).max(f64::MIN_POSITIVE),
         };
         Judgment { ratio, verdict, change, next_radius }
@@ -153,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nan_and_infinity_reject(region in region(), radius in 1e-9..1.0_f64, predicted in 0.0..1e3_f64,
+        fn a_reduction_that_is_not_finite_is_rejected(region in region(), radius in 1e-9..1.0_f64, predicted in 0.0..1e3_f64,
             bad in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::NEG_INFINITY)]) {
             let radius = radius * region.max_radius;
             let j = region.judge(radius, bad, predicted, 1e-16);
@@ -161,7 +162,7 @@ mod tests {
         }
 
         #[test]
-        fn a_rejection_strictly_shrinks_and_stays_positive(region in region(), exponent in -300.0..0.0_f64,
+        fn a_rejection_shrinks_the_radius_and_keeps_it_positive(region in region(), exponent in -300.0..0.0_f64,
             actual in number(), predicted in 0.0..1e3_f64, rounding in 0.0..1.0_f64) {
             let radius = region.max_radius * 10.0_f64.powf(exponent);
             let j = region.judge(radius, actual, predicted, rounding);

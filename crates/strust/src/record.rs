@@ -7,22 +7,22 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// One step of any method. Numbers that a method does not have are absent.
+/// One step of any method. Fields that do not apply to the method are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// The step's number, from 0.
     pub k: u64,
-    /// The function the method descends on, on the step's own sample, at the point before the step.
+    /// The function that the method minimizes, on the sample of the step, at the point before the step.
     pub value: f64,
-    /// The norm of its gradient there.
+    /// The norm of its gradient at this point.
     pub gradient_norm: f64,
-    /// The factor of the direction: a for STR, the learning rate for SGD, the step found by a line search.
+    /// The factor of the direction: a for STR, the learning rate for SGD, the step size found by a line search.
     pub step_size: f64,
-    /// ‖p‖ of the step that was tried.
+    /// ‖p‖ of the proposed step.
     pub step_length: f64,
-    /// Whether it was taken.
+    /// Whether the step was accepted.
     pub verdict: Verdict,
-    /// The trust region's part.
+    /// Data of the trust region.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub region: Option<RegionRecord>,
     /// ‖c‖ at the point before the step.
@@ -34,7 +34,7 @@ pub struct StepRecord {
 }
 
 impl StepRecord {
-    /// The record of a step that is always taken, with one gradient.
+    /// The record of a step without a test: always accepted, with one gradient.
     #[must_use]
     pub fn plain(k: u64, value: f64, gradient_norm: f64, step_size: f64, step_length: f64) -> Self {
         Self {
@@ -51,10 +51,10 @@ impl StepRecord {
     }
 }
 
-/// The trust region's part of a [`StepRecord`].
+/// The data of the trust region in a [`StepRecord`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RegionRecord {
-    /// The radius the step was made with.
+    /// The radius of the step.
     pub radius: f64,
     /// What bounded the step.
     pub exit: Exit,
@@ -62,7 +62,7 @@ pub struct RegionRecord {
     pub trial: Option<f64>,
     /// The predicted reduction.
     pub predicted: f64,
-    /// Actual over predicted; absent if the trial value was not finite or if there was no trial.
+    /// Actual over predicted reduction; absent if the trial value was not finite or if there was no trial.
     pub ratio: Option<f64>,
     /// What happened to the radius.
     pub change: Change,

@@ -1,4 +1,4 @@
-//! `minimize`: the loop, observers and the report. A caller may own the loop instead: it is `step` in a `for`.
+//! `minimize`: the loop, observers and the report. You can also write the loop yourself: call `step` repeatedly.
 
 use crate::{
     Error, ErrorKind,
@@ -15,11 +15,11 @@ use crate::{
 };
 use std::{ops::ControlFlow, time::Instant};
 
-/// Sees every step and may stop the run. Closures `(&StepRecord, &State) -> ControlFlow<()>` are observers.
+/// Is called after every step and may stop the run. Closures `(&StepRecord, &State) -> ControlFlow<()>` are observers.
 pub trait Observer<S> {
     /// Called after each step.
     fn step(&mut self, record: &StepRecord, state: &S) -> ControlFlow<()>;
-    /// Called after each measurement on the full sum that follows a step; the report holds the one at the end.
+    /// Called after each measurement on the full sum during the run. The report contains the final measurement.
     fn measured(&mut self, _measurement: &Measurement, _state: &S) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -33,10 +33,10 @@ impl<S, F: FnMut(&StepRecord, &S) -> ControlFlow<()>> Observer<S> for F {
 
 /// The result of a run.
 #[derive(Debug, Clone)]
-#[must_use = "the report says whether the run converged"]
+#[must_use = "the report states whether the run converged"]
 pub struct Report<S: State> {
-    /// The final state; [`Run::resume`] continues from it. After a breakdown, the last good state: the state of the
-    /// breakdown if the objective is finite there, else one at most 128 steps before it.
+    /// The final state; [`Run::resume`] continues from it. After a breakdown it is the last good state: the state at
+    /// the breakdown if the objective is finite there, otherwise a state at most 128 steps before it.
     pub state: S,
     /// Why it stopped.
     pub reason: StopReason,
@@ -48,9 +48,9 @@ pub struct Report<S: State> {
     pub best: S::Point,
     /// Its measurement.
     pub best_measurement: Measurement,
-    /// Mini-batch evaluations of f made by the steps.
+    /// Mini-batch evaluations of f in the steps.
     pub evaluations: Evaluations,
-    /// Full gradients made to measure, which no budget counts.
+    /// Full gradients for measurements. Budgets do not count them.
     pub measurements: u64,
     /// Steps made in this run.
     pub steps: u64,
@@ -63,15 +63,15 @@ impl<S: State> Report<S> {
     pub fn point(&self) -> &S::Point {
         self.state.point()
     }
-    /// The share of steps that were accepted; 1 if there was none.
+    /// The fraction of accepted steps; 1 if there were no steps.
     #[must_use]
     pub fn acceptance_rate(&self) -> f64 {
         if self.steps == 0 { 1.0 } else { self.accepted as f64 / self.steps as f64 }
     }
 }
 
-/// Minimizes `f`: by [`Str`] with its defaults, in mini-batches of 32 terms, until it no longer improves, unless the
-/// [`Run`] is told otherwise.
+/// Minimizes `f`. By default it uses [`Str`] with mini-batches of 32 terms and stops when f no longer improves. The
+/// methods of [`Run`] change these defaults.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -108,7 +108,7 @@ enum Drawing<'a> {
     Own(Box<dyn Sampler + 'a>),
 }
 
-/// A run in preparation: its parts by name, then [`Self::start`] or [`Self::resume`].
+/// The settings of a run. Call [`Self::start`] or [`Self::resume`] to run it.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -135,28 +135,30 @@ pub struct Run<'a, F: Objective, M: Method<F>> {
 }
 
 impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
-    /// The method, by value or as `&mut method`; [`Str`] by default. Name it before the observers, which see its state.
+    /// The method, by value or as `&mut method`; [`Str`] by default. Call this before [`Self::observe`]: it removes all
+    /// observers, because their type depends on the method.
     pub fn method<N: Method<F>>(self, method: N) -> Run<'a, F, N> {
         let Self { f, drawing, seed, stop, measure_every, .. } = self;
         Run { f, method, drawing, seed, stop, observers: Vec::new(), measure_every }
     }
-    /// Terms of a mini-batch, drawn by [`Epochs`]. The default is 32, or all terms if there are fewer.
+    /// Terms per mini-batch, drawn by [`Epochs`]. The default is 32, or all terms if there are fewer.
     pub fn batch(self, batch: usize) -> Self {
         Self { drawing: Drawing::Batches(Some(batch)), ..self }
     }
-    /// All terms in every step.
+    /// Uses all terms in every step.
     pub fn full_batch(self) -> Self {
         Self { drawing: Drawing::Full, ..self }
     }
-    /// The seed of the mini-batches; 0 by default. A sampler of your own has its own seed.
+    /// The seed of the mini-batches; 0 by default. It cannot be combined with [`Self::sampler`]: set the sampler's
+    /// seed.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
-    /// A sampler of your own, by value or as `&mut sampler`.
+    /// Your own sampler, by value or as `&mut sampler`.
     pub fn sampler(self, sampler: impl Sampler + 'a) -> Self {
         Self { drawing: Drawing::Own(Box::new(sampler)), ..self }
     }
-    /// When to stop; [`Stop::default`] if nothing is said.
+    /// When to stop; [`Stop::default`] by default.
     pub fn stop(self, stop: impl Into<Stop>) -> Self {
         Self { stop: stop.into(), ..self }
     }
@@ -165,31 +167,31 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         self.observers.push(Box::new(observer));
         self
     }
-    /// Measures on the full sum every `steps` steps. By default once an epoch if a stopping rule needs it,
-    /// else only at the start and at the end.
+    /// Measures on the full sum every `steps` steps. The default is once per epoch if a stopping rule needs it,
+    /// otherwise only at the start and at the end.
     pub fn measure_every(self, steps: u64) -> Self {
         Self { measure_every: Some(steps.max(1)), ..self }
     }
 
     /// Runs from a point.
     ///
-    /// An error means that the run was set up wrongly. A run that breaks down returns its report with
-    /// [`StopReason::Breakdown`] and everything it reached.
+    /// An error means that the setup is wrong. A run that breaks down returns a report with [`StopReason::Breakdown`]
+    /// and the last good point.
     pub fn start(mut self, x: F::Point) -> Result<Report<M::State>, Error> {
         let sampler = self.checked_sampler()?;
         let state = self.method.init(self.f, x)?;
         self.drive(state, sampler)
     }
 
-    /// Continues from a state; the next sample is the one the state asks for. Budgets of steps and epochs count from the
-    /// state's first step, budgets of evaluations and time from now.
+    /// Continues from a state; its step count is the number of the next sample. Budgets of steps and epochs include the
+    /// earlier steps of the state. Budgets of evaluations and time start at zero.
     pub fn resume(mut self, state: M::State) -> Result<Report<M::State>, Error> {
         self.f.check_point(state.point())?;
         let sampler = self.checked_sampler()?;
         self.drive(state, sampler)
     }
 
-    /// The sampler, checked against the objective: a sampler over fewer terms would silently optimize only those.
+    /// The sampler, checked against the objective. A sampler over fewer terms would silently ignore the others.
     fn checked_sampler(&mut self) -> Result<Box<dyn Sampler + 'a>, Error> {
         let seed = self.seed.unwrap_or(0);
         let sampler: Box<dyn Sampler + 'a> = match std::mem::replace(&mut self.drawing, Drawing::Full) {
@@ -252,7 +254,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         })
     }
 
-    /// Steps until a rule stops the run, or an error ends it.
+    /// Makes steps until a rule stops the run or an error occurs.
     fn repeat(
         &mut self,
         state: &mut M::State,
@@ -295,7 +297,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         }
     }
 
-    /// Every observer sees everything, also the event for which an earlier one stops the run.
+    /// Calls every observer, even if an earlier one stops the run.
     fn notify(&mut self, mut event: impl FnMut(&mut dyn Observer<M::State>) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut flow = ControlFlow::Continue(());
         for observer in &mut self.observers {
@@ -307,7 +309,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
     }
 }
 
-/// What a run counts besides its progress.
+/// Counts and the best point of a run.
 struct Tally<V> {
     measurements: u64,
     accepted: u64,
@@ -323,16 +325,16 @@ impl<V: Vector> Tally<V> {
     }
 }
 
-/// Steps between two copies of the state: rare enough to cost nothing, often enough to lose little.
+/// Steps between two copies of the state. The cost of a copy is then negligible, and a breakdown loses few steps.
 const COPY_EVERY: u64 = 64;
 
 /// Copies of the state from which a run that breaks down can recover.
 struct LastGood<S> {
-    /// The start of the run, where the objective is finite.
+    /// The state at the start, where the objective is finite.
     start: S,
-    /// The last copy from which a step was made: its evaluation was finite.
+    /// The last copy from which a step was made. The objective was finite there.
     good: Option<S>,
-    /// A copy from which no step was made yet.
+    /// A copy from which no step has been made yet.
     candidate: Option<S>,
 }
 
@@ -351,7 +353,7 @@ impl<S: State> LastGood<S> {
             self.good = self.candidate.take();
         }
     }
-    /// The latest state that can be measured, and its measurement.
+    /// The latest state with a finite measurement, and this measurement.
     fn recover(self, now: S, mut measure: impl FnMut(&S) -> Result<Measurement, Error>) -> (S, Measurement) {
         for state in [Some(now), self.good].into_iter().flatten() {
             if let Ok(measurement) = measure(&state)

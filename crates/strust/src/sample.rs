@@ -3,10 +3,10 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-/// The terms of a mini-batch, and the seed of everything else that is random in them (augmentation, dropout).
+/// The terms of a mini-batch, and a seed for augmentation, dropout and other randomness in the objective.
 ///
-/// The same sample twice is the same function twice. The sample of a step has a seed. A sample that measures a point
-/// has none: the objective then draws nothing at random and keeps no running statistics.
+/// The same sample always defines the same function. The sample of a step has a seed. A sample that measures a point
+/// has no seed: then the objective must use no randomness and must not update running statistics.
 ///
 /// ```
 /// use strust::sample::Sample;
@@ -20,17 +20,17 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A sample of the given terms, as a sampler draws it.
+    /// A sample of the given terms, with a seed.
     #[must_use]
     pub fn new(indices: Vec<usize>, seed: u64) -> Self {
         Self { indices, seed: Some(seed) }
     }
-    /// The terms `range`, without a seed: a piece of a full sum that is measured.
+    /// The terms in `range`, without a seed. Measurements of the full sum use such samples.
     #[must_use]
     pub fn range(range: std::ops::Range<usize>) -> Self {
         Self { indices: range.collect(), seed: None }
     }
-    /// Overwrites the sample. Allocates only if it becomes longer than before.
+    /// Overwrites the sample. Allocates only if it becomes longer.
     pub fn set(&mut self, indices: impl IntoIterator<Item = usize>, seed: u64) {
         self.indices.clear();
         self.indices.extend(indices);
@@ -51,25 +51,25 @@ impl Sample {
     pub fn len(&self) -> usize {
         self.indices.len()
     }
-    /// Whether there is no term.
+    /// Whether the sample has no terms.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
 }
 
-/// How the terms of a mini-batch are drawn, which the variance of its gradient depends on.
+/// How the terms of a mini-batch are drawn. The variance of its gradient depends on this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Draws {
-    /// Independently, as [`WithReplacement`](crate::samplers::WithReplacement) draws.
+    /// Independently, as by [`WithReplacement`](crate::samplers::WithReplacement).
     Independent,
-    /// All different, as [`Epochs`](crate::samplers::Epochs) draws.
+    /// Without repetition, as by [`Epochs`](crate::samplers::Epochs).
     Different,
 }
 
 impl Draws {
-    /// Variance of the gradient of a batch of b out of n terms, over the variance of the gradient of one term:
-    /// 1/b, or (n − b)/(b(n − 1)).
+    /// The variance of the gradient of a batch of b out of n terms, divided by the variance of the gradient of one
+    /// term: 1/b for independent terms, (n − b)/(b(n − 1)) for different terms.
     #[must_use]
     pub fn share(self, batch: usize, terms: usize) -> f64 {
         let (b, n) = (batch as f64, terms as f64);
@@ -81,7 +81,7 @@ impl Draws {
     }
 }
 
-/// An independent generator for each `(seed, stream)`, the same on every machine.
+/// An independent generator for each `(seed, stream)`. It gives the same numbers on every machine.
 #[must_use]
 pub fn generator(seed: u64, stream: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

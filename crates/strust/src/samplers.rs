@@ -1,11 +1,11 @@
-//! Samplers: they draw the mini-batches of a run.
+//! Samplers draw the mini-batches of a run.
 //!
-//! The k-th sample depends on `(seed, k)` only, so a run resumes from two integers.
+//! The k-th sample depends only on `(seed, k)`, so two integers are enough to resume a run.
 //!
 //! | sampler | draws |
 //! |---|---|
-//! | [`Epochs`] | passes over a fresh permutation of all terms: the usual choice |
-//! | [`WithReplacement`] | each term independently: the sampling of the paper's analysis |
+//! | [`Epochs`] | a new permutation of all terms in each pass; the usual choice |
+//! | [`WithReplacement`] | each term independently, as in the paper's analysis |
 //! | [`FullBatch`] | all terms in every step |
 
 use crate::{
@@ -17,21 +17,21 @@ use crate::{
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
-/// Terms of a mini-batch where none are asked for, or all terms if there are fewer.
+/// The default batch size. If there are fewer terms, the batch contains all of them.
 pub const DEFAULT_BATCH: usize = 32;
 
-/// Draws samples. Implementations keep caches at most: the k-th sample is a function of `(seed, k)`.
+/// Draws samples. The k-th sample is a function of `(seed, k)`; an implementation may keep a cache, but no other state.
 pub trait Sampler {
-    /// Overwrites `sample` with the k-th one.
+    /// Overwrites `sample` with the k-th sample.
     fn draw(&mut self, k: u64, sample: &mut Sample);
     /// The number of terms it draws from.
     fn terms(&self) -> usize;
     /// How it draws them.
     fn draws(&self) -> Draws;
-    /// Steps that make one pass over the terms.
+    /// The number of steps in one pass over the terms.
     fn steps_per_epoch(&self) -> u64;
 
-    /// Checks its settings, and that it draws from all terms of an objective with `terms` terms. Every run calls this.
+    /// Checks the settings, and that the sampler draws from all `terms` terms of the objective. Every run calls this.
     fn check(&self, terms: usize) -> Result<(), Error> {
         check_terms(self.terms(), terms)
     }
@@ -87,17 +87,17 @@ fn check_batch(owner: &'static str, n: usize, batch: usize) -> Result<(), Error>
     Ok(())
 }
 
-/// A number in 0..n. The bias of multiplying and shifting is below n/2⁶⁴.
+/// A random number in 0..n. Multiplying and shifting has a bias below n/2⁶⁴.
 fn below(n: usize, rng: &mut ChaCha8Rng) -> usize {
     ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
 }
 
-/// The seed of the k-th sample. These streams count down from the top, so they never overlap those of the indices.
+/// The seed of the k-th sample. Its streams count down from the largest number; those of the indices count up from 0.
 fn sample_seed(seed: u64, k: u64) -> u64 {
     generator(seed, u64::MAX - k).next_u64()
 }
 
-/// Passes over a fresh permutation in batches. The last batch of a pass holds the remaining terms.
+/// Draws a new permutation for each pass and splits it into batches. The last batch of a pass may be smaller.
 ///
 /// ```
 /// use strust::{prelude::*, samplers::Sampler};
@@ -116,13 +116,13 @@ fn sample_seed(seed: u64, k: u64) -> u64 {
 pub struct Epochs {
     batch: usize,
     seed: u64,
-    /// The permutation of epoch `cached`, kept because consecutive k share it.
+    /// The permutation of epoch `cached`. All steps of an epoch use it.
     order: Vec<usize>,
     cached: Option<u64>,
 }
 
 impl Epochs {
-    /// A sampler over the terms of an objective, in batches of 32 (or all terms, if there are fewer), with seed 0.
+    /// A sampler over the terms of an objective, with batches of 32 (or of all terms, if there are fewer) and seed 0.
     pub fn over(f: &(impl Objective + ?Sized)) -> Self {
         let n = f.terms();
         Self { batch: DEFAULT_BATCH.min(n), seed: 0, order: (0..n).collect(), cached: None }
@@ -175,7 +175,7 @@ impl Sampler for Epochs {
     }
 }
 
-/// Draws each term of a batch independently, with replacement: the sampling of the paper's analysis.
+/// Draws each term of a batch independently, with replacement, as in the paper's analysis.
 ///
 /// ```
 /// use strust::{prelude::*, samplers::Sampler};
@@ -192,7 +192,7 @@ pub struct WithReplacement {
 }
 
 impl WithReplacement {
-    /// A sampler over the terms of an objective, in batches of 32 (or as many as there are terms), with seed 0.
+    /// A sampler over the terms of an objective, with batches of 32 (or n, if there are fewer terms) and seed 0.
     pub fn over(f: &(impl Objective + ?Sized)) -> Self {
         Self { n: f.terms(), batch: DEFAULT_BATCH.min(f.terms()), seed: 0 }
     }
@@ -233,7 +233,7 @@ impl Sampler for WithReplacement {
     }
 }
 
-/// All terms in every step, in their own order.
+/// Uses all terms in every step, in order.
 ///
 /// ```
 /// use strust::{prelude::*, samplers::Sampler};
@@ -249,11 +249,11 @@ pub struct FullBatch {
 }
 
 impl FullBatch {
-    /// A sampler of all terms of an objective.
+    /// A sampler over all terms of an objective.
     pub fn over(f: &(impl Objective + ?Sized)) -> Self {
         Self { n: f.terms(), seed: 0 }
     }
-    /// The seed of everything else that is random in the objective, such as dropout.
+    /// The seed for randomness in the objective, such as dropout.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn every_epoch_is_another_permutation_of_all_terms() {
+    fn every_epoch_is_a_new_permutation_of_all_terms() {
         let mut sampler = Epochs::new(23, 5, 1).unwrap();
         let epoch = |s: &mut Epochs, e: u64| -> Vec<usize> {
             (0..5).flat_map(|i| drawn(s, e * 5 + i).indices().to_vec()).collect()
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampler_of_other_terms_is_refused_with_both_numbers() {
+    fn a_wrong_number_of_terms_is_an_error_that_names_both_numbers() {
         for sampler in [Epochs::new(10, 2, 0).unwrap(), Epochs::new(50, 2, 0).unwrap()] {
             let error = sampler.check(40).unwrap_err().to_string();
             assert!(
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_batch_holds_all_terms_and_a_seed_for_each_step() {
+    fn a_full_batch_contains_all_terms_and_has_a_new_seed_in_each_step() {
         let mut sampler = FullBatch { n: 3, seed: 1 };
         let (first, second) = (drawn(&mut sampler, 0), drawn(&mut sampler, 1));
         assert_eq!((first.indices(), second.indices()), ([0, 1, 2].as_slice(), [0, 1, 2].as_slice()));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_larger_than_the_sum_are_refused_with_the_range() {
+    fn a_batch_larger_than_the_sum_is_an_error_that_names_the_range() {
         let expected = "epoch sampler: `batch` is 11, but must be in [1, 10]";
         assert_eq!(Epochs::new(10, 11, 0).unwrap_err().to_string(), expected);
         assert_eq!(Epochs::new(10, 1, 0).unwrap().batch(11).check(10).unwrap_err().to_string(), expected);

@@ -2,8 +2,8 @@
 
 /// Student's 97.5 % quantile for `v` ≥ 1 degrees of freedom: the half-width of a 95 % interval in standard errors.
 ///
-/// It is exact at one and two degrees of freedom and off by less than 1 % from three on (Cornish and Fisher's
-/// expansion). Weighted samples have fractional degrees of freedom; below three the quantile is interpolated there.
+/// The quantile is exact for one and two degrees of freedom. From three on, its error is below 1 % (Cornish and
+/// Fisher's expansion). Weighted samples have fractional degrees of freedom; below three the quantile is interpolated.
 ///
 /// ```
 /// use strust::statistics::student_quantile;
@@ -14,7 +14,7 @@
 pub fn student_quantile(v: f64) -> f64 {
     const ONE: f64 = 12.706_205;
     const TWO: f64 = 4.302_653;
-    // The logarithm is convex in v, so its chord lies above it: an interpolated interval is never too short.
+    // The logarithm is convex in v and lies below its chord, so an interpolated interval is never too short.
     let between = |low: f64, high: f64, t: f64| low * (high / low).powf(t);
     if v <= 1.0 {
         ONE

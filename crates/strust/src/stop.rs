@@ -1,4 +1,5 @@
-//! When to stop: rules that compose, and a reason that never calls an exhausted budget converged.
+//! Stopping rules that can be combined, and the reason why a run stopped. An exhausted budget never counts as
+//! converged.
 
 use crate::{kkt::Measurement, objective::Evaluations};
 use serde::{Deserialize, Serialize};
@@ -24,26 +25,26 @@ pub enum Stop {
     /// After this much time, checked after every step.
     WallClock(Duration),
     /// When the norm of the full gradient is at most this. With constraints: when the norm of the Lagrangian's gradient
-    /// and ‖c‖ are both at most this, because an infeasible point has not converged. Measured once an epoch.
+    /// and ‖c‖ are both at most this, because an infeasible point has not converged. Measured once per epoch.
     GradientNorm(f64),
-    /// When x is an ε-KKT point on the full sum: the norm of the Lagrangian's gradient and ‖c‖ are at most this. Measured
-    /// once an epoch.
+    /// When x is an ε-KKT point on the full sum: the norm of the Lagrangian's gradient and ‖c‖ are at most this.
+    /// Measured once per epoch.
     Kkt(f64),
-    /// When the merit did not fall by more than this fraction over this many measurements, one an epoch.
+    /// When the merit did not decrease by more than this fraction over this many measurements, one per epoch.
     Stagnation {
-        /// The relative fall that counts as progress.
+        /// The relative decrease that counts as progress.
         tolerance: f64,
         /// Measurements without progress.
         patience: u64,
     },
-    /// When one of them holds; where a tolerance and a budget hold at once, the tolerance is the reason.
+    /// When one of the rules holds. If a tolerance and a budget hold at the same time, the tolerance is the reason.
     Any(Vec<Stop>),
-    /// When all of them hold at once.
+    /// When all rules hold at the same time.
     All(Vec<Stop>),
 }
 
 impl Default for Stop {
-    /// When the merit has not fallen by more than 1e-8 of itself over ten epochs, or after 1,000 epochs.
+    /// When the relative decrease of the merit over ten epochs is at most 1e-8, or after 1,000 epochs.
     fn default() -> Self {
         Self::stagnation(1e-8, 10).or(Self::epochs(1000))
     }
@@ -91,7 +92,7 @@ impl Stop {
     pub fn stagnation(tolerance: f64, patience: u64) -> Self {
         Self::Stagnation { tolerance, patience }
     }
-    /// Stops when either holds.
+    /// Stops when one of both holds.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         match self {
@@ -102,7 +103,7 @@ impl Stop {
             rule => Self::Any(vec![rule, other]),
         }
     }
-    /// Stops when both hold at once.
+    /// Stops when both hold at the same time.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match self {
@@ -114,7 +115,7 @@ impl Stop {
         }
     }
 
-    /// Whether a measurement on the full sum is needed to decide.
+    /// Whether the rule needs measurements on the full sum.
     #[must_use]
     pub fn needs_measurements(&self) -> bool {
         match self {
@@ -152,20 +153,20 @@ impl Stop {
     }
 }
 
-/// What a stopping rule knows after a step.
+/// The input of a stopping rule after a step.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     /// Steps made.
     pub steps: u64,
-    /// Steps that make an epoch.
+    /// Steps per epoch.
     pub steps_per_epoch: u64,
-    /// Evaluations made by the steps.
+    /// Evaluations in the steps.
     pub evaluations: Evaluations,
     /// Time since the run began.
     pub elapsed: Duration,
-    /// The measurement at this very point, if one was made.
+    /// The measurement at the current point, if one was made.
     pub measured: Option<Measurement>,
-    /// Merits measured so far, oldest first.
+    /// All measured merits, oldest first.
     pub merits: Vec<f64>,
 }
 
@@ -205,15 +206,15 @@ pub enum StopReason {
     Kkt,
     /// There was no more progress.
     Stagnation,
-    /// An observer asked for it.
+    /// An observer stopped the run.
     Observer,
-    /// The run broke down; [`Report::breakdown`](crate::run::Report::breakdown) has the error.
+    /// The run broke down; [`Report::breakdown`](crate::run::Report::breakdown) contains the error.
     Breakdown,
 }
 
 impl StopReason {
-    /// Whether an optimality condition is satisfied at a feasible point. A budget that ran out, stagnation, an observer
-    /// and a breakdown do not count.
+    /// Whether an optimality condition is satisfied at a feasible point. This is false for an exhausted budget,
+    /// stagnation, an observer and a breakdown.
     #[must_use]
     pub fn converged(self) -> bool {
         matches!(self, Self::GradientNorm | Self::Kkt)
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_are_never_converged_and_tolerances_are() {
+    fn only_tolerances_count_as_converged() {
         let stop = Stop::gradient_norm(0.1).or(Stop::epochs(2));
         assert_eq!(stop.decide(&at(7, None)), None);
         assert_eq!(stop.decide(&at(8, Some(0.2))), Some(StopReason::Epochs));
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn all_waits_for_every_rule_and_reports_the_converged_one() {
+    fn all_stops_when_every_rule_holds_and_reports_the_tolerance() {
         let stop = Stop::steps(10).and(Stop::gradient_norm(0.1));
         assert_eq!(stop.decide(&at(12, Some(0.5))), None);
         assert_eq!(stop.decide(&at(9, Some(0.0))), None);
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn stagnation_compares_the_best_before_with_the_best_since() {
+    fn stagnation_compares_the_best_earlier_merit_with_the_best_recent_one() {
         let stop = Stop::stagnation(0.01, 2);
         let with = |merits: &[f64]| Progress { merits: merits.to_vec(), ..at(1, Some(1.0)) };
         assert_eq!(stop.decide(&with(&[3.0, 2.0])), None);

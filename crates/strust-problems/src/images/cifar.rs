@@ -95,7 +95,7 @@ fn has_files(folder: &Path) -> Result<bool, ReadError> {
     FILES.iter().try_fold(false, |any, (name, _)| Ok(any || exists(&folder.join(name))?))
 }
 
-/// The images that were read so far.
+/// The images read so far.
 struct Parts {
     set: ImageSet,
     checksums: Checksums,
@@ -148,7 +148,7 @@ impl Parts {
                 self.read_file(k, entry, &place)?;
             }
         }
-        // The checksum of the compression is at the end, so all of it must be read.
+        // The checksum of the compressed data is at the end, so read all of it.
         io::copy(&mut archive.into_inner(), &mut io::sink())
             .map_err(|cause| ReadError::Io { path: path.into(), cause })?;
         match (0..FILES.len()).find(|&k| self.counts[k] == 0 && self.needs(k)) {
@@ -157,7 +157,7 @@ impl Parts {
         }
     }
 
-    /// Reads the records of file k and puts them in the order of the file names.
+    /// Reads the records of file k and inserts them in the order of the file names.
     fn read_file(&mut self, k: usize, reader: impl Read, path: &Path) -> Result<(), ReadError> {
         let official = self.checksums == Checksums::Official;
         let images = if k == TEST { &mut self.set.test } else { &mut self.set.train };
@@ -189,7 +189,7 @@ impl Parts {
         }
         if count == 0 || rest > 0 {
             return wrong(format!(
-                "{bytes} bytes, which is no whole number of records of {RECORD} bytes, at least one"
+                "{bytes} bytes, but the size must be a positive multiple of {RECORD} bytes (one record)"
             ));
         }
         let md5 = u128::from_be_bytes(digest.finalize().into());
@@ -221,34 +221,34 @@ fn how_to_fix(checksums: Checksums) -> &'static str {
     match checksums {
         Checksums::Official => "Get it again: `strust data cifar10 --to FOLDER` downloads the official archive",
         Checksums::Unchecked => {
-            "Expected are data_batch_1.bin and test_batch.bin, each of records of a label and 3072 pixels"
+            "Expected are data_batch_1.bin and test_batch.bin with records of a label and 3072 pixels"
         }
     }
 }
 
-/// How far an archive was read.
+/// The progress of reading an archive.
 #[derive(Default)]
 struct ArchiveProgress {
     offset: Cell<u64>,
     /// The end was reached.
     ended: Cell<bool>,
-    /// Reading failed, so that an error is not about the archive's format.
+    /// Reading failed, so the error is not about the archive's format.
     failed: Cell<bool>,
 }
 
 impl ArchiveProgress {
-    /// Describes an error of the crate `tar`, which does not state the place.
+    /// Adds the position to an error of the crate `tar`.
     fn error(&self, cause: io::Error, path: &Path) -> ReadError {
-        // The reader has just read the header that is wrong.
+        // The reader has just read the wrong header.
         let header = self.offset.get().saturating_sub(512);
         let (offset, why) = if self.failed.get() {
             return ReadError::Io { path: path.into(), cause };
         } else if self.ended.get() {
             (self.offset.get(), "the archive is truncated: copy the file again")
         } else if cause.to_string().contains("when getting size") {
-            (header + 124, "the size of a file in the archive is no octal number")
+            (header + 124, "the size of a file in the archive is not an octal number")
         } else {
-            (header, "this is no tar archive, or a damaged one: copy the file again")
+            (header, "this is not a tar archive, or it is damaged: copy the file again")
         };
         ReadError::Binary { path: path.into(), offset, why: why.into() }
     }

@@ -72,7 +72,7 @@ fn cifar_is_read_from_files_a_subfolder_and_the_archive_in_any_order() {
 }
 
 #[test]
-fn missing_files_of_cifar_are_named_with_how_to_get_them() {
+fn a_missing_cifar_file_is_an_error_that_states_how_to_get_it() {
     use Checksums::{Official, Unchecked};
     let one = records(0, 1);
     let message = cifar10("/nowhere/cifar".as_ref(), Official).unwrap_err().to_string();
@@ -94,15 +94,15 @@ fn missing_files_of_cifar_are_named_with_how_to_get_them() {
 }
 
 #[test]
-fn files_of_cifar_that_are_not_whole_or_not_official_are_refused() {
+fn incomplete_or_unofficial_cifar_files_are_errors() {
     use Checksums::{Official, Unchecked};
     let (one, mut wrong) = (records(0, 1), records(0, 3));
     let check = |bytes: &[u8], checksums, expected: &str| {
         let message = refused(&[("data_batch_1.bin", bytes), ("test_batch.bin", &one)], checksums);
         assert!(message.starts_with(&format!("/data_batch_1.bin: {expected}")), "{message}");
     };
-    check(&[], Unchecked, "0 bytes, which is no whole number of records of 3073 bytes, at least one. Expected");
-    check(&wrong[..4000], Unchecked, "4000 bytes, which is no whole number");
+    check(&[], Unchecked, "0 bytes, but the size must be a positive multiple of 3073 bytes (one record). Expected");
+    check(&wrong[..4000], Unchecked, "4000 bytes, but the size must be a positive multiple");
     check(&wrong[..4000], Official, "4000 bytes, but the official file has 30730000. Get it again");
     let full = vec![0; 10_000 * 3073];
     check(
@@ -116,7 +116,7 @@ fn files_of_cifar_that_are_not_whole_or_not_official_are_refused() {
 }
 
 #[test]
-fn archives_that_are_damaged_are_refused() {
+fn damaged_archives_are_errors() {
     let (one, test) = (records(0, 1), records(1, 1));
     let archive = tar(&[("data_batch_1.bin", &one), ("test_batch.bin", &test)]);
     let check = |name: &str, bytes: &[u8], expected: &str| {
@@ -130,14 +130,14 @@ fn archives_that_are_damaged_are_refused() {
     }
     check("a.tar", &archive[..300], "at byte 300: the archive is truncated: copy the file again");
     check("a.tar", &archive[..512 + 3073], "at byte 3585: the archive is truncated");
-    check("a.tar", &archive[..1000], "a.tar/data_batch_1.bin: 488 bytes, which is no whole number");
-    check("a.tar", &[b'x'; 2000], "at byte 0: this is no tar archive, or a damaged one");
+    check("a.tar", &archive[..1000], "a.tar/data_batch_1.bin: 488 bytes, but the size must be a positive multiple");
+    check("a.tar", &[b'x'; 2000], "at byte 0: this is not a tar archive, or it is damaged");
     let twice = tar(&[("data_batch_1.bin", &one), ("data_batch_1.bin", &one)]);
     check("a.tar", &twice, "a.tar/data_batch_1.bin: it is in the archive twice");
     let mut wrong = archive.clone();
     wrong[124..135].copy_from_slice(b"0000000600x");
     sign(&mut wrong[..512]);
-    check("a.tar", &wrong, "at byte 124: the size of a file in the archive is no octal number");
+    check("a.tar", &wrong, "at byte 124: the size of a file in the archive is not an octal number");
 }
 
 /// An idx file.
@@ -147,7 +147,7 @@ fn idx(shape: &[u32], bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn mnist_is_read_plain_and_packed() {
+fn mnist_is_read_from_plain_and_gzipped_files() {
     let place = folder(&[
         (MNIST[0], &idx(&[2, 2, 3], &(0..12).collect::<Vec<_>>())),
         ("train-labels-idx1-ubyte.gz", &gzip(&idx(&[2], &[9, 4]))),
@@ -162,13 +162,13 @@ fn mnist_is_read_plain_and_packed() {
 }
 
 #[test]
-fn files_of_mnist_that_do_not_belong_together_are_refused() {
+fn mnist_files_that_do_not_match_are_errors() {
     let whole = [idx(&[1, 2, 3], &[0; 6]), idx(&[1], &[5]), idx(&[1, 2, 3], &[0; 6]), idx(&[1], &[5])];
     for (k, file, expected) in [
         (0, idx(&[6], &[0; 6]), "train-images-idx3-ubyte: an array of shape [6]; expected images × height × width"),
         (1, idx(&[2], &[5; 2]), "train-labels-idx1-ubyte: labels of shape [2] for 1 images; expected [1]"),
         (1, idx(&[1], &[10]), "train-labels-idx1-ubyte: at byte 8: label 10 of image 0 (from 0); expected 0 to 9"),
-        (2, idx(&[1, 3, 2], &[0; 6]), "t10k-images-idx3-ubyte: images of 3×2, but those to train on are of 2×3"),
+        (2, idx(&[1, 3, 2], &[0; 6]), "t10k-images-idx3-ubyte: test images of 3×2, but training images of 2×3"),
         (3, vec![], "t10k-labels-idx1-ubyte: at byte 0: the file ends within the header"),
     ] {
         let mut files = whole.clone();
@@ -195,7 +195,7 @@ fn requires(resource: &str, available: bool) -> bool {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_without_permission_is_named_with_the_cause() {
+fn a_folder_without_permission_is_an_error_that_names_the_cause() {
     use std::os::unix::fs::PermissionsExt;
     let place = folder(&[]);
     let closed = place.path().join("closed");
@@ -203,7 +203,7 @@ fn a_folder_without_permission_is_named_with_the_cause() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&closed).is_ok() {
         // Root may read every folder, so another user runs this test.
-        return run_as_another_user("images::tests::a_folder_without_permission_is_named_with_the_cause");
+        return run_as_another_user("images::tests::a_folder_without_permission_is_an_error_that_names_the_cause");
     }
     for message in [cifar10(&closed, Checksums::Official).unwrap_err(), mnist(&closed).unwrap_err()] {
         assert!(message.to_string().contains("Permission denied"), "{message}");
@@ -219,8 +219,8 @@ fn run_as_another_user(test: &str) {
     };
     const NOBODY: u32 = 65534;
     const MARK: &str = "STRUST_TEST_OF_ANOTHER_USER";
-    assert!(std::env::var_os(MARK).is_none(), "permissions do not stop this user either");
-    // The user may not be able to reach the program where it is.
+    assert!(std::env::var_os(MARK).is_none(), "another user can read the closed folder too");
+    // The other user may have no access to the program in its folder.
     let place = folder(&[]);
     let program = place.path().join("tests");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
@@ -239,7 +239,7 @@ fn run_as_another_user(test: &str) {
 }
 
 #[test]
-fn images_that_do_not_hold_together_are_refused() {
+fn inconsistent_images_are_an_error() {
     let images = |pixels, labels: &[u8]| Images { pixels: vec![0; pixels], labels: labels.to_vec(), shape: [1, 2, 2] };
     let message = |pixels, labels| images(pixels, labels).validate(3).unwrap_err().to_string();
     assert_eq!(message(5, &[0]), "pixels of images: expected shape [4], found [5]");

@@ -1,8 +1,8 @@
 use super::*;
 use crate::{
     Softmax,
+    contract::{self, random_data},
     features::{Features, Labeled},
-    numerics::contract::{self, random_data},
 };
 use strust::prelude::*;
 
@@ -21,8 +21,8 @@ fn the_contract_of_a_problem_holds_at_every_depth_in_both_precisions() {
     for activation in [Activation::Relu, Activation::Tanh] {
         for hidden in [&[][..], &[7], &[8, 5], &[12, 10, 9]] {
             contract::holds(&mut mlp::<f64>(hidden, activation), 1.95..2.05, 1e-13);
-            // In f32 few steps lie above the rounding floor, and they are long enough to cross kinks of ReLU, where the
-            // slope says nothing: there the gradient is held against that of f64, in the next test.
+            // In f32 only long steps are above the rounding floor. They cross kinks of ReLU, where the slope is
+            // meaningless. The next test compares the gradient in f32 with the gradient in f64.
             let slope = if activation == Activation::Relu { 0.5..9.0 } else { 1.4..2.6 };
             contract::holds(&mut mlp::<f32>(hidden, activation), slope, 1e-5);
         }
@@ -39,7 +39,7 @@ fn without_hidden_layers_it_is_softmax_regression_with_a_constant_feature() {
     let mut f = mlp::<f64>(&[], Activation::Relu);
     assert_eq!(f.parameters(), softmax.parameters());
     let w = softmax.start(3);
-    // The columns of [W b] are the rows of the other.
+    // The columns of [W b] are the rows of the other matrix.
     let x: Vec<f64> = (0..15).map(|k| w[(k / 3, k % 3)]).collect();
     let (mut g, mut expected) = (vec![0.0; 15], Mat::zeros(5, 3));
     for sample in [Sample::range(0..30), Sample::new(vec![7, 1, 7], 0)] {
@@ -68,8 +68,8 @@ fn single_precision_agrees_with_double() {
     }
 }
 
-/// Two inputs, three hidden units and three classes: class c has a large score where unit c is on, and unit c is on
-/// where the data say so.
+/// Two inputs, three hidden units and three classes. Class c has a large score where unit c is active. The data
+/// determine which unit is active.
 fn sorter(hidden: bool) -> (Mlp<f64>, Vec<f64>) {
     let corners = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]];
     let n = 2 * PIECE + 3;
@@ -83,7 +83,7 @@ fn sorter(hidden: bool) -> (Mlp<f64>, Vec<f64>) {
 }
 
 #[test]
-fn a_perfect_classifier_is_right_everywhere_and_a_zero_one_on_the_first_class() {
+fn a_perfect_classifier_is_always_right_and_a_zero_one_is_right_on_the_first_class() {
     for hidden in [false, true] {
         let (mut f, x) = sorter(hidden);
         assert_eq!(f.accuracy(&x, Split::Train), Some(1.0));
@@ -99,9 +99,9 @@ fn a_perfect_classifier_is_right_everywhere_and_a_zero_one_on_the_first_class() 
 }
 
 #[test]
-fn a_hand_made_network_has_the_loss_computed_by_hand() {
+fn the_loss_of_a_small_network_agrees_with_the_loss_computed_by_hand() {
     let (mut f, x) = sorter(true);
-    // At the origin only the first unit is on, at ½: scores (2, 0, 0). At a corner the scores are 4, 0, 0.
+    // At the origin only the first unit is active, with ½: scores (2, 0, 0). At a corner the scores are 4, 0, 0.
     let log = |score: f64| (2.0 * (-score).exp()).ln_1p();
     for (i, expected) in [(0, log(2.0)), (1, log(4.0)), (2, log(4.0))] {
         assert!((f.value(&x, &Sample::range(i..i + 1)).value - expected).abs() < 1e-15);
@@ -109,7 +109,7 @@ fn a_hand_made_network_has_the_loss_computed_by_hand() {
 }
 
 #[test]
-fn huge_scores_neither_overflow_nor_lose_small_losses() {
+fn huge_scores_do_not_overflow_and_small_losses_keep_their_digits() {
     fn check<T: Real>(large: f64, tolerance: f64) {
         let data = Classified::new(Mat::from_fn(2, 1, |_, _| 1.0), vec![0, 2], 3).unwrap();
         let mut f = Mlp::<T>::new(&data, None, &[], Activation::Relu).unwrap();
@@ -130,8 +130,8 @@ fn huge_scores_neither_overflow_nor_lose_small_losses() {
 }
 
 #[test]
-fn a_network_that_overflows_has_no_finite_value() {
-    // NaN or infinity, in hidden units of either kind, must reach the value: it is what rejects a trial.
+fn the_value_of_a_network_that_overflows_is_not_finite() {
+    // NaN or infinity in a hidden unit must reach the value, because the value rejects the trial.
     for activation in [Activation::Relu, Activation::Tanh] {
         let mut f = mlp::<f32>(&[6, 5], activation);
         let mut x = f.start(0);
@@ -151,7 +151,7 @@ fn a_network_that_overflows_has_no_finite_value() {
 }
 
 #[test]
-fn the_start_has_the_spread_of_he_and_of_glorot_and_no_bias() {
+fn the_start_has_the_variance_of_he_or_glorot_and_zero_biases() {
     for (activation, variances) in
         [(Activation::Relu, [2.0 / 50.0, 2.0 / 400.0]), (Activation::Tanh, [2.0 / 450.0, 2.0 / 403.0])]
     {
@@ -168,7 +168,7 @@ fn the_start_has_the_spread_of_he_and_of_glorot_and_no_bias() {
 }
 
 #[test]
-fn sizes_that_do_not_fit_are_refused() {
+fn wrong_sizes_are_errors() {
     let train = data(9, 4, 0);
     let message = |test: Option<&Classified>, hidden: &[usize]| {
         Mlp::<f32>::new(&train, test, hidden, Activation::Relu).unwrap_err().to_string()
@@ -184,7 +184,7 @@ fn sizes_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         message(Some(&data(9, 5, 0)), &[]),
-        "[features, classes] of a test set, against its training set: expected shape [4, 3], found [5, 3]"
+        "[features, classes] of the test set: expected shape [4, 3], found [5, 3]"
     );
     let large = Classified::new(Mat::from_fn(2, 1, |_, _| 1e300), vec![0, 1], 2).unwrap();
     let error = Mlp::<f32>::new(&large, None, &[], Activation::Relu).unwrap_err().to_string();

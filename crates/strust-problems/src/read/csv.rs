@@ -54,7 +54,7 @@ fn read(reader: impl BufRead, path: &Path, narrowest: usize) -> Result<Table, Re
         }
         let found = fields().count();
         if found < narrowest {
-            let why = "one column only, but the last one is the label: features are missing (or no commas between)";
+            let why = "only one column, but the last column is the label: features or commas are missing";
             return Err(line.error(0, why.into()));
         }
         width = Some(found);
@@ -100,7 +100,7 @@ mod tests {
         let text = "# made by hand\r\n\r\n a , \"b\" \r\n 1 ,2.5e1\r\n  # between\r\n+.5,\t-3.\r\n \r\n";
         let expected = Mat::from_fn(2, 2, |i, j| [[1.0, 25.0], [0.5, -3.0]][i][j]);
         assert_eq!(matrix(text).unwrap(), expected);
-        // A first line with one number is no header, so its words are errors.
+        // A first line that contains a number is not a header, so its words are errors.
         assert_eq!(matrix("1,2").unwrap().nrows(), 1);
         assert_eq!(matrix("a,1\n2,3").unwrap_err(), "f.csv:1:1: \"a\" is not a number");
     }
@@ -111,17 +111,17 @@ mod tests {
         assert_eq!(data.labels, [7.0, 8.0]);
         assert_eq!(data.features, Features::Dense(Mat::from_fn(2, 2, |i, j| [[1.0, 2.0], [3.0, 4.0]][i][j])));
         let message = read_labeled("1\n2\n".as_bytes(), Path::new("f.csv")).unwrap_err().to_string();
-        assert!(message.starts_with("f.csv:1:1: one column only"), "{message}");
+        assert!(message.starts_with("f.csv:1:1: only one column"), "{message}");
     }
 
     #[test]
-    fn every_malformed_line_is_named_with_its_position() {
+    fn every_malformed_line_is_an_error_that_names_the_position() {
         for (text, expected) in [
             ("", "f.csv:1:1: the file ends without a row of numbers"),
             ("a,b\n", "f.csv:2:1: the file ends without a row of numbers"),
             ("1,2\n3\n", "f.csv:2:2: the row ends after 1 of the 2 fields of the first row"),
             ("a,b\n1,2,3\n", "f.csv:2:5: more than the 2 fields of the first row"),
-            ("1,2\n3,\n", "f.csv:2:3: there is no number here"),
+            ("1,2\n3,\n", "f.csv:2:3: a number is missing here"),
             ("1,2\n\né,4\n", "f.csv:3:1: \"é\" is not a number"),
             ("1,2\né,x\n", "f.csv:2:1: \"é\" is not a number"),
             ("1,2\n 3 , 4x\n", "f.csv:2:6: \"4x\" is not a number"),
@@ -168,7 +168,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read_bit_for_bit(rows in rows()) {
+        fn written_numbers_are_read_bit_for_bit(rows in rows()) {
             let read = matrix(&written(&rows)).unwrap();
             prop_assert_eq!((read.nrows(), read.ncols()), (rows.len(), 3));
             for (i, row) in rows.iter().enumerate() {

@@ -37,10 +37,10 @@ fn read(reader: impl Read, path: &Path) -> Result<Idx, ReadError> {
         [0, 0, 8, 0] => return Err(input.error(3, "an array without dimensions")),
         [0, 0, 8, dimensions] => dimensions,
         [0, 0, 9 | 11..=14, _] => {
-            let why = format!("numbers of type 0x{:02x}; only bytes (0x08) are understood", start[2]);
+            let why = format!("numbers of type 0x{:02x}; only bytes (0x08) are supported", start[2]);
             return Err(input.error(2, why));
         }
-        _ => return Err(input.error(0, "this is no idx file: it does not start with two zeros and a type")),
+        _ => return Err(input.error(0, "this is not an idx file: it does not start with two zeros and a type")),
     };
     let mut shape = Vec::new();
     for _ in 0..dimensions {
@@ -50,7 +50,7 @@ fn read(reader: impl Read, path: &Path) -> Result<Idx, ReadError> {
     }
     let begin = input.offset;
     let entries = match shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)) {
-        None => return Err(input.error(4, format!("the shape {shape:?} is larger than any memory"))),
+        None => return Err(input.error(4, format!("the shape {shape:?} is too large for the memory"))),
         Some(0) => return Err(input.error(4, format!("the shape {shape:?} has no entries"))),
         Some(entries) => entries,
     };
@@ -68,7 +68,7 @@ fn read(reader: impl Read, path: &Path) -> Result<Idx, ReadError> {
             error(format!("the file ends after {found} of the {entries} entries of its shape {shape:?}"))
         }
         found if found > entries => {
-            error(format!("the file goes on after the {entries} entries of its shape {shape:?}"))
+            error(format!("the file continues after the {entries} entries of its shape {shape:?}"))
         }
         _ => Ok(Idx { shape, bytes }),
     }
@@ -89,29 +89,29 @@ mod tests {
     }
 
     #[test]
-    fn every_malformed_file_is_named_with_its_byte() {
+    fn every_malformed_file_is_an_error_that_names_the_byte() {
         let max = u32::MAX;
         for (bytes, expected) in [
             (vec![], "f: at byte 0: the file ends within the header"),
             (file(&[2, 2], &[])[..9].to_vec(), "f: at byte 9: the file ends within the header"),
             (
                 b"\x1f\x8b\x08\x00".to_vec(),
-                "f: at byte 0: this is no idx file: it does not start with two zeros and a type",
+                "f: at byte 0: this is not an idx file: it does not start with two zeros and a type",
             ),
-            (vec![0, 0, 10, 1], "f: at byte 0: this is no idx file: it does not start with two zeros and a type"),
-            (vec![0, 0, 13, 1], "f: at byte 2: numbers of type 0x0d; only bytes (0x08) are understood"),
+            (vec![0, 0, 10, 1], "f: at byte 0: this is not an idx file: it does not start with two zeros and a type"),
+            (vec![0, 0, 13, 1], "f: at byte 2: numbers of type 0x0d; only bytes (0x08) are supported"),
             (vec![0, 0, 8, 0], "f: at byte 3: an array without dimensions"),
             (file(&[3, 0], &[]), "f: at byte 4: the shape [3, 0] has no entries"),
             (
                 file(&[max, max, max], &[]),
-                "f: at byte 4: the shape [4294967295, 4294967295, 4294967295] is larger than any memory",
+                "f: at byte 4: the shape [4294967295, 4294967295, 4294967295] is too large for the memory",
             ),
             (
                 file(&[max, max], &[1; 5]),
                 "f: at byte 17: the file ends after 5 of the 18446744065119617025 entries of its shape [4294967295, 4294967295]",
             ),
             (file(&[2, 2], &[1; 3]), "f: at byte 15: the file ends after 3 of the 4 entries of its shape [2, 2]"),
-            (file(&[2, 2], &[1; 5]), "f: at byte 16: the file goes on after the 4 entries of its shape [2, 2]"),
+            (file(&[2, 2], &[1; 5]), "f: at byte 16: the file continues after the 4 entries of its shape [2, 2]"),
         ] {
             assert_eq!(parsed(&bytes).unwrap_err(), expected);
         }

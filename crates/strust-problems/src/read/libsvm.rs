@@ -20,7 +20,7 @@ pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Labeled, ReadErr
         let mut tokens = content.split_ascii_whitespace();
         let Some(label) = tokens.next() else { continue };
         if let Some(colon) = label.find(':') {
-            let why = format!("{} is no label: the line must start with one", quoted(label));
+            let why = format!("{} is not a label: a line must start with a label", quoted(label));
             return Err(line.error(line.position(label) + colon, why));
         }
         labels.push(line.number(label)?);
@@ -47,7 +47,7 @@ fn entry(line: TextLine<'_>, token: &str, last: u32) -> Result<(u32, f64), ReadE
     let Some((digits, value)) = token.split_once(':') else {
         return refuse(format!("{} has no colon; expected index:value", quoted(token)));
     };
-    // Checked here because `parse` accepts a sign, and because an index may be too long for any type.
+    // Check the digits here, because `parse` accepts a sign and an index may be too long for any type.
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return refuse(format!("{} is not an index; expected a whole number from 1", quoted(digits)));
     }
@@ -80,12 +80,12 @@ mod tests {
     }
 
     #[test]
-    fn every_malformed_line_is_named_with_its_position() {
+    fn every_malformed_line_is_an_error_that_names_the_position() {
         for (text, expected) in [
             ("", "f:1:1: the file ends without a row"),
             ("# only this\n", "f:2:1: the file ends without a row"),
             ("1 1:2\nx 1:2\n", "f:2:1: \"x\" is not a number"),
-            ("1:2 2:3\n", "f:1:2: \"1:2\" is no label: the line must start with one"),
+            ("1:2 2:3\n", "f:1:2: \"1:2\" is not a label: a line must start with a label"),
             ("1 0:2\n", "f:1:3: index 0: indices start at 1"),
             ("1 2:1 2:1\n", "f:1:7: index 2 after 2: indices must increase"),
             ("1 3:1 2:1\n", "f:1:7: index 2 after 3: indices must increase"),
@@ -94,7 +94,7 @@ mod tests {
             ("1 1:1 é\n", "f:1:7: \"é\" has no colon; expected index:value"),
             ("1 qid:3 1:2\n", "f:1:3: \"qid\" is not an index; expected a whole number from 1"),
             ("1 +1:2\n", "f:1:3: \"+1\" is not an index; expected a whole number from 1"),
-            ("1 1:\n", "f:1:5: there is no number here"),
+            ("1 1:\n", "f:1:5: a number is missing here"),
             ("1 1:2:3\n", "f:1:5: \"2:3\" is not a number"),
             ("1 1:nan\n", "f:1:5: \"nan\" is not a finite number; remove or replace such rows"),
             ("inf 1:1\n", "f:1:1: \"inf\" is not a finite number; remove or replace such rows"),
@@ -143,7 +143,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read_bit_for_bit(rows in rows()) {
+        fn written_numbers_are_read_bit_for_bit(rows in rows()) {
             let data = parsed(&written(&rows)).unwrap();
             let Features::Sparse(matrix) = data.features else { panic!("LIBSVM text is sparse") };
             prop_assert_eq!(matrix.rows(), rows.len());

@@ -9,7 +9,7 @@ use std::{
 /// The longest line. A longer one is not data, and it would fill the memory.
 const LONGEST: usize = 64 << 20;
 
-/// Reads one line after the other.
+/// Reads line by line.
 pub(super) struct TextLines<'a, R> {
     reader: R,
     path: &'a Path,
@@ -33,7 +33,7 @@ impl<'a, R: BufRead> TextLines<'a, R> {
 
     pub(super) fn next(&mut self) -> Result<Option<TextLine<'_>>, ReadError> {
         self.buffer.clear();
-        // Two more for the end of the line.
+        // Two more bytes for the line break.
         let limit = self.longest as u64 + 2;
         let read = self.reader.by_ref().take(limit).read_until(b'\n', &mut self.buffer);
         if read.map_err(|cause| ReadError::Io { path: self.path.into(), cause })? == 0 {
@@ -88,7 +88,7 @@ impl<'a> TextLine<'a> {
             Ok(value) if value.is_finite() => return Ok(value),
             Ok(_) if part.contains(|c: char| c.is_ascii_digit()) => format!("{} is too large for f64", quoted(part)),
             Ok(_) => format!("{} is not a finite number; remove or replace such rows", quoted(part)),
-            Err(_) if part.is_empty() => "there is no number here".into(),
+            Err(_) if part.is_empty() => "a number is missing here".into(),
             Err(_) if part.contains([';', '\t']) => {
                 format!("{} is not a number; columns are separated by commas here", quoted(part))
             }
@@ -122,20 +122,20 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_with_lf_or_crlf_or_the_file() {
+    fn a_line_ends_with_lf_or_crlf_or_the_end_of_the_file() {
         assert_eq!(all(b"a\r\n\nb", 9).unwrap(), ["a", "", "b"]);
         assert_eq!(all(b"\xEF\xBB\xBFa\n", 9).unwrap(), ["a"]);
         assert!(all(b"", 9).unwrap().is_empty());
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_refused_before_all_of_it_is_read() {
+    fn a_line_that_is_too_long_is_an_error_before_all_of_it_is_read() {
         assert_eq!(all(b"ok\n12345\r\n123456\n", 5).unwrap_err(), "f:3:1: the line is longer than 5 bytes");
         assert_eq!(all(b"ok\n123456", 5).unwrap_err(), "f:2:1: the line is longer than 5 bytes");
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_have_a_position_in_characters() {
+    fn the_position_of_a_byte_that_is_not_utf8_counts_characters() {
         assert_eq!(all("1\né\u{4e2d}\n".as_bytes(), 9).unwrap().len(), 2);
         assert_eq!(all(b"1\n\xC3\xA9,\xFF\n", 9).unwrap_err(), "f:2:3: byte 0xff is not UTF-8 text");
     }

@@ -8,9 +8,9 @@
 //! | `.csv` | numbers separated by commas | yes | yes, the last column is the label |
 //! | `.libsvm` `.svm` `.txt` `.tr` `.t`, or none | LIBSVM text | | yes |
 //!
-//! [`read_idx`] reads idx, the format of MNIST, whose files have no extension of their own.
+//! [`read_idx`] reads idx, the format of MNIST. Its files have no extension.
 //!
-//! Files are streamed: memory holds the numbers, never the text. A file that is malformed or truncated, or that
+//! Files are streamed: the numbers are kept in memory, the text is not. A file that is malformed or truncated, or that
 //! contains NaN or infinity, gives a [`ReadError`] with the position.
 //!
 //! ```
@@ -84,28 +84,28 @@ pub enum ReadError {
         /// What is wrong.
         why: String,
     },
-    /// A file or folder as a whole is not what it should be.
+    /// The contents of a file or folder are wrong.
     #[error("{path}: {why}")]
     Contents {
         /// The file or folder.
         path: PathBuf,
-        /// What is wrong, and how to mend it.
+        /// What is wrong, and how to fix it.
         why: String,
     },
-    /// The ending of the name belongs to no format this reader understands.
-    #[error("{path}: cannot tell the format from the ending; understood are {understood}, each also with .gz or .xz")]
+    /// The extension of the name belongs to no known format.
+    #[error("{path}: unknown extension; known are {understood}, each also with .gz or .xz")]
     Ending {
         /// The file.
         path: PathBuf,
-        /// The endings.
+        /// The known extensions.
         understood: &'static str,
     },
 }
 
-/// An XZ dictionary of more than this is refused: `xz -9` needs 64 MiB, a damaged header may ask for 4 GiB.
+/// The largest XZ dictionary. `xz -9` needs 64 MiB, but a damaged header may ask for 4 GiB.
 const XZ_MEMORY_KIB: u32 = 1 << 20;
 
-/// Opens a file, decompressed by its ending `.gz` or `.xz`; any other ending is read as it is.
+/// Opens a file. The extensions `.gz` and `.xz` select decompression; any other file is read unchanged.
 ///
 /// ```
 /// use std::io::Read;
@@ -124,10 +124,9 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn BufRead>, ReadError> {
     Ok(decompress(BufReader::new(file), Compression::of(path)))
 }
 
-/// Reads a matrix from an NPY or CSV file, rows as in the file.
+/// Reads a matrix from an NPY or CSV file. Rows stay rows.
 ///
-/// An array of one dimension becomes one column; whole numbers become `f64`, rounded to the nearest where they
-/// exceed 2⁵³.
+/// A one-dimensional array becomes one column. Whole numbers become `f64`; beyond 2⁵³ they are rounded.
 ///
 /// ```
 /// use strust_problems::read_matrix;
@@ -147,8 +146,8 @@ pub fn read_matrix(path: impl AsRef<Path>) -> Result<Mat<f64>, ReadError> {
     }
 }
 
-/// Reads features and labels: a CSV file whose last column is the label, or LIBSVM text `label index:value …` with
-/// indices from 1.
+/// Reads features and labels from a CSV file whose last column is the label, or from LIBSVM text `label index:value …`
+/// with indices from 1.
 ///
 /// ```
 /// use strust_problems::{Features, read_labeled};
@@ -167,13 +166,13 @@ pub fn read_labeled(path: impl AsRef<Path>) -> Result<Labeled, ReadError> {
         Some(Format::Csv) => csv::read_labeled(open(path)?, path),
         Some(Format::Libsvm) => libsvm::read(open(path)?, path),
         _ => {
-            let understood = ".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no ending";
+            let understood = ".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension";
             Err(ReadError::Ending { path: path.into(), understood })
         }
     }
 }
 
-/// Features and labels from the gzipped CSV text of a file that is part of the program; `name` stands in messages.
+/// Features and labels from gzipped CSV text that is part of the program. `name` is used in messages.
 pub(crate) fn parse_csv_gz(bytes: &'static [u8], name: &str) -> Result<Labeled, ReadError> {
     csv::read_labeled(decompress(bytes, Compression::Gzip), Path::new(name))
 }
@@ -229,7 +228,7 @@ fn buffered(inner: impl Read + 'static, format: &'static str) -> Box<dyn BufRead
     Box::new(BufReader::new(Decompressed { inner, format }))
 }
 
-/// Says in words what a decompressor's error means: "corrupt deflate stream" helps nobody.
+/// Replaces the error messages of decompressors, such as "corrupt deflate stream", by clear ones.
 struct Decompressed<R> {
     inner: R,
     format: &'static str,
@@ -238,7 +237,7 @@ struct Decompressed<R> {
 impl<R: Read> Read for Decompressed<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.inner.read(buffer).map_err(|cause| match cause.kind() {
-            // The file below failed, not its contents.
+            // Reading the file failed; its contents are not the reason.
             _ if cause.raw_os_error().is_some() => cause,
             io::ErrorKind::Interrupted => cause,
             io::ErrorKind::OutOfMemory => {
@@ -286,7 +285,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_format_is_told_by_the_ending() {
+    fn the_extension_determines_the_format() {
         for (name, expected) in [
             ("a.npy", Some(Format::Npy)),
             ("a.NPY.GZ", Some(Format::Npy)),
@@ -303,17 +302,20 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unknown_ending_is_answered_with_those_understood() {
+    fn an_unknown_extension_is_an_error_that_lists_the_known_ones() {
         assert_eq!(
             read_matrix("a.parquet").unwrap_err().to_string(),
-            "a.parquet: cannot tell the format from the ending; understood are .npy and .csv, each also with .gz or .xz"
+            "a.parquet: unknown extension; known are .npy and .csv, each also with .gz or .xz"
         );
         let message = read_labeled("a.npy.gz").unwrap_err().to_string();
-        assert!(message.contains(".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no ending"), "{message}");
+        assert!(
+            message.contains(".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension"),
+            "{message}"
+        );
     }
 
     #[test]
-    fn a_missing_file_is_named_with_the_cause() {
+    fn a_missing_file_is_an_error_that_names_file_and_cause() {
         let error = read_matrix("/nowhere/a.csv").unwrap_err();
         assert!(error.to_string().starts_with("/nowhere/a.csv: No such file"), "{error}");
         assert!(std::error::Error::source(&error).is_some());
@@ -327,7 +329,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn compressed_files_read_as_the_plain_ones() {
+    fn compressed_files_give_the_same_data_as_plain_ones() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: &[u8]| {
             let path = folder.path().join(name);
@@ -344,7 +346,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn concatenated_streams_are_read_one_after_the_other() {
+    fn concatenated_compressed_streams_are_read_in_order() {
         for (compression, pack) in packings() {
             let mut bytes = pack(b"first ");
             bytes.extend(pack(b"second"));
@@ -353,7 +355,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_truncation_of_a_compressed_file_says_so() {
+    fn every_truncated_compressed_file_is_an_error_that_reports_it() {
         let folder = tempfile::tempdir().unwrap();
         for (compression, pack) in packings() {
             let bytes = pack(TEXT.as_bytes());
@@ -382,7 +384,7 @@ pub(crate) mod tests {
                 let mut bytes = pack(TEXT.as_bytes());
                 let at = at.index(bytes.len());
                 bytes[at] ^= bits;
-                // A few bytes of a gzip header (time, operating system) mean nothing.
+                // Some bytes of a gzip header (time, operating system) have no effect.
                 if let Ok(out) = unpacked(bytes, compression) {
                     prop_assert_eq!(out, TEXT.as_bytes());
                 }

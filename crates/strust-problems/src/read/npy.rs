@@ -1,8 +1,9 @@
 //! NPY: NumPy's array format, versions 1.0, 2.0 and 3.0
 //! (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
 //!
-//! The magic bytes, a version, the length of the header, and the header: a Python dictionary with the type, the
-//! order and the shape. Then the numbers. Nothing the header says is believed: memory grows as data arrives.
+//! A file contains the magic bytes, a version, the length of the header, the header and the numbers. The header is a
+//! Python dictionary with the type, the order and the shape. The reader does not trust the header: it allocates memory
+//! as data arrives.
 
 use super::{ReadError, input::Input, lines::quoted};
 use faer::Mat;
@@ -81,7 +82,7 @@ impl Type {
             (ElementKind::Float, _) => f64::from_bits(bits),
             (ElementKind::Unsigned, _) => bits as f64,
             (ElementKind::Signed, size) => {
-                // To the top and back, which repeats the sign.
+                // Shift up and down again to extend the sign.
                 let shift = 64 - 8 * size as u32;
                 ((bits << shift).cast_signed() >> shift) as f64
             }
@@ -100,26 +101,26 @@ fn read_header<R: Read>(input: &mut Input<'_, R>) -> Result<Header, ReadError> {
     let mut start = [0; 8];
     input.exact(&mut start)?;
     if !start.starts_with(MAGIC) {
-        return Err(input.error(0, "this is no NPY file: it does not start with \\x93NUMPY"));
+        return Err(input.error(0, "this is not an NPY file: it does not start with \\x93NUMPY"));
     }
     let mut length = [0; 4];
     match start[6..] {
         [1, 0] => input.exact(&mut length[..2])?,
         [2 | 3, 0] => input.exact(&mut length)?,
         [major, minor, ..] => {
-            let why = format!("NPY version {major}.{minor} is not understood; 1.0, 2.0 and 3.0 are");
+            let why = format!("NPY version {major}.{minor} is not supported; use 1.0, 2.0 or 3.0");
             return Err(input.error(6, why));
         }
         _ => unreachable!("two bytes of the version follow the magic"),
     }
     let length = u32::from_le_bytes(length) as usize;
     if length > LONGEST_HEADER {
-        return Err(input.error(8, format!("a header of {length} bytes; more than {LONGEST_HEADER} are refused")));
+        return Err(input.error(8, format!("a header of {length} bytes; at most {LONGEST_HEADER} are allowed")));
     }
     let begin = input.offset;
     let mut bytes = vec![0; length];
     input.exact(&mut bytes)?;
-    // Latin-1 up to version 2.0, UTF-8 in 3.0; the header of a plain array is ASCII in all of them.
+    // The encoding is Latin-1 up to version 2.0 and UTF-8 in 3.0. The header of a plain array is ASCII in all versions.
     if let Some(at) = bytes.iter().position(|b| !b.is_ascii()) {
         return Err(input.error(begin + at as u64, "the header of an array of numbers is plain ASCII; this one is not"));
     }
@@ -128,7 +129,7 @@ fn read_header<R: Read>(input: &mut Input<'_, R>) -> Result<Header, ReadError> {
     dictionary.parse().map_err(|(at, why)| input.error(begin + at as u64, why))
 }
 
-/// What is wrong in the header, and at which byte of it.
+/// An error in the header: its byte and a description.
 type Wrong = (usize, String);
 
 /// The Python literal `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`.
@@ -160,7 +161,7 @@ impl<'a> Dictionary<'a> {
             }
         }
         if self.begin() < self.text.len() {
-            return Err((self.at, "the header goes on after its end".into()));
+            return Err((self.at, "the header continues after its end".into()));
         }
         let missing = |key: &str| (0, format!("the key {key:?} is missing in the header"));
         let kind: Type = kind.ok_or_else(|| missing("descr"))?;
@@ -168,13 +169,13 @@ impl<'a> Dictionary<'a> {
         let (at, rows, columns) = shape.ok_or_else(|| missing("shape"))?;
         let bytes = rows.checked_mul(columns).and_then(|count| count.checked_mul(kind.size));
         match bytes {
-            None => Err((at, format!("the shape ({rows}, {columns}) is larger than any memory"))),
+            None => Err((at, format!("the shape ({rows}, {columns}) is too large for the memory"))),
             Some(0) => Err((at, format!("the shape ({rows}, {columns}) has no entries"))),
             Some(_) => Ok(Header { kind, fortran_order, shape: (rows, columns) }),
         }
     }
 
-    /// Skips blanks; where the next token begins.
+    /// Skips blanks. Returns the position of the next token.
     fn begin(&mut self) -> usize {
         self.at = self.text.len() - self.text[self.at..].trim_ascii_start().len();
         self.at
@@ -216,7 +217,7 @@ impl<'a> Dictionary<'a> {
         let descr = self.string()?;
         Type::parse(descr).ok_or_else(|| {
             let understood = "f4, f8, i1 to i8 and u1 to u8, with < or >";
-            (at, format!("type {} is not understood ({understood} are); save it as float64", quoted(descr)))
+            (at, format!("type {} is not supported (only {understood}); save it as float64", quoted(descr)))
         })
     }
     fn shape(&mut self) -> Result<(usize, usize, usize), Wrong> {
@@ -233,7 +234,7 @@ impl<'a> Dictionary<'a> {
         match sizes[..] {
             [rows] => Ok((at, rows, 1)),
             [rows, columns] => Ok((at, rows, columns)),
-            _ => Err((at, format!("an array of {} dimensions; 1 and 2 are understood: reshape it", sizes.len()))),
+            _ => Err((at, format!("an array of {} dimensions; only 1 and 2 are supported: reshape it", sizes.len()))),
         }
     }
     fn size(&mut self) -> Result<usize, Wrong> {
@@ -244,11 +245,11 @@ impl<'a> Dictionary<'a> {
             return Err(self.wrong("expected a whole number"));
         }
         self.at += digits.len();
-        // Python 2 wrote long integers like this.
+        // Python 2 wrote long integers with an L.
         if self.text[self.at..].starts_with('L') {
             self.at += 1;
         }
-        digits.parse().map_err(|_| (at, format!("the size {} is larger than any memory", quoted(digits))))
+        digits.parse().map_err(|_| (at, format!("the size {} is too large for the memory", quoted(digits))))
     }
 }
 
@@ -272,16 +273,17 @@ fn read_values<R: Read>(input: &mut Input<'_, R>, header: &Header) -> Result<Vec
             values.push(value);
         }
         if filled < wanted {
-            let why =
-                format!("the file ends after {} of the {rows}×{columns} numbers its header promises", values.len());
+            let why = format!(
+                "the file ends after {} of the {rows}×{columns} numbers that its header announces",
+                values.len()
+            );
             return Err(input.error(input.offset, why));
         }
     }
     let end = input.offset;
     if input.fill(&mut [0])? > 0 {
-        return Err(
-            input.error(end, format!("the file goes on after the {rows}×{columns} numbers its header promises"))
-        );
+        return Err(input
+            .error(end, format!("the file continues after the {rows}×{columns} numbers that its header announces")));
     }
     Ok(values)
 }
@@ -360,29 +362,29 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_lies_is_an_error_and_never_a_giant_allocation() {
+    fn a_wrong_header_is_an_error_and_causes_no_large_allocation() {
         let message = |shape: &str, data: &[u8]| parsed(&file(1, &header("<f8", false, shape), data)).unwrap_err();
         assert_eq!(
             message("(1000000000, 100)", &[0; 20]),
-            "f.npy: at byte 104: the file ends after 2 of the 1000000000×100 numbers its header promises"
+            "f.npy: at byte 104: the file ends after 2 of the 1000000000×100 numbers that its header announces"
         );
         assert!(message("(4611686018427387904, 8)", &[]).contains("at byte 60: the shape"));
         assert!(message("(1, 1152921504606846976)", &[0; 8]).contains("the file ends after 1 of"));
-        assert!(message("(99999999999999999999, 1)", &[]).contains("larger than any memory"));
+        assert!(message("(99999999999999999999, 1)", &[]).contains("too large for the memory"));
         assert!(message("(0, 3)", &[]).contains("has no entries"));
-        assert!(message("(1, 1)", &[0; 9]).contains("goes on after the 1×1 numbers"));
+        assert!(message("(1, 1)", &[0; 9]).contains("continues after the 1×1 numbers"));
         let mut long = file(2, "", &[]);
         long[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(parsed(&long).unwrap_err().contains("at byte 8: a header of 4294967295 bytes"));
     }
 
     #[test]
-    fn what_is_not_understood_is_named_with_its_byte() {
+    fn unsupported_contents_are_an_error_that_names_the_byte() {
         let with = |text: &str| parsed(&file(1, text, &[])).unwrap_err();
         assert_eq!(parsed(b"").unwrap_err(), "f.npy: at byte 0: the file ends within the header");
-        assert!(parsed(b"PK\x03\x04....").unwrap_err().contains("at byte 0: this is no NPY file"));
-        assert!(parsed(b"\x93NUMPY\x04\x00..").unwrap_err().contains("at byte 6: NPY version 4.0 is not understood"));
-        assert!(with(&header("<c16", false, "(1,)")).contains("at byte 20: type \"<c16\" is not understood"));
+        assert!(parsed(b"PK\x03\x04....").unwrap_err().contains("at byte 0: this is not an NPY file"));
+        assert!(parsed(b"\x93NUMPY\x04\x00..").unwrap_err().contains("at byte 6: NPY version 4.0 is not supported"));
+        assert!(with(&header("<c16", false, "(1,)")).contains("at byte 20: type \"<c16\" is not supported"));
         assert!(with(&header("<f2", false, "(1,)")).contains("save it as float64"));
         assert!(with(&header("|b1", false, "(1,)")).contains("type \"|b1\""));
         assert!(with(&header("<f8", false, "()")).contains("an array of 0 dimensions"));
@@ -393,12 +395,12 @@ mod tests {
         assert!(with("{'descr': '<f8'}").contains("\"fortran_order\" is missing"));
         assert!(with("{'other': 1}").contains("unknown key \"other\""));
         assert!(with("{'descr': '<f8").contains("expected a string"));
-        assert!(with("{} x").contains("the header goes on after its end"));
+        assert!(with("{} x").contains("the header continues after its end"));
         assert!(with("{'é': 1}").contains("at byte 12: the header of an array of numbers is plain ASCII"));
     }
 
     #[test]
-    fn numbers_that_are_not_finite_are_named_with_byte_row_and_column() {
+    fn a_number_that_is_not_finite_is_an_error_that_names_byte_row_and_column() {
         let data = f8(&[1.0, 2.0, f64::NAN, 4.0]);
         let c = parsed(&file(1, &header("<f8", false, "(2, 2)"), &data)).unwrap_err();
         assert!(c.contains("NaN at row 1, column 0"), "{c}");
@@ -436,7 +438,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read_bit_for_bit(
+        fn written_numbers_are_read_bit_for_bit(
             rows in 1..40_usize,
             columns in 1..300_usize,
             fortran in any::<bool>(),

@@ -4,7 +4,7 @@ use faer::{Mat, Side, linalg::solvers::Llt, prelude::Solve};
 
 /// The affine set {x : ⟨aⱼ, x⟩ = bⱼ for every row j}, that is Ax = b.
 ///
-/// The rows are vectors of the type of x, so that A may act on slices, columns and matrices alike.
+/// The rows have the type of x, so A can act on slices, columns and matrices.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -48,9 +48,9 @@ impl<V: Vector> Affine<V> {
             why: "the rows of A are linearly dependent or not finite: remove the redundant ones".into(),
         };
         let factor = gram.llt(Side::Lower).map_err(|_| dependent())?;
-        // A dependent system may pass the factorization by a rounding error. Then its pivots are tiny.
+        // A dependent system can pass the factorization because of rounding. Then its pivots are tiny.
         let pivots = || (0..m).map(|i| factor.L()[(i, i)].powi(2) / gram[(i, i)]);
-        // Pivots are squared sines of angles. Rows rounded to `f32` are dependent only up to its ε.
+        // A pivot is a squared sine of an angle. Rows that are rounded to `f32` are dependent only up to its ε.
         let smallest = 4.0 * m as f64 * f64::EPSILON.max(V::EPSILON * V::EPSILON);
         if pivots().any(|p| p.is_nan() || p < smallest) {
             return Err(dependent());
@@ -89,8 +89,8 @@ impl<V: Vector> Constraint for Affine<V> {
             out.add(a * y, row);
         }
     }
-    /// Relative to the size ‖A‖‖x‖ + ‖b‖ of the numbers whose difference c is. An absolute floor would depend on the
-    /// scale of x.
+    /// Relative to ‖A‖‖x‖ + ‖b‖, because c is a difference of numbers of this size. An absolute bound would depend on
+    /// the scale of x.
     fn rounding(&self, x: &V, norm: f64) -> f64 {
         V::EPSILON * (norm + (self.norms.0 * x.norm() + self.norms.1))
     }

@@ -11,9 +11,9 @@ pub use stiefel::{Retraction, Stiefel};
 use crate::{Error, vector::Vector};
 use std::marker::PhantomData;
 
-/// c(x) = 0 by its value and by products with its Jacobian J, which is never formed.
+/// c(x) = 0, given by its value and by products with its Jacobian J. J itself is never formed.
 ///
-/// `&mut self` is for scratch space only: all three are pure functions of their arguments.
+/// The three functions must be pure functions of their arguments. `&mut self` is for scratch space only.
 pub trait Constraint {
     /// The type of x.
     type Point: Vector;
@@ -26,22 +26,22 @@ pub trait Constraint {
     fn residual(&mut self, x: &Self::Point, c: &mut Self::Residual);
     /// out ← J(x)·v.
     fn jvp(&mut self, x: &Self::Point, v: &Self::Point, out: &mut Self::Residual);
-    /// out ← out + a·J(x)ᵀ·y: it is always a gradient that this is added to.
+    /// out ← out + a·J(x)ᵀ·y. It adds, because `out` holds a gradient.
     fn add_vjp(&mut self, x: &Self::Point, a: f64, y: &Self::Residual, out: &mut Self::Point);
 
-    /// The size of the rounding error in c(x), given `norm` = ‖c(x)‖. The default is relative, ε·‖c‖. A constraint
-    /// that is a difference of larger numbers, such as WᵀW − I, should state a larger error.
+    /// The size of the rounding error in c(x), given `norm` = ‖c(x)‖. The default is ε·‖c‖. A constraint that is a
+    /// difference of larger numbers, such as WᵀW − I, should return a larger error.
     fn rounding(&self, _x: &Self::Point, norm: f64) -> f64 {
-        // The residual may be wider than the point it is computed from.
+        // The residual may have a wider type than the point from which it is computed.
         Self::Point::EPSILON.max(Self::Residual::EPSILON) * norm
     }
-    /// Equations that repeat others because of the way c is written: the symmetric WᵀW = I has each off-diagonal one
-    /// twice. They do not count for constraint qualifications: [`jacobian`](crate::diagnostics::jacobian) leaves out as
-    /// many of the smallest singular values.
+    /// The number of equations that repeat others. For example, WᵀW = I contains each off-diagonal equation twice. They
+    /// do not count for constraint qualifications: [`jacobian`](crate::diagnostics::jacobian) ignores this number of
+    /// smallest singular values.
     fn redundant(&self) -> usize {
         0
     }
-    /// Whether x has the shape this constraint is defined on.
+    /// Checks that x has the shape this constraint is defined on.
     fn check_point(&self, _x: &Self::Point) -> Result<(), Error> {
         Ok(())
     }
@@ -73,15 +73,15 @@ impl<C: Constraint + ?Sized> Constraint for &mut C {
     }
 }
 
-/// A smooth set {x : c(x) = 0} that a point can be moved along.
+/// A smooth set {x : c(x) = 0} with a tangent space and a retraction.
 pub trait Manifold: Constraint {
-    /// v ← its orthogonal projection onto the tangent space at x, {v : J(x)v = 0}; x lies on the set.
+    /// v ← its orthogonal projection onto the tangent space {v : J(x)v = 0} at x. x must be on the set.
     fn project_tangent(&mut self, x: &Self::Point, v: &mut Self::Point) -> Result<(), Error>;
-    /// Moves a nearby point back onto the set. With x on the set and p tangent, p ↦ restore(x + p) is a retraction.
+    /// Moves a nearby point back onto the set. If x is on the set and p is tangent, p ↦ restore(x + p) is a retraction.
     fn restore(&mut self, x: &mut Self::Point) -> Result<(), Error>;
 }
 
-/// A constraint with `len` components from three closures: c(x), J(x)v, and J(x)ᵀy, which is added to its output.
+/// A constraint with `len` components from three closures: c(x), J(x)v and J(x)ᵀy. The third one adds to its output.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -115,7 +115,7 @@ where
 /// See [`constraint_from_fn`].
 #[derive(Debug, Clone)]
 pub struct ConstraintFromFn<V, M> {
-    /// a·y, because the third closure takes no factor a.
+    /// a·y, because the third closure has no argument a.
     scaled: Vec<f64>,
     maps: M,
     magnitude: f64,
@@ -124,8 +124,8 @@ pub struct ConstraintFromFn<V, M> {
 }
 
 impl<V, M> ConstraintFromFn<V, M> {
-    /// States that c(x) is a difference of numbers whose norm is `magnitude`: its rounding error is ε(‖c‖ + magnitude).
-    /// Without it the error is taken to be ε·‖c‖, which is too small where c is near 0.
+    /// States that c(x) is a difference of numbers with norm `magnitude`: its rounding error is ε(‖c‖ + magnitude). The
+    /// default ε·‖c‖ is too small where c is near 0.
     #[must_use]
     pub fn with_magnitude(self, magnitude: f64) -> Self {
         Self { magnitude, ..self }
@@ -135,7 +135,7 @@ impl<V, M> ConstraintFromFn<V, M> {
     /// ```
     /// use faer::Mat;
     /// use strust::{diagnostics::jacobian, prelude::*};
-    /// // WᵀW = I for a 3×2 matrix has four equations, of which the two off the diagonal are the same.
+    /// // WᵀW = I for a 3×2 matrix has four equations. The two off the diagonal are the same.
     /// let gram = |a: &Mat<f64>, b: &Mat<f64>, out: &mut Vec<f64>| {
     ///     let product = a.transpose() * b;
     ///     (0..4).for_each(|i| out[i] = product[(i / 2, i % 2)]);

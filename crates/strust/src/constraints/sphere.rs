@@ -23,7 +23,7 @@ pub struct Sphere<V> {
 }
 
 impl<V: Vector> Sphere<V> {
-    /// The sphere of that radius, which must be positive.
+    /// The sphere of the given radius, which must be positive.
     pub fn new(radius: f64) -> Result<Self, Error> {
         let range = Range::above(0.0);
         if !range.contains(radius) {
@@ -64,7 +64,7 @@ impl<V: Vector> Manifold for Sphere<V> {
         if !(norm.is_finite() && norm > 0.0) {
             return Err(Error::Retraction {
                 set: "sphere",
-                why: format!("a point of norm {norm} has no nearest point on it: use a smaller step"),
+                why: format!("a point of norm {norm} has no nearest point on the sphere: use a smaller step"),
             });
         }
         let y = x.clone();

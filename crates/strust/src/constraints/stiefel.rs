@@ -8,7 +8,7 @@ use faer::{Accum, Mat, Par, linalg::matmul::matmul};
 use serde::{Deserialize, Serialize};
 use strust_products::{add_product, gram, inner};
 
-/// How a matrix near the Stiefel manifold is brought onto it.
+/// How a matrix near the Stiefel manifold is moved onto it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Retraction {
@@ -60,8 +60,8 @@ impl<T: Real> Stiefel<T> {
     }
 
     fn polar(x: &Mat<T>) -> Result<Mat<T>, Error> {
-        // By the singular value decomposition UΣVᵀ: an eigendecomposition of YᵀY would square the condition
-        // of a start that is far from the manifold.
+        // Use the singular value decomposition UΣVᵀ. An eigendecomposition of YᵀY would square the condition number if
+        // the matrix is far from the manifold.
         if !x.norm_squared().is_finite() {
             return Err(deficient("is not finite"));
         }
@@ -98,7 +98,7 @@ impl<T: Real> Stiefel<T> {
     }
 }
 
-/// The size, relative to the largest, at which a pivot or a singular value is a rounding error.
+/// Pivots and singular values below this fraction of the largest are rounding errors.
 fn rank_tolerance<T: Real>(x: &Mat<T>) -> f64 {
     T::EPSILON * x.nrows() as f64
 }

@@ -1,16 +1,18 @@
-//! The constants and bounds of the paper's analysis as functions, each as it is stated and as it is proved here.
+//! The constants and bounds of the paper's analysis as functions: as the paper states them, and as they are proved
+//! here.
 //!
-//! Throughout, L is a Lipschitz constant of the gradients of all mini-batches, ε a lower bound of the mini-batch
-//! gradients' norms ‖g_k‖ over the steps that are spoken of, and r = 2/(1 − c₂).
+//! L is a Lipschitz constant of the gradients of all mini-batches, ε is a lower bound of the norms ‖g_k‖ of the
+//! mini-batch gradients over the steps in question, and r = 2/(1 − c₂).
 
 use crate::radius::RegionConfig;
 
-/// a_min = 2(1 − c₀)/(L − c₀), Lemma 4.1. **A step with a < a_min is always accepted**; infinite for L ≤ c₀, where every step
-/// is.
+/// a_min = 2(1 − c₀)/(L − c₀), Lemma 4.1. **A step with a < a_min is always accepted.** a_min is infinite for L ≤ c₀:
+/// then every step is accepted.
 ///
-/// *Differs*: the paper says that every accepted a is at least a_min, which does not follow: its proof compares two upper
-/// bounds. The converse does: fᵢ(x) − fᵢ(x + p) ≥ a‖g‖²(1 − La/2), the model predicts a‖g‖²(1 − a/2), and their ratio is above c₀
-/// exactly if a < a_min. With a small radius smaller steps are accepted all the time.
+/// *Differs*: the paper states that every accepted a is at least a_min. This does not follow, because the proof
+/// compares two upper bounds. The converse follows: fᵢ(x) − fᵢ(x + p) ≥ a‖g‖²(1 − La/2), the model predicts a‖g‖²(1 −
+/// a/2), and the ratio of both exceeds c₀ exactly if a < a_min. With a small radius, smaller steps are accepted all the
+/// time.
 ///
 /// ```
 /// use strust::{diagnostics::bounds::accepted_below, radius::RegionConfig};
@@ -22,10 +24,11 @@ pub fn accepted_below(region: &RegionConfig, lipschitz: f64) -> f64 {
     accepted_below_with(region, lipschitz, 1.0)
 }
 
-/// The same for a model whose curvature along the step is h = gᵀHg/‖g‖² (Lemma 4.8, Algorithm 2): a < 2(1 − c₀)/(L − c₀h).
+/// The same for a model whose curvature along the step is h = gᵀHg/‖g‖² (Lemma 4.8, Algorithm 2): a < 2(1 − c₀)/(L −
+/// c₀h).
 ///
-/// *Differs*: the paper puts the largest h there is, 1 + μC², which makes the threshold larger than what holds for steps
-/// of a smaller h. With h = 1 it holds for all.
+/// *Differs*: the paper uses the largest possible h, 1 + μC². For steps with a smaller h that threshold is too large.
+/// The threshold for h = 1 is valid for all steps.
 #[must_use]
 pub fn accepted_below_with(region: &RegionConfig, lipschitz: f64, curvature: f64) -> f64 {
     let c = region.accept_above;
@@ -35,7 +38,7 @@ pub fn accepted_below_with(region: &RegionConfig, lipschitz: f64, curvature: f64
 
 /// M = (1 + L)/2 with |m(p) + fᵢ(x) − fᵢ(x + p)| ≤ M‖p‖², Lemma 4.2.
 ///
-/// *Differs*: the paper has M = L, which is at least this only for L ≥ 1. For a model of curvature h, it is (h + L)/2.
+/// *Differs*: the paper has M = L, which is large enough only for L ≥ 1. For a model of curvature h, M is (h + L)/2.
 #[must_use]
 pub fn model_error(lipschitz: f64) -> f64 {
     0.5 * (1.0 + lipschitz)
@@ -49,8 +52,8 @@ pub fn growth_factor(region: &RegionConfig) -> f64 {
 
 /// The radius never falls below min(Δ₀, ε/(ν₁rM)), Corollary 4.5.
 ///
-/// *Differs*: the paper has ε/(4rM). Its 4 is the factor by which the radius shrinks, ν₁, and a run that starts below the
-/// bound is below it.
+/// *Differs*: the paper has ε/(4rM). The 4 is the factor ν₁ by which the radius shrinks. A run that starts below this
+/// bound violates it, so Δ₀ is part of the minimum.
 ///
 /// ```
 /// use strust::{diagnostics::bounds::radius_floor, radius::RegionConfig};
@@ -64,16 +67,17 @@ pub fn radius_floor(region: &RegionConfig, lipschitz: f64, epsilon: f64) -> f64 
     floor.min(region.initial_radius)
 }
 
-/// Rejections in a row are at most log(ν₁rMΔ̄/ε)/log ν₁: each happens at a radius above ε/(rM) and divides it by ν₁.
+/// The number of rejections in a row is at most log(ν₁rMΔ̄/ε)/log ν₁: each rejection happens at a radius above ε/(rM)
+/// and divides it by ν₁.
 #[must_use]
 pub fn rejections_in_a_row(region: &RegionConfig, lipschitz: f64, epsilon: f64) -> f64 {
     let above = growth_factor(region) * model_error(lipschitz) * region.max_radius / epsilon;
     (region.shrink * above).ln().max(0.0) / region.shrink.ln()
 }
 
-/// The paper's bound of #U/#S to the letter, Lemma 4.6: log(4rMΔ̄/ε)/log ν with M = L and ν = ν₁.
+/// The paper's bound of #U/#S as printed, Lemma 4.6: log(4rMΔ̄/ε)/log ν with M = L and ν = ν₁.
 ///
-/// It lacks the rejections before the first success, which [`unsuccessful`] counts.
+/// It ignores the rejections before the first success; [`unsuccessful`] counts them.
 #[must_use]
 pub fn unsuccessful_ratio_as_stated(region: &RegionConfig, lipschitz: f64, epsilon: f64) -> f64 {
     (4.0 * growth_factor(region) * lipschitz * region.max_radius / epsilon).ln() / region.shrink.ln()
@@ -83,9 +87,10 @@ pub fn unsuccessful_ratio_as_stated(region: &RegionConfig, lipschitz: f64, epsil
 ///
 /// min{ (#S + 1)·log(ν₁rMΔ̄/ε)/log ν₁, (#S·log ν₂ + log(Δ₀/Δ_min))/log ν₁ }.
 ///
-/// The first is Lemma 4.6 with the rejections before the first success. The second is sharper and, but for a constant, free
-/// of ε: a rejection lowers log Δ by log ν₁, an acceptance raises it by at most log ν₂, and after the last rejection it is not
-/// below that of Δ_min = ε/(ν₁rM). So #U/#S tends to at most log ν₂/log ν₁, and the factor log(1/ε) of Theorem 1 can be dropped.
+/// The first bound is Lemma 4.6 plus the rejections before the first success. The second bound is sharper, and only a
+/// constant in it depends on ε. A rejection lowers log Δ by log ν₁, and an acceptance raises it by at most log ν₂.
+/// After the last rejection, Δ is at least Δ_min = ε/(ν₁rM). So the limit of #U/#S is at most log ν₂/log ν₁, and the
+/// factor log(1/ε) of Theorem 1 can be dropped.
 ///
 /// ```
 /// use strust::{diagnostics::bounds::unsuccessful, radius::RegionConfig};
@@ -102,7 +107,7 @@ pub fn unsuccessful(region: &RegionConfig, lipschitz: f64, epsilon: f64, success
     in_rows.min((successes * region.grow.ln() + start) / region.shrink.ln())
 }
 
-/// What Theorem 1 needs to know of a problem.
+/// The constants of a problem in Theorem 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Smoothness {
     /// L_max, for the gradients of all mini-batches.
@@ -113,11 +118,11 @@ pub struct Smoothness {
     pub rho: f64,
 }
 
-/// δ of Theorem 1, 1/δ = (a_max + a_min) − ρ(a_max − a_min + L_f·a_max²) with a_min no larger than a_max; `None` where it is not
-/// positive: the theorem says nothing then.
+/// δ of Theorem 1, with 1/δ = (a_max + a_min) − ρ(a_max − a_min + L_f·a_max²) and a_min limited to a_max. `None` if 1/δ
+/// is not positive: then the theorem does not apply.
 ///
-/// Algorithm 1 has a ≤ 1 and no other a_max, so a_max is 1 unless a run kept its steps shorter. The theorem also needs every
-/// accepted step to have a ≥ a_min, which a wide radius gives and Lemma 4.1 does not ([`accepted_below`]).
+/// Algorithm 1 guarantees only a ≤ 1, so a_max is 1 unless all steps of a run were shorter. The theorem also needs a ≥
+/// a_min for every accepted step. A large radius ensures this; Lemma 4.1 does not ([`accepted_below`]).
 ///
 /// ```
 /// use strust::{diagnostics::bounds::{Smoothness, delta}, radius::RegionConfig};

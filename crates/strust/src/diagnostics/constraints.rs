@@ -11,22 +11,22 @@ use crate::{
 use faer::{Mat, Side};
 use serde::{Deserialize, Serialize};
 
-/// The singular values of J(x), as far as the qualification of the constraints depends on them.
+/// The singular values of J(x) that matter for LICQ.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Jacobian {
     /// σ_min, over the rows that [do not repeat others](Constraint::redundant).
     pub smallest: f64,
     /// σ_max.
     pub largest: f64,
-    /// m, the rows that count.
+    /// m, the number of rows without repetitions.
     pub rows: usize,
-    /// Whether LICQ holds at x as far as rounding tells: σ_min is no rounding error of σ_max. The singular values are roots of
-    /// eigenvalues of JJᵀ, so what is below √ε·σ_max cannot be told from 0. A J that vanishes as a whole, as that of (‖x‖² − 1)² does
-    /// on the sphere, keeps its rank until it is 0: there it is σ_min itself, along the run, that tells.
+    /// Whether LICQ holds at x, up to rounding. The singular values are roots of eigenvalues of JJᵀ, so values below
+    /// √ε·σ_max count as 0. If J vanishes as a whole, as for (‖x‖² − 1)² on the sphere, its rank is full until J is
+    /// exactly 0. This flag does not detect that case: check whether σ_min tends to 0 along the run.
     pub licq: bool,
 }
 
-/// Rows up to which JJᵀ is formed: its eigenvalues take m³ operations.
+/// The largest number of rows for which JJᵀ is formed. Its eigenvalues take m³ operations.
 const MOST_ROWS: usize = 2000;
 
 /// The extreme singular values of J(x), from the m×m matrix JJᵀ: m products with J and Jᵀ, and an eigenvalue problem.
@@ -74,37 +74,40 @@ fn unit<R: Vector>(like: &R, i: usize) -> R {
     unit
 }
 
-/// How near x is to a KKT point, and what the penalty does to ‖c‖.
+/// KKT residuals at x, and the effect of the penalty on ‖c‖.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KktReport {
     /// ‖∇f(x)‖.
     pub gradient_norm: f64,
     /// ‖c(x)‖.
     pub constraint_norm: f64,
-    /// ‖∇f + Jᵀλ‖ with the penalty's multipliers λ = μc(x): ‖∇φ(x)‖, the paper's Corollary 4.13.
+    /// ‖∇f + Jᵀλ‖ with the penalty's multipliers λ = μc(x). This is ‖∇φ(x)‖ (the paper's Corollary 4.13).
     pub penalty_residual: f64,
-    /// ‖∇f + Jᵀλ‖ with the least-squares multipliers, which no other λ can better.
+    /// ‖∇f + Jᵀλ‖ with the least-squares multipliers: the minimum over all λ.
     pub least_residual: f64,
-    /// ‖λ‖ of the least-squares multipliers. At a minimum of φ it is μ‖c‖, so that ‖c‖ ≤ η needs μ ≥ ‖λ‖/η.
+    /// ‖λ‖ of the least-squares multipliers. At a minimum of φ it is μ‖c‖, so ‖c‖ ≤ η needs μ ≥ ‖λ‖/η.
     pub multiplier_norm: f64,
-    /// ‖μc − λ‖ with the same: 0 at a minimum of φ. Where it is not small against ‖λ‖, x is not near one, and ‖c‖ is not yet what μ leaves.
+    /// ‖μc − λ‖ with the same λ. It is 0 at a minimum of φ. If it is not small compared with ‖λ‖, x is not near a
+    /// minimum, and ‖c‖ has not yet reached its limit for this μ.
     pub multiplier_gap: f64,
-    /// ‖J(x)ᵀc(x)‖/‖c(x)‖: all that the proof of the feasibility bound uses of σ_min. NaN at a feasible point.
+    /// ‖J(x)ᵀc(x)‖/‖c(x)‖. The proof of the feasibility bound needs only this number instead of σ_min. NaN at a
+    /// feasible point.
     pub pull: f64,
     /// The singular values of J(x).
     pub jacobian: Jacobian,
-    /// (‖∇φ‖ + ‖∇f‖)/(μσ_min): no feasibility can be worse at this point (Lemma 4.12, before ε and G are put in). Infinite without LICQ.
+    /// (‖∇φ‖ + ‖∇f‖)/(μσ_min), an upper bound of ‖c‖ at this point (Lemma 4.12, before ε and G are inserted). Infinite
+    /// without LICQ.
     pub feasibility_bound: f64,
 }
 
-/// Measures all of it on the full sum, for the penalty μ.
+/// Measures a [`KktReport`] on the full sum, for the penalty μ.
 ///
-/// *Differs*: the paper's ε(ε + G)/σ_min asks for LICQ at feasible points, but its proof uses σ_min(J(x)) at the iterate, which is
-/// not feasible. Here everything is taken at x.
+/// *Differs*: the paper's ε(ε + G)/σ_min assumes LICQ at feasible points, but the proof uses σ_min(J(x)) at the
+/// iterate, which is not feasible. Here everything is measured at x.
 ///
 /// ```
 /// use strust::{diagnostics::kkt_report, prelude::*};
-/// // Nearest to (2, 0) on the circle: at x = (1.1, 0), ∇f = −0.9, c = 0.21, J = 2.2.
+/// // The point on the circle nearest to (2, 0). At x = (1.1, 0): ∇f = −0.9, c = 0.21, J = 2.2.
 /// let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
 ///     if let Some(g) = g {
 ///         (g[0], g[1]) = (x[0] - 2.0, x[1]);
@@ -114,7 +117,7 @@ pub struct KktReport {
 /// let report = kkt_report(&mut f, &mut Sphere::new(1.0)?, &vec![1.1, 0.0], 1.0)?;
 /// assert!((report.penalty_residual - (0.9 - 0.21 * 2.2)).abs() < 1e-12);
 /// assert!(report.least_residual < 1e-12 && report.constraint_norm <= report.feasibility_bound);
-/// // λ = 0.9/2.2 would hold x there, and the penalty pulls with μc = 0.21 only: φ is still falling.
+/// // The multiplier is 0.9/2.2, but μc is only 0.21: x is not yet a minimum of φ.
 /// assert!((report.multiplier_gap - (0.9 / 2.2 - 0.21)).abs() < 1e-12);
 /// # Ok::<(), Error>(())
 /// ```

@@ -1,17 +1,18 @@
-//! Curvature: along every trial for free, and the largest of a sample where it is worth some gradients.
+//! Curvature along every trial, at no extra cost, and the largest curvature of a sample, at the cost of some gradients.
 
 use crate::{objective::Objective, record::StepRecord, run::Observer, sample::Sample, vector::Vector};
 use std::ops::ControlFlow;
 
-/// The curvature that the trials of a trust region see, without one more evaluation: the step is p = −a·g, so
+/// The curvature along the trials of a trust region, without extra evaluations. The step is p = −a·g, so
 ///
 /// κ = 2(fᵢ(x + p) − fᵢ(x) + a‖g‖²) / ‖p‖²
 ///
-/// is pᵀ∇²fᵢp/‖p‖² averaged over the way from x to x + p, and |κ| ≤ Lᵢ. The largest κ of a run is a lower estimate of L_max:
-/// what follows from it (a_min, M) is the best case that the run does not contradict.
+/// is pᵀ∇²fᵢp/‖p‖² averaged over the path from x to x + p, and |κ| ≤ Lᵢ. The largest κ of a run is a lower estimate of
+/// L_max. The constants computed from it (a_min, M) are the most favorable ones that are consistent with the run.
 ///
-/// κ is a difference of nearly equal numbers. A trial whose κ is within ten rounding errors of fᵢ, or whose ratio the trust region
-/// had to [correct for rounding](crate::radius::RegionConfig::judge) by more than 1 %, is counted as unresolved and left out.
+/// κ is a difference of nearly equal numbers. A trial counts as unresolved and is ignored in two cases: if κ is within
+/// ten rounding errors of fᵢ, or if the [correction for rounding](crate::radius::RegionConfig::judge) changed the ratio
+/// by more than 1 %.
 ///
 /// ```
 /// use strust::{diagnostics::Curvature, prelude::*};
@@ -31,19 +32,19 @@ use std::ops::ControlFlow;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Curvature {
-    /// Trials whose curvature was seen.
+    /// Trials with a resolved curvature.
     pub seen: u64,
-    /// Trials whose curvature was lost in rounding.
+    /// Trials whose curvature was below the rounding error.
     pub unresolved: u64,
-    /// Trials with a negative curvature: f is not convex there.
+    /// Trials with negative curvature. f is not convex there.
     pub negative: u64,
     /// The largest κ, a lower estimate of L_max.
     pub largest: f64,
-    /// The least κ.
+    /// The smallest κ.
     pub least: f64,
     /// The mean κ.
     pub mean: f64,
-    /// The mean of a·κ: the share of its gradient that a step uses up. 1 is a step to the minimum along it.
+    /// The mean of a·κ. A step with a·κ = 1 goes to the minimum along its direction.
     pub mean_step: f64,
     /// Relative rounding error of fᵢ.
     epsilon: f64,
@@ -72,7 +73,7 @@ impl Curvature {
         }
     }
 
-    /// Counts a step; returns its curvature where there was a trial and κ can be told from rounding.
+    /// Counts a step. Returns its curvature κ if there was a trial and κ is resolved.
     pub fn add(&mut self, record: &StepRecord) -> Option<f64> {
         let region = record.region.as_ref()?;
         let trial = region.trial?;
@@ -104,10 +105,12 @@ impl<S> Observer<S> for &mut Curvature {
     }
 }
 
-/// The largest |curvature| of a sample at x: the spectral norm of ∇²fᵢ(x), the local Lipschitz constant Lᵢ, by the power
-/// method with Hessian products from differences of gradients. Two gradients an iteration.
+/// The largest |curvature| of a sample at x: the spectral norm of ∇²fᵢ(x), which is the local Lipschitz constant Lᵢ. It
+/// is computed by the power method, with Hessian products from differences of gradients. An iteration takes two
+/// gradients.
 ///
-/// A lower estimate that grows with `iterations`; exact for a Hessian of rank 1, such as that of one equation.
+/// The result is a lower estimate that grows with `iterations`. It is exact for a Hessian of rank 1, such as that of
+/// one equation.
 ///
 /// ```
 /// use strust::{diagnostics::lipschitz, prelude::*};
@@ -124,7 +127,7 @@ impl<S> Observer<S> for &mut Curvature {
 /// ```
 pub fn lipschitz<F: Objective + ?Sized>(f: &mut F, x: &F::Point, sample: &Sample, iterations: u32) -> f64 {
     let (mut v, mut up, mut down, mut moved) = (x.zeros_like(), x.zeros_like(), x.zeros_like(), x.zeros_like());
-    // The gradient lies in the range of the Hessian of a quadratic, where its eigenvectors are.
+    // For a quadratic function the gradient is in the range of the Hessian, which the eigenvectors span.
     f.value_and_gradient(x, sample, &mut v);
     if v.norm_squared() == 0.0 {
         v.copy_from(x);

@@ -2,14 +2,14 @@
 
 use crate::{constraints::Constraint, objective::Objective, sample::Sample, vector::Vector};
 
-/// How the error of a first-order expansion falls with the step: the slope is 2 where the derivative is right
-/// and 1 where it is wrong.
+/// The order at which the error of a first-order expansion decreases with the step: 2 if the derivative is right, 1 if
+/// it is wrong.
 ///
-/// An affine function has no error left to fall; it gives infinity.
+/// For an affine function there is no error, and the result is infinite.
 fn slope(mut error: impl FnMut(f64) -> f64, floor: f64) -> f64 {
-    // The limit t → 0 is what counts, so the shortest steps above the rounding floor speak. Their median, not
-    // the best of all local slopes: where a wrong first-order and the second-order term cancel, one local slope
-    // is as large as one likes.
+    // Only the limit t → 0 matters, so use the shortest steps above the rounding floor. Take the median of their
+    // slopes, not the largest: where a wrong first-order term and the second-order term cancel, a single slope can be
+    // arbitrarily large.
     let mut errors: Vec<f64> = (4..28).map(|i| error(0.5_f64.powi(i))).collect();
     if errors.iter().any(|e| e.is_nan()) {
         return f64::NAN;
@@ -20,7 +20,7 @@ fn slope(mut error: impl FnMut(f64) -> f64, floor: f64) -> f64 {
     errors.truncate(last + 1);
     let mut local: Vec<f64> = errors.windows(2).rev().take(5).map(|w| (w[0] / w[1]).log2()).collect();
     local.sort_by(f64::total_cmp);
-    // One error alone above the floor: the next one fell at least this far.
+    // Only one error is above the floor. The next one decreased at least by this factor.
     local.get(local.len() / 2).copied().unwrap_or_else(|| (errors[0] / floor).log2())
 }
 

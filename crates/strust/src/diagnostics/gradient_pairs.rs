@@ -3,7 +3,7 @@
 use crate::{sample::Draws, statistics::student_quantile};
 use serde::{Deserialize, Serialize};
 
-/// The gradients A and B of two mini-batches at one point, as the estimators see them.
+/// The input of the estimators: inner product and distance of the gradients A and B of two mini-batches at one point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
     /// ⟨A, B⟩.
@@ -14,31 +14,31 @@ pub struct Pair {
     pub sizes: [usize; 2],
 }
 
-/// Two numbers that hold an unknown one with a confidence of 95 %.
+/// A 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The lower end.
     pub low: f64,
-    /// The upper end; infinite where the data leave it open.
+    /// The upper end; infinite if the data do not bound it.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether a number lies in it.
+    /// Whether a number is in the interval.
     #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 }
 
-/// Running means of two estimates that each pair gives, in constant memory:
+/// Running means of two estimates from each pair, in constant memory:
 ///
-/// - G, of ‖∇f‖²: ⟨A, B⟩, and for different terms ⟨A, B⟩ + s²/n, because disjoint batches of a finite sum are
-///   negatively correlated;
-/// - s², of the variance of a term's gradient: ‖A − B‖²/(1/|A| + 1/|B|).
+/// - G, an estimate of ‖∇f‖²: ⟨A, B⟩, or ⟨A, B⟩ + s²/n for different terms, because disjoint batches of a finite sum
+///   are negatively correlated;
+/// - s², an estimate of the variance of a term's gradient: ‖A − B‖²/(1/|A| + 1/|B|).
 ///
-/// Both are unbiased for two batches at one point; ρ = 1 + s²·share/G is a ratio of means, and its interval is Fieller's,
-/// which stays honest where G cannot be told from 0: it is open above then.
+/// Both are unbiased for two batches at one point. ρ = 1 + s²·share/G is a ratio of means, and its interval is
+/// Fieller's. If G is not significantly different from 0, this interval has no upper end.
 ///
 /// ```
 /// use strust::{diagnostics::{Pair, Pairs}, sample::Draws};
@@ -47,41 +47,43 @@ impl Interval {
 ///     let noise = if k % 2 == 0 { 0.1 } else { -0.1 };
 ///     pairs.add(&Pair { product: 2.0 + noise, distance_squared: 6.0 - noise, sizes: [4, 4] });
 /// }
-/// // s² = 6/(1/4 + 1/4) = 12 for a term, so a batch of 4 has ρ = 1 + 12/4/2.
+/// // s² = 6/(1/4 + 1/4) = 12 for a term, so ρ = 1 + 12/4/2 for a batch of 4.
 /// assert!((pairs.rho(4) - 2.5).abs() < 1e-12);
 /// assert!(pairs.rho_interval(4).contains(2.5) && pairs.rho_interval(4).high < 2.6);
 /// ```
 ///
-/// Along a run gradients fall by orders of magnitude, and a mean over a [window](Pairs::with_window) would be that of its oldest pairs. So each
-/// pair is measured in a unit, the mean of ‖A‖² + ‖B‖² over those just before it. ρ does not depend on the unit; ‖∇f‖² and V are in
-/// the last one, whose own error their intervals hold too.
+/// Along a run, gradients decrease by orders of magnitude, and the oldest pairs would dominate a mean over a
+/// [window](Pairs::with_window). So each pair is divided by a unit: the mean of ‖A‖² + ‖B‖² over the pairs just before
+/// it. ρ does not depend on the unit. ‖∇f‖² and V use the last unit, and the interval of ‖∇f‖² includes its error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pairs {
     terms: usize,
     draws: Draws,
     count: u64,
-    /// Of G and s² in units.
+    /// The means of G and s², in units.
     means: Means,
-    /// Absent where nothing is forgotten: the unit is 1.
+    /// Absent without a window: then the unit is 1.
     unit: Option<Unit>,
 }
 
-/// A mean of ‖A‖² + ‖B‖² over the last pairs: the unit of the next one, which does not depend on it.
+/// The mean of ‖A‖² + ‖B‖² over the last pairs. It is the unit of the next pair, so the unit is independent of that
+/// pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Unit {
-    /// Of ‖A‖² + ‖B‖².
+    /// The mean of ‖A‖² + ‖B‖².
     sizes: Means,
-    /// Of the same in the unit of its time: their spread is that of chance, without the way down of a run.
+    /// The mean of (‖A‖² + ‖B‖²)/unit. Its spread is random only: it does not include the decrease along the run.
     news: Means,
 }
 
 impl Unit {
-    /// The variance of the unit against its square.
+    /// The relative variance of the unit.
     fn error(&self) -> f64 {
         let chance = self.news.variance() / (self.news.mean[0] * self.news.mean[0]);
         if chance.is_finite() { chance / self.sizes.effective() } else { 0.0 }
     }
-    /// The unit for the next pair. A quotient by a number with an error is too large by the square of that error, on average.
+    /// The divisor for the next pair. Dividing by a number with a random error gives a quotient that is too large on
+    /// average, by the relative variance.
     fn divisor(&self) -> f64 {
         self.sizes.mean[0] * (1.0 + self.error())
     }
@@ -94,13 +96,13 @@ impl Unit {
 }
 
 impl Pairs {
-    /// Pairs of batches out of `terms` terms, all of equal weight: right at a fixed point.
+    /// Pairs of batches out of `terms` terms, with equal weights. Use this at a fixed point.
     #[must_use]
     pub fn new(terms: usize, draws: Draws) -> Self {
         Self { terms, draws, count: 0, means: Means::new(1.0), unit: None }
     }
 
-    /// Forgets: the last `window` pairs carry most of the weight. Along a run, where ρ moves.
+    /// Gives most of the weight to the last `window` pairs. Use this along a run, where ρ changes.
     #[must_use]
     pub fn with_window(self, window: u64) -> Self {
         let window = window.max(1) as f64;
@@ -108,7 +110,7 @@ impl Pairs {
         Self { means: all, unit: Some(Unit { sizes: few, news: all }), ..self }
     }
 
-    /// Begins anew and forgets nothing.
+    /// Starts again, with equal weights.
     #[must_use]
     pub fn without_window(self) -> Self {
         Self::new(self.terms, self.draws)
@@ -122,7 +124,7 @@ impl Pairs {
             Draws::Independent => pair.product,
             Draws::Different => pair.product + variance / self.terms.max(1) as f64,
         };
-        // ‖A‖² + ‖B‖²; where both are 0 there is nothing to learn.
+        // ‖A‖² + ‖B‖². If both are 0, the pair has no information.
         let size = pair.distance_squared + 2.0 * pair.product;
         if !(gradient.is_finite() && variance.is_finite() && size > 0.0) {
             return;
@@ -139,17 +141,17 @@ impl Pairs {
         self.count += 1;
     }
 
-    /// Pairs seen.
+    /// The number of pairs.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// Pairs that the means rest on, old ones discounted.
+    /// The effective number of pairs in the means. Old pairs count less.
     #[must_use]
     pub fn effective(&self) -> f64 {
         self.means.effective()
     }
-    /// The estimate of ‖∇f‖²; it may be negative where noise hides it.
+    /// The estimate of ‖∇f‖². It can be negative if the noise is large.
     #[must_use]
     pub fn gradient_squared(&self) -> f64 {
         if self.count == 0 { f64::NAN } else { self.unit() * self.means.mean[0] }
@@ -159,7 +161,7 @@ impl Pairs {
     pub fn variance(&self) -> f64 {
         if self.count == 0 { f64::NAN } else { self.unit() * self.means.mean[1] * self.finite_sum() }
     }
-    /// The interval of ‖∇f‖². Everything, where there are fewer than two pairs.
+    /// The interval of ‖∇f‖²; all numbers if there are fewer than two pairs.
     #[must_use]
     pub fn gradient_interval(&self) -> Interval {
         if self.effective() < 2.0 {
@@ -167,7 +169,7 @@ impl Pairs {
         }
         let (unit, mean, [gg, _, _]) = (self.unit(), self.means.mean[0], self.means.errors());
         let error = self.unit.as_ref().map_or(0.0, |unit| unit.sizes.quantile() * unit.error().sqrt());
-        // The errors of the mean and of its unit are not independent, so they are added and not their squares.
+        // The errors of the mean and of its unit are not independent, so add them, not their squares.
         let reach = unit * (self.means.quantile() * gg.sqrt() + error * mean.abs());
         Interval { low: unit * mean - reach, high: unit * mean + reach }
     }
@@ -176,7 +178,7 @@ impl Pairs {
         self.unit.as_ref().map_or(1.0, |unit| unit.sizes.mean[0])
     }
 
-    /// ρ of a batch of that size; infinite where G is not positive.
+    /// ρ of a batch of this size; infinite if G is not positive.
     #[must_use]
     pub fn rho(&self, batch: usize) -> f64 {
         if self.count == 0 {
@@ -186,7 +188,7 @@ impl Pairs {
         if gradient > 0.0 { 1.0 + self.share(batch) * variance / gradient } else { f64::INFINITY }
     }
 
-    /// The interval of ρ: 1 + share times Fieller's interval of V/G. Everything, where there are fewer than two pairs.
+    /// The interval of ρ: 1 + share times Fieller's interval of V/G; all ρ ≥ 1 if there are fewer than two pairs.
     #[must_use]
     pub fn rho_interval(&self, batch: usize) -> Interval {
         if self.effective() < 2.0 {
@@ -198,12 +200,12 @@ impl Pairs {
         Interval { low: rho(low), high: rho(high) }
     }
 
-    /// Of the variance s², which stays in the mean over a batch.
+    /// The fraction of s² that is the variance of the mean over a batch.
     fn share(&self, batch: usize) -> f64 {
         self.draws.share(batch, self.terms) * self.finite_sum()
     }
 
-    /// V/s²: s² is that of draws without replacement.
+    /// V/s². s² estimates the variance with the divisor n − 1.
     fn finite_sum(&self) -> f64 {
         let n = self.terms as f64;
         if self.draws == Draws::Different { (n - 1.0) / n } else { 1.0 }
@@ -213,12 +215,12 @@ impl Pairs {
 /// Means of two numbers with weights that fall with age, and the errors of these means.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Means {
-    /// What is left of an old weight when a new one comes.
+    /// The factor by which each new number reduces the old weights.
     keep: f64,
     weight: f64,
     weight_squared: f64,
     mean: [f64; 2],
-    /// Weighted sums of squares and products around the means: of the first, of both, of the second.
+    /// Weighted sums around the means: squares of the first number, products, squares of the second.
     spread: [f64; 3],
 }
 
@@ -240,12 +242,12 @@ impl Means {
         }
     }
 
-    /// As many numbers of equal weight would have the same errors.
+    /// The number of equally weighted values that would give the same errors.
     fn effective(&self) -> f64 {
         if self.weight > 0.0 { self.weight * self.weight / self.weight_squared } else { 0.0 }
     }
 
-    /// Of the first number.
+    /// The variance of the first number.
     fn variance(&self) -> f64 {
         self.spread[0] / self.freedom()
     }
@@ -273,8 +275,8 @@ fn fieller([g, s]: [f64; 2], [gg, gs, ss]: [f64; 3], z: f64) -> Interval {
     if a > 0.0 && g > 0.0 {
         return Interval { low: ((b - root) / a).max(0.0), high: ((b + root) / a).max(0.0) };
     }
-    // G cannot be told from 0, or is below it: nothing bounds the ratio from above, and the larger root from below
-    // if s itself is not 0.
+    // G is negative or not significantly different from 0, so the ratio has no upper bound. The larger root is a lower
+    // bound if s is significantly different from 0.
     let low = if c > 0.0 && a < 0.0 { ((b - root) / a).max((b + root) / a) } else { 0.0 };
     Interval { low: low.max(0.0), high: f64::INFINITY }
 }

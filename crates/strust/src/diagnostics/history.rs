@@ -1,9 +1,9 @@
-//! The histories of a run, step by step: the one instrument here whose memory grows with the run.
+//! The history of a run, step by step. Only this instrument needs memory that grows with the run.
 
 use crate::{radius::Verdict, record::StepRecord, run::Observer};
 use std::ops::ControlFlow;
 
-/// An observer that keeps the histories of a trust-region run.
+/// An observer that keeps the history of a trust-region run.
 ///
 /// ```
 /// use strust::{diagnostics::History, prelude::*};
@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 pub struct History {
     /// The radius of each step.
     pub radii: Vec<f64>,
-    /// The ratio of each step; NaN where the trial was not finite.
+    /// The ratio of each step; NaN if the trial was not finite.
     pub ratios: Vec<f64>,
     /// Accepted steps.
     pub accepted: u64,
@@ -35,7 +35,7 @@ pub struct History {
 }
 
 impl History {
-    /// The share of accepted steps; 1 if there was none.
+    /// The fraction of accepted steps; 1 if there were no steps.
     #[must_use]
     pub fn acceptance_rate(&self) -> f64 {
         if self.steps == 0 { 1.0 } else { self.accepted as f64 / self.steps as f64 }

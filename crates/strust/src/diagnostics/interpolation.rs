@@ -1,4 +1,4 @@
-//! The verdict: does interpolation hold, is it doubtful, is it violated here?
+//! The verdict on interpolation: it holds, is doubtful or is violated.
 
 use super::{
     gradient_pairs::{Interval, Pairs},
@@ -7,15 +7,15 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Whether the gradients of all terms vanish together with that of their sum.
+/// Whether the gradients of all terms vanish where the gradient of their sum vanishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Interpolation {
-    /// ρ stayed bounded while the gradient fell a long way.
+    /// ρ stayed bounded while the gradient decreased by a large factor.
     Holds,
-    /// Nothing can be said with confidence.
+    /// The data are not sufficient for a verdict.
     Doubtful,
-    /// The variance of the terms' gradients did not follow the gradient of their sum.
+    /// The variance of the terms' gradients did not decrease with the gradient of their sum.
     Violated,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Interpolation {
     }
 }
 
-/// What a stretch of a run says of ‖∇f‖² and ρ, each with its interval.
+/// ‖∇f‖² and ρ in one part of a run, each with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// ‖∇f‖².
@@ -44,14 +44,17 @@ pub struct Evidence {
     pub variance: f64,
 }
 
-/// A fall of ‖∇f‖² from which boundedness of ρ can be believed.
+/// The reason for a doubtful verdict without enough data.
+pub(super) const TOO_FEW: &str = "too few mini-batches to distinguish ∇f from their noise";
+/// The decrease of ‖∇f‖² that is needed to conclude that ρ is bounded.
 const FAR: f64 = 100.0;
-/// A fall from which a growth of ρ can be believed.
+/// The decrease of ‖∇f‖² that is needed to conclude that ρ grows.
 const SOME: f64 = 10.0;
-/// Growth of ρ, as a power of the fall of ‖∇f‖², up to which interpolation holds. Not 0: along an ill-conditioned
-/// valley of an interpolating quadratic ‖∇f‖² falls as λ² and the variance as λ, so ρ grows like the square root.
+/// The largest growth of ρ, as a power of the decrease of ‖∇f‖², for which interpolation holds. It is not 0: in an
+/// ill-conditioned valley of an interpolating quadratic, ‖∇f‖² decreases like λ² and the variance like λ, so ρ grows
+/// like the square root.
 const BOUNDED: f64 = 0.6;
-/// The power from which it is violated; with a floor of noise it is 1.
+/// The power from which interpolation is violated. With noise the power is 1.
 const UNBOUNDED: f64 = 0.8;
 
 impl Evidence {
@@ -80,16 +83,17 @@ impl Evidence {
         }
     }
 
-    /// The verdict of two stretches of a run, `self` the later one, in an arithmetic of relative error `epsilon`; and why.
+    /// The verdict from two parts of a run, and its reason. `self` is the later part; `epsilon` is the relative
+    /// rounding error.
     ///
-    /// One point proves nothing: ρ is finite wherever ∇f ≠ 0. What interpolation says is that ρ stays bounded as ∇f
-    /// vanishes. Let ‖∇f‖² fall by a factor F. With strong growth ρ stays where it is, in an ill-conditioned valley it may
-    /// grow like √F, and with a floor of noise V → V₀ > 0 it grows like F. The far ends of all intervals count:
-    /// *holds* needs F ≥ 100 and a ρ that grew at most like F^0.6; *violated* needs F ≥ 10 and a ρ that grew at least like
-    /// F^0.8. Everything else is doubtful.
+    /// A single point is not enough, because ρ is finite wherever ∇f ≠ 0. Interpolation means that ρ stays bounded as
+    /// ∇f vanishes. Let ‖∇f‖² decrease by a factor F. With strong growth ρ stays constant. In an ill-conditioned valley
+    /// it may grow like √F. With noise, V → V₀ > 0, and ρ grows like F. The verdict uses the least favorable ends of
+    /// all intervals: *holds* needs F ≥ 100 and a growth of ρ by at most F^0.6; *violated* needs F ≥ 10 and a growth of
+    /// at least F^0.8. In all other cases it is *doubtful*.
     ///
-    /// A run on noisy data stalls where its mini-batches no longer tell ∇f from their noise, so that its own verdict is doubtful:
-    /// [`probe`](super::probe) goes on from there with full gradients.
+    /// On noisy data a run stalls when its mini-batches no longer resolve ∇f, so the verdict is doubtful.
+    /// [`probe`](super::probe) continues from there with full gradients.
     ///
     /// ```
     /// use strust::diagnostics::{Evidence, Interpolation, StrongGrowth};
@@ -107,27 +111,28 @@ impl Evidence {
         self.against(before, rounding(before.gradient_squared + before.variance, epsilon))
     }
 
-    /// The same, with squared gradients up to `rounding` taken for errors.
+    /// The same; squared gradients up to `rounding` count as rounding errors.
     pub(super) fn against(&self, before: &Self, rounding: f64) -> (Interpolation, String) {
         if self.variance.abs() <= rounding {
-            let what = if self.gradient_squared <= rounding { "vanish together" } else { "are the same" };
-            return (Interpolation::Holds, format!("the gradients of all terms {what}, to rounding"));
+            let what = if self.gradient_squared <= rounding { "vanish together" } else { "are equal" };
+            return (Interpolation::Holds, format!("the gradients of all terms {what}, up to rounding"));
         }
         if before.gradient_interval.high <= rounding {
-            let why = format!("∇f = 0 to rounding, but the variance of the terms' gradients is {:.1e}", self.variance);
+            let variance = self.variance;
+            let why = format!("∇f = 0 up to rounding, but the variance of the terms' gradients is {variance:.1e}");
             return (Interpolation::Violated, why);
         }
-        // The smallest fall that the data allow; where the end of the interval is 0 or below, there is no telling how far.
+        // The smallest decrease that the intervals allow. It is unknown if the end of an interval is 0 or negative.
         let least_fall = before.gradient_interval.low / self.gradient_interval.high.max(f64::MIN_POSITIVE);
         if !(least_fall.is_finite() && self.rho_interval.low.is_finite()) {
-            return (Interpolation::Doubtful, "too few mini-batches were seen to tell ∇f from their noise".into());
+            return (Interpolation::Doubtful, TOO_FEW.into());
         }
         let fall = before.gradient_squared / self.gradient_squared;
         let shown = if fall.is_finite() && fall > 0.0 { fall } else { least_fall };
         let Interval { low, high } = self.rho_interval;
         let interval = if low < high { format!(" (95 %: {} to {})", short(low), short(high)) } else { String::new() };
         let facts = format!(
-            "while ‖∇f‖² fell by a factor of {shown:.1e}, ρ went from {} to {}{interval}",
+            "while ‖∇f‖² decreased by a factor of {shown:.1e}, ρ changed from {} to {}{interval}",
             short(before.rho),
             short(self.rho)
         );
@@ -138,19 +143,19 @@ impl Evidence {
         } else if least_fall >= SOME && least_growth >= least_fall.powf(UNBOUNDED) {
             (Interpolation::Violated, facts)
         } else if least_fall < SOME {
-            (Interpolation::Doubtful, format!("‖∇f‖² has fallen too little to tell: {facts}"))
+            (Interpolation::Doubtful, format!("‖∇f‖² has decreased too little for a verdict: {facts}"))
         } else {
             (Interpolation::Doubtful, facts)
         }
     }
 }
 
-/// Squared gradients below this are rounding errors of those that were once so large.
+/// Squared gradients below this are rounding errors, if `squared` is the largest squared gradient.
 pub(super) fn rounding(squared: f64, epsilon: f64) -> f64 {
     (100.0 * epsilon).powi(2) * squared
 }
 
-/// A number for a sentence.
+/// A number in a short format.
 fn short(value: f64) -> String {
     if (0.1..1e4).contains(&value) { format!("{value:.1}") } else { format!("{value:.1e}") }
 }

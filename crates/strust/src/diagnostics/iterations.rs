@@ -1,4 +1,4 @@
-//! Successes and rejections, the radius, and what it took to get somewhere.
+//! Accepted and rejected steps, the radius, and the evaluations until a tolerance is reached.
 
 use super::bounds;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::ops::ControlFlow;
 
-/// Counts what the lemmas on iterations speak of. An observer of constant size.
+/// Counts the quantities in the lemmas on iterations. An observer of constant size.
 ///
 /// ```
 /// use strust::{diagnostics::Iterations, prelude::*};
@@ -33,23 +33,23 @@ use std::ops::ControlFlow;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Iterations {
-    /// #S: steps that were accepted.
+    /// #S, the number of accepted steps.
     pub successful: u64,
-    /// #U: steps that were rejected.
+    /// #U, the number of rejected steps.
     pub unsuccessful: u64,
-    /// Rejections in a row, at most.
+    /// The largest number of rejections in a row.
     pub longest_rejection: u64,
-    /// Steps that the radius cut.
+    /// Steps that the radius limited.
     pub on_boundary: u64,
-    /// Steps on a sample whose gradient was zero.
+    /// Steps on a sample with zero gradient.
     pub stationary: u64,
-    /// Steps made with the largest radius there was.
+    /// Steps with the largest radius of the run.
     pub at_largest_radius: u64,
-    /// The least radius.
+    /// The smallest radius.
     pub least_radius: f64,
     /// The largest radius.
     pub largest_radius: f64,
-    /// The least ‖g_k‖ of a mini-batch: the lemmas' ε. Steps with a zero gradient have no trial and do not count.
+    /// The smallest ‖g_k‖ of a mini-batch: ε in the lemmas. Steps with a zero gradient have no trial and do not count.
     pub least_gradient: f64,
     /// Evaluations.
     pub evaluations: Evaluations,
@@ -101,7 +101,7 @@ impl Iterations {
         }
         self.at_largest_radius += u64::from(region.radius >= self.largest_radius);
     }
-    /// Steps seen.
+    /// All steps.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.successful + self.unsuccessful
@@ -111,12 +111,12 @@ impl Iterations {
     pub fn ratio(&self) -> f64 {
         self.unsuccessful as f64 / self.successful as f64
     }
-    /// The most rejections that [`bounds::unsuccessful`] allows for what was seen.
+    /// The largest number of rejections that [`bounds::unsuccessful`] allows for this run.
     #[must_use]
     pub fn unsuccessful_bound(&self, region: &RegionConfig, lipschitz: f64) -> f64 {
         bounds::unsuccessful(region, lipschitz, self.least_gradient, self.successful)
     }
-    /// The least radius that [`bounds::radius_floor`] allows for what was seen.
+    /// The smallest radius that [`bounds::radius_floor`] allows for this run.
     #[must_use]
     pub fn radius_bound(&self, region: &RegionConfig, lipschitz: f64) -> f64 {
         bounds::radius_floor(region, lipschitz, self.least_gradient)
@@ -130,9 +130,9 @@ impl<S> Observer<S> for &mut Iterations {
     }
 }
 
-/// Notes what it took until ‖∇f‖² (of the Lagrangian, with constraints) was first measured at or below each ε.
+/// Records the evaluations until ‖∇f‖² (of the Lagrangian, with constraints) was first at most ε, for each given ε.
 ///
-/// It sees what the run measures, so the answer is as fine as [`Run::measure_every`](crate::run::Run::measure_every).
+/// It uses the measurements of the run, so its resolution is [`Run::measure_every`](crate::run::Run::measure_every).
 ///
 /// ```
 /// use strust::{diagnostics::Reached, prelude::*};
@@ -160,7 +160,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Waits for these ε.
+    /// An observer for these ε.
     #[must_use]
     pub fn new(targets: &[f64]) -> Self {
         Self { targets: targets.iter().map(|&epsilon| (epsilon, None)).collect(), evaluations: Evaluations::default() }

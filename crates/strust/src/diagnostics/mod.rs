@@ -1,23 +1,23 @@
-//! What a run can tell of itself, and checks of a user's derivatives.
+//! Diagnostics of a run, and checks of a user's derivatives.
 //!
-//! The paper's analysis speaks of quantities that an optimizer does not show. Here they are, as instruments for any
+//! The paper's analysis uses quantities that an optimizer does not show. These instruments measure them, for any
 //! problem and any run:
 //!
-//! | instrument | what it measures | what it costs |
+//! | instrument | measures | cost |
 //! |---|---|---|
-//! | [`Curvature`] | curvature along every trial; L, a_min and M from it | nothing: a few numbers of each record |
-//! | [`Iterations`] | successes, rejections, radius, against the lemmas | nothing |
-//! | [`Reached`] | oracle calls until each ε | nothing where the run measures anyway |
+//! | [`Curvature`] | curvature along every trial; L, a_min and M from it | none |
+//! | [`Iterations`] | accepted and rejected steps, radius, and the bounds of the lemmas | none |
+//! | [`Reached`] | oracle calls until each ε | none if the run measures anyway |
 //! | [`SplitBatch`] | ρ without bias, with its interval; τ over a [`Penalized`](crate::objective::Penalized) | two half batches instead of one, two inner products |
-//! | [`Consecutive`] | ρ, biased by the way between two steps | an inner product and a copy every second step |
-//! | [`strong_growth()`] | ρ exactly | a gradient a term |
+//! | [`Consecutive`] | ρ, biased because x moves between two steps | an inner product and a copy every second step |
+//! | [`strong_growth()`] | ρ exactly | one gradient per term |
 //! | [`probe`] | whether interpolation holds near x | full gradients, and two of every term |
-//! | [`lipschitz`] | the largest curvature of a sample at x | two gradients an iteration |
+//! | [`lipschitz`] | the largest curvature of a sample at x | two gradients per iteration |
 //! | [`kkt_report`] | KKT residuals, σ_min(J), LICQ, the feasibility bound | a full gradient and 2m products with J |
 //!
-//! [`Curvature`], [`Iterations`] and [`Reached`] are observers of a [`Run`](crate::run::Run); [`SplitBatch`] and
-//! [`Consecutive`] wrap an objective. All of them keep a fixed number of numbers, whatever the length of the run;
-//! [`History`] alone keeps every step. The constants and bounds of the lemmas are functions in [`bounds`].
+//! [`Curvature`], [`Iterations`] and [`Reached`] are observers of a [`Run`](crate::run::Run). [`SplitBatch`] and
+//! [`Consecutive`] wrap an objective. Their memory does not grow with the run; only [`History`] keeps every step.
+//! [`bounds`] contains the constants and bounds of the lemmas as functions.
 
 pub mod bounds;
 mod constraints;

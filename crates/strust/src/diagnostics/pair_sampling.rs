@@ -1,8 +1,8 @@
-//! Objectives that show their gradients to the estimators as a run goes by. No backward pass is made for them.
+//! Objectives that pass their gradients to the estimators during a run. They need no extra backward pass.
 
 use super::{
     gradient_pairs::{Pair, Pairs},
-    interpolation::{Evidence, Interpolation, rounding},
+    interpolation::{Evidence, Interpolation, TOO_FEW, rounding},
 };
 use crate::{
     Error,
@@ -11,15 +11,16 @@ use crate::{
     vector::Vector,
 };
 
-/// Pairs that a running estimate rests on, if nothing else is asked for: enough for an interval of some ten per cent.
+/// The default number of pairs in a running estimate. It gives an interval of roughly ten percent.
 const WINDOW: u64 = 200;
 
-/// The latest estimate and the one where the gradient was surely largest: what a verdict compares.
+/// The two estimates that a verdict compares: the latest, and the one with the largest gradient (by the lower end of
+/// its interval).
 #[derive(Debug, Clone)]
 struct Watch {
     now: Pairs,
     before: Option<Pairs>,
-    /// The largest ‖∇f‖² + V, sure or not: what is small is small against this.
+    /// The largest estimate of ‖∇f‖² + V: the scale for rounding errors.
     largest: f64,
     batch: usize,
     window: u64,
@@ -39,7 +40,7 @@ impl Watch {
         self.now.add(pair);
         self.batch = batch;
         self.largest = self.largest.max(self.now.gradient_squared() + self.now.variance());
-        // An estimate that may be that of no gradient at all is none to compare with.
+        // An estimate of ‖∇f‖² that is not significantly different from 0 cannot serve for comparison.
         let least = self.before.as_ref().map_or(0.0, |old| old.gradient_interval().low);
         if self.now.count() >= (self.window / 4).max(2) && self.now.gradient_interval().low > least {
             self.before = Some(self.now);
@@ -47,20 +48,20 @@ impl Watch {
     }
     fn verdict(&self, epsilon: f64) -> (Interpolation, String) {
         match &self.before {
-            None => (Interpolation::Doubtful, "too few mini-batches were seen to tell ∇f from their noise".into()),
+            None => (Interpolation::Doubtful, TOO_FEW.into()),
             Some(before) => Evidence::estimated(&self.now, self.batch)
                 .against(&Evidence::estimated(before, self.batch), rounding(self.largest, epsilon)),
         }
     }
 }
 
-/// Evaluates the gradient of every sample as two halves, which are a pair at one point: unbiased estimates of ‖∇f‖² and
-/// ρ, from the very gradients the run makes.
+/// Evaluates the gradient of every sample as two halves. They are a pair at one point, so they give unbiased estimates
+/// of ‖∇f‖² and ρ from the gradients of the run itself.
 ///
-/// The halves hold each term of the sample once, so the work is that of one gradient in two calls, and two inner products.
-/// The gradient is their mean and differs from the whole in rounding only. Off by default, then; and not for objectives
-/// whose terms see each other, such as networks with batch norm: [`Consecutive`] is for those. Around a
-/// [`Penalized`](crate::objective::Penalized) objective ρ is τ of the Lagrangian with λ = μc(x).
+/// Each half contains half of the terms, so the cost is one gradient in two calls, and two inner products. The mean of
+/// both is the gradient, up to rounding. Do not use it if the terms of a batch interact, as in networks with batch
+/// norm; use [`Consecutive`] there. Around a [`Penalized`](crate::objective::Penalized) objective, ρ is τ of the
+/// Lagrangian with λ = μc(x).
 ///
 /// ```
 /// use strust::{diagnostics::SplitBatch, prelude::*, sample::Draws};
@@ -91,17 +92,17 @@ pub struct SplitBatch<F: Objective> {
 }
 
 impl<F: Objective> SplitBatch<F> {
-    /// Watches the gradients of `inner`, whose samples are drawn like that.
+    /// Estimates from the gradients of `inner`. `draws` is the way its samples are drawn.
     pub fn new(inner: F, draws: Draws) -> Self {
         let watch = Watch::new(inner.terms(), draws);
         Self { inner, watch, other: None, halves: <[Sample; 2]>::default() }
     }
-    /// The number of pairs that the running estimate rests on; 200 by default.
+    /// The number of pairs in the running estimate; 200 by default.
     #[must_use]
     pub fn with_window(self, window: u64) -> Self {
         Self { watch: self.watch.with_window(window), ..self }
     }
-    /// Forgets nothing: for gradients at one point.
+    /// Gives all pairs the same weight. Use this for gradients at one point.
     #[must_use]
     pub fn without_window(self) -> Self {
         Self { watch: self.watch.without_window(), ..self }
@@ -110,11 +111,11 @@ impl<F: Objective> SplitBatch<F> {
     pub fn pairs(&self) -> &Pairs {
         &self.watch.now
     }
-    /// Whether interpolation holds as far as this run has seen, and why.
+    /// Whether interpolation holds in this run so far, and why.
     pub fn verdict(&self) -> (Interpolation, String) {
         self.watch.verdict(F::Point::EPSILON)
     }
-    /// The objective itself, back.
+    /// Returns the wrapped objective.
     pub fn into_inner(self) -> F {
         self.inner
     }
@@ -140,7 +141,7 @@ impl<F: Objective> Objective for SplitBatch<F> {
     forward!();
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         let Some(seed) = sample.seed().filter(|_| sample.len() >= 2) else {
-            // A point is measured, or there is nothing to split.
+            // The sample measures a point, or it has a single term.
             return self.inner.value_and_gradient(x, sample, gradient);
         };
         let other = self.other.get_or_insert_with(|| x.zeros_like());
@@ -151,7 +152,7 @@ impl<F: Objective> Objective for SplitBatch<F> {
         let [a, b] = sizes.map(|size| size as f64 / sample.len() as f64);
         let first = self.inner.value_and_gradient(x, &self.halves[0], gradient);
         let second = self.inner.value_and_gradient(x, &self.halves[1], other);
-        // ‖A − B‖² from the vector, not from three products whose difference would cancel.
+        // Compute ‖A − B‖² from the vector. The difference of three products would cancel.
         let product = gradient.dot(other);
         other.scale_add(-1.0, 1.0, gradient);
         let pair = Pair { product, distance_squared: other.norm_squared(), sizes };
@@ -162,33 +163,34 @@ impl<F: Objective> Objective for SplitBatch<F> {
     }
 }
 
-/// Pairs the gradients of consecutive steps: no evaluation is changed, and an inner product is made every second step.
+/// Pairs the gradients of consecutive steps. It does not change evaluations, and adds an inner product every second
+/// step.
 ///
-/// The two gradients are not at one point. After an accepted step p = −a·g the next one has moved on, and ⟨A, B⟩ is too
-/// small by about a·gᵀ∇²f g, a share aκ of ‖g‖² with κ the curvature along the step ([`Curvature`](super::Curvature) has its mean):
-/// ρ is overestimated where the curvature is positive. So this estimate may say that interpolation holds or is doubtful, and
-/// never that it is violated. Where a batch can be split, prefer [`SplitBatch`].
+/// The two gradients are at different points. After an accepted step p = −a·g, ⟨A, B⟩ is too small by about a·gᵀ∇²f g.
+/// This is a fraction aκ of ‖g‖², where κ is the curvature along the step ([`Curvature`](super::Curvature) has its
+/// mean). So ρ is overestimated where the curvature is positive. The verdict of this estimate is *holds* or *doubtful*,
+/// never *violated*. If a batch can be split, prefer [`SplitBatch`].
 #[derive(Debug, Clone)]
 pub struct Consecutive<F: Objective> {
     inner: F,
     watch: Watch,
     last: Option<F::Point>,
-    /// The size of the sample whose gradient `last` holds; 0 where the next gradient begins a pair.
+    /// The size of the sample whose gradient is in `last`; 0 if the next gradient begins a pair.
     waiting: usize,
 }
 
 impl<F: Objective> Consecutive<F> {
-    /// Watches the gradients of `inner`, whose samples are drawn like that.
+    /// Estimates from the gradients of `inner`. `draws` is the way its samples are drawn.
     pub fn new(inner: F, draws: Draws) -> Self {
         let watch = Watch::new(inner.terms(), draws);
         Self { inner, watch, last: None, waiting: 0 }
     }
-    /// The number of pairs that the running estimate rests on; 200 by default.
+    /// The number of pairs in the running estimate; 200 by default.
     #[must_use]
     pub fn with_window(self, window: u64) -> Self {
         Self { watch: self.watch.with_window(window), ..self }
     }
-    /// Forgets nothing: for gradients at one point.
+    /// Gives all pairs the same weight. Use this for gradients at one point.
     #[must_use]
     pub fn without_window(self) -> Self {
         Self { watch: self.watch.without_window(), ..self }
@@ -197,16 +199,16 @@ impl<F: Objective> Consecutive<F> {
     pub fn pairs(&self) -> &Pairs {
         &self.watch.now
     }
-    /// Whether interpolation holds as far as this run has seen, and why; never that it is violated.
+    /// Whether interpolation holds in this run so far, and why. It is never [`Interpolation::Violated`].
     pub fn verdict(&self) -> (Interpolation, String) {
         match self.watch.verdict(F::Point::EPSILON) {
             (Interpolation::Violated, why) => {
-                (Interpolation::Doubtful, format!("{why}; consecutive steps overestimate ρ, so this proves nothing"))
+                (Interpolation::Doubtful, format!("{why}; consecutive steps overestimate ρ, so this is no proof"))
             }
             other => other,
         }
     }
-    /// The objective itself, back.
+    /// Returns the wrapped objective.
     pub fn into_inner(self) -> F {
         self.inner
     }

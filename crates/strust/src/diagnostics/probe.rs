@@ -1,4 +1,4 @@
-//! Does interpolation hold near a point? Follow full gradients downhill and see whether the terms agree there.
+//! A test for interpolation near a point: follow full gradients downhill and compare the terms' gradients there.
 
 use super::{
     interpolation::{Evidence, Interpolation},
@@ -10,37 +10,38 @@ use crate::{
     vector::Vector,
 };
 
-/// What [`probe`] found.
+/// The result of [`probe`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probe {
     /// At the point itself.
     pub here: StrongGrowth,
     /// At the end of the descent.
     pub below: StrongGrowth,
-    /// Full gradients that the descent took.
+    /// Full gradients used by the descent.
     pub gradients: u64,
-    /// Whether the terms agree there.
+    /// The verdict.
     pub verdict: Interpolation,
-    /// Why.
+    /// Its reason.
     pub why: String,
 }
 
-/// The fall of ‖∇f‖² over each half of the descent.
+/// The decrease of ‖∇f‖² after which each half of the descent ends.
 const ENOUGH: f64 = 1e3;
-/// How far the descent begins from x, against ‖x‖.
+/// The distance of the start of the descent from x, relative to ‖x‖.
 const UPHILL: f64 = 1e-3;
-/// Values that the next one is compared with: a monotone descent would throw the method's long steps away.
+/// The number of recent values that the next one is compared with. A monotone descent would reject the long steps of
+/// this method.
 const MEMORY: usize = 8;
 
-/// Goes down from x by at most `steps` full gradients, and compares ρ of single terms there and here.
+/// Descends from x with at most `steps` full gradients, and compares ρ of single terms at the end and at the start.
 ///
-/// A run with mini-batches stalls on noisy data before ∇f is small, and then nothing tells noise from a slow valley. Full
-/// gradients get past that point: if all terms become stationary together, interpolation holds near x; if their variance
-/// stays, it is violated. The descent is Barzilai and Borwein's with a non-monotone safeguard, which knows no step size.
+/// On noisy data a run with mini-batches stalls before ∇f is small. Then noise and a slow valley look the same. Full
+/// gradients can continue: if all terms become stationary together, interpolation holds near x; if their variance
+/// stays, it is violated. The descent is Barzilai and Borwein's with a non-monotone safeguard. It needs no step size.
 ///
 /// ```
 /// use strust::{diagnostics::{Interpolation, probe}, prelude::*};
-/// // ½(x − bᵢ)² for two terms: they agree on x = 1, or they do not.
+/// // ½(x − bᵢ)² for two terms, with the same minimizer x = 1 or with different ones.
 /// let with = |b: [f64; 2]| from_fn(2, move |x: &Vec<f64>, sample: &Sample, mut g: Option<&mut Vec<f64>>| {
 ///     let scale = 1.0 / sample.len() as f64;
 ///     sample.indices().iter().map(|&i| {
@@ -55,14 +56,14 @@ const MEMORY: usize = 8;
 /// ```
 pub fn probe<F: Objective + ?Sized>(f: &mut F, x: &F::Point, steps: u64) -> Probe {
     let here = strong_growth(f, x);
-    // A little uphill first: where a run has converged to rounding there would be nothing to go down from.
+    // Start a little uphill. If a run has converged to rounding, there is no descent from x itself.
     let (mut start, mut uphill) = (x.clone(), x.zeros_like());
     full_value_and_gradient(f, x, &mut uphill);
     let (size, norm) = (x.norm(), uphill.norm());
     if norm > 0.0 {
         start.add(UPHILL * if size > 0.0 { size } else { 1.0 } / norm, &uphill);
     }
-    // Far from a solution the variance is mostly that of the way still to go, noise or not: the second half counts.
+    // Far from a solution the variance is large with or without noise, so use the second half of the descent first.
     let (half_way, first) = descend(f, &start, steps / 2);
     let middle = strong_growth(f, &half_way);
     let (point, second) = descend(f, &half_way, steps - steps / 2);
@@ -76,13 +77,13 @@ pub fn probe<F: Objective + ?Sized>(f: &mut F, x: &F::Point, steps: u64) -> Prob
     Probe { here, below, gradients, verdict, why }
 }
 
-/// The point of least gradient on the way down, and the full gradients it took.
+/// The point with the smallest gradient of the descent, and the number of full gradients.
 fn descend<F: Objective + ?Sized>(f: &mut F, start: &F::Point, steps: u64) -> (F::Point, u64) {
     let (mut x, mut g, mut trial) = (start.clone(), start.zeros_like(), start.zeros_like());
     let mut value = full_value_and_gradient(f, &x, &mut g);
     let mut squared = g.norm_squared();
     let (first, mut best) = (squared, (squared, x.clone()));
-    // The first step is as long as lowers f by a part of itself; its curvature sets the next.
+    // The first step is chosen to decrease f by a small fraction. Its curvature sets the next step.
     let mut size = if squared > 0.0 { 1e-3 * (value.abs() + squared) / squared } else { 0.0 };
     let mut recent = [value; MEMORY];
     let mut made = 1;

@@ -1,4 +1,4 @@
-//! The strong growth constant, exactly: every term of the sum is differentiated.
+//! The exact strong growth constant, from the gradient of every term.
 
 use crate::{
     constraints::Constraint,
@@ -7,21 +7,21 @@ use crate::{
     vector::Vector,
 };
 
-/// What the strong growth condition compares (the paper's Assumption 3): ‖∇f(x)‖² and the variance of the gradients of
-/// the terms around it.
+/// The two sides of the strong growth condition (the paper's Assumption 3): ‖∇f(x)‖² and the variance of the gradients
+/// of the terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StrongGrowth {
-    /// ‖∇f(x)‖²; of the Lagrangian ‖∇f(x) + J(x)ᵀλ‖².
+    /// ‖∇f(x)‖²; for the Lagrangian ‖∇f(x) + J(x)ᵀλ‖².
     pub gradient_squared: f64,
-    /// V = (1/n) Σ ‖∇fᵢ(x) − ∇f(x)‖². The multipliers shift every ∇fᵢ alike, so V does not depend on them.
+    /// V = (1/n) Σ ‖∇fᵢ(x) − ∇f(x)‖². It does not depend on the multipliers, because they shift every ∇fᵢ equally.
     pub variance: f64,
     /// n.
     pub terms: usize,
 }
 
 impl StrongGrowth {
-    /// ρ = E‖g‖²/‖∇f‖² for the gradient g of a mini-batch: 1 + V·share/‖∇f‖². It is 1 where all terms have the same
-    /// gradient, and infinite at a stationary point of f that is none of every term: there interpolation fails.
+    /// ρ = E‖g‖²/‖∇f‖² = 1 + V·share/‖∇f‖² for the gradient g of a mini-batch. It is 1 where all terms have the same
+    /// gradient. It is infinite where ∇f = 0 but not every ∇fᵢ = 0: there interpolation fails.
     ///
     /// ```
     /// use strust::{diagnostics::StrongGrowth, sample::Draws};
@@ -63,9 +63,9 @@ pub fn strong_growth<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> StrongGr
 
 /// The same for the Lagrangian (the paper's Assumption 8): ρ of the result is τ for these multipliers.
 ///
-/// V does not depend on λ and ‖∇f + Jᵀλ‖ is least for [least-squares
-/// multipliers](crate::kkt::least_squares_multipliers), so τ *for any λ*, as the paper asks, is τ for those. At a KKT point it is
-/// infinite unless all terms have the same gradient there.
+/// V does not depend on λ, and [least-squares multipliers](crate::kkt::least_squares_multipliers) minimize ‖∇f + Jᵀλ‖.
+/// So τ *for any λ*, as in the paper, is τ for these multipliers. At a KKT point it is infinite unless all terms have
+/// the same gradient there.
 pub fn strong_growth_of_lagrangian<F, C>(
     f: &mut F,
     constraint: &mut C,
@@ -81,7 +81,7 @@ where
     StrongGrowth { gradient_squared: mean.norm_squared(), variance, terms: f.terms() }
 }
 
-/// ∇f and V in one pass (Welford): a difference of two large sums would lose a small variance.
+/// ∇f and V in one pass (Welford). The difference of two large sums would lose a small variance.
 fn moments<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> (F::Point, f64) {
     let (mut mean, mut gradient) = (x.zeros_like(), x.zeros_like());
     let mut sum = 0.0;

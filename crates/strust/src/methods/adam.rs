@@ -81,7 +81,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Adam<F::Point> {
         mean.scale_add(beta1, 1.0 - beta1, g);
         square.scale_add_squares(beta2, 1.0 - beta2, g);
         let correction = |beta: f64| 1.0 - beta.powf(*k as f64);
-        // The gradient is no longer needed: its buffer takes the step, whose length is recorded.
+        // The gradient is no longer needed. Its buffer holds the step, because the record needs its length.
         g.set_zero();
         g.add_ratio(-learning_rate / correction(beta1), mean, 1.0 / correction(beta2), square, epsilon);
         x.add(1.0, g);

@@ -57,7 +57,7 @@ pub struct AugLagState<V, R> {
     pub multipliers: R,
     /// μ.
     pub penalty: f64,
-    /// Terms seen since the last update of λ and μ; n of them are an epoch.
+    /// Terms used since the last update of λ and μ; n terms are one epoch.
     pub terms_seen: u64,
     /// Steps made.
     pub k: u64,
@@ -87,7 +87,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
         self.constraint.add_vjp(x, 1.0, y, g);
         let (norm, constraint_norm) = (g.norm(), c.norm());
         let lagrangian = value + multipliers.dot(c) + 0.5 * *penalty * constraint_norm.powi(2);
-        // f may be finite where the constraint is not.
+        // f can be finite where the constraint is not.
         if !lagrangian.is_finite() {
             return Err(Error::NonFiniteValue { step: *k, value: lagrangian });
         }

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reset {
-    /// At the step size found last.
+    /// At the last step size.
     Last,
     /// At the maximum.
     Max,
-    /// At the step size found last, times γ^(b/n) for a batch of b of n terms, at most the maximum.
+    /// At the last step size times γ^(b/n) for a batch of b of n terms, limited by the maximum.
     #[default]
     Grow,
 }
@@ -77,7 +77,7 @@ pub struct LineSearchState<V> {
     /// x.
     #[serde(with = "saved")]
     pub x: V,
-    /// The step size found last.
+    /// The last step size.
     pub step_size: f64,
     /// Steps made.
     pub k: u64,
@@ -98,8 +98,8 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
         let LineSearchState { x, step_size, k } = state;
         let g = scratch(&mut self.scratch.0, x);
         let trial = scratch(&mut self.scratch.1, x);
-        // Differs: the decrease is required up to rounding, as in STR. At the floor of f the search would
-        // otherwise backtrack to nothing.
+        // Differs: the decrease is required up to rounding, as in STR. Otherwise the search would backtrack to tiny
+        // steps at the rounding floor of f.
         let (Evaluation { value, rounding }, squared_norm) = evaluate(f, x, sample, g, *k)?;
 
         let share = sample.len() as f64 / f.terms() as f64;
@@ -107,8 +107,8 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
             _ if *k == 0 => c.max_step,
             Reset::Last => *step_size,
             Reset::Max => c.max_step,
-            // Differs: the method's paper does not cap the step here. The cap keeps a long run of easy batches from
-            // growing it without limit, and makes `max_step` mean the same for every reset.
+            // Differs: the method's paper does not limit the step size here. Without the limit, many easy batches in a
+            // row would make it arbitrarily large. With the limit, `max_step` has the same meaning for every reset.
             Reset::Grow => (*step_size * c.growth.powf(share)).min(c.max_step),
         };
         let mut values = 0;
@@ -121,7 +121,7 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
                 break Verdict::Accepted;
             }
             if values > c.max_backtracks {
-                // Differs: the authors' code then takes a tiny fixed step. Here x stays, and the step is recorded as rejected.
+                // Differs: the authors' code takes a tiny fixed step here. We keep x and record the step as rejected.
                 break Verdict::Rejected;
             }
             eta *= c.backtrack;

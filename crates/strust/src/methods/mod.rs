@@ -3,7 +3,7 @@
 //! | method | source | problem |
 //! |---|---|---|
 //! | [`Str`] | Algorithm 1 | min f(x) |
-//! | [`TrustRegion`] | Algorithm 1 with a [model](crate::models) of your own | min f(x) |
+//! | [`TrustRegion`] | Algorithm 1 with your own [model](crate::models) | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
 //! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 | min f(x) |
 //! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
@@ -38,19 +38,19 @@ use crate::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// A method: it holds its checked configuration and scratch space, and works on a state the caller owns.
+/// A method. It holds its checked configuration and scratch space; the caller owns the state.
 pub trait Method<F: Objective + ?Sized> {
-    /// Everything the next step depends on besides the sample.
+    /// Everything on which the next step depends, except the sample.
     type State: State<Point = F::Point>;
 
-    /// The state at the start `x`, with fresh scratch space. Fails if x does not fit the problem.
+    /// The state at the start `x`. Resets the scratch space. Fails if x does not fit the problem.
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
-    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold. An error leaves
-    /// the state's step count as it was.
+    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold. An error does not
+    /// change the step count of the state.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
 
-    /// How good the current point is, measured on the full sum.
+    /// Measures the current point on the full sum.
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error>;
 }
 
@@ -67,7 +67,7 @@ impl<F: Objective + ?Sized, M: Method<F> + ?Sized> Method<F> for &mut M {
     }
 }
 
-/// A method's state: plain data, no scratch. Saved and loaded, it continues bit for bit.
+/// The state of a method, as plain data without scratch space. A run resumes bit for bit from a saved state.
 pub trait State: Clone + Serialize + DeserializeOwned {
     /// The type of x.
     type Point;
@@ -75,11 +75,11 @@ pub trait State: Clone + Serialize + DeserializeOwned {
     fn point(&self) -> &Self::Point;
     /// x, by value.
     fn into_point(self) -> Self::Point;
-    /// Steps made so far, which is also the number of the next sample.
+    /// Steps made so far. This is also the number of the next sample.
     fn steps(&self) -> u64;
 }
 
-/// The state of a method that remembers nothing but its point.
+/// The state of a method that needs only the point and the step count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "V: Vector")]
 pub struct Iterate<V> {
@@ -113,12 +113,13 @@ macro_rules! state {
 use state;
 state!(Iterate);
 
-/// A slot of scratch space, made on first use.
+/// Scratch space that is created on first use.
 fn scratch<'a, V: Vector>(slot: &'a mut Option<V>, like: &V) -> &'a mut V {
     slot.get_or_insert_with(|| like.zeros_like())
 }
 
-/// fᵢ(x), ∇fᵢ(x) and ‖∇fᵢ(x)‖², or an error if they are not finite: x was accepted, so the step cannot be rejected.
+/// fᵢ(x), ∇fᵢ(x) and ‖∇fᵢ(x)‖². Values that are not finite are an error: x was accepted, so it is too late to reject a
+/// step.
 fn evaluate<F: Objective + ?Sized>(
     f: &mut F,
     x: &F::Point,

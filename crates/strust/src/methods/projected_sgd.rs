@@ -19,11 +19,11 @@ config! {
     }
 }
 
-/// x ← restore(x − η·g): a step in the surrounding space, then back onto the set (QR on the Stiefel manifold).
+/// x ← restore(x − η·g): a step in the surrounding space, then a move back onto the set (QR on the Stiefel manifold).
 ///
-/// QR finds the nearest frame only up to a rotation of its columns. That is all the same to an objective of the
-/// columns' span, such as subspace fitting; any other needs [`Retraction::Polar`](crate::constraints::Retraction::Polar),
-/// or the method's fixed point is not the minimizer.
+/// QR gives the nearest frame only up to a rotation of its columns. This does not matter if the objective depends only
+/// on the span of the columns, as in subspace fitting. For other objectives use
+/// [`Retraction::Polar`](crate::constraints::Retraction::Polar); otherwise the fixed point is not the minimizer.
 #[derive(Debug, Clone)]
 pub struct ProjectedSgd<M: Manifold> {
     config: Checked<ProjectedSgdConfig>,

@@ -35,8 +35,8 @@ impl Default for StrPConfig {
     }
 }
 
-/// The configuration as it is read. `flatten` would fill gaps from [`RegionConfig::default`] instead of
-/// [`RegionConfig::constrained`] and let misspelled fields pass.
+/// The configuration as it is read. `flatten` would take missing fields from [`RegionConfig::default`] instead of
+/// [`RegionConfig::constrained`], and it would accept misspelled fields.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Flat {
@@ -96,7 +96,7 @@ impl Config for StrPConfig {
 ///
 /// ```
 /// use strust::prelude::*;
-/// // The point of the unit circle nearest to (3, 4).
+/// // The point on the unit circle nearest to (3, 4).
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     let r = [x[0] - 3.0, x[1] - 4.0];
 ///     (g[0], g[1]) = (2.0 * r[0], 2.0 * r[1]);

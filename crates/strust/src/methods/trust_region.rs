@@ -18,8 +18,8 @@ pub type StrConfig = RegionConfig;
 
 /// Stochastic trust region, Algorithm 1: the trust region with the model H = I.
 ///
-/// p = −a·g with a = min(1, Δ/‖g‖), accepted if r = (fᵢ(x) − fᵢ(x+p)) / (a‖g‖² − ½a²‖g‖²) > c₀; the ratio
-/// sets the next radius. All three evaluations use the same sample.
+/// p = −a·g with a = min(1, Δ/‖g‖) is accepted if r = (fᵢ(x) − fᵢ(x+p)) / (a‖g‖² − ½a²‖g‖²) > c₀. The ratio r sets the
+/// next radius. All evaluations of a step use the same sample.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -30,7 +30,7 @@ pub type StrConfig = RegionConfig;
 /// let mut method = Str::default();
 /// let mut state = method.init(&mut f, vec![3.0])?;
 /// let record = method.step(&mut f, &mut state, &Sample::range(0..1))?;
-/// // The first step is far too long; it is rejected and the radius halves.
+/// // The first step is far too long. It is rejected, and the radius is halved.
 /// assert_eq!((record.verdict, state.x[0], state.radius), (Verdict::Rejected, 3.0, 4.0));
 /// # Ok::<(), strust::Error>(())
 /// ```
@@ -39,7 +39,7 @@ pub type Str<V> = TrustRegion<V, Identity>;
 /// State of [`Str`] and [`StrP`](super::StrP).
 pub type StrState<V> = TrustRegionState<V, ()>;
 
-/// A stochastic trust region with a model of your choice. [`Str`] is the one of the paper.
+/// A stochastic trust region with any model. [`Str`] uses the model of the paper.
 #[derive(Debug, Clone)]
 pub struct TrustRegion<V, M> {
     region: Checked<RegionConfig>,
@@ -79,7 +79,7 @@ pub struct TrustRegionState<V, S> {
     pub radius: f64,
     /// Steps made.
     pub k: u64,
-    /// What the model remembers.
+    /// The memory of the model.
     pub memory: S,
 }
 state!(TrustRegionState<V, S: Clone + Serialize + DeserializeOwned>);
@@ -111,7 +111,8 @@ impl<V> Default for Scratch<V> {
     }
 }
 
-/// One step of Algorithm 1; of Algorithm 2 when `f` is a penalized objective and the model has its curvature.
+/// One step of Algorithm 1. With a penalized objective and the model [`Penalty`](crate::models::Penalty) it is a step
+/// of Algorithm 2.
 pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     f: &mut F,
     region: &RegionConfig,
@@ -132,7 +133,7 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     let p = model.propose(f, memory, &at, old_radius)?;
     let (size, length, predicted, exit) = (p.size, p.length, p.predicted, p.exit);
 
-    // r, on the same sample; accept or reject; the next radius
+    // r on the same sample, the verdict and the next radius
     let mut trial_value = None;
     let (mut ratio, mut verdict, mut change) = (None, Verdict::Accepted, Change::Keep);
     if exit != Exit::Stationary {
@@ -142,7 +143,7 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
         let judgment = region.judge(old_radius, actual, predicted, evaluation.rounding);
         model.learn(memory, &Trial { at, point: trial, size, actual, predicted, judgment });
         if judgment.verdict == Verdict::Accepted {
-            // The old point moves into the scratch space. A rejected step never touches x.
+            // The old point becomes scratch space. A rejected step never changes x.
             std::mem::swap(x, trial);
         }
         *radius = judgment.next_radius;

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why a step is as long as it is.
+/// What determines the length of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Exit {
-    /// The model's minimizer along −g lies inside the region.
+    /// The model's minimizer along −g is inside the region.
     Interior,
-    /// The radius cut the step.
+    /// The radius limits the step.
     Boundary,
-    /// The gradient on this sample is zero: there is no step.
+    /// The gradient on this sample is zero, so there is no step.
     Stationary,
 }
 
@@ -23,7 +23,7 @@ pub struct CauchyStep {
     pub length: f64,
     /// m(0) − m(p), never negative.
     pub predicted: f64,
-    /// What bounded it.
+    /// What determined the length.
     pub exit: Exit,
 }
 
@@ -31,8 +31,8 @@ pub struct CauchyStep {
 ///
 /// a = min(‖g‖²/gᵀHg, Δ/‖g‖) and m(0) − m(p) = a‖g‖² − ½a²gᵀHg.
 ///
-/// With H = I this is Algorithm 1's a = min(1, Δ/‖g‖). A curvature that is not positive leaves the radius
-/// alone to bound the step.
+/// With H = I this is a = min(1, Δ/‖g‖) of Algorithm 1. If the curvature is not positive, only the radius limits the
+/// step.
 ///
 /// ```
 /// use strust::models::{Exit, cauchy_step};
@@ -52,7 +52,7 @@ pub fn cauchy_step(squared_norm: f64, curvature: f64, radius: f64) -> CauchyStep
         let a = squared_norm / curvature;
         return CauchyStep { size: a, length: a * norm, predicted: 0.5 * a * squared_norm, exit: Exit::Interior };
     }
-    // a·(‖g‖² − ½a·gᵀHg), in this order because the bracket is at least ½‖g‖² here: nothing cancels.
+    // a·(‖g‖² − ½a·gᵀHg). Here the bracket is at least ½‖g‖², so there is no cancellation.
     let predicted = cut * (squared_norm - 0.5 * cut * curvature);
     CauchyStep { size: cut, length: radius, predicted, exit: Exit::Boundary }
 }

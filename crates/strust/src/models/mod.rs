@@ -1,12 +1,12 @@
-//! Models of the objective around a point: they propose a step inside the region, predict its reduction, and learn from
-//! the trial.
+//! Models of the objective around a point. A model proposes a step inside the region, predicts its reduction and learns
+//! from the trial.
 //!
 //! | model | H | method |
 //! |---|---|---|
 //! | [`Identity`] | I | [`Str`](crate::methods::Str), Algorithm 1 |
 //! | [`Penalty`] | I + μJᵀJ | [`StrP`](crate::methods::StrP), Algorithm 2 |
 //!
-//! Implement [`Model`] for a model of your own and give it to
+//! Implement [`Model`] for your own model and pass it to
 //! [`TrustRegion::with_model`](crate::methods::TrustRegion::with_model).
 
 mod cauchy;
@@ -28,14 +28,14 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// A model m(p) of f(x + p) − f(x) on one sample.
 ///
-/// The model owns only scratch space. What it remembers from step to step is its [`Memory`](Self::Memory), which is part
-/// of the method's state and so of every checkpoint. It sees the sample, so every product of a step belongs to
-/// the same function, and it never changes x.
+/// The model itself holds only scratch space. Values that it keeps from step to step are its [`Memory`](Self::Memory).
+/// The memory is part of the method's state, so checkpoints contain it. The model gets the sample of the step and must
+/// evaluate f on this sample only. It must not change x.
 ///
 /// ```
 /// use strust::{methods::TrustRegion, models::{Local, Model, Step, Trial, cauchy_step}, prelude::*};
 ///
-/// /// H = κI with the largest curvature seen so far: STR without a fixed scale.
+/// /// H = κI with the largest observed curvature κ: STR without a fixed scale.
 /// struct Learned;
 ///
 /// impl<F: Objective> Model<F> for Learned {
@@ -65,13 +65,13 @@ use serde::{Serialize, de::DeserializeOwned};
 /// # Ok::<(), strust::Error>(())
 /// ```
 pub trait Model<F: Objective + ?Sized> {
-    /// What the model remembers from step to step: plain data. `()` for a model that learns nothing.
+    /// The values that the model keeps from step to step, as plain data. `()` if there are none.
     type Memory: Clone + Serialize + DeserializeOwned;
 
     /// The memory at the start x.
     fn init(&mut self, f: &mut F, x: &F::Point) -> Result<Self::Memory, Error>;
 
-    /// The minimizer of m(p) subject to ‖p‖ ≤ `radius`, or a step that is good enough.
+    /// An exact or approximate minimizer of m(p) subject to ‖p‖ ≤ `radius`.
     fn propose<'a>(
         &'a mut self,
         f: &mut F,
@@ -80,11 +80,11 @@ pub trait Model<F: Objective + ?Sized> {
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error>;
 
-    /// Learns from the trial of the last proposal, accepted or rejected. A model that learns nothing keeps this default.
+    /// Updates the memory after the trial of the last proposal, accepted or rejected. The default does nothing.
     fn learn(&mut self, _memory: &mut Self::Memory, _trial: &Trial<'_, F::Point>) {}
 }
 
-/// What is known at the point x of a step: fᵢ(x) and g = ∇fᵢ(x) on the step's sample.
+/// The data at the point x of a step: fᵢ(x) and g = ∇fᵢ(x) on the sample of the step.
 #[derive(Debug, Clone, Copy)]
 pub struct Local<'a, V> {
     /// The number of the step.
@@ -103,7 +103,7 @@ pub struct Local<'a, V> {
 
 /// A proposed step p = −size·direction.
 ///
-/// The direction is borrowed: a gradient step needs no copy of the gradient.
+/// The direction is borrowed, so a gradient step needs no copy of the gradient.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a, V> {
     /// The direction d; for a step along the gradient, g itself.
@@ -114,22 +114,22 @@ pub struct Step<'a, V> {
     pub length: f64,
     /// m(0) − m(p), never negative.
     pub predicted: f64,
-    /// What bounded the step.
+    /// What determined the length.
     pub exit: Exit,
 }
 
 impl<'a, V> Step<'a, V> {
-    /// The Cauchy step along a direction of that norm.
+    /// The step −p.size·direction, with length and prediction from `p`.
     #[must_use]
     pub fn along(direction: &'a V, p: CauchyStep) -> Self {
         Self { direction, size: p.size, length: p.length, predicted: p.predicted, exit: p.exit }
     }
 }
 
-/// The outcome of a step, from which a model learns.
+/// The outcome of a trial, the input of [`Model::learn`].
 #[derive(Debug, Clone, Copy)]
 pub struct Trial<'a, V: Vector> {
-    /// The point of the step, before it.
+    /// The data at the point before the step.
     pub at: Local<'a, V>,
     /// x + p.
     pub point: &'a V,
@@ -139,6 +139,6 @@ pub struct Trial<'a, V: Vector> {
     pub actual: f64,
     /// m(0) − m(p).
     pub predicted: f64,
-    /// What the trust region made of it.
+    /// The judgment of the trust region.
     pub judgment: Judgment,
 }

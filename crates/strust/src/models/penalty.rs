@@ -5,7 +5,8 @@ use crate::{
     objective::{Objective, Penalized},
 };
 
-/// H = I + μJᵀJ: the model of Algorithm 2, for a [`Penalized`] objective. One product with J gives gᵀHg = ‖g‖² + μ‖Jg‖².
+/// H = I + μJᵀJ: the model of Algorithm 2, for a [`Penalized`] objective. One product with J gives gᵀHg = ‖g‖² +
+/// μ‖Jg‖².
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Penalty;
 

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 /// An objective from one closure `(x, sample, gradient) -> value`, the mean over the sample.
 ///
-/// If a gradient buffer is passed, it is zeroed; add the gradient to it. This form is the fastest: the closure sees the
-/// whole mini-batch, and computes no gradient where only a value is needed. [`from_terms`] is shorter to write.
+/// If a gradient buffer is passed, it is zeroed; add the gradient to it. This form is the fastest: the closure gets the
+/// whole mini-batch, and need not compute a gradient if only a value is needed. [`from_terms`] is shorter to write.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -35,13 +35,13 @@ pub struct FromFn<V, F> {
 }
 
 impl<V, F> FromFn<V, F> {
-    /// States that f is a mean of squared residuals, each a difference of parts of size `magnitude`. Near 0 the rounding
-    /// error of such an f is that of its residuals, far above that of a number of its own size
+    /// States that f is a mean of squared residuals, and that each residual is a difference of numbers of size
+    /// `magnitude`. Near 0 the rounding error of such an f comes from its residuals. It is far larger than ε·f
     /// ([`Evaluation::of_squares`]).
     ///
     /// ```
     /// use strust::prelude::*;
-    /// // ½(10x − 10)²: near x = 1 a difference of two numbers of size 10.
+    /// // ½(10x − 10)² is near x = 1 a difference of two numbers of size 10.
     /// let f = |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
     ///     let r = 10.0 * x[0] - 10.0;
     ///     if let Some(g) = g {
@@ -73,10 +73,11 @@ impl<V: Vector, F: FnMut(&V, &Sample, Option<&mut V>) -> f64> Objective for From
     }
 }
 
-/// An objective from one closure `(i, x, gradient) -> value` for term i of `terms`. Add the term's gradient to `gradient`.
+/// An objective from one closure `(i, x, gradient) -> value` for term i of `terms`. Add the term's gradient to
+/// `gradient`.
 ///
-/// The objective is the mean over the sampled terms. The gradient is asked for also where only the value is needed;
-/// [`from_fn`] avoids that.
+/// The objective is the mean over the sampled terms. The closure computes the gradient even if only the value is
+/// needed; [`from_fn`] avoids this.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -137,10 +138,10 @@ impl<V: Vector, F: FnMut(usize, &V, &mut V) -> f64> Objective for FromTerms<V, F
 }
 
 /// A least-squares objective f(x) = (1/n) Σ ½rᵢ(x)² from one closure `(i, x, gradient) -> rᵢ(x)` for residual i of
-/// `terms`. Add the gradient of the *residual* to `gradient`, which arrives zeroed for each residual.
+/// `terms`. Add the gradient of the *residual* to `gradient`, which is zeroed before each call.
 ///
-/// The rounding error of each residual is estimated from its own parts: δᵢ = ε(|⟨∇rᵢ, x⟩| + |rᵢ|). So a run can
-/// reach the floor of the arithmetic without a statement of magnitudes.
+/// The rounding error of each residual is estimated as δᵢ = ε(|⟨∇rᵢ, x⟩| + |rᵢ|). So a run can reach the rounding floor
+/// without a call to [`FromFn::with_residuals`].
 ///
 /// ```
 /// use strust::prelude::*;
@@ -207,8 +208,8 @@ impl<V: Vector, F: FnMut(usize, &V, &mut V) -> f64> Objective for FromResiduals<
 
 /// An objective from its value alone, `(x, sample) -> value`, **to try something out**.
 ///
-/// Its gradient is approximated by central differences: 2d evaluations each, with about two thirds of the digits. Write the
-/// gradient before you measure speed or accuracy, and check it with
+/// The gradient is approximated by central differences. This takes 2d evaluations per gradient and gives about two
+/// thirds of the digits. Write the gradient before you measure speed or accuracy, and check it with
 /// [`gradient_slope`](crate::diagnostics::gradient_slope).
 ///
 /// ```
@@ -247,7 +248,7 @@ impl<V: Vector, F: FnMut(&V, &Sample) -> f64> Objective for ApproximateGradient<
         let shifted = self.shifted.get_or_insert_with(|| x.zeros_like());
         shifted.copy_from(x);
         let d = x.dimension();
-        // The error of a central difference is least for a shift of ε^(1/3) times the scale of x.
+        // A shift of ε^(1/3) times the scale of x minimizes the error of a central difference.
         let mean_size = x.norm() / (d as f64).sqrt();
         let relative = V::EPSILON.cbrt();
         for i in 0..d {
@@ -259,7 +260,7 @@ impl<V: Vector, F: FnMut(&V, &Sample) -> f64> Objective for ApproximateGradient<
             shifted.set_component(i, here - shift);
             let (below, low) = ((self.value)(shifted, sample), shifted.component(i));
             shifted.set_component(i, here);
-            // The shifts as the components hold them, after rounding.
+            // Use the rounded components, not the intended shifts.
             gradient.set_component(i, (above - below) / (high - low));
         }
         self.value(x, sample)

@@ -26,8 +26,8 @@ use crate::{Error, sample::Sample, vector::Vector};
 
 /// A finite sum evaluated on samples.
 ///
-/// `value` and `value_and_gradient` are pure functions of `(x, sample)`: the same arguments give the same
-/// number, and an evaluation at a trial point leaves no trace. `&mut self` is for scratch space only.
+/// `value` and `value_and_gradient` must be pure functions of `(x, sample)`: the same arguments give the same number,
+/// and an evaluation at a trial point has no side effects. `&mut self` is for scratch space only.
 pub trait Objective {
     /// The type of x.
     type Point: Vector;
@@ -63,7 +63,7 @@ impl<F: Objective + ?Sized> Objective for &mut F {
     }
 }
 
-/// Terms evaluated at once when the full sum is measured: large enough for fast products, small enough for memory.
+/// Terms per evaluation when the full sum is measured: enough for fast products, few enough for the memory.
 const PIECE: usize = 512;
 
 fn over_pieces(terms: usize, mut piece: impl FnMut(&Sample, f64)) {

@@ -3,7 +3,7 @@ use crate::{Error, constraints::Constraint, sample::Sample, vector::Vector};
 
 /// φᵢ(x) = fᵢ(x) + (μ/2)‖c(x)‖², the objective of Algorithm 2.
 ///
-/// It may own its parts or borrow them (`&mut F` is an objective too). The model that belongs to it is
+/// It can own its parts or borrow them (`&mut F` is an objective too). Use it with the model
 /// [`Penalty`](crate::models::Penalty).
 #[derive(Debug)]
 pub struct Penalized<F: Objective, C: Constraint<Point = F::Point>> {
@@ -35,11 +35,11 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Penalized<F, C> {
         let scratch = PenaltyScratch::new(&constraint);
         Self::with_scratch(objective, constraint, penalty, scratch)
     }
-    /// The same over working space from an earlier one.
+    /// The same with existing working space.
     pub fn with_scratch(objective: F, constraint: C, penalty: f64, scratch: PenaltyScratch<C::Residual>) -> Self {
         Self { objective, constraint, penalty, scratch, gradient_norm: f64::NAN }
     }
-    /// ‖c‖ where the gradient was evaluated last; NaN before the first gradient.
+    /// ‖c‖ at the point of the last gradient; NaN before the first gradient.
     pub fn gradient_constraint_norm(&self) -> f64 {
         self.gradient_norm
     }
@@ -53,7 +53,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Penalized<F, C> {
         self.penalty * self.scratch.product.norm_squared()
     }
 
-    /// φ from f, and ‖c‖. c stays in the scratch space.
+    /// φ computed from f, and ‖c‖. Leaves c in the scratch space.
     fn penalize(&mut self, x: &F::Point, f: Evaluation) -> (Evaluation, f64) {
         self.constraint.residual(x, &mut self.scratch.residual);
         let norm = self.scratch.residual.norm();

@@ -1,6 +1,6 @@
-//! Vectors made of contiguous slices, and the loops over them.
+//! Vectors stored as contiguous slices, and the loops over them.
 
-// Only inlined code is compiled for the widest instructions of the machine.
+// Only inlined code is compiled with the widest instructions of the machine.
 #![allow(clippy::inline_always)]
 
 use super::{Elementwise, Vector};
@@ -48,19 +48,19 @@ macro_rules! real {
 }
 real!(f32, f64);
 
-/// A vector stored as one or more contiguous slices. Implement this for your own type and it is a [`Vector`].
+/// A vector stored as one or more contiguous slices. Every type that implements this trait is a [`Vector`].
 pub trait Dense: Clone {
     /// The component type.
     type Scalar: Real;
-    /// How many slices.
+    /// The number of slices.
     fn parts(&self) -> usize;
     /// Slice `j`.
     fn part(&self, j: usize) -> &[Self::Scalar];
-    /// Slice `j`, to write.
+    /// Slice `j`, mutable.
     fn part_mut(&mut self, j: usize) -> &mut [Self::Scalar];
     /// The shape.
     fn shape(&self) -> Vec<usize>;
-    /// A zero of that shape, or `None` if the type has no such shape. Allocates.
+    /// A zero vector of this shape, or `None` if the type has no such shape. Allocates.
     fn with_shape(shape: &[usize]) -> Option<Self>;
 }
 
@@ -121,7 +121,7 @@ impl<T: Real> Dense for Mat<T> {
     }
 }
 
-/// Applies `f` to matching slices. `dispatch` would not inline a plain closure.
+/// Applies `f` to matching slices. It is a struct because `dispatch` does not inline a plain closure.
 struct Zip2<'a, D, F>(&'a mut D, &'a D, F);
 struct Zip3<'a, D, F>(&'a mut D, &'a D, &'a D, F);
 struct Dot<'a, D>(&'a D, &'a D);
@@ -178,7 +178,7 @@ impl<D: Dense> NullaryFnOnce for Dot<'_, D> {
     }
 }
 
-/// Eight running sums: they fit SIMD lanes, and their fixed order gives the same result on every machine.
+/// Uses eight partial sums. They fit SIMD lanes, and their fixed order gives the same result on every machine.
 #[inline(always)]
 fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
     const LANES: usize = 8;
@@ -194,7 +194,7 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// The slice that holds component `i`, and its place there.
+/// The slice that contains component `i`, and its index there.
 fn locate<D: Dense>(x: &D, i: usize) -> (usize, usize) {
     let mut rest = i;
     for j in 0..x.parts() {
@@ -204,7 +204,7 @@ fn locate<D: Dense>(x: &D, i: usize) -> (usize, usize) {
         }
         rest -= length;
     }
-    panic!("component {i} of a vector with {}", i - rest)
+    panic!("component {i} of a vector with {} components", i - rest)
 }
 
 impl<D: Dense> Vector for D {
@@ -214,7 +214,7 @@ impl<D: Dense> Vector for D {
         Dense::shape(self)
     }
     fn zeros_like(&self) -> Self {
-        D::with_shape(&Dense::shape(self)).expect("a vector's own shape is one of its type")
+        D::with_shape(&Dense::shape(self)).expect("the shape of a vector is valid for its type")
     }
     fn set_zero(&mut self) {
         for j in 0..self.parts() {

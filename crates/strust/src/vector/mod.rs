@@ -1,10 +1,9 @@
-//! The space x lives in: one trait for points, gradients and steps, all in place.
+//! One trait for points, gradients and steps. All operations work in place.
 //!
-//! A scalar that comes out of a vector (a norm, a product) is an `f64` whatever the components are, so an `f32` run
-//! keeps the accuracy of its sums. [`Vector`] is implemented for everything [`Dense`]: `Vec`, faer columns and faer
-//! matrices, in `f32` and `f64`.
+//! Norms and products are always `f64`, so sums stay accurate in an `f32` run. [`Vector`] is implemented for every
+//! [`Dense`] type: `Vec`, faer columns and faer matrices, in `f32` and `f64`.
 //!
-//! [`saved`] stores a vector in any serde format, and [`to_npy`] as a file that NumPy reads.
+//! [`saved`] stores a vector in any serde format. [`to_npy`] writes a file that NumPy reads.
 
 mod dense;
 mod npy;
@@ -15,7 +14,7 @@ pub use npy::to_npy;
 
 use crate::Error;
 
-/// A point, a gradient or a step. Operations work in place and never allocate, except where the name says so.
+/// A point, a gradient or a step. Operations work in place and do not allocate, unless their documentation states it.
 ///
 /// ```
 /// use strust::vector::Vector;
@@ -31,7 +30,7 @@ pub trait Vector: Clone {
 
     /// The shape, for messages and saved files.
     fn shape(&self) -> Vec<usize>;
-    /// A new zero of the same shape. Allocates.
+    /// A zero vector of the same shape. Allocates.
     #[must_use]
     fn zeros_like(&self) -> Self;
     /// self ← 0.
@@ -56,7 +55,7 @@ pub trait Vector: Clone {
     fn set_component(&mut self, i: usize, value: f64);
     /// Appends the components as little-endian bytes.
     fn write(&self, out: &mut Vec<u8>);
-    /// The vector of that shape with the components that [`Self::write`] wrote; `scalar` names their type. Allocates.
+    /// Reads a vector of this shape from the bytes of [`Self::write`]. `scalar` names the component type. Allocates.
     fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error>;
     /// The name of the component type, checked by [`Self::read`].
     fn scalar() -> &'static str;
@@ -69,7 +68,7 @@ pub trait Vector: Clone {
     fn norm_squared(&self) -> f64 {
         self.dot(self)
     }
-    /// The Euclidean norm; Frobenius for a matrix.
+    /// The Euclidean norm; for a matrix, the Frobenius norm.
     fn norm(&self) -> f64 {
         self.norm_squared().sqrt()
     }
@@ -79,7 +78,7 @@ pub trait Vector: Clone {
     }
 }
 
-/// Operations on each component by itself, for methods with a metric of their own: Adam.
+/// Operations on single components, for methods such as Adam.
 pub trait Elementwise: Vector {
     /// self ← b·self + a·x∘x, the second moment of Adam.
     fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self);

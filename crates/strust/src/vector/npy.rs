@@ -16,7 +16,7 @@ pub fn to_npy<V: Vector>(vector: &V) -> Vec<u8> {
     let shape: Vec<String> = vector.shape().iter().map(ToString::to_string).collect();
     // Matrices are stored column by column.
     let header = format!("{{'descr': '{kind}', 'fortran_order': True, 'shape': ({},), }}", shape.join(", "));
-    // The format asks for a total length divisible by 64 and a final line break.
+    // The format requires a length divisible by 64 and a final line break.
     let length = (10 + header.len() + 1).next_multiple_of(64).max(128) - 10;
     let mut out = b"\x93NUMPY\x01\x00".to_vec();
     let size = u16::try_from(length).expect("the header of a vector is short");

@@ -1,9 +1,10 @@
-//! `#[serde(with = "strust::vector::saved")]` for a field that is any [`Vector`].
+//! `#[serde(with = "strust::vector::saved")]`, for a field whose type is any [`Vector`].
 //!
-//! Binary formats store a map of `scalar` ("f32" or "f64"), `shape` and `bytes`: the components in little-endian
-//! order, column by column for a matrix. Text formats such as JSON store the list `values` instead of `bytes`: numbers
-//! with enough digits to read the same bits back, the words "NaN", "inf" and "-inf", and for a NaN with a payload its
-//! bits in hexadecimal. Other programs can read both, and write both: the field `checksum` may be missing.
+//! Binary formats store a map of `scalar` ("f32" or "f64"), `shape` and `bytes`. The bytes are the components in
+//! little-endian order; a matrix is stored column by column. Text formats such as JSON store a list `values` instead of
+//! `bytes`. It contains numbers with enough digits to read the same bits back, and the words "NaN", "inf" and "-inf". A
+//! NaN with a payload is stored as its bits in hexadecimal. Other programs can read and write both forms; they may omit
+//! the field `checksum`.
 
 use super::Vector;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -22,7 +23,7 @@ struct Text {
     scalar: String,
     shape: Vec<usize>,
     values: Vec<Number>,
-    /// Of the bytes. A parser may be off by a digit where a run must resume bit for bit.
+    /// The checksum of the bytes. A parser may round a digit, but a run must resume bit for bit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
 }
@@ -34,7 +35,7 @@ fn checksum(bytes: &[u8]) -> String {
     format!("{hash:016x}")
 }
 
-/// A number, or a word for one that JSON does not have.
+/// A number, or a word for a number that JSON cannot express.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Number {
@@ -67,7 +68,7 @@ impl Number {
     }
 }
 
-/// Binary formats store this as one blob. They would store a `Vec<u8>` as a list of numbers.
+/// Binary formats store this type as one block. They would store a `Vec<u8>` as a list of numbers.
 struct Bytes(Vec<u8>);
 
 impl Serialize for Bytes {
@@ -114,7 +115,7 @@ pub fn serialize<V: Vector, S: Serializer>(vector: &V, serializer: S) -> Result<
     Binary { scalar, shape, bytes: Bytes(bytes) }.serialize(serializer)
 }
 
-/// Reads the vector. The component type and the shape must fit `V`.
+/// Reads the vector. The component type and the shape must match `V`.
 pub fn deserialize<'de, V: Vector, D: Deserializer<'de>>(deserializer: D) -> Result<V, D::Error> {
     if !deserializer.is_human_readable() {
         let saved = Binary::deserialize(deserializer)?;

@@ -44,7 +44,7 @@ pub fn bits<V: Vector>(x: &V) -> Vec<u8> {
     out
 }
 
-/// f(x) = mean of ½(⟨aᵢ, x⟩ − bᵢ)², computed in the component type. It allocates nothing.
+/// f(x) = mean of ½(⟨aᵢ, x⟩ − bᵢ)², computed in the component type. It does not allocate.
 #[derive(Clone)]
 pub struct LeastSquares<T> {
     pub rows: Vec<Vec<T>>,
@@ -53,7 +53,7 @@ pub struct LeastSquares<T> {
 }
 
 impl<T: Real> LeastSquares<T> {
-    /// Rows of norm about 1 and a right-hand side that `answer` meets exactly, but for rounding.
+    /// Rows of norm about 1 and a right-hand side that `answer` satisfies exactly, up to rounding.
     pub fn interpolating(seed: u64, n: usize, answer: &[f64]) -> Self {
         let d = answer.len();
         let rows: Vec<Vec<T>> = (0..n as u64)
@@ -99,7 +99,7 @@ impl<T: Real> Objective for LeastSquares<T> {
     }
 }
 
-/// f(x) = mean of (s/2)‖x − tᵢ‖² over a vector of any type. It allocates nothing after the first evaluation.
+/// f(x) = mean of (s/2)‖x − tᵢ‖² over a vector of any type. It allocates only in the first evaluation.
 #[derive(Clone)]
 pub struct Targets<V> {
     pub centers: Vec<V>,
@@ -111,7 +111,7 @@ impl<V: Dense> Targets<V> {
     pub fn new(centers: Vec<V>, scale: f64) -> Self {
         Self { space: centers[0].zeros_like(), centers, scale }
     }
-    /// n targets around a first random one, apart by `spread`.
+    /// n targets around a random one, at distances of about `spread`.
     pub fn random(seed: u64, n: usize, shape: &[usize], spread: f64, scale: f64) -> Self {
         let center: V = normal(seed, shape);
         let near = |i: u64| {
@@ -153,19 +153,19 @@ impl<V: Vector> Objective for Targets<V> {
     }
 }
 
-/// What a [`Probe`] saw, and what it is told to answer instead of the truth.
+/// The samples that a [`Probe`] recorded, and the values that it returns instead of the true ones.
 #[derive(Default)]
 pub struct Log {
     pub samples: Vec<Sample>,
-    /// Answered by every evaluation of a value alone, which is a trial.
+    /// Returned by every evaluation without a gradient, which is a trial.
     pub trial: Option<f64>,
-    /// Answered as the value that comes with a gradient.
+    /// Returned by every evaluation with a gradient.
     pub value: Option<f64>,
-    /// Multiplied into the gradient.
+    /// A factor of the gradient.
     pub gradient: Option<f64>,
 }
 
-/// Spies on an objective, and lies where its log says so.
+/// Records the samples of an objective and replaces its values as the log states.
 pub struct Probe<F> {
     pub inner: F,
     pub log: Rc<RefCell<Log>>,

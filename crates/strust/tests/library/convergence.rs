@@ -1,4 +1,5 @@
-//! Problems with known answers for every method: the stop reason, the distance to x*, a ceiling on evaluations.
+//! Problems with known answers for every method. The tests check the stop reason, the distance to x* and the number of
+//! evaluations.
 
 use crate::common::{LeastSquares, Targets, distance, normal, normals};
 use faer::{Mat, prelude::Solve};
@@ -13,7 +14,7 @@ use strust::{
 
 const SEEDS: u64 = 20;
 
-/// The value that a share of the runs does not exceed.
+/// The quantile of the values.
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     values[((values.len() as f64 * share).ceil() as usize).clamp(1, values.len()) - 1]
@@ -25,8 +26,8 @@ fn work(evaluations: Evaluations) -> u64 {
 
 // ---- without constraints -------------------------------------------------------------------------------------
 
-/// Interpolating least squares, 60 terms of 20 unknowns, batches of 10: of 20 seeds at least 19 converge, and 19
-/// stay below the distance and the work.
+/// Interpolating least squares with 60 terms, 20 unknowns and batches of 10. Of 20 seeds, at least 19 must converge,
+/// and 19 must stay within the limits of distance and evaluations.
 fn interpolating_least_squares<M: Method<LeastSquares<f64>>>(
     method: impl Fn() -> M,
     scale: f64,
@@ -57,7 +58,7 @@ fn interpolating_least_squares<M: Method<LeastSquares<f64>>>(
 #[test]
 fn str_solves_interpolating_least_squares() {
     interpolating_least_squares(|| Str::new(StrConfig::default()).unwrap(), 2.0, 1e-7, 1_500);
-    // Steeper than the model's H = I by an order: a full step overshoots, and only the radius makes it converge.
+    // f is ten times steeper than the model H = I. A full step overshoots, and only the radius makes the run converge.
     interpolating_least_squares(|| Str::new(StrConfig::default()).unwrap(), 8.0, 1e-7, 20_000);
 }
 
@@ -91,7 +92,7 @@ fn the_line_search_solves_interpolating_least_squares_with_every_reset() {
     }
 }
 
-/// Rosenbrock's valley as a sum of one term: no randomness at all.
+/// The Rosenbrock function as a sum with one term, without randomness.
 struct Rosenbrock;
 
 impl Objective for Rosenbrock {
@@ -115,7 +116,7 @@ fn rosenbrock<M: Method<Rosenbrock>>(mut method: M, tolerance: f64, budget: u64)
 }
 
 #[test]
-fn every_method_without_constraints_finds_the_end_of_rosenbrocks_valley() {
+fn every_unconstrained_method_minimizes_the_rosenbrock_function() {
     fn check<S: State<Point = Vec<f64>>>(what: &str, report: &Report<S>, ceiling: u64) {
         assert_eq!(report.reason, StopReason::GradientNorm, "{what}");
         assert!(distance(report.point(), &vec![1.0, 1.0]) < 1e-5, "{what}: {:?}", report.point());
@@ -133,7 +134,7 @@ fn every_method_without_constraints_finds_the_end_of_rosenbrocks_valley() {
 
 // ---- with constraints ----------------------------------------------------------------------------------------
 
-/// Four equal terms, so that a batch is the whole; what is left of the randomness is the order.
+/// Four equal terms, so a batch equals the full sum, and only the order is random.
 fn run<V, M>(mut method: M, target: &V, scale: f64, start: V, stop: &Stop) -> Report<M::State>
 where
     V: strust::vector::Dense,
@@ -160,7 +161,7 @@ fn riemannian<M: Manifold>(manifold: M) -> Riemannian<M> {
     Riemannian::new(RiemannianConfig { learning_rate: 0.3, ..Default::default() }, manifold).unwrap()
 }
 
-/// Converged to a KKT point at `answer`, within so many evaluations.
+/// Checks that the run converged to a KKT point at `answer` within `ceiling` evaluations.
 fn assert_kkt<S: State>(what: &str, report: &Report<S>, answer: &S::Point, within: f64, ceiling: u64)
 where
     S::Point: Vector,
@@ -168,12 +169,12 @@ where
     let off = distance(report.point(), answer);
     assert_eq!(report.reason, StopReason::Kkt, "{what}");
     assert!(report.reason.converged());
-    assert!(off < within, "{what}: {off} from the answer");
+    assert!(off < within, "{what}: distance {off} from the answer");
     assert!(work(report.evaluations) < ceiling, "{what}: {:?}", report.evaluations);
 }
 
 #[test]
-fn every_constrained_method_finds_the_nearest_point_of_the_sphere() {
+fn every_constrained_method_finds_the_nearest_point_on_the_sphere() {
     let target: Vec<f64> = normal(1, &[8]);
     let radius = 1.5;
     let mut answer = target.zeros_like();
@@ -188,7 +189,7 @@ fn every_constrained_method_finds_the_nearest_point_of_the_sphere() {
 }
 
 fn solve<M: Method<LeastSquares<f64>>>(f: &LeastSquares<f64>, mut method: M, tolerance: f64) -> Report<M::State> {
-    // The full sum as one batch: without interpolation no constant step converges on mini-batches.
+    // Use the full sum as one batch. Without interpolation no constant step converges on mini-batches.
     let mut sampler = Epochs::new(12, 12, 0).unwrap();
     let stop = Stop::kkt(tolerance).or(Stop::epochs(100_000));
     minimize(&mut f.clone()).method(&mut method).sampler(&mut sampler).stop(&stop).start(vec![0.0; 6]).unwrap()
@@ -196,7 +197,7 @@ fn solve<M: Method<LeastSquares<f64>>>(f: &LeastSquares<f64>, mut method: M, tol
 
 #[test]
 fn every_constrained_method_solves_affine_least_squares() {
-    // min ½‖Bx − y‖²/n subject to Ax = b, by its KKT system.
+    // min ½‖Bx − y‖²/n subject to Ax = b, solved by its KKT system.
     let (d, n, m) = (6, 12, 2);
     let mut f = LeastSquares::<f64>::interpolating(4, n, &normals(4, d));
     f.rows.iter_mut().for_each(|row| row.iter_mut().for_each(|v| *v *= 2.0));
@@ -225,7 +226,7 @@ fn every_constrained_method_solves_affine_least_squares() {
     let report = solve(&f, penalized(100.0, affine()), 1e-3);
     assert_kkt("STR-P", &report, &answer, 1e-2, 50_000);
     let found = penalized(100.0, affine()).multipliers(report.point());
-    assert!(distance(&found, &multipliers) < 1e-2, "{found:?} against {multipliers:?}");
+    assert!(distance(&found, &multipliers) < 1e-2, "found {found:?}, expected {multipliers:?}");
     assert_kkt("projected SGD", &solve(&f, projected(affine()), 1e-9), &answer, 1e-7, 2_000);
     assert_kkt("Riemannian", &solve(&f, riemannian(affine()), 1e-9), &answer, 1e-7, 2_000);
     let report = solve(&f, auglag(0.05, affine()), 1e-7);
@@ -233,7 +234,7 @@ fn every_constrained_method_solves_affine_least_squares() {
     assert!(distance(&report.state.multipliers, &multipliers) < 1e-5);
 }
 
-/// The frame nearest to A, W* = UVᵀ, and the multipliers (WᵀA − I)/2 of ½‖W − A‖² there.
+/// The frame nearest to A, W* = UVᵀ, and the multipliers (WᵀA − I)/2 of ½‖W − A‖² at W*.
 fn procrustes() -> (Mat<f64>, Mat<f64>, Mat<f64>) {
     let target: Mat<f64> = normal(7, &[8, 3]);
     let svd = target.thin_svd().unwrap();
@@ -260,7 +261,7 @@ fn every_constrained_method_finds_the_nearest_frame() {
     let report = run(penalized(1e3, stiefel(Retraction::Qr)), &target, 1.0, start(), &stop(5e-3));
     assert_kkt("STR-P", &report, &answer, 5e-3, 50_000);
     let found = penalized(1e3, stiefel(Retraction::Qr)).multipliers(report.point());
-    assert!(distance(&found, &multipliers) < 1e-2 * multipliers.norm(), "{found:?} against {multipliers:?}");
+    assert!(distance(&found, &multipliers) < 1e-2 * multipliers.norm(), "found {found:?}, expected {multipliers:?}");
     for retraction in [Retraction::Qr, Retraction::Polar] {
         let report = run(riemannian(stiefel(retraction)), &target, 1.0, start(), &stop(1e-9));
         assert_kkt("Riemannian", &report, &answer, 1e-8, 1_000);
@@ -272,14 +273,14 @@ fn every_constrained_method_finds_the_nearest_frame() {
     assert!(distance(&report.state.multipliers, &multipliers) < 1e-5);
 }
 
-/// QR is not the nearest point, and x − ηg is not tangent: where f is not invariant under rotations of the columns the
-/// fixed point of projected SGD with QR is not the minimizer. Subspace fitting is invariant; this problem is not.
+/// QR does not give the nearest point, and x − ηg is not tangent. If f is not invariant under rotations of the columns,
+/// the fixed point of projected SGD with QR is not the minimizer. Subspace fitting is invariant; this problem is not.
 #[test]
-fn projected_sgd_by_qr_is_biased_where_the_objective_sees_more_than_the_span() {
+fn projected_sgd_with_qr_is_biased_if_the_objective_depends_on_more_than_the_span() {
     let (target, answer, _) = procrustes();
     let stop = Stop::kkt(1e-3).or(Stop::epochs(5_000));
     let report = run(projected(Stiefel::new(8, 3).unwrap()), &target, 1.0, answer.clone(), &stop);
-    // It starts at the answer, which is a KKT point, and would leave it.
+    // The run starts at the answer, which is a KKT point, but leaves it.
     assert_eq!((report.reason, report.steps), (StopReason::Kkt, 0));
     let mut start = answer.clone();
     start.add(0.1, &normal(3, &[8, 3]));
@@ -288,7 +289,7 @@ fn projected_sgd_by_qr_is_biased_where_the_objective_sees_more_than_the_span() {
     assert!(distance(report.point(), &answer) > 0.05);
 }
 
-/// Stops a run where the measured gradient is small, feasible or not.
+/// Stops a run when the measured gradient is small, even at an infeasible point.
 struct SmallGradient(f64);
 
 impl<S> Observer<S> for SmallGradient {
@@ -306,7 +307,7 @@ fn doubling_the_penalty_halves_the_violation_and_the_error_of_the_multipliers() 
     let solve = |penalty: f64| {
         let start = normal::<Mat<f64>>(8, &[8, 3]);
         let mut f = Targets::new(vec![target.clone(); 4], 1.0);
-        // A minimum of φ is not feasible, so no rule calls it converged.
+        // A minimum of φ is not feasible, so no stopping rule counts it as converged.
         let report = minimize(&mut f)
             .method(penalized(penalty, Stiefel::new(8, 3).unwrap()))
             .sampler(Epochs::new(4, 2, 3).unwrap())
@@ -322,14 +323,15 @@ fn doubling_the_penalty_halves_the_violation_and_the_error_of_the_multipliers() 
     let runs: Vec<_> = [50.0, 100.0, 200.0, 400.0].into_iter().map(solve).collect();
     for pair in runs.windows(2) {
         let (violation, error) = (pair[0].0 / pair[1].0, pair[0].1 / pair[1].1);
-        assert!((1.9..2.1).contains(&violation), "‖c‖ falls by {violation}");
-        assert!((1.8..2.2).contains(&error), "‖λ − λ*‖ falls by {error}");
+        assert!((1.9..2.1).contains(&violation), "‖c‖ decreases by a factor of {violation}");
+        assert!((1.8..2.2).contains(&error), "‖λ − λ*‖ decreases by a factor of {error}");
     }
 }
 
-// ---- the paper, to the letter --------------------------------------------------------------------------------
+// ---- the algorithms as printed in the paper ------------------------------------------------------------------
 
-/// Algorithms 1 and 2 as they are printed, without a safeguard. The sphere of radius 1 is the constraint; μ = 0 is Algorithm 1.
+/// Algorithms 1 and 2 as printed, without a safeguard. The constraint is the sphere of radius 1; μ = 0 gives Algorithm
+/// 1.
 fn printed(
     f: &mut LeastSquares<f64>,
     c: &StrConfig,
@@ -362,7 +364,7 @@ fn printed(
     ratio
 }
 
-/// Both run side by side over 200 steps, bit for bit: 7 unknowns are summed in the same order by both.
+/// Compares 200 steps of both, bit for bit. Both add the 7 unknowns in the same order.
 fn agrees_with_the_printed_algorithm<M>(mut method: M, config: &StrConfig, mu: f64)
 where
     M: Method<LeastSquares<f64>, State = StrState<Vec<f64>>>,
@@ -370,7 +372,7 @@ where
     let (mut accepted, mut shrunk, mut grown, mut kept) = (0, 0, 0, 0);
     for seed in 0..SEEDS {
         let mut f = LeastSquares::<f64>::interpolating(seed, 15, &normals(seed, 7));
-        // Steep, so that radii matter, and without interpolation, so that f stays away from its rounding error.
+        // f is steep, so that the radius matters. It does not interpolate, so f stays far above its rounding error.
         f.rows.iter_mut().for_each(|row| row.iter_mut().for_each(|v| *v *= 3.0));
         f.right.iter_mut().zip(normals(seed + 90, 15)).for_each(|(b, noise)| *b += 0.3 * noise);
         let (mut sampler, mut sample) = (WithReplacement::new(15, 2, seed).unwrap(), Sample::default());
@@ -390,18 +392,18 @@ where
     }
     let total = 200 * SEEDS as u32;
     assert!(accepted > total / 4 && accepted < total, "{accepted} accepted");
-    assert!(shrunk > 100 && grown > 100 && kept > 100, "every branch is seen: {shrunk}, {grown}, {kept}");
+    assert!(shrunk > 100 && grown > 100 && kept > 100, "every branch must occur: {shrunk}, {grown}, {kept}");
 }
 
 #[test]
-fn str_is_algorithm_1_bit_for_bit() {
+fn str_equals_algorithm_1_bit_for_bit() {
     for config in [StrConfig::default(), StrConfig::constrained()] {
         agrees_with_the_printed_algorithm(Str::new(config.clone()).unwrap(), &config, 0.0);
     }
 }
 
 #[test]
-fn str_p_is_algorithm_2_bit_for_bit() {
+fn str_p_equals_algorithm_2_bit_for_bit() {
     for penalty in [1.0, 50.0] {
         let config = StrPConfig { penalty, ..Default::default() };
         let method = StrP::new(config.clone(), Sphere::new(1.0).unwrap()).unwrap();
@@ -410,11 +412,11 @@ fn str_p_is_algorithm_2_bit_for_bit() {
 }
 
 #[test]
-fn measurements_are_those_of_the_full_sum() {
+fn measurements_use_the_full_sum() {
     let mut f = LeastSquares::<f64>::interpolating(1, 1100, &normals(1, 5));
     let x: Vec<f64> = normal(2, &[5]);
     let mut g = x.zeros_like();
-    // 1100 terms are measured in three pieces.
+    // The full sum of 1100 terms is measured in three pieces.
     let value = full_value_and_gradient(&mut f, &x, &mut g);
     let mut whole = x.zeros_like();
     let expected = f.value_and_gradient(&x, &Sample::range(0..1100), &mut whole).value;

@@ -8,7 +8,7 @@ use strust::{
     vector::{Dense, Real},
 };
 
-/// Slope 2, or infinite for what has no second derivative.
+/// Slope 2, or infinite without a second derivative.
 fn assert_second_order(what: &str, slope: f64) {
     assert!((1.9..2.1).contains(&slope) || slope == f64::INFINITY, "{what}: slope {slope}");
 }
@@ -57,10 +57,10 @@ fn penalized_gradients_pass_the_slope_check() {
     }
 }
 
-/// A gradient that is off by a little cancels the second-order term at one step length; no single local slope
-/// may then vouch for it.
+/// A small error of the gradient can cancel the second-order term at one step length. So the check must not rely on a
+/// single local slope.
 #[test]
-fn the_slope_check_sees_gradients_that_are_off_by_one_part_in_ten_thousand() {
+fn the_slope_check_detects_a_relative_gradient_error_of_one_in_ten_thousand() {
     for off in [1e-4, -1e-4, 1e-3, -1e-3, 1e-2, -1e-2, 0.5, -0.5, 1.0] {
         for x in [0.3, 1.0, 2.0] {
             let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
@@ -71,7 +71,7 @@ fn the_slope_check_sees_gradients_that_are_off_by_one_part_in_ten_thousand() {
             });
             for direction in [1.0, -1.0] {
                 let slope = gradient_slope(&mut f, &vec![x], &vec![direction], &Sample::range(0..1));
-                assert!(slope < 1.5, "off by {off} at {x}: slope {slope}");
+                assert!(slope < 1.5, "error {off} at {x}: slope {slope}");
             }
         }
     }
@@ -79,8 +79,8 @@ fn the_slope_check_sees_gradients_that_are_off_by_one_part_in_ten_thousand() {
     assert!(gradient_slope(&mut nan, &vec![1.0], &vec![1.0], &Sample::range(0..1)).is_nan());
 }
 
-/// Restoration lands on the set, is exact there, moves along tangents to first order, and the projection onto the
-/// tangent space is the orthogonal one.
+/// Checks that `restore` gives a point on the set, keeps points on the set and agrees with tangent steps to first
+/// order, and that the projection onto the tangent space is orthogonal.
 fn is_a_manifold<M>(what: &str, mut set: M, seed: u64, shape: &[usize])
 where
     M: Manifold,
@@ -92,11 +92,11 @@ where
     let mut c = set.new_residual();
     set.restore(&mut x).unwrap();
     set.residual(&x, &mut c);
-    assert!(c.norm() <= bound * (1.0 + x.norm()), "{what}: restored to ‖c‖ = {}", c.norm());
+    assert!(c.norm() <= bound * (1.0 + x.norm()), "{what}: ‖c‖ = {} after restore", c.norm());
 
     let mut again = x.clone();
     set.restore(&mut again).unwrap();
-    assert!(distance(&again, &x) <= bound * x.norm(), "{what}: restoring twice moves x");
+    assert!(distance(&again, &x) <= bound * x.norm(), "{what}: a second restore moves x");
 
     let v: M::Point = normal(seed + 1, shape);
     let mut p = v.clone();
@@ -106,13 +106,13 @@ where
     let mut twice = p.clone();
     set.project_tangent(&x, &mut twice).unwrap();
     assert!(distance(&twice, &p) <= bound * v.norm(), "{what}: P² ≠ P");
-    // Orthogonal: what the projection removes is orthogonal to every tangent vector.
+    // Orthogonal: the removed part is orthogonal to every tangent vector.
     let mut other: M::Point = normal(seed + 2, shape);
     set.project_tangent(&x, &mut other).unwrap();
     let mut removed = v.clone();
     removed.add(-1.0, &p);
     assert!(removed.dot(&other).abs() <= bound * v.norm() * other.norm(), "{what}: P is not orthogonal");
-    assert!(p.norm() > 0.1 * v.norm(), "{what}: the tangent space of these sizes is not small");
+    assert!(p.norm() > 0.1 * v.norm(), "{what}: the projection removes nearly everything");
 
     // ‖restore(x + tp) − (x + tp)‖ = O(t²), above the rounding floor.
     let error = |set: &mut M, t: f64| {
@@ -124,7 +124,10 @@ where
     };
     let t0 = 0.05 / p.norm();
     let (far, near) = (error(&mut set, t0), error(&mut set, t0 / 4.0));
-    assert!(near <= far / 12.0 + bound * x.norm(), "{what}: {far} falls to {near}, not to a sixteenth");
+    assert!(
+        near <= far / 12.0 + bound * x.norm(),
+        "{what}: the error must decrease from {far} to a sixteenth, found {near}"
+    );
 }
 
 fn manifolds<T: Real>() {
@@ -153,7 +156,7 @@ fn projections_are_orthogonal_and_restorations_are_retractions_in_f32() {
 }
 
 #[test]
-fn restoring_a_badly_conditioned_start_still_lands_on_the_manifold() {
+fn restoring_an_ill_conditioned_matrix_gives_a_point_on_the_manifold() {
     for retraction in [Retraction::Qr, Retraction::Polar] {
         let mut set = Stiefel::<f64>::new(20, 3).unwrap().with_retraction(retraction);
         let mut x: Mat<f64> = normal(3, &[20, 3]);
@@ -188,7 +191,7 @@ fn the_polar_retraction_is_the_nearest_point_and_qr_keeps_the_span() {
 }
 
 #[test]
-fn what_is_rank_deficient_or_not_finite_cannot_be_retracted() {
+fn retracting_a_rank_deficient_or_non_finite_matrix_is_an_error() {
     fn check<T: Real>() {
         for retraction in [Retraction::Qr, Retraction::Polar] {
             for seed in 0..20 {
@@ -196,9 +199,9 @@ fn what_is_rank_deficient_or_not_finite_cannot_be_retracted() {
                 let why = |x: &Mat<T>, set: &mut Stiefel<T>| {
                     let before = x.clone();
                     let mut x = x.clone();
-                    let text = set.restore(&mut x).expect_err("refused").to_string();
+                    let text = set.restore(&mut x).expect_err("the matrix cannot be retracted").to_string();
                     if before.norm().is_finite() {
-                        assert_eq!(bits(&x), bits(&before), "x stays where it was");
+                        assert_eq!(bits(&x), bits(&before), "x must not change");
                     }
                     text
                 };
@@ -225,13 +228,13 @@ fn what_is_rank_deficient_or_not_finite_cannot_be_retracted() {
     let mut sphere = Sphere::<Vec<f64>>::new(1.0).unwrap();
     assert_eq!(
         sphere.restore(&mut vec![0.0, 0.0]).unwrap_err().to_string(),
-        "sphere: a point of norm 0 has no nearest point on it: use a smaller step"
+        "sphere: a point of norm 0 has no nearest point on the sphere: use a smaller step"
     );
     assert!(sphere.restore(&mut vec![f64::NAN]).is_err() && sphere.restore(&mut vec![f64::INFINITY]).is_err());
 }
 
 #[test]
-fn an_affine_set_with_dependent_rows_is_refused() {
+fn an_affine_set_with_dependent_rows_is_an_error() {
     fn check<T: Real>() {
         for seed in 0..20 {
             let (a, b): (Vec<T>, Vec<T>) = (normal(seed, &[9]), normal(seed + 50, &[9]));
@@ -247,7 +250,7 @@ fn an_affine_set_with_dependent_rows_is_refused() {
             let mut nan = b.clone();
             nan[3] = T::from_f64(f64::NAN);
             assert!(Affine::new(vec![a.clone(), nan], vec![0.0; 2]).is_err());
-            // Independent but far from orthogonal is fine.
+            // Independent rows may be far from orthogonal.
             let mut near = a.clone();
             near.add(1e-3, &b);
             assert!(Affine::new(vec![a, near], vec![0.0; 2]).is_ok());
@@ -258,7 +261,7 @@ fn an_affine_set_with_dependent_rows_is_refused() {
 }
 
 #[test]
-fn wrong_shapes_and_sizes_are_refused_in_words() {
+fn wrong_shapes_and_sizes_are_errors() {
     let text = |r: Result<(), Error>| r.unwrap_err().to_string();
     let affine = |rows: Vec<Vec<f64>>, right| Affine::new(rows, right);
     assert_eq!(
@@ -284,8 +287,8 @@ fn wrong_shapes_and_sizes_are_refused_in_words() {
 }
 
 #[test]
-fn a_constraints_rounding_scales_with_its_terms() {
-    // The same set in other units has the same relative error: no absolute floor.
+fn the_rounding_error_of_a_constraint_scales_with_its_terms() {
+    // The same set in other units has the same relative error: there is no absolute bound.
     let rounding = |scale: f64| {
         let set = Affine::new(vec![vec![1.0, 2.0]], vec![3.0 * scale]).unwrap();
         set.rounding(&vec![scale, scale], 0.0) / scale
@@ -294,7 +297,7 @@ fn a_constraints_rounding_scales_with_its_terms() {
     for power in [-40, -3, 40] {
         assert!((rounding(2.0_f64.powi(power)) / rounding(1.0) - 1.0).abs() < 1e-15);
     }
-    // A homogeneous set has terms that cancel although b = 0.
+    // In a homogeneous set terms cancel, although b = 0.
     let mut set = Affine::new(vec![vec![1.0, -1.0]], vec![0.0]).unwrap();
     let mut c = set.new_residual();
     let x = vec![1e6, 1e6];

@@ -1,4 +1,4 @@
-//! The instruments against closed forms, and their intervals against what they promise, over many seeds.
+//! The instruments are compared with closed forms, and the coverage of their intervals is checked over many seeds.
 
 use crate::common::{LeastSquares, Targets, normal, normals};
 use faer::Mat;
@@ -37,11 +37,11 @@ fn drawn(sampler: &mut dyn Sampler, k: u64) -> Sample {
 }
 
 fn close(a: f64, b: f64, tolerance: f64) {
-    assert!((a - b).abs() <= tolerance * (a.abs() + b.abs()), "{a} against {b}");
+    assert!((a - b).abs() <= tolerance * (a.abs() + b.abs()), "{a} and {b} differ");
 }
 
 #[test]
-fn strong_growth_of_least_squares_is_its_closed_form() {
+fn strong_growth_of_least_squares_agrees_with_its_closed_form() {
     for seed in 0..20 {
         let (n, d) = (30, 7);
         let mut f = noisy(seed, n, d, 0.3);
@@ -55,7 +55,7 @@ fn strong_growth_of_least_squares_is_its_closed_form() {
         close(at.gradient_squared, gradient.norm_squared(), 1e-13);
         close(at.rho(1, Draws::Independent), square / gradient.norm_squared(), 1e-12);
         close(at.rho(n, Draws::Different), 1.0, 1e-15);
-        // All batches of 2 different terms, one after the other.
+        // All batches of 2 different terms.
         let (mut sum, mut count) = (0.0, 0);
         for i in 0..n {
             for j in 0..i {
@@ -89,8 +89,8 @@ fn tau_is_largest_for_the_least_squares_multipliers() {
     }
 }
 
-/// Of 400 seeds, the share whose interval of ρ at a fixed point holds the exact value; and the mean of the estimates of
-/// ‖∇f‖², in standard errors from it.
+/// Over 400 seeds at a fixed point: the fraction of intervals that contain the exact ρ, and the bias of the mean
+/// estimate of ‖∇f‖² in standard errors.
 fn coverage(batch: usize, draws: Draws, consecutive: bool) -> (f64, f64) {
     let (n, d, pairs, seeds) = (60, 8, 150, 400);
     let mut f = noisy(3, n, d, 0.2);
@@ -127,8 +127,8 @@ fn coverage(batch: usize, draws: Draws, consecutive: bool) -> (f64, f64) {
 }
 
 #[test]
-fn intervals_of_rho_hold_it_as_often_as_they_promise_over_400_seeds() {
-    // 95 % promised; 400 seeds have a standard error of 1.1 %, and gradients are not normal.
+fn intervals_of_rho_have_their_nominal_coverage_over_400_seeds() {
+    // The nominal coverage is 95 %. With 400 seeds its standard error is 1.1 %, and gradients are not normal.
     for (batch, draws, consecutive) in [
         (4, Draws::Independent, false),
         (15, Draws::Independent, false),
@@ -138,12 +138,12 @@ fn intervals_of_rho_hold_it_as_often_as_they_promise_over_400_seeds() {
     ] {
         let (covered, bias) = coverage(batch, draws, consecutive);
         assert!(covered >= 0.915, "batch {batch}, {draws:?}: {covered}");
-        assert!(bias.abs() < 4.0, "batch {batch}, {draws:?}: ‖∇f‖² is off by {bias} standard errors");
+        assert!(bias.abs() < 4.0, "batch {batch}, {draws:?}: the bias of ‖∇f‖² is {bias} standard errors");
     }
 }
 
 #[test]
-fn a_split_batch_is_the_same_objective_but_for_rounding() {
+fn a_split_batch_gives_the_same_objective_up_to_rounding() {
     let mut f = interpolating(1, 50, 9);
     let mut split = SplitBatch::new(f.clone(), Draws::Different);
     let x: Vec<f64> = normal(2, &[9]);
@@ -157,7 +157,7 @@ fn a_split_batch_is_the_same_objective_but_for_rounding() {
     }
     assert_eq!(split.pairs().count(), 3, "a single term cannot be split");
     split.value_and_gradient(&x, &Sample::range(0..50), &mut x.zeros_like());
-    assert_eq!(split.pairs().count(), 3, "what measures a point is not watched");
+    assert_eq!(split.pairs().count(), 3, "a measurement must not add a pair");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn over_a_penalized_objective_the_pairs_estimate_tau() {
     assert!(hits >= 180, "{hits} of 200");
 }
 
-/// The verdict of a run of STR watched by split batches.
+/// The verdict of a run of STR with split batches.
 fn watched(f: &mut LeastSquares<f64>, seed: u64, steps: u64) -> (Interpolation, String) {
     let (n, d) = (f.terms(), f.rows[0].len());
     let mut split = SplitBatch::new(f, Draws::Different).with_window(50);
@@ -196,7 +196,7 @@ fn watched(f: &mut LeastSquares<f64>, seed: u64, steps: u64) -> (Interpolation, 
 }
 
 #[test]
-fn interpolation_is_told_from_noise_on_twenty_seeds_each() {
+fn verdicts_distinguish_interpolation_from_noise_on_twenty_seeds_each() {
     for seed in 0..20 {
         let mut exact = interpolating(seed, 100, 10);
         let (verdict, why) = watched(&mut exact, seed, 2000);
@@ -209,14 +209,14 @@ fn interpolation_is_told_from_noise_on_twenty_seeds_each() {
         assert_ne!(verdict, Interpolation::Holds, "seed {seed}: {why}");
         let found = probe(&mut noise, &x, 500);
         assert_eq!(found.verdict, Interpolation::Violated, "seed {seed}: {}", found.why);
-        // More unknowns than equations: noise can be fitted, and interpolation holds again.
+        // With more unknowns than equations the noise can be fitted, and interpolation holds again.
         let mut fitted = noisy(seed, 20, 60, 0.5);
         assert_eq!(probe(&mut fitted, &normal(seed, &[60]), 500).verdict, Interpolation::Holds, "seed {seed}");
     }
 }
 
 #[test]
-fn consecutive_steps_never_call_interpolation_violated() {
+fn the_verdict_of_consecutive_steps_is_never_violated() {
     for seed in 0..20 {
         let mut f = noisy(seed, 100, 10, 0.5);
         let mut pairs = Consecutive::new(&mut f, Draws::Different).with_window(50);
@@ -246,9 +246,9 @@ fn the_curvature_of_one_equation_is_the_square_of_its_norm() {
         let record = method.step(&mut f, &mut state, &sample).unwrap();
         let exact = rows[sample.indices()[0]].norm_squared();
         if let Some(kappa) = curvature.add(&record) {
-            // The bend is a difference of numbers of the size of f.
+            // κ comes from a difference of numbers of the size of f.
             let rounding = 20.0 * f64::EPSILON * record.value / record.step_length.powi(2);
-            assert!((kappa - exact).abs() <= 1e-9 * exact + rounding, "step {k}: {kappa} against {exact}");
+            assert!((kappa - exact).abs() <= 1e-9 * exact + rounding, "step {k}: found {kappa}, expected {exact}");
         }
     }
     assert!(curvature.seen > 100 && curvature.negative == 0);
@@ -268,7 +268,7 @@ fn the_power_method_finds_the_largest_eigenvalue_of_a_batch() {
 }
 
 #[test]
-fn singular_values_of_jacobians_are_those_of_closed_forms() {
+fn singular_values_of_jacobians_agree_with_closed_forms() {
     // Affine: J = A.
     let rows: Vec<Vec<f64>> = (0..4).map(|i| normal(i, &[9])).collect();
     let a = Mat::from_fn(4, 9, |i, j| rows[i][j]);
@@ -289,7 +289,7 @@ fn singular_values_of_jacobians_are_those_of_closed_forms() {
     let mut single = Stiefel::<f32>::new(12, 4).unwrap();
     let w = Mat::from_fn(12, 4, |i, j| w[(i, j)] as f32);
     close(jacobian(&mut single, &w).unwrap().smallest, 2.0, 1e-5);
-    // (‖x‖² − 1)²: J = 0 wherever the constraint is met.
+    // (‖x‖² − 1)²: J = 0 wherever the constraint is satisfied.
     let mut squared = constraint_from_fn(
         1,
         |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = (x.norm_squared() - 1.0).powi(2),
@@ -317,12 +317,12 @@ fn least_squares_multipliers_solve_the_normal_equations() {
         let lambda = least_squares_multipliers(&mut affine, &vec![0.0; 8], &gradient);
         let mut left = gradient;
         rows.iter().zip(&lambda).for_each(|(row, l)| left.add(*l, row));
-        assert!(rows.iter().all(|row| row.dot(&left).abs() < 1e-11), "the rest is orthogonal to every row");
+        assert!(rows.iter().all(|row| row.dot(&left).abs() < 1e-11), "the residual must be orthogonal to every row");
     }
 }
 
 #[test]
-fn feasibility_is_never_worse_than_its_bound() {
+fn the_constraint_violation_is_within_its_bound() {
     for seed in 0..50 {
         for mu in [0.1, 10.0, 1e3] {
             let mut f = Targets::<Vec<f64>>::random(seed, 5, &[7], 0.3, 2.0);
@@ -335,7 +335,10 @@ fn feasibility_is_never_worse_than_its_bound() {
             let x: Mat<f64> = normal(seed + 77, &[7, 3]);
             let report = kkt_report(&mut f, &mut Stiefel::new(7, 3).unwrap(), &x, mu).unwrap();
             assert!(report.constraint_norm <= report.feasibility_bound * (1.0 + 1e-12), "{report:?}");
-            assert!(report.pull >= report.jacobian.smallest * (1.0 - 1e-9), "c is symmetric, where J has full rank");
+            assert!(
+                report.pull >= report.jacobian.smallest * (1.0 - 1e-9),
+                "J has full rank on symmetric matrices, and c is symmetric"
+            );
         }
     }
 }
@@ -359,11 +362,11 @@ fn regions() -> impl Iterator<Item = RegionConfig> {
 }
 
 #[test]
-fn short_steps_are_accepted_and_rejections_and_radii_keep_to_their_bounds() {
+fn short_steps_are_accepted_and_rejections_and_radii_are_within_their_bounds() {
     let mut short = 0;
     for (seed, region) in regions().enumerate() {
         let mut f = interpolating(seed as u64, 30, 5);
-        // Steep rows, so that there is something to reject.
+        // Steep rows, so that steps are rejected.
         f.rows.iter_mut().enumerate().for_each(|(i, row)| row.iter_mut().for_each(|a| *a *= 0.2 + i as f64 / 5.0));
         f.right = normals(seed as u64, 30);
         let lipschitz: Vec<f64> = f.rows.iter().map(Vector::norm_squared).collect();
@@ -388,15 +391,15 @@ fn short_steps_are_accepted_and_rejections_and_radii_keep_to_their_bounds() {
         assert!(iterations.least_radius >= iterations.radius_bound(&region, steepest), "{region:?}: {iterations:?}");
         let row = bounds::rejections_in_a_row(&region, steepest, iterations.least_gradient);
         assert!(iterations.longest_rejection as f64 <= row, "{region:?}: {iterations:?}");
-        assert!(iterations.unsuccessful > 0, "{region:?} has something to count");
+        assert!(iterations.unsuccessful > 0, "{region:?}: there must be rejections");
     }
     assert!(short > 1000, "{short} steps were short");
 }
 
 #[test]
-fn the_model_error_keeps_to_m() {
+fn the_model_error_is_within_its_bound() {
     let mut f = interpolating(4, 30, 5);
-    // Flat terms, L below 1, where the paper's M = L is too small and (1 + L)/2 is not.
+    // Flat terms with L below 1. There the paper's M = L is too small, but (1 + L)/2 is not.
     f.rows.iter_mut().for_each(|row| row.iter_mut().for_each(|a| *a *= 0.2));
     let steepest = f.rows.iter().map(Vector::norm_squared).fold(0.0, f64::max);
     assert!(steepest < 1.0);
@@ -412,16 +415,16 @@ fn the_model_error_keeps_to_m() {
         assert!(error <= bounds::model_error(steepest) * square * (1.0 + 1e-9) + 1e-15);
         as_stated += u32::from(error > steepest * square);
     }
-    assert!(as_stated > 0, "the paper's constant fails here");
+    assert!(as_stated > 0, "the paper's constant must fail here");
 }
 
 #[test]
-fn with_a_penalty_a_step_on_a_quadratic_is_accepted_exactly_below_its_threshold() {
-    // With an affine constraint φᵢ is a quadratic, so the curvature κ along g is all there is to know of it.
+fn a_penalized_step_on_a_quadratic_is_accepted_exactly_below_the_threshold() {
+    // With an affine constraint φᵢ is a quadratic, so the curvature κ along g determines the trial.
     let (mut seen, region) = ([0, 0], RegionConfig { initial_radius: 0.5, ..RegionConfig::constrained() });
     for seed in 0..20 {
         let mut f = interpolating(seed, 20, 6);
-        // Steeper than the model's I + μJᵀJ knows of.
+        // Steeper than the model I + μJᵀJ.
         f.rows.iter_mut().for_each(|row| row.iter_mut().for_each(|a| *a *= 5.0));
         let affine = Affine::new(vec![normal::<Vec<f64>>(seed + 7, &[6])], vec![1.0]).unwrap();
         let penalty = 0.3;
@@ -438,7 +441,7 @@ fn with_a_penalty_a_step_on_a_quadratic_is_accepted_exactly_below_its_threshold(
             let mut g = x.zeros_like();
             phi.value_and_gradient(&x, &sample, &mut g);
             let h = 1.0 + phi.penalty_curvature(&x, &g) / g.norm_squared();
-            let kappa = curvature.add(&record).expect("far from rounding");
+            let kappa = curvature.add(&record).expect("the curvature is far above the rounding error");
             let threshold = bounds::accepted_below_with(&region, kappa, h);
             if (record.step_size / threshold - 1.0).abs() > 1e-6 {
                 assert_eq!(record.verdict == Verdict::Accepted, record.step_size < threshold, "seed {seed}, step {k}");
@@ -449,9 +452,9 @@ fn with_a_penalty_a_step_on_a_quadratic_is_accepted_exactly_below_its_threshold(
     assert!(seen[0] > 10 && seen[1] > 100, "{seen:?}");
 }
 
-/// As in a run: the window of the default, and a verdict that rests on both intervals.
+/// As in a run: with the default window. A verdict depends on both intervals.
 #[test]
-fn with_a_window_the_interval_of_the_gradient_holds_it_too() {
+fn intervals_with_a_window_cover_the_exact_values_in_nine_of_ten_seeds() {
     let (n, d, seeds) = (60, 8, 400);
     let mut f = noisy(3, n, d, 0.2);
     let x: Vec<f64> = normal(4, &[d]);
@@ -471,9 +474,9 @@ fn with_a_window_the_interval_of_the_gradient_holds_it_too() {
     }
 }
 
-/// On exact data nothing but chance can speak against interpolation, at any moment of a run.
+/// On exact data, only random errors could give the verdict *violated*. They must not, at any step of a run.
 #[test]
-fn on_exact_data_no_run_says_that_interpolation_is_violated() {
+fn on_exact_data_the_verdict_is_never_violated() {
     for (n, d, batch) in [(200, 400, 2), (200, 180, 2), (100, 10, 4)] {
         for seed in 0..20 {
             let mut split = SplitBatch::new(interpolating(seed, n, d), Draws::Different);
@@ -490,20 +493,20 @@ fn on_exact_data_no_run_says_that_interpolation_is_violated() {
 }
 
 #[test]
-fn equal_terms_agree_wherever_they_are() {
+fn interpolation_holds_for_equal_terms_at_any_point() {
     let at = |gradient_squared, variance| {
         let point = StrongGrowth { gradient_squared, variance, terms: 5 };
         Evidence::exact(&point, 1.0 + variance / gradient_squared)
     };
     let (verdict, why) = at(0.91, 0.0).verdict(&at(1.0, 0.0), f64::EPSILON);
-    assert_eq!((verdict, why.as_str()), (Interpolation::Holds, "the gradients of all terms are the same, to rounding"));
+    assert_eq!((verdict, why.as_str()), (Interpolation::Holds, "the gradients of all terms are equal, up to rounding"));
     let (verdict, why) = at(1e-40, 1e-40).verdict(&at(1.0, 1.0), f64::EPSILON);
     assert_eq!((verdict, why.contains("vanish together")), (Interpolation::Holds, true), "{why}");
 }
 
-/// Where f is a sum of squares of rounding errors its own size does not tell that: the ratio, which was corrected, does.
+/// If f is a sum of squares of rounding errors, its size does not show this. The corrected ratio shows it.
 #[test]
-fn curvature_at_the_rounding_floor_is_left_out() {
+fn curvature_at_the_rounding_floor_is_ignored() {
     let (mut curvature, value) = (Curvature::default(), 1e-30);
     let mut record = StepRecord::plain(0, value, 1e-15, 1.0, 1e-15);
     let region = |trial, ratio| RegionRecord {
@@ -522,7 +525,7 @@ fn curvature_at_the_rounding_floor_is_left_out() {
 }
 
 #[test]
-fn intervals_of_two_to_five_pairs_cover_as_often_as_they_promise() {
+fn intervals_of_two_to_five_pairs_have_their_nominal_coverage() {
     // Normal numbers, for which Student's interval is exact.
     let trials = 4000;
     for pairs in 2..=5 {
@@ -534,7 +537,7 @@ fn intervals_of_two_to_five_pairs_cover_as_often_as_they_promise() {
                 seen.add(&Pair { product: 10.0 + two[0], distance_squared: 6.0 + two[1], sizes: [4, 4] });
             }
             gradient += usize::from(seen.gradient_interval().contains(10.0));
-            // s² = 6/(1/4 + 1/4), and a batch of 4 has a quarter of it.
+            // s² = 6/(1/4 + 1/4), and the variance of a batch of 4 is a quarter of it.
             rho += usize::from(seen.rho_interval(4).contains(1.0 + 3.0 / 10.0));
         }
         let share = |covered: usize| covered as f64 / trials as f64;

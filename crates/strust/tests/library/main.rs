@@ -1,4 +1,4 @@
-//! The library as its users see it. One program, so that it is linked once.
+//! Tests of the public interface. They are one program, so that it is linked only once.
 
 mod common;
 mod convergence;

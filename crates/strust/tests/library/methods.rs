@@ -1,4 +1,4 @@
-//! One contract suite over every method.
+//! One contract suite for all methods.
 
 use crate::common::{LeastSquares, Log, Probe, Targets, bits, normal, normals};
 use faer::Mat;
@@ -38,7 +38,7 @@ where
     range
         .map(|k| {
             sampler.draw(k, &mut sample);
-            method.step(f, state, &sample).expect("the step works")
+            method.step(f, state, &sample).expect("the step succeeds")
         })
         .collect()
 }
@@ -46,7 +46,7 @@ where
 fn records_count_the_evaluations<F: Objective, M: Method<Wrapped<F>>>(f: F, mut method: M, x: F::Point) {
     let (mut f, _) = wrap(f);
     let mut state = method.init(&mut f, x).unwrap();
-    assert_eq!(f.evaluations(), Evaluations::default(), "init evaluates nothing");
+    assert_eq!(f.evaluations(), Evaluations::default(), "init must not evaluate the objective");
     let mut total = Evaluations::default();
     for k in 0..STEPS {
         let record = go(&mut f, &mut method, &mut state, k..k + 1).remove(0);
@@ -55,7 +55,7 @@ fn records_count_the_evaluations<F: Objective, M: Method<Wrapped<F>>>(f: F, mut 
         assert_eq!((record.k, state.steps()), (k, k + 1));
         assert_eq!(record.evaluations.gradients, 1);
         let again: StepRecord = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
-        assert_eq!(again, record, "records survive JSON");
+        assert_eq!(again, record, "a record must survive JSON");
     }
 }
 
@@ -69,7 +69,7 @@ fn a_step_uses_one_sample<F: Objective, M: Method<Wrapped<F>>>(f: F, mut method:
         sampler().draw(k, &mut expected);
         let seen = &log.borrow().samples;
         assert_eq!(seen.len() as u64, record.evaluations.values + record.evaluations.gradients);
-        assert!(seen.iter().all(|s| *s == expected), "step {k}: {seen:?} against {expected:?}");
+        assert!(seen.iter().all(|s| *s == expected), "step {k}: found {seen:?}, expected {expected:?}");
     }
 }
 
@@ -93,7 +93,7 @@ where
     records.extend(go(&mut wrap(f()).0, &mut method(), &mut second, STEPS / 2..STEPS));
     assert_eq!(records, whole_records);
     assert_eq!(bits(second.point()), bits(whole.point()));
-    // The whole state, not x alone.
+    // Compare the whole state, not only x.
     assert_eq!(serde_json::to_string(&second).unwrap(), serde_json::to_string(&whole).unwrap());
 }
 
@@ -118,7 +118,7 @@ where
         (records, point)
     };
     assert_eq!(run(&mut sampler()), run(&mut sampler()));
-    assert_ne!(run(&mut sampler()), run(&mut Epochs::new(TERMS, 5, 12).unwrap()), "another seed is another run");
+    assert_ne!(run(&mut sampler()), run(&mut Epochs::new(TERMS, 5, 12).unwrap()), "another seed must give another run");
 }
 
 fn broken_input_is_an_error<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point, wrong: F::Point)
@@ -138,7 +138,7 @@ where
         let before = bits(state.point());
         let error = method.step(&mut f, &mut state, &Sample::range(0..3)).unwrap_err();
         assert!(matches!(error, Error::NonFiniteValue { step: 0, value } if !value.is_finite()), "{error}");
-        assert_eq!((bits(state.point()), state.steps()), (before, 0), "a failed step changes nothing");
+        assert_eq!((bits(state.point()), state.steps()), (before, 0), "a failed step must not change the state");
         let report = minimize(&mut f).method(&mut method).sampler(&mut sampler()).stop(Stop::steps(1)).start(x.clone());
         let error = report.map(|_| ()).unwrap_err();
         assert!(matches!(error, Error::NonFiniteStart { value } if !value.is_finite()), "{error}");
@@ -164,15 +164,15 @@ macro_rules! contract {
                 records_count_the_evaluations($f, $method, $start);
             }
             #[test]
-            fn every_evaluation_of_a_step_uses_the_very_same_sample() {
+            fn every_evaluation_of_a_step_uses_the_same_sample() {
                 a_step_uses_one_sample($f, $method, $start);
             }
             #[test]
-            fn saved_loaded_and_continued_is_an_uninterrupted_run() {
+            fn a_resumed_run_equals_an_uninterrupted_run() {
                 resuming_is_exact(|| $f, || $method, $start);
             }
             #[test]
-            fn the_same_seed_twice_is_the_same_run_twice() {
+            fn the_same_seed_gives_the_same_run() {
                 the_same_seed_gives_the_same_records(|| $f, || $method, &$start);
             }
             #[test]
@@ -207,7 +207,7 @@ fn sls(reset: Reset) -> LineSearchConfig {
 fn affine() -> Affine<Vec<f64>> {
     Affine::new(vec![normal(20, &[7]), normal(21, &[7])], vec![0.5, -1.0]).unwrap()
 }
-/// Multipliers and penalty move several times within the test.
+/// Multipliers and penalty are updated several times within the test.
 fn auglag() -> AugLagConfig {
     AugLagConfig { inner_epochs: 2, ..Default::default() }
 }
@@ -239,7 +239,7 @@ contract! {
     augmented_lagrangian_on_the_sphere: vectors(), AugLag::new(auglag(), Sphere::new(1.0).unwrap()).unwrap(), at(), vec![0.0; 8];
 }
 
-/// Forces three rejections by every bad answer a trial can give, then lets the run go on.
+/// Forces three rejections with every kind of bad trial value, then continues the run.
 fn a_bad_trial_is_rejected<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point)
 where
     F: Objective,
@@ -249,7 +249,7 @@ where
         let (mut f, log) = wrap(f());
         let mut method = method();
         let mut state = method.init(&mut f, x.clone()).unwrap();
-        // Some honest steps first, so that x is not the start and the scratch space is used.
+        // Make some normal steps first, so that x is not the start and the scratch space is used.
         go(&mut f, &mut method, &mut state, 0..7);
         let before = bits(state.point());
         log.borrow_mut().trial = Some(bad);
@@ -260,16 +260,16 @@ where
                 assert_eq!((region.trial.is_some(), region.ratio.is_some()), (bad.is_finite(), bad.is_finite()));
             }
         }
-        assert_eq!(bits(state.point()), before, "x is restored bit for bit");
+        assert_eq!(bits(state.point()), before, "x must be unchanged, bit for bit");
         log.borrow_mut().trial = None;
         let after = go(&mut f, &mut method, &mut state, 10..40);
-        assert!(after.iter().any(|r| r.verdict == Verdict::Accepted), "the run goes on after {bad}");
+        assert!(after.iter().any(|r| r.verdict == Verdict::Accepted), "the run must continue after {bad}");
         assert_ne!(bits(state.point()), before);
     }
 }
 
 #[test]
-fn a_trial_that_is_nan_or_infinite_or_worse_is_rejected_and_x_restored_bit_for_bit() {
+fn a_trial_that_is_nan_or_infinite_or_worse_is_rejected_and_keeps_x_bit_for_bit() {
     a_bad_trial_is_rejected(vectors, || Str::new(StrConfig::default()).unwrap(), &at());
     a_bad_trial_is_rejected(singles, || Str::new(StrConfig::default()).unwrap(), &normal(9, &[7]));
     a_bad_trial_is_rejected(matrices, || StrP::new(StrPConfig::default(), stiefel(Retraction::Qr)).unwrap(), &frame());
@@ -290,7 +290,7 @@ fn each_rejection_divides_the_radius_by_the_shrink_factor() {
         let expected = (8.0 * 0.5_f64.powi(i)).max(f64::MIN_POSITIVE);
         assert_eq!(record.region.as_ref().unwrap().radius.to_bits(), expected.to_bits(), "step {i}");
     }
-    // After a thousand rejections the radius is positive, and the region grows back.
+    // After a thousand rejections the radius is still positive and grows again.
     assert_eq!(state.radius.to_bits(), f64::MIN_POSITIVE.to_bits());
     log.borrow_mut().trial = None;
     go(&mut f, &mut method, &mut state, 1100..1700);
@@ -310,7 +310,7 @@ fn a_zero_gradient_makes_no_trial_and_keeps_the_radius() {
 }
 
 #[test]
-fn a_method_can_be_started_again_on_a_problem_of_another_size() {
+fn a_method_can_be_reused_on_a_problem_of_another_size() {
     let mut method = Str::new(StrConfig::default()).unwrap();
     let mut small = Targets::<Vec<f64>>::random(1, TERMS, &[3], 0.3, 1.0);
     let mut large = Targets::<Vec<f64>>::random(1, TERMS, &[5], 0.3, 1.0);
@@ -336,7 +336,7 @@ fn first_error<M: Method<Targets<Vec<f64>>>>(mut method: M) -> Error {
 }
 
 #[test]
-fn a_constraint_that_is_not_finite_is_an_error_of_the_step() {
+fn a_constraint_that_is_not_finite_makes_the_step_fail() {
     let nan = || {
         constraint_from_fn(
             1,
@@ -374,12 +374,12 @@ fn a_constraint_that_is_not_finite_is_an_error_of_the_step() {
 }
 
 #[test]
-fn the_augmented_lagrangian_moves_multipliers_and_penalty_once_every_inner_epochs() {
+fn the_augmented_lagrangian_updates_multipliers_and_penalty_after_each_round_of_inner_epochs() {
     let mut f = matrices();
     let mut method =
         AugLag::new(AugLagConfig { inner_epochs: 2, ..Default::default() }, stiefel(Retraction::Qr)).unwrap();
     let mut state = method.init(&mut f, frame()).unwrap();
-    // 13 terms in batches of 5 are 3 steps an epoch, the last batch short.
+    // 13 terms in batches of 5 are 3 steps per epoch; the last batch is smaller.
     for k in 0..30 {
         let (old, penalty) = (state.multipliers.clone(), state.penalty);
         go(&mut f, &mut method, &mut state, k..k + 1);
@@ -397,8 +397,8 @@ fn the_augmented_lagrangian_moves_multipliers_and_penalty_once_every_inner_epoch
 }
 
 #[test]
-fn each_reset_rule_of_the_line_search_starts_where_its_paper_says() {
-    // fᵢ = ½‖x‖² and 5 of 10 terms a step: Armijo holds for η ≤ 2(1 − c), so from 2 it takes one backtrack.
+fn each_reset_rule_of_the_line_search_starts_as_in_its_paper() {
+    // fᵢ = ½‖x‖² and 5 of 10 terms per step. Armijo holds for η ≤ 2(1 − c), so a search from 2 takes one backtrack.
     let run = |reset| {
         let mut f = Targets::new(vec![vec![0.0]; 10], 1.0);
         let mut method = LineSearch::new(LineSearchConfig { backtrack: 0.5, ..sls(reset) }).unwrap();
@@ -414,7 +414,7 @@ fn each_reset_rule_of_the_line_search_starts_where_its_paper_says() {
     };
     assert_eq!(run(Reset::Last), [(1.0, 2), (1.0, 1), (1.0, 1)]);
     assert_eq!(run(Reset::Max), [(1.0, 2), (1.0, 2), (1.0, 2)]);
-    // γ^(b/n) = √2: the second search starts at √2 and passes; the third at 2, the maximum, and halves.
+    // γ^(b/n) = √2. The second search starts at √2 and succeeds. The third starts at the maximum 2 and halves it.
     let grow = run(Reset::Grow);
     assert_eq!(grow[0], (1.0, 2));
     assert!((grow[1].0 - 2.0_f64.sqrt()).abs() < 1e-15 && grow[1].1 == 1, "{grow:?}");
@@ -434,9 +434,9 @@ fn adam_agrees_with_its_formula_from_the_first_step_to_a_million() {
         m = beta1 * m + (1.0 - beta1) * g;
         v = beta2 * v + (1.0 - beta2) * g * g;
         x -= eta * (m / (1.0 - beta1.powi(k))) / ((v / (1.0 - beta2.powi(k))).sqrt() + epsilon);
-        assert!((state.x[0] - x).abs() <= 1e-13 * x.abs(), "step {k}: {} against {x}", state.x[0]);
+        assert!((state.x[0] - x).abs() <= 1e-13 * x.abs(), "step {k}: found {}, expected {x}", state.x[0]);
     }
-    // Far along, both corrections are 1 and nothing overflows.
+    // After many steps both corrections are 1, and nothing overflows.
     state.k = 1_000_000;
     let (before, g) = (state.x[0], 2.0 * (state.x[0] - 0.5));
     let (m, v) = (beta1 * state.mean[0] + (1.0 - beta1) * g, beta2 * state.square[0] + (1.0 - beta2) * g * g);
@@ -445,12 +445,12 @@ fn adam_agrees_with_its_formula_from_the_first_step_to_a_million() {
     assert_eq!(state.k, 1_000_001);
 }
 
-/// Every field of a table, with numbers outside its range, through the same path as an experiment file.
+/// Sets every field of a table to numbers outside its range, by the same path as an experiment file.
 fn every_field_is_checked<C: Config>() {
     let table = |field: &Field, value: Value| -> Result<C, serde_json::Error> {
         let mut json = serde_json::to_value(C::default()).unwrap();
         let map = json.as_object_mut().unwrap();
-        assert_eq!(map.len(), C::FIELDS.len(), "{}: the table lists every field", C::NAME);
+        assert_eq!(map.len(), C::FIELDS.len(), "{}: the table must list every field", C::NAME);
         *map.get_mut(field.name).unwrap_or_else(|| panic!("{}: no field `{}`", C::NAME, field.name)) = value;
         serde_json::from_value(json)
     };
@@ -481,18 +481,23 @@ fn every_field_is_checked<C: Config>() {
                 number
             })
             .collect();
-        assert!(!refused.is_empty(), "{}: `{}` refuses nothing", C::NAME, field.name);
+        assert!(!refused.is_empty(), "{}: `{}` accepts every number", C::NAME, field.name);
     }
     let mut json = serde_json::to_value(C::default()).unwrap();
     json.as_object_mut().unwrap().insert("learning_rat".into(), 1.0.into());
     let error = serde_json::from_value::<C>(json).unwrap_err().to_string();
     assert!(error.contains("unknown field `learning_rat`"), "{}: {error}", C::NAME);
     let empty = serde_json::from_str::<C>("{}").unwrap();
-    assert_eq!(format!("{empty:?}"), format!("{:?}", C::default()), "{}: gaps are filled from the default", C::NAME);
+    assert_eq!(
+        format!("{empty:?}"),
+        format!("{:?}", C::default()),
+        "{}: missing fields must have the default value",
+        C::NAME
+    );
 }
 
 #[test]
-fn each_field_out_of_range_is_refused_by_field_value_and_range() {
+fn a_field_out_of_range_is_an_error_that_names_field_value_and_range() {
     every_field_is_checked::<StrConfig>();
     every_field_is_checked::<StrPConfig>();
     every_field_is_checked::<SgdConfig>();
@@ -504,7 +509,7 @@ fn each_field_out_of_range_is_refused_by_field_value_and_range() {
 }
 
 #[test]
-fn errors_of_the_configuration_read_like_sentences() {
+fn configuration_errors_have_clear_messages() {
     let text = |r: Result<(), Error>| r.unwrap_err().to_string();
     let str_p = |c: StrPConfig| text(StrP::new(c, Sphere::<Vec<f64>>::new(1.0).unwrap()).map(drop));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The seam for models: other models than the paper's, with memory that is saved and products on the sample.
+//! Models other than the paper's: with memory that is saved, and with products on the sample.
 
 use crate::common::{LeastSquares, bits, normal, normals};
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ fn a_model_that_learns_its_curvature_does_not_depend_on_the_scale_of_the_loss() 
         let method = TrustRegion::with_model(region(), Identity).unwrap();
         minimize(&mut f).method(method).batch(8).stop(Stop::epochs(60)).start(vec![0.0; 6]).unwrap().last.value / scale
     };
-    // With H = I a loss multiplied by 1e-6 hardly moves; the learned κ follows the scale.
+    // With H = I a loss multiplied by 1e-6 hardly decreases. The learned κ adapts to the scale.
     assert!(plain(1e-6) > 1e-2, "{}", plain(1e-6));
     for scale in [1e-6, 1.0, 1e6] {
         assert!(gap(scale) < 1e-3, "scale {scale}: {}", gap(scale));
@@ -93,7 +93,7 @@ fn the_memory_of_a_model_is_part_of_the_saved_state() {
     };
     let mut f = problem(1.0);
     let (whole, half) = (run(&mut f, 40), run(&mut f, 17));
-    assert_ne!(half.memory, run(&mut f, 0).memory, "the model has learned something");
+    assert_ne!(half.memory, run(&mut f, 0).memory, "the memory must have changed");
     let text = serde_json::to_string(&half).unwrap();
     let loaded: TrustRegionState<Vec<f64>, MetricMemory> = serde_json::from_str(&text).unwrap();
     let rest = minimize(&mut f).method(method()).batch(8).seed(3).stop(Stop::steps(40)).resume(loaded).unwrap().state;
@@ -171,9 +171,9 @@ impl<F: HessianProducts<Point = Vec<f64>>> Model<F> for TruncatedCg {
 }
 
 #[test]
-fn a_second_order_model_solves_a_quadratic_in_one_step_inside_its_region() {
+fn a_second_order_model_solves_an_ill_conditioned_quadratic_in_two_steps() {
     let mut f = problem(1.0);
-    // Badly conditioned: the gradient direction needs thousands of steps.
+    // Ill-conditioned: gradient steps would need thousands of steps.
     f.rows.iter_mut().for_each(|row| row[0] *= 1e3);
     let region = StrConfig { initial_radius: 50.0, ..Default::default() };
     let mut method = TrustRegion::with_model(region, TruncatedCg::default()).unwrap();
@@ -185,7 +185,7 @@ fn a_second_order_model_solves_a_quadratic_in_one_step_inside_its_region() {
 }
 
 #[test]
-fn every_product_of_a_step_is_on_the_sample_of_the_step() {
+fn every_product_of_a_step_uses_the_sample_of_the_step() {
     let mut f = problem(1.0);
     let mut method = TrustRegion::<Vec<f64>, _>::with_model(StrConfig::default(), TruncatedCg::default()).unwrap();
     let mut state = method.init(&mut f, vec![0.0; 6]).unwrap();
@@ -193,7 +193,7 @@ fn every_product_of_a_step_is_on_the_sample_of_the_step() {
     let mut model = TruncatedCg::default();
     for k in 0..5 {
         sampler.draw(k, &mut sample);
-        // The same proposal by hand, to see which samples it asks for.
+        // Make the same proposal by hand, to record the samples.
         let mut g = vec![0.0; 6];
         let evaluation = f.value_and_gradient(&state.x, &sample, &mut g);
         let at =
@@ -206,7 +206,7 @@ fn every_product_of_a_step_is_on_the_sample_of_the_step() {
 }
 
 #[test]
-fn the_identity_proposes_the_papers_step() {
+fn the_identity_model_proposes_the_step_of_the_paper() {
     let mut f = problem(1.0);
     let (x, mut g, sample) = (vec![0.5; 6], vec![0.0; 6], Sample::new(vec![1, 2, 3], 0));
     let evaluation = f.value_and_gradient(&x, &sample, &mut g);

@@ -1,14 +1,14 @@
-//! After the first step, STR and STR-P allocate nothing, the sampler's draw included.
+//! After the first step, STR and STR-P do not allocate. This includes the sampler.
 //!
-//! A counting allocator needs `unsafe`, which the workspace forbids and no target can allow again; so it comes
-//! from the crate `allocation-counter`, which counts each thread alone and thus leaves the tests parallel.
+//! A counting allocator needs `unsafe`, which the workspace forbids. So it comes from the crate `allocation-counter`.
+//! That crate counts each thread separately, so tests can run in parallel.
 
 use crate::common::{LeastSquares, Targets, normal, normals};
 use allocation_counter::measure;
 use faer::Mat;
 use strust::{prelude::*, vector::Real};
 
-/// Every fifth trial is NaN, so that rejections are seen whatever the problem.
+/// Every fifth trial is NaN, so that rejections occur on every problem.
 struct Moody<F>(F, u64);
 
 impl<F: Objective> Objective for Moody<F> {
@@ -26,7 +26,7 @@ impl<F: Objective> Objective for Moody<F> {
     }
 }
 
-/// Allocations of `steps` steps after the first, over both samplers.
+/// The number of allocations in `steps` steps after the first, with both samplers.
 fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, mut method: M, x: &F::Point, steps: u64) -> u64 {
     let mut f = Moody(f, 0);
     let n = f.terms();
@@ -46,7 +46,7 @@ fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, mut method: M, x: &F::Po
                 verdicts[usize::from(record.verdict == Verdict::Accepted)] += 1;
             }
         });
-        assert!(verdicts[0] > 0 && verdicts[1] > 0, "both paths of a step were seen: {verdicts:?}");
+        assert!(verdicts[0] > 0 && verdicts[1] > 0, "accepted and rejected steps must occur: {verdicts:?}");
         total += info.count_total;
     }
     total
@@ -68,7 +68,7 @@ fn str_and_str_p_over_vectors<T: Real>() {
 }
 
 fn str_and_str_p_over_matrices<T: Real>() {
-    // From one column to the shapes of the paper's experiments, d = 100, k = 5 and d = 500, k = 10, and beyond.
+    // From one column to the shapes of the paper's experiments (d = 100, k = 5 and d = 500, k = 10) and larger.
     for (d, k) in [(7, 1), (9, 3), (33, 33), (100, 5), (500, 10), (300, 64)] {
         let f = || Targets::<Mat<T>>::random(1, 10, &[d, k], 0.1, 3.0);
         let x: Mat<T> = normal(2, &[d, k]);
@@ -79,27 +79,27 @@ fn str_and_str_p_over_matrices<T: Real>() {
 }
 
 #[test]
-fn steps_over_vectors_of_f64_allocate_nothing() {
+fn steps_over_vectors_of_f64_do_not_allocate() {
     str_and_str_p_over_vectors::<f64>();
 }
 
 #[test]
-fn steps_over_vectors_of_f32_allocate_nothing() {
+fn steps_over_vectors_of_f32_do_not_allocate() {
     str_and_str_p_over_vectors::<f32>();
 }
 
 #[test]
-fn steps_over_matrices_of_f64_allocate_nothing() {
+fn steps_over_matrices_of_f64_do_not_allocate() {
     str_and_str_p_over_matrices::<f64>();
 }
 
 #[test]
-fn steps_over_matrices_of_f32_allocate_nothing() {
+fn steps_over_matrices_of_f32_do_not_allocate() {
     str_and_str_p_over_matrices::<f32>();
 }
 
 #[test]
-fn the_baselines_without_a_retraction_allocate_nothing() {
+fn the_baselines_without_a_retraction_do_not_allocate() {
     let run = |allocated: u64, what: &str| assert_eq!(allocated, 0, "{what}");
     let steps = |method: &mut dyn FnMut(&Sample)| {
         let (mut sampler, mut sample) = (Epochs::new(10, 3, 1).unwrap(), Sample::default());
@@ -130,23 +130,23 @@ fn the_baselines_without_a_retraction_allocate_nothing() {
 }
 
 #[test]
-fn the_counter_counts() {
+fn the_counter_detects_allocations() {
     let count = |f: &mut dyn FnMut()| measure(f).count_total;
     assert_eq!(count(&mut || drop(std::hint::black_box(vec![1.0_f64]))), 1);
     let mut growing = vec![1.0];
-    assert!(count(&mut || growing.extend([2.0; 100])) >= 1, "growing in place counts too");
-    // The first step makes its scratch space, and the counter sees it.
+    assert!(count(&mut || growing.extend([2.0; 100])) >= 1, "growing in place must count");
+    // The first step allocates its scratch space, and the counter must count this.
     let mut f = least_squares::<f64>();
     let mut method = Str::new(StrConfig::default()).unwrap();
     let mut state = method.init(&mut f, normal(2, &[33])).unwrap();
     let sample = Sample::range(0..3);
-    // Gradient and trial, and the shape each is made from.
+    // The gradient, the trial and the shape of each.
     assert_eq!(count(&mut || assert!(method.step(&mut f, &mut state, &sample).is_ok())), 4);
     assert_eq!(count(&mut || assert!(method.step(&mut f, &mut state, &sample).is_ok())), 0);
 }
 
 #[test]
-fn watching_a_run_allocates_nothing_after_the_first_step() {
+fn estimators_do_not_allocate_after_the_first_step() {
     use strust::{
         diagnostics::{Consecutive, SplitBatch},
         sample::Draws,

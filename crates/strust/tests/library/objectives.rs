@@ -1,4 +1,4 @@
-//! Objectives from closures: the short forms give what the long one gives.
+//! Objectives from closures: all forms give the same objective.
 
 use crate::common::normals;
 use strust::{diagnostics::gradient_slope, objective::full_value, prelude::*};
@@ -63,7 +63,11 @@ fn agree(mut f: impl Objective<Point = Vec<f64>>, tolerance: f64) {
         let (mut g, mut expected) = (vec![f64::NAN; 2], vec![0.0; 2]);
         let value = f.value_and_gradient(&x, &sample, &mut g).value;
         let truth = reference.value_and_gradient(&x, &sample, &mut expected).value;
-        assert_eq!(value.to_bits(), f.value(&x, &sample).value.to_bits(), "a value is the same with a gradient");
+        assert_eq!(
+            value.to_bits(),
+            f.value(&x, &sample).value.to_bits(),
+            "the value with and without gradient must agree"
+        );
         assert!((value - truth).abs() <= 1e-14 * truth);
         g.add(-1.0, &expected);
         assert!(g.norm() <= tolerance * expected.norm(), "{} of {}", g.norm(), expected.norm());
@@ -88,7 +92,7 @@ fn gradients_of_all_forms_pass_the_slope_check() {
 }
 
 #[test]
-fn residuals_state_enough_rounding_to_reach_the_floor_without_losing_the_radius() {
+fn from_residuals_reaches_the_rounding_floor_and_keeps_the_radius() {
     let mut f = by_residuals();
     let report = minimize(&mut f).batch(5).stop(Stop::epochs(500)).start(vec![100.0, 100.0]).unwrap();
     let (value, radius) = (full_value(&mut f, report.point()), report.state.radius);
@@ -99,7 +103,7 @@ fn residuals_state_enough_rounding_to_reach_the_floor_without_losing_the_radius(
 fn an_approximate_gradient_finds_the_minimum_to_half_its_digits() {
     let report = minimize(&mut by_differences()).full_batch().stop(Stop::epochs(2000)).start(vec![0.0, 0.0]).unwrap();
     assert!((report.point()[0] - 3.0).abs() < 1e-6 && (report.point()[1] + 2.0).abs() < 1e-6, "{:?}", report.point());
-    // Zero components and zero points have a shift too.
+    // Zero components and zero points need a shift too.
     let mut g = vec![0.0; 2];
     by_differences().value_and_gradient(&vec![0.0, 0.0], &Sample::range(0..TERMS), &mut g);
     assert!(g.norm() > 0.1 && g.norm().is_finite());

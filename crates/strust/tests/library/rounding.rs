@@ -1,19 +1,20 @@
-//! The safeguard at the rounding floor: without it the radius collapses, with it the run goes on and ends no worse.
+//! The safeguard at the rounding floor. Without it the radius collapses. With it the run continues and its result is no
+//! worse.
 
 use crate::common::{LeastSquares, normals};
 use strust::{objective::full_value_and_gradient, prelude::*, vector::Real};
 
-/// The same objective with another statement about its rounding error; `None` is the default.
-struct Says<F>(F, fn(f64) -> Option<f64>);
+/// The same objective with another rounding error; `None` is the default.
+struct WithRounding<F>(F, fn(f64) -> Option<f64>);
 
-impl<F: Objective> Says<F> {
+impl<F: Objective> WithRounding<F> {
     fn restated(&self, value: f64) -> Evaluation {
         let default = Evaluation::new(value, F::Point::EPSILON);
         (self.1)(value).map_or(default, |rounding| Evaluation { value, rounding })
     }
 }
 
-impl<F: Objective> Objective for Says<F> {
+impl<F: Objective> Objective for WithRounding<F> {
     type Point = F::Point;
     fn terms(&self) -> usize {
         self.0.terms()
@@ -28,7 +29,7 @@ impl<F: Objective> Objective for Says<F> {
     }
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug)]
 struct Outcome {
     /// The smallest radius of the last thousand steps.
@@ -69,23 +70,23 @@ fn problem<T: Real>(seed: u64, scale: f64, noise: f64) -> LeastSquares<T> {
     f
 }
 
-/// Full batches of a problem whose minimum is not 0: near it f changes by less than its rounding error.
+/// Full batches of a problem whose minimum is not 0. Near it, f changes by less than its rounding error.
 fn at_a_positive_minimum<T: Real>() {
     for scale in [1.0, 2.0_f64.powi(-20)] {
         let mut collapsed = 0;
         for seed in 0..20 {
             let f = || problem::<T>(seed, scale, 0.5);
             let start = || vec![T::default(); 10];
-            let without = run(Says(f(), |_| Some(0.0)), start(), 40, scale);
+            let without = run(WithRounding(f(), |_| Some(0.0)), start(), 40, scale);
             collapsed += u32::from(without.radius < 1e-100);
-            // What a least-squares problem says of itself, and what every objective says unless told otherwise.
-            for with in [run(f(), start(), 40, scale), run(Says(f(), |_| None), start(), 40, scale)] {
+            // The rounding error of a least-squares problem, and the default of every objective.
+            for with in [run(f(), start(), 40, scale), run(WithRounding(f(), |_| None), start(), 40, scale)] {
                 assert!(with.radius > scale, "seed {seed}: {with:?}");
                 assert!(with.gradient <= without.gradient, "seed {seed}: {with:?}, {without:?}");
                 assert!(with.value <= without.value * (1.0 + 4.0 * T::EPSILON), "seed {seed}: {with:?}, {without:?}");
             }
         }
-        assert!(collapsed >= 18, "{collapsed} of 20 collapse without the safeguard, at scale {scale}");
+        assert!(collapsed >= 18, "only {collapsed} of 20 radii collapse without the safeguard, at scale {scale}");
     }
 }
 
@@ -99,7 +100,7 @@ fn at_a_positive_minimum_the_radius_collapses_without_the_safeguard_and_stays_wi
     at_a_positive_minimum::<f32>();
 }
 
-/// Mini-batches of a problem that interpolates: f itself falls to the square of a rounding error.
+/// Mini-batches of a problem that interpolates. There f decreases to the square of a rounding error.
 fn where_the_model_interpolates<T: Real>(floor: f64) {
     for scale in [1.0, 2.0_f64.powi(-20)] {
         for seed in 0..20 {
@@ -111,23 +112,23 @@ fn where_the_model_interpolates<T: Real>(floor: f64) {
 }
 
 #[test]
-fn where_the_model_interpolates_the_radius_stays_and_the_gap_reaches_1e_30_in_f64() {
+fn with_interpolation_the_radius_stays_and_the_gap_reaches_1e_30_in_f64() {
     where_the_model_interpolates::<f64>(1e-30);
 }
 
 #[test]
-fn where_the_model_interpolates_the_radius_stays_and_the_gap_reaches_the_floor_of_f32() {
+fn with_interpolation_the_radius_stays_and_the_gap_reaches_the_rounding_floor_in_f32() {
     where_the_model_interpolates::<f32>(1e-12);
 }
 
-/// STR itself is not scale-free, because H = I fixes a ≤ 1; the judge is.
+/// The judgment is scale-free. STR itself is not, because H = I fixes a ≤ 1.
 #[test]
-fn the_judge_decides_the_same_for_f_in_other_units() {
+fn the_judgment_does_not_depend_on_the_units_of_f() {
     let region = StrConfig::default();
     let numbers = normals(1, 300);
     for three in numbers.chunks_exact(3) {
         let (actual, predicted, value) = (three[0], three[1].abs(), 1e3 * three[2]);
-        // Near the floor and far from it.
+        // Near the rounding floor and far from it.
         for small in [1.0, 1e-13, 1e-16, 1e-19] {
             let judge = |scale: f64| {
                 let slack = Evaluation::of_squares(scale * value, f64::EPSILON, scale.sqrt()).rounding;
@@ -141,7 +142,7 @@ fn the_judge_decides_the_same_for_f_in_other_units() {
 }
 
 #[test]
-fn far_from_the_floor_the_slack_changes_no_decision() {
+fn far_from_the_rounding_floor_the_correction_changes_no_decision() {
     let region = StrConfig::default();
     for pair in normals(2, 2000).chunks_exact(2) {
         let (actual, predicted) = (pair[0], pair[1].abs());

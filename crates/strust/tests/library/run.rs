@@ -14,7 +14,7 @@ fn problem() -> LeastSquares<f64> {
     f
 }
 
-/// Four steps an epoch.
+/// Four steps per epoch.
 fn sampler() -> Epochs {
     Epochs::new(12, 3, 1).unwrap()
 }
@@ -28,7 +28,7 @@ fn go(stop: &Stop) -> Report<strust::methods::StrState<Vec<f64>>> {
 }
 
 #[test]
-fn each_budget_stops_where_it_says_and_is_never_converged() {
+fn each_budget_stops_the_run_on_time_and_never_counts_as_converged() {
     let report = go(&Stop::steps(7));
     assert_eq!((report.reason, report.steps, report.state.k), (StopReason::Steps, 7, 7));
     assert!(!report.reason.converged());
@@ -38,11 +38,11 @@ fn each_budget_stops_where_it_says_and_is_never_converged() {
     assert!(!report.reason.converged());
 
     let report = go(&Stop::evaluations(9));
-    // Two evaluations a step: the fifth step is the first to reach 9.
+    // A step has two evaluations, so the fifth step is the first to reach 9.
     assert_eq!((report.reason, report.steps), (StopReason::Evaluations, 5));
     assert_eq!((report.evaluations.values, report.evaluations.gradients), (5, 5));
     assert!(!report.reason.converged());
-    // Budgets need no measurements but those of the start and the end.
+    // Budgets need only the measurements at the start and at the end.
     assert_eq!(report.measurements, 2);
 }
 
@@ -59,11 +59,11 @@ fn the_wall_clock_stops_a_run_after_its_limit() {
 }
 
 #[test]
-fn tolerances_stop_a_run_at_the_end_of_an_epoch_and_are_converged() {
+fn tolerances_stop_a_run_at_the_end_of_an_epoch_and_count_as_converged() {
     let report = go(&Stop::gradient_norm(1e-8).or(Stop::epochs(1000)));
     assert_eq!((report.reason, report.reason.converged()), (StopReason::GradientNorm, true));
     assert!(report.last.gradient_norm <= 1e-8 && report.steps.is_multiple_of(4));
-    // The start, and once an epoch.
+    // At the start and once per epoch.
     assert_eq!(report.measurements, 1 + report.steps / 4);
     let kkt = go(&Stop::kkt(1e-8).or(Stop::epochs(1000)));
     assert_eq!((kkt.reason, kkt.reason.converged(), kkt.steps), (StopReason::Kkt, true, report.steps));
@@ -72,24 +72,24 @@ fn tolerances_stop_a_run_at_the_end_of_an_epoch_and_are_converged() {
 }
 
 #[test]
-fn stagnation_stops_a_run_that_makes_no_more_progress_and_is_not_converged() {
+fn stagnation_stops_a_run_without_progress_and_does_not_count_as_converged() {
     let report = go(&Stop::stagnation(0.5, 3).or(Stop::epochs(2000)));
     assert_eq!((report.reason, report.reason.converged()), (StopReason::Stagnation, false));
     assert!(report.steps >= 12);
 }
 
 #[test]
-fn rules_compose_by_or_and_by_and() {
+fn rules_can_be_combined_with_or_and_and() {
     assert_eq!(go(&Stop::epochs(50).or(Stop::steps(3)).or(Stop::evaluations(1000))).reason, StopReason::Steps);
     // Both: at least 300 steps, and a small gradient.
     let early = go(&Stop::gradient_norm(1e-3).or(Stop::epochs(1000)));
     let both = go(&Stop::gradient_norm(1e-3).and(Stop::steps(300)).or(Stop::epochs(1000)));
-    assert!(early.steps < 300, "the tolerance alone takes {} steps", early.steps);
+    assert!(early.steps < 300, "the tolerance alone must take fewer steps than 300, found {}", early.steps);
     assert_eq!((both.reason, both.steps), (StopReason::GradientNorm, 300));
 }
 
 #[test]
-fn a_tolerance_reached_on_the_last_step_of_a_budget_is_converged_in_any_order() {
+fn a_tolerance_reached_on_the_last_step_of_a_budget_counts_as_converged_in_any_order() {
     let steps = go(&Stop::gradient_norm(1e-8).or(Stop::epochs(1000))).steps;
     for stop in [Stop::gradient_norm(1e-8).or(Stop::steps(steps)), Stop::steps(steps).or(Stop::gradient_norm(1e-8))] {
         assert_eq!(go(&stop).reason, StopReason::GradientNorm);
@@ -116,10 +116,10 @@ fn an_observer_sees_every_step_in_order_and_may_stop_the_run() {
         .unwrap();
     assert_eq!((report.reason, report.reason.converged(), report.steps), (StopReason::Observer, false, 6));
     assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
-    assert_eq!(others, 6, "the second observer sees the last step too");
+    assert_eq!(others, 6, "the second observer must see the last step too");
 }
 
-/// Keeps what was measured.
+/// Keeps the measurements.
 #[derive(Default)]
 struct Curve(Vec<Measurement>, Option<usize>);
 
@@ -134,7 +134,7 @@ impl<S> Observer<S> for &mut Curve {
 }
 
 #[test]
-fn measurements_come_at_the_interval_that_is_asked_for_and_may_stop_the_run() {
+fn measurements_have_the_requested_interval_and_may_stop_the_run() {
     let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
     let mut curve = Curve::default();
     let run = minimize(&mut f).method(&mut method).sampler(&mut sampler).observe(&mut curve).measure_every(5);
@@ -147,8 +147,8 @@ fn measurements_come_at_the_interval_that_is_asked_for_and_may_stop_the_run() {
 }
 
 #[test]
-fn the_best_point_is_the_best_of_those_measured() {
-    // A step size at the edge makes SGD noisy without interpolation, so that the last point is not the best.
+fn the_best_point_is_the_best_measured_point() {
+    // A step size at the limit of stability makes SGD noisy without interpolation, so the last point is not the best.
     let mut f = Targets::<Vec<f64>>::random(1, 12, &[3], 1.0, 1.0);
     let config = SgdConfig { learning_rate: 0.9, ..Default::default() };
     let mut method = Sgd::new(config).unwrap();
@@ -161,14 +161,14 @@ fn the_best_point_is_the_best_of_those_measured() {
         let least = curve.0.iter().map(|m| m.merit).fold(f64::INFINITY, f64::min);
         assert_eq!(report.best_measurement.merit.to_bits(), least.to_bits());
         let again = f.value(&report.best, &Sample::range(0..12)).value;
-        assert!((again - least).abs() <= 1e-14 * least, "the point is the one that was measured");
+        assert!((again - least).abs() <= 1e-14 * least, "the best point must have the best measured value");
         worse += u32::from(report.last.merit > least);
     }
     assert!(worse >= 18, "the last point was worse in {worse} of 20 runs");
 }
 
 #[test]
-fn resuming_from_a_report_is_one_long_run() {
+fn a_run_resumed_from_a_report_equals_one_long_run() {
     let whole = go(&Stop::steps(50));
     let first = go(&Stop::steps(23));
     let (mut f, mut method, mut sampler) = (problem(), method(), sampler());
@@ -178,7 +178,7 @@ fn resuming_from_a_report_is_one_long_run() {
     assert_eq!(bits(second.point()), bits(whole.point()));
     assert_eq!((second.state.radius, second.last), (whole.state.radius, whole.last));
     assert_eq!(first.accepted + second.accepted, whole.accepted);
-    // Epochs, too, count from the first step of all.
+    // Epochs also count from the first step of the first run.
     let state = go(&Stop::steps(23)).state;
     let report =
         minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(6)).resume(state).unwrap();
@@ -186,7 +186,7 @@ fn resuming_from_a_report_is_one_long_run() {
 }
 
 #[test]
-fn a_state_of_another_shape_cannot_be_resumed() {
+fn resuming_a_state_of_another_shape_is_an_error() {
     let state = Method::<Targets<Vec<f64>>>::init(
         &mut method(),
         &mut Targets::<Vec<f64>>::random(1, 12, &[6], 1.0, 1.0),
@@ -200,7 +200,7 @@ fn a_state_of_another_shape_cannot_be_resumed() {
 }
 
 #[test]
-fn a_run_of_no_steps_measures_the_start_and_leaves_it() {
+fn a_run_without_steps_measures_the_start_and_keeps_it() {
     let report = go(&Stop::steps(0));
     assert_eq!((report.reason, report.steps, report.accepted, report.measurements), (StopReason::Steps, 0, 0, 1));
     assert_eq!((report.point(), &report.best), (&vec![0.0; 5], &vec![0.0; 5]));
@@ -210,7 +210,7 @@ fn a_run_of_no_steps_measures_the_start_and_leaves_it() {
 }
 
 #[test]
-fn counts_in_the_report_are_those_of_the_records() {
+fn counts_in_the_report_agree_with_the_records() {
     let (mut f, mut method, mut sampler) = (Counted::new(problem()), method(), sampler());
     let (mut accepted, mut total) = (0, Evaluations::default());
     let report = minimize(&mut f)
@@ -225,13 +225,13 @@ fn counts_in_the_report_are_those_of_the_records() {
         .start(vec![0.0; 5])
         .unwrap();
     assert_eq!((report.accepted, report.evaluations), (accepted, total));
-    // Twelve terms fit one piece, so each measurement is one full gradient on top of the steps.
+    // Twelve terms are one piece, so each measurement is one full gradient in addition to the steps.
     assert_eq!(f.evaluations().gradients, total.gradients + report.measurements);
     assert_eq!(f.evaluations().values, total.values);
 }
 
 #[test]
-fn a_sampler_that_does_not_fit_the_objective_is_refused_before_anything_runs() {
+fn a_sampler_that_does_not_match_the_objective_is_a_setup_error() {
     let mut f = problem();
     let mut refused = |sampler: Epochs| {
         let error = minimize(&mut f).sampler(sampler).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
@@ -249,10 +249,10 @@ fn a_sampler_that_does_not_fit_the_objective_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn named_parts_are_those_of_a_sampler() {
+fn batch_and_seed_give_the_same_run_as_a_sampler() {
     let by_parts = minimize(&mut problem()).batch(3).seed(1).stop(Stop::steps(9)).start(vec![0.0; 5]).unwrap();
     assert_eq!(bits(by_parts.point()), bits(go(&Stop::steps(9)).point()));
-    // Twelve terms are fewer than a default batch, so both runs see all of them in each step.
+    // Twelve terms are fewer than a default batch, so both runs use all of them in each step.
     let full = minimize(&mut problem()).full_batch().stop(Stop::epochs(9)).start(vec![0.0; 5]).unwrap();
     let default = minimize(&mut problem()).stop(Stop::epochs(9)).start(vec![0.0; 5]).unwrap();
     assert_eq!((full.steps, default.steps), (9, 9));
@@ -260,13 +260,13 @@ fn named_parts_are_those_of_a_sampler() {
 }
 
 #[test]
-fn without_a_rule_a_run_stops_where_it_no_longer_improves() {
+fn without_a_rule_a_run_stops_when_it_no_longer_improves() {
     let report = minimize(&mut problem()).batch(3).start(vec![0.0; 5]).unwrap();
     assert!(matches!(report.reason, StopReason::Stagnation | StopReason::Epochs) && !report.reason.converged());
     assert!(report.last.value < 1e-8 * problem().value(&vec![0.0; 5], &Sample::range(0..12)).value);
 }
 
-/// ½x² whose step 200 of SGD with a learning rate above 2 is beyond all numbers.
+/// SGD on ½x². It diverges if the learning rate is above 2.
 fn diverging(learning_rate: f64, stop: Stop) -> Report<strust::methods::SgdState<Vec<f64>>> {
     let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
         g[0] += x[0];
@@ -277,24 +277,24 @@ fn diverging(learning_rate: f64, stop: Stop) -> Report<strust::methods::SgdState
 }
 
 #[test]
-fn a_breakdown_keeps_the_last_good_point_and_state_and_its_reason() {
+fn a_breakdown_reports_its_error_and_the_last_good_state() {
     let report = diverging(11.0, Stop::steps(1000));
-    // |x| grows by ten a step, so its square overflows at step 155.
+    // |x| grows by a factor of ten per step, so its square overflows at step 155.
     assert_eq!((report.reason, report.reason.converged()), (StopReason::Breakdown, false));
     let error = report.breakdown.clone().unwrap();
     assert!(matches!(error, Error::NonFiniteValue { step: 155, .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::Breakdown);
-    assert_eq!((report.steps, report.state.k), (155, 128), "the last copy of the state");
+    assert_eq!((report.steps, report.state.k), (155, 128), "the state must be the last good copy");
     assert!(report.last.is_finite() && report.point()[0].is_finite());
     assert!((report.point()[0].abs().log10() - 128.0).abs() < 1e-9);
-    // The best point is the start, and the state can be resumed, to break down again at the same step.
+    // The best point is the start. A run resumed from the state breaks down at the same step.
     assert!((report.best[0] - 1.0).abs() < f64::EPSILON);
     assert!(diverging(0.5, Stop::steps(10)).breakdown.is_none());
 }
 
 #[test]
-fn a_breakdown_on_one_sample_keeps_the_state_of_that_very_step() {
-    // The third evaluation of a gradient is NaN, and the point itself is good.
+fn a_breakdown_on_one_sample_keeps_the_state_of_that_step() {
+    // The third gradient evaluation is NaN, but the point itself is good.
     let mut calls = 0;
     let mut f = from_fn(1, |x: &Vec<f64>, sample: &Sample, g: Option<&mut Vec<f64>>| {
         if let Some(g) = g {
@@ -312,7 +312,7 @@ fn a_breakdown_on_one_sample_keeps_the_state_of_that_very_step() {
 }
 
 #[test]
-fn a_start_that_is_not_finite_is_a_set_up_error() {
+fn a_start_that_is_not_finite_is_a_setup_error() {
     let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
         g[0] += 1.0 / x[0];
         x[0].ln()
@@ -323,8 +323,8 @@ fn a_start_that_is_not_finite_is_a_set_up_error() {
 }
 
 #[test]
-fn no_method_and_no_rule_calls_an_infeasible_point_converged() {
-    // The point of the unit circle nearest to (3, 4). With μ = 1 the penalty method ends at ‖c‖ = 1.92.
+fn an_infeasible_point_never_counts_as_converged() {
+    // The point on the unit circle nearest to (3, 4). With μ = 1 the penalty method ends at ‖c‖ = 1.92.
     fn nearest() -> impl Objective<Point = Vec<f64>> {
         from_terms(1, |_, x: &Vec<f64>, g: &mut Vec<f64>| {
             let r = [x[0] - 3.0, x[1] - 4.0];

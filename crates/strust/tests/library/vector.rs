@@ -1,4 +1,4 @@
-//! One contract suite over every vector type, against a naive reference in `f64`.
+//! One contract suite for all vector types. It compares them with a naive reference in `f64`.
 
 use crate::common::{bits, normal};
 use faer::{Col, Mat};
@@ -26,12 +26,12 @@ fn fill<V: Dense>(x: &mut V, values: impl IntoIterator<Item = V::Scalar>) {
     }
 }
 
-/// Componentwise within a few rounding errors of the reference.
+/// Checks every component, up to a few rounding errors of the reference.
 fn assert_near<V: Dense>(what: &str, x: &V, reference: &[f64], sizes: &[f64]) {
     let x_values = values(x);
     assert_eq!(x_values.len(), reference.len());
     for (i, ((x, r), size)) in x_values.iter().zip(reference).zip(sizes).enumerate() {
-        assert!((x - r).abs() <= 4.0 * <V as Vector>::EPSILON * size, "{what}, component {i}: {x} against {r}");
+        assert!((x - r).abs() <= 4.0 * <V as Vector>::EPSILON * size, "{what}, component {i}: found {x}, expected {r}");
     }
 }
 
@@ -40,7 +40,7 @@ fn operations_agree_with_the_reference<V: Dense>(shape: &[usize]) {
     let (xs, ys, zs) = (values(&x), values(&y), values(&z));
     let n = xs.len();
     let map = |f: &dyn Fn(usize) -> f64| -> Vec<f64> { (0..n).map(f).collect() };
-    // Factors that `f32` holds exactly, so that only the operation rounds.
+    // These factors are exact in `f32`, so only the operation rounds.
     let (a, b) = (-0.75, 1.5);
 
     assert_eq!(Vector::shape(&x), shape);
@@ -75,7 +75,7 @@ fn operations_agree_with_the_reference<V: Dense>(shape: &[usize]) {
     let ratio = |i: usize| a * xs[i] / ((4.0 * squares_values[i]).sqrt() + 0.5);
     assert_near("add_ratio", &out, &map(&|i| zs[i] + ratio(i)), &map(&|i| zs[i].abs() + 2.0 * ratio(i).abs()));
 
-    // Scalars are f64 for f32 components too.
+    // Scalars are f64, also for f32 components.
     let (dot, size): (f64, f64) = (0..n).fold((0.0, 0.0), |(s, t), i| (s + xs[i] * ys[i], t + (xs[i] * ys[i]).abs()));
     assert!((x.dot(&y) - dot).abs() <= n as f64 * f64::EPSILON * size);
     assert!((x.norm_squared() - xs.iter().map(|v| v * v).sum::<f64>()).abs() <= 1e-14 * x.norm_squared());
@@ -99,7 +99,7 @@ fn operations_carry_nan_and_infinity<V: Dense>(shape: &[usize]) {
     }
 }
 
-/// Through JSON and back; NaN payloads, signed zeros, subnormals and infinities keep their bits.
+/// Writes and reads JSON. NaN payloads, signed zeros, subnormals and infinities must keep their bits.
 fn saving_keeps_every_bit<V: Dense>(shape: &[usize], odd: &[V::Scalar]) {
     let mut x: V = normal(4, shape);
     let n = values(&x).len();
@@ -118,8 +118,8 @@ fn what_does_not_fit_is_refused<V: Dense>(shape: &[usize], other: &'static str) 
     let name = <V as Vector>::scalar();
     let text = |r: Result<V, Error>| match r {
         Err(e @ Error::Saved(_)) => e.to_string(),
-        Err(e) => panic!("another error: {e}"),
-        Ok(_) => panic!("not refused"),
+        Err(e) => panic!("unexpected error: {e}"),
+        Ok(_) => panic!("there must be an error"),
     };
     assert_eq!(
         text(V::read(other, shape, &bytes)),
@@ -173,7 +173,7 @@ macro_rules! contract {
                 $( operations_agree_with_the_reference::<$vector>(&$shape); )*
             }
             #[test]
-            fn nan_and_infinity_are_not_lost() {
+            fn operations_keep_nan_and_infinity() {
                 $( operations_carry_nan_and_infinity::<$vector>(&$shape); )*
             }
             #[test]
@@ -181,7 +181,7 @@ macro_rules! contract {
                 $( saving_keeps_every_bit::<$vector>(&$shape, &$odd); )*
             }
             #[test]
-            fn a_wrong_scalar_type_or_shape_is_refused_in_words() {
+            fn a_wrong_scalar_type_or_shape_is_an_error() {
                 $( what_does_not_fit_is_refused::<$vector>(&$shape, $other); )*
             }
             #[test]
@@ -231,12 +231,12 @@ fn components_are_read_and_written_in_the_order_of_the_bytes() {
 }
 
 #[test]
-fn json_holds_plain_numbers_that_other_programs_can_read() {
+fn json_contains_plain_numbers_that_other_programs_can_read() {
     let leaf = Leaf { x: vec![0.1_f32, f32::NAN, f32::NEG_INFINITY] };
     let json: serde_json::Value = serde_json::to_value(leaf).unwrap();
     assert_eq!(json["x"]["values"], serde_json::json!([f64::from(0.1_f32), "NaN", "-inf"]));
     assert_eq!((&json["x"]["scalar"], &json["x"]["shape"]), (&"f32".into(), &serde_json::json!([3])));
-    // Another program writes whole numbers, and no checksum.
+    // Another program may write whole numbers and no checksum.
     let written = r#"{"x": {"scalar": "f64", "shape": [2], "values": [1, -2.5]}}"#;
     assert_eq!(serde_json::from_str::<Leaf<Vec<f64>>>(written).unwrap().x, [1.0, -2.5]);
     let word = written.replace("-2.5", "\"two\"");
@@ -245,7 +245,7 @@ fn json_holds_plain_numbers_that_other_programs_can_read() {
 }
 
 #[test]
-fn a_number_that_changed_on_the_way_is_noticed() {
+fn a_changed_number_is_an_error() {
     let json = serde_json::to_string(&Leaf { x: vec![0.1, 0.2] }).unwrap();
     let changed = json.replace("0.2", "0.20000000000000004");
     assert_ne!(json, changed);
@@ -254,7 +254,7 @@ fn a_number_that_changed_on_the_way_is_noticed() {
 }
 
 #[test]
-fn sums_of_f32_are_kept_in_f64() {
+fn sums_over_f32_are_computed_in_f64() {
     let ones = vec![0.1_f32; 100_000];
     let exact = f64::from(0.1_f32).powi(2) * 100_000.0;
     assert!((ones.norm_squared() - exact).abs() < 1e-11 * exact);

@@ -1,0 +1,88 @@
+//! Checks that every problem in this crate must pass.
+
+use crate::{
+    Features, Labeled, Problem,
+    numerics::{DATA, START, normals},
+};
+use faer::Mat;
+use strust::{
+    diagnostics::gradient_slope,
+    objective::full_value_and_gradient,
+    sample::Sample,
+    vector::{Dense, Vector},
+};
+
+/// A data set of random features, about a third of them 0. The labels cycle through `classes`.
+pub(crate) fn random_data(n: usize, d: usize, classes: &[f64], seed: u64) -> Labeled {
+    let mut next = normals(seed, DATA);
+    let mut entry = || Some(next()).filter(|v| v.abs() > 0.5).unwrap_or(0.0);
+    let features = Features::Dense(Mat::from_fn(n, d, |_, _| entry()));
+    Labeled { features, labels: (0..n).map(|i| classes[i % classes.len()]).collect() }
+}
+
+fn direction<P: Dense>(like: &P, seed: u64) -> P {
+    let mut next = normals(seed, START + 1);
+    let mut v = like.zeros_like();
+    for j in 0..v.parts() {
+        v.part_mut(j).fill_with(|| strust::vector::Real::from_f64(next()));
+    }
+    v
+}
+
+/// Checks: the slope of the gradient is 2; equal arguments give equal bits; the mean of a full sample is the
+/// weighted mean of its pieces; a start depends only on the seed.
+pub(crate) fn holds<P: Problem>(problem: &mut P, slope: std::ops::Range<f64>, tolerance: f64)
+where
+    P::Point: Dense + PartialEq + std::fmt::Debug,
+{
+    let n = problem.terms();
+    let x = problem.start(5);
+    assert_eq!(x, problem.start(5));
+    assert_ne!(x, problem.start(6));
+    problem.check_point(&x).unwrap();
+
+    let all = Sample::range(0..n);
+    // A term may occur twice, and the order is arbitrary.
+    let some = Sample::new(vec![n - 1, 0, n / 2, 0], 0);
+    for sample in [&all, &some] {
+        for seed in 0..3 {
+            let found = gradient_slope(problem, &x, &direction(&x, seed), sample);
+            assert!(slope.contains(&found), "slope {found}");
+        }
+        let (mut first, mut second) = (direction(&x, 1), direction(&x, 2));
+        let value = problem.value_and_gradient(&x, sample, &mut first).value;
+        let trial = direction(&x, 3);
+        problem.value(&trial, &some);
+        let again = problem.value_and_gradient(&x, sample, &mut second).value;
+        assert_eq!(value.to_bits(), again.to_bits(), "an evaluation at another point changed the result");
+        assert_eq!(first, second, "the gradient must be overwritten and bit-identical");
+        assert_eq!(
+            value.to_bits(),
+            problem.value(&x, sample).value.to_bits(),
+            "the value with and without gradient must agree"
+        );
+    }
+
+    let (mut gradient, mut piece) = (x.zeros_like(), x.zeros_like());
+    let value = problem.value_and_gradient(&x, &all, &mut gradient).value;
+    let mut mean = 0.0;
+    let cut = n / 3;
+    for (sample, weight) in [(0..cut, cut), (cut..n, n - cut)].map(|(r, w)| (Sample::range(r), w as f64 / n as f64)) {
+        mean += weight * problem.value_and_gradient(&x, &sample, &mut piece).value;
+        gradient.add(-weight, &piece);
+    }
+    assert!(
+        (mean - value).abs() <= tolerance * (1.0 + value.abs()),
+        "the mean of the pieces is {mean}, the full value is {value}"
+    );
+    assert!(gradient.norm() <= tolerance * (1.0 + piece.norm()), "gradients differ by {}", gradient.norm());
+}
+
+/// At a known solution the gradient is 0 and the value is the optimum.
+pub(crate) fn solves<P: Problem>(problem: &mut P, solution: &P::Point, tolerance: f64) {
+    let mut gradient = solution.zeros_like();
+    let value = full_value_and_gradient(problem, solution, &mut gradient);
+    let optimum = problem.optimum().expect("a problem with a known solution has a known optimum");
+    assert!((value - optimum).abs() <= tolerance, "value {value}, optimum {optimum}");
+    assert!(gradient.norm() <= tolerance, "gradient {}", gradient.norm());
+}
