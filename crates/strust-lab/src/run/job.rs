@@ -102,7 +102,9 @@ impl Purpose for Run<'_, '_> {
             prepared.start(self.job.seed)?;
             (Totals::default(), Logs::open(self.folder, 0, 0)?)
         };
-        device::take_warnings().iter().for_each(|warning| self.pace.warn(warning));
+        for warning in device::take_warnings() {
+            self.pace.warn(&warning);
+        }
         let Prepared { f, stepper, sampler, .. } = prepared;
         let mut journal = Journal { f, stepper, totals, logs, id: self.id, path: checkpoint_file(self.folder) };
         let epoch_steps = sampler.steps_per_epoch();
@@ -161,7 +163,9 @@ impl Run<'_, '_> {
             outcome?;
             if k.is_multiple_of(epoch_steps) {
                 // A capture may fail, or a kernel may turn out to be missing, only when the first steps run.
-                device::take_warnings().iter().for_each(|warning| pace.warn(warning));
+                for warning in device::take_warnings() {
+                    pace.warn(&warning);
+                }
                 journal.write_epoch(epoch_steps, measure)?;
             }
         }
