@@ -15,7 +15,7 @@ use crate::{
 };
 use std::{ops::ControlFlow, time::Instant};
 
-/// Is called after every step and may stop the run. Closures `(&StepRecord, &State) -> ControlFlow<()>` are observers.
+/// A callback after every step. It may stop the run. Closures `(&StepRecord, &State) -> ControlFlow<()>` are observers.
 pub trait Observer<S> {
     /// Called after each step.
     fn step(&mut self, record: &StepRecord, state: &S) -> ControlFlow<()>;

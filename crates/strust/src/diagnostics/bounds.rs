@@ -50,7 +50,7 @@ pub fn growth_factor(region: &RegionConfig) -> f64 {
     2.0 / (1.0 - region.grow_above)
 }
 
-/// The radius never falls below min(Δ₀, ε/(ν₁rM)), Corollary 4.5.
+/// The radius is never below min(Δ₀, ε/(ν₁rM)), Corollary 4.5.
 ///
 /// *Differs*: the paper has ε/(4rM). The 4 is the factor ν₁ by which the radius shrinks. A run that starts below this
 /// bound violates it, so Δ₀ is part of the minimum.

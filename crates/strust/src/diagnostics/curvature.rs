@@ -10,9 +10,9 @@ use std::ops::ControlFlow;
 /// is pᵀ∇²fᵢp/‖p‖² averaged over the path from x to x + p, and |κ| ≤ Lᵢ. The largest κ of a run is a lower estimate of
 /// L_max. The constants computed from it (a_min, M) are the most favorable ones that are consistent with the run.
 ///
-/// κ is a difference of nearly equal numbers. A trial counts as unresolved and is ignored in two cases: if κ is within
-/// ten rounding errors of fᵢ, or if the [correction for rounding](crate::radius::RegionConfig::judge) changed the ratio
-/// by more than 1 %.
+/// κ comes from a difference of nearly equal numbers. A trial counts as unresolved and is ignored in two cases: if this
+/// difference is within ten rounding errors of fᵢ, or if the [correction for
+/// rounding](crate::radius::RegionConfig::judge) changed the ratio by more than 1 %.
 ///
 /// ```
 /// use strust::{diagnostics::Curvature, prelude::*};

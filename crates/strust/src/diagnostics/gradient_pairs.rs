@@ -212,7 +212,7 @@ impl Pairs {
     }
 }
 
-/// Means of two numbers with weights that fall with age, and the errors of these means.
+/// Means of two numbers with weights that decrease with age, and the errors of these means.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Means {
     /// The factor by which each new number reduces the old weights.
