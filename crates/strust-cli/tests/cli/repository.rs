@@ -116,3 +116,54 @@ fn no_modules_use_each_other_in_a_circle() {
         .collect();
     assert!(circles.is_empty(), "{circles:#?}");
 }
+
+/// The Markdown files that people read, with their text.
+fn pages() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut pages: Vec<_> = docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
+    pages.extend(["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
+    assert!(pages.len() > 8, "{pages:?}");
+    pages.into_iter().map(|path| (path.display().to_string(), std::fs::read_to_string(&path).unwrap())).collect()
+}
+
+#[test]
+fn markdown_is_wrapped_at_120_columns() {
+    let mut long = Vec::new();
+    for (path, text) in pages() {
+        let (mut code, mut generated) = (false, false);
+        for (number, line) in text.lines().enumerate() {
+            code ^= line.trim_start().starts_with("```");
+            generated = line.starts_with("<!-- strust:") || generated && !line.starts_with("<!-- /strust");
+            // Tables, images and generated lines cannot be wrapped.
+            let fixed = code || generated || ["|", "!["].iter().any(|start| line.starts_with(start));
+            if !fixed && line.chars().count() > 120 {
+                long.push(format!("{path}:{}", number + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{long:#?}");
+}
+
+#[test]
+fn the_readme_has_at_most_1300_words() {
+    let (_, readme) = pages().into_iter().find(|(path, _)| path.ends_with("README.md")).unwrap();
+    let words = readme.split_whitespace().count();
+    assert!(words <= 1300, "{words} words");
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut broken = Vec::new();
+    for (path, text) in pages() {
+        let folder = Path::new(&path).parent().unwrap().to_path_buf();
+        for part in text.split("](").skip(1) {
+            let target = part.split(')').next().unwrap_or_default();
+            let file = target.split('#').next().unwrap_or_default();
+            if !file.is_empty() && !file.contains("://") && !folder.join(file).exists() {
+                broken.push(format!("{path}: {target}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
