@@ -97,6 +97,7 @@ pub fn minimize<F: Objective>(f: &mut F) -> Run<'_, F, Str<F::Point>> {
         seed: None,
         stop: Stop::default(),
         observers: Vec::new(),
+        lost_observers: 0,
         measure_every: None,
     }
 }
@@ -131,15 +132,18 @@ pub struct Run<'a, F: Objective, M: Method<F>> {
     seed: Option<u64>,
     stop: Stop,
     observers: Vec<Box<dyn Observer<M::State> + 'a>>,
+    /// Observers that were added before the method changed.
+    lost_observers: usize,
     measure_every: Option<u64>,
 }
 
 impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
-    /// The method, by value or as `&mut method`; [`Str`] by default. Call this before [`Self::observe`]: it removes all
-    /// observers, because their type depends on the method.
+    /// The method, by value or as `&mut method`; [`Str`] by default. Name it before the observers: they see its state, so
+    /// those of another method cannot be kept, and starting the run reports an error.
     pub fn method<N: Method<F>>(self, method: N) -> Run<'a, F, N> {
         let Self { f, drawing, seed, stop, measure_every, .. } = self;
-        Run { f, method, drawing, seed, stop, observers: Vec::new(), measure_every }
+        let lost_observers = self.lost_observers + self.observers.len();
+        Run { f, method, drawing, seed, stop, observers: Vec::new(), lost_observers, measure_every }
     }
     /// Terms per mini-batch, drawn by [`Epochs`]. The default is 32, or all terms if there are fewer.
     pub fn batch(self, batch: usize) -> Self {
@@ -193,6 +197,9 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
 
     /// The sampler, checked against the objective. A sampler over fewer terms would silently ignore the others.
     fn checked_sampler(&mut self) -> Result<Box<dyn Sampler + 'a>, Error> {
+        if self.lost_observers > 0 {
+            return Err(out_of_range("run", "observers", self.lost_observers, "added after the method is named"));
+        }
         let seed = self.seed.unwrap_or(0);
         let sampler: Box<dyn Sampler + 'a> = match std::mem::replace(&mut self.drawing, Drawing::Full) {
             Drawing::Batches(None) => Box::new(Epochs::over(self.f).seed(seed)),

@@ -37,41 +37,29 @@ pub trait Sampler {
     }
 }
 
-impl<S: Sampler + ?Sized> Sampler for &mut S {
-    fn draw(&mut self, k: u64, sample: &mut Sample) {
-        (**self).draw(k, sample);
-    }
-    fn terms(&self) -> usize {
-        (**self).terms()
-    }
-    fn draws(&self) -> Draws {
-        (**self).draws()
-    }
-    fn steps_per_epoch(&self) -> u64 {
-        (**self).steps_per_epoch()
-    }
-    fn check(&self, terms: usize) -> Result<(), Error> {
-        (**self).check(terms)
-    }
+/// A reference to a sampler, and a boxed one, are samplers too.
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        impl<S: Sampler + ?Sized> Sampler for $pointer {
+            fn draw(&mut self, k: u64, sample: &mut Sample) {
+                (**self).draw(k, sample);
+            }
+            fn terms(&self) -> usize {
+                (**self).terms()
+            }
+            fn draws(&self) -> Draws {
+                (**self).draws()
+            }
+            fn steps_per_epoch(&self) -> u64 {
+                (**self).steps_per_epoch()
+            }
+            fn check(&self, terms: usize) -> Result<(), Error> {
+                (**self).check(terms)
+            }
+        }
+    )*};
 }
-
-impl<S: Sampler + ?Sized> Sampler for Box<S> {
-    fn draw(&mut self, k: u64, sample: &mut Sample) {
-        (**self).draw(k, sample);
-    }
-    fn terms(&self) -> usize {
-        (**self).terms()
-    }
-    fn draws(&self) -> Draws {
-        (**self).draws()
-    }
-    fn steps_per_epoch(&self) -> u64 {
-        (**self).steps_per_epoch()
-    }
-    fn check(&self, terms: usize) -> Result<(), Error> {
-        (**self).check(terms)
-    }
-}
+forward!(&mut S, Box<S>);
 
 fn check_terms(sampler: usize, objective: usize) -> Result<(), Error> {
     if sampler == objective { Ok(()) } else { Err(Error::Terms { sampler, objective }) }

@@ -354,3 +354,12 @@ fn an_infeasible_point_never_counts_as_converged() {
         check(&minimize(&mut nearest()).method(riemannian).stop(&stop).start(start()).unwrap(), 1e-8);
     }
 }
+
+#[test]
+fn an_observer_added_before_the_method_is_a_setup_error() {
+    let mut f = problem();
+    let run = minimize(&mut f).observe(|_: &StepRecord, _: &_| ControlFlow::Continue(()));
+    let error = run.method(Sgd::default()).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Setup);
+    assert_eq!(error.to_string(), "run: `observers` is 1, but must be added after the method is named");
+}
