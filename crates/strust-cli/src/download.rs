@@ -79,10 +79,7 @@ pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Res
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&part).map_err(writing)?;
     // Some file systems have no locks; the download works without one.
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        return Err(format!(
-            "{}: another program is downloading this file: wait for it, or stop it",
-            part.display()
-        ));
+        return Err(format!("{}: another program is downloading this file: wait for it, or stop it", part.display()));
     }
     let manual = || {
         let path = path.display();
@@ -124,7 +121,12 @@ pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Res
 }
 
 /// Requests the missing part of the file and appends it.
-fn download_rest(agent: &Agent, wanted: &Wanted, file: &mut File, report: &mut dyn FnMut(u64)) -> Result<(), AttemptError> {
+fn download_rest(
+    agent: &Agent,
+    wanted: &Wanted,
+    file: &mut File,
+    report: &mut dyn FnMut(u64),
+) -> Result<(), AttemptError> {
     let writing = |e: std::io::Error| AttemptError::Final(format!("cannot write: {e}"));
     let mut have = file.seek(SeekFrom::End(0)).map_err(writing)?;
     let restart = |file: &mut File| file.set_len(0).and_then(|()| file.rewind()).map_err(writing);
@@ -143,7 +145,10 @@ fn download_rest(agent: &Agent, wanted: &Wanted, file: &mut File, report: &mut d
     let mut response = request.call().map_err(|e| AttemptError::Final(e.to_string()))?;
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let other = |total: &str| {
-        AttemptError::Final(format!("the server's file has {total} bytes instead of {}: it is a different file", wanted.bytes))
+        AttemptError::Final(format!(
+            "the server's file has {total} bytes instead of {}: it is a different file",
+            wanted.bytes
+        ))
     };
     match response.status() {
         StatusCode::PARTIAL_CONTENT if have > 0 => {
@@ -151,7 +156,9 @@ fn download_rest(agent: &Agent, wanted: &Wanted, file: &mut File, report: &mut d
             let (part, total) = range.split_once('/').unwrap_or_default();
             if !part.starts_with(&format!("bytes {have}-")) {
                 restart(file)?;
-                return Err(AttemptError::Temporary(format!("the program requested byte {have}, but the server sent {range:?}")));
+                return Err(AttemptError::Temporary(format!(
+                    "the program requested byte {have}, but the server sent {range:?}"
+                )));
             }
             if total != wanted.bytes.to_string() {
                 return Err(other(total));
@@ -169,7 +176,9 @@ fn download_rest(agent: &Agent, wanted: &Wanted, file: &mut File, report: &mut d
             restart(file)?;
             return Err(AttemptError::Temporary(format!("the server cannot resume at byte {have}")));
         }
-        status if status.is_server_error() => return Err(AttemptError::Temporary(format!("the server returned {status}"))),
+        status if status.is_server_error() => {
+            return Err(AttemptError::Temporary(format!("the server returned {status}")));
+        }
         status => return Err(AttemptError::Final(format!("the server returned {status}"))),
     }
     let (mut body, mut piece) = (response.body_mut().as_reader(), vec![0; 1 << 16]);

@@ -31,13 +31,19 @@ pub fn train(
     let runs = Runs { seeds: None, single, jobs: Jobs { jobs: None } };
     let mut experiment = Experiment::open(file)?;
     if !experiment.has_network() {
-        return Err(Failure::Failed(format!("{}: the experiment has no network; `strust train` needs a problem of kind `cifar10`", file.display())));
+        return Err(Failure::Failed(format!(
+            "{}: the experiment has no network; `strust train` needs a problem of kind `cifar10`",
+            file.display()
+        )));
     }
     let names: Vec<String> = experiment.methods.iter().map(|m| m.label.clone()).collect();
     experiment.methods.retain(|m| m.label == method);
     if experiment.methods.is_empty() {
         let names = names.join(", ");
-        return Err(Failure::Usage(format!("{}: there is no method `{method}`; choose one of {names}", file.display())));
+        return Err(Failure::Usage(format!(
+            "{}: there is no method `{method}`; choose one of {names}",
+            file.display()
+        )));
     }
     experiment.problems.retain(is_network);
     if experiment.problems.len() > 1 {
@@ -103,9 +109,7 @@ pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Share
     let missing = || Failure::Usage("`strust evaluate` needs --data DIR, the folder with the test images".into());
     let data = network.data.as_deref().ok_or_else(missing)?;
     if network.precision.is_some() {
-        return Err(Failure::Usage(
-            "`strust evaluate` always uses single precision: leave out --precision".into(),
-        ));
+        return Err(Failure::Usage("`strust evaluate` always uses single precision: leave out --precision".into()));
     }
     let evaluation = measure(model, data, unchecked, network.device.as_deref().unwrap_or("auto"))?;
     if shared.json { print(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }

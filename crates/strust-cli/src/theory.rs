@@ -33,7 +33,9 @@ fn start(
     shared: &Shared,
 ) -> Result<(), Failure> {
     if runs.single.epochs.is_some() {
-        return Err(Failure::Usage(format!("--epochs has no effect on `{name}`: leave it out, and change the settings in the file instead")));
+        return Err(Failure::Usage(format!(
+            "--epochs has no effect on `{name}`: leave it out, and change the settings in the file instead"
+        )));
     }
     if network.data.is_some() || network.device.is_some() || network.precision.is_some() {
         return Err(Failure::Usage(format!(

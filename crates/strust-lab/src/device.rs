@@ -3,8 +3,7 @@
 use crate::Error;
 
 /// The message of a program that was built without libtorch.
-pub const WITHOUT_TORCH: &str =
-    "this needs libtorch, and this program was built without it. In the source folder, run:
+pub const WITHOUT_TORCH: &str = "this needs libtorch, and this program was built without it. In the source folder, run:
   eval \"$(scripts/torch-env)\"
   cargo install --path crates/strust-cli --features torch";
 
@@ -76,7 +75,8 @@ mod tests {
     /// The text of a panic of tch.
     #[test]
     fn a_gpu_failure_gets_a_message_for_the_user() {
-        let message = |text: &str| gpu_failure(&format!("called `Result::unwrap()` on an `Err` value: Torch({text:?})"));
+        let message =
+            |text: &str| gpu_failure(&format!("called `Result::unwrap()` on an `Err` value: Torch({text:?})"));
         let full =
             message("CUDA out of memory. Tried to allocate 2.00 MiB.\nException raised from malloc (frames)").unwrap();
         assert!(
@@ -84,7 +84,8 @@ mod tests {
             "{full}"
         );
         assert!(full.contains("--jobs 1") && full.contains("strust resume") && !full.contains("frames"));
-        let lost = message("CUDA error: unspecified launch failure\nCUDA kernel errors might be reported later").unwrap();
+        let lost =
+            message("CUDA error: unspecified launch failure\nCUDA kernel errors might be reported later").unwrap();
         assert!(lost.starts_with("the GPU failed: CUDA error: unspecified launch failure. All saved"), "{lost}");
         assert!(message("cuDNN error: CUDNN_STATUS_ALLOC_FAILED").unwrap().contains("memory is full"));
         assert_eq!(message("The size of tensor a (3) must match"), None);

@@ -72,8 +72,9 @@ fn a_broken_connection_is_resumed_at_the_same_byte() {
 fn a_failed_download_is_resumed_by_the_next_command() {
     let server = Server::new(contents(), &[Answer::Cut(50_000), Answer::Status(404), Answer::Requested]);
     let place = Target::new(&server.url);
-    place
-        .fails("the server returned 404 Not Found. 50000 of 200000 bytes are saved; run the same command again to resume");
+    place.fails(
+        "the server returned 404 Not Found. 50000 of 200000 bytes are saved; run the same command again to resume",
+    );
     assert_eq!(saved_bytes(&place), 50_000);
     place.succeeds();
     assert_eq!(server.requested(), [0, 50_000, 50_000]);

@@ -1,6 +1,6 @@
 //! Bad input gives a nonzero exit code and an error that names the place, the reason and the fix.
 
-use crate::support::{Edit, Folder, SMALL, Finished, experiment, requires, run, finished, strust};
+use crate::support::{Edit, Finished, Folder, SMALL, experiment, finished, requires, run, strust};
 use std::process::Stdio;
 
 fn run_experiment(folder: &Folder, text: &str) -> Finished {
@@ -65,7 +65,7 @@ fn a_huge_grid_is_refused_before_it_is_expanded() {
     let keys = ["penalty", "initial_radius", "max_radius", "shrink"].map(|key| format!("{key} = [{list}]\n")).concat();
     refused(&experiment(SMALL, &format!("[[method]]\nname = \"str-p\"\n{keys}")), &["more than 100000 settings"]);
     let twice = "[[method]]\nname = \"str-p\"\npenalty = [1, 1.0]";
-    refused(&experiment(SMALL, twice), &["`penalty` names a value twice"]);
+    refused(&experiment(SMALL, twice), &["`penalty` has a value twice"]);
     let folder = Folder::new();
     let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
     let result = run(&["run", file.to_str().unwrap(), "--seeds", "200000"]);
@@ -324,9 +324,9 @@ fn a_problem_that_cannot_be_set_up_is_refused_before_anything_is_written() {
 fn names_that_would_share_a_folder_are_refused() {
     let second = "[[problem]]\nkind = \"subspace\"\nname = \"a_b\"\nd = 20\nk = 2\nn = 40\n\n";
     let text = experiment(&format!("{SMALL}\nname = \"a b\""), &format!("{second}{STR_P}"));
-    refused(&text, &["two problems are called `a_b`"]);
+    refused(&text, &["the same folder name `a_b`"]);
     refused(&experiment(&format!("{SMALL}\nname = 3"), STR_P), &["`name` is 3"]);
-    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = [3, 3]"), &["`penalty` names a value twice"]);
+    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = [3, 3]"), &["`penalty` has a value twice"]);
     refused(&experiment(SMALL, STR_P).edit("[[problem]]", "[problem]"), &["[[problem]], with two brackets"]);
 }
 
@@ -368,7 +368,11 @@ fn missing_records_of_a_finished_job_are_detected() {
         for command in ["resume", "report"] {
             let result = run(&[command, out.to_str().unwrap(), "--quiet"]);
             assert_eq!(result.code, Some(1));
-            assert!(result.err.contains("records.jsonl") && result.err.contains("remove the job's folder"), "{}", result.err);
+            assert!(
+                result.err.contains("records.jsonl") && result.err.contains("remove the job's folder"),
+                "{}",
+                result.err
+            );
         }
     }
     std::fs::remove_dir_all(out.join("runs/subspace.str-p.s0")).unwrap();
@@ -415,7 +419,7 @@ fn two_programs_do_not_run_in_the_same_folder() {
     first.kill().unwrap();
     first.wait().unwrap();
     assert_eq!(result.code, Some(1));
-    assert!(result.err.contains("another strust is working in this folder"), "{}", result.err);
+    assert!(result.err.contains("another strust is running in this folder"), "{}", result.err);
 }
 
 #[test]
@@ -455,7 +459,12 @@ fn a_report_replaces_only_files_that_strust_wrote() {
         std::fs::write(mine.join(name), "mine").unwrap();
     }
     for result in [report(&[&one], "--out", &mine), report(&[&one], "--publish", &mine)] {
-        assert_eq!((result.code, result.err.contains("strust did not write this file")), (Some(1), true), "{}", result.err);
+        assert_eq!(
+            (result.code, result.err.contains("strust did not write this file")),
+            (Some(1), true),
+            "{}",
+            result.err
+        );
     }
     assert_eq!(std::fs::read_to_string(mine.join("records.jsonl")).unwrap(), "mine");
     let result = report(&[&one], "--out", &two);
@@ -469,7 +478,12 @@ fn a_report_replaces_only_files_that_strust_wrote() {
     // Two runs of the same experiment cannot share one pair of markers.
     let document = folder.write("document.md", "a\r\n<!-- strust:test -->\r\nold\r\n<!-- /strust -->\r\nb");
     let result = report(&[&one, &two], "--into", &document);
-    assert_eq!((result.code, result.err.contains("two folders hold the experiment")), (Some(1), true), "{}", result.err);
+    assert_eq!(
+        (result.code, result.err.contains("two folders hold the experiment")),
+        (Some(1), true),
+        "{}",
+        result.err
+    );
     assert_eq!(report(&[&one], "--into", &document).code, Some(0));
     let text = std::fs::read_to_string(&document).unwrap();
     assert!(text.starts_with("a\r\n<!-- strust:test -->\r\n**subspace**"), "{text}");
@@ -501,6 +515,10 @@ fn a_failed_run_is_diagnosed_as_failed() {
     assert_eq!(result.code, Some(1), "{}", result.err);
     assert!(result.err.contains("report.html for the reasons"), "{}", result.err);
     let result = run(&["diagnose", out.to_str().unwrap()]);
-    assert!(result.out.contains("broke down") && result.out.contains("→ Fix what broke it down"), "{}", result.out);
-    assert!(!result.out.contains("come back") && !result.out.contains("Nothing to change"), "{}", result.out);
+    assert!(
+        result.out.contains("failed: ") && result.out.contains("→ Remove the cause of the failure"),
+        "{}",
+        result.out
+    );
+    assert!(!result.out.contains("later") && !result.out.contains("Nothing to change"), "{}", result.out);
 }

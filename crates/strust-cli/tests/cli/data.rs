@@ -2,7 +2,7 @@
 
 use crate::{
     server::{Answer, Server},
-    support::{Folder, Finished, finished, strust},
+    support::{Finished, Folder, finished, strust},
 };
 use std::process::Stdio;
 
@@ -20,9 +20,8 @@ fn without_a_network_the_message_explains_how_to_add_the_file() {
     let to = to.to_str().unwrap();
     let result = data(&["cifar10", "--to", to, "--from", &Server::unreachable()]);
     assert_eq!(result.code, Some(1));
-    let expected = format!(
-        "save the file as {to}/cifar-10-binary.tar.gz (170052171 bytes, MD5 c32a1d4ab5d03f1284b67883e8d87530)"
-    );
+    let expected =
+        format!("save the file as {to}/cifar-10-binary.tar.gz (170052171 bytes, MD5 c32a1d4ab5d03f1284b67883e8d87530)");
     assert!(result.err.contains("refused") && result.err.contains(&expected), "{}", result.err);
     assert_eq!(std::fs::read_dir(to).unwrap().count(), 0);
 }
@@ -39,7 +38,11 @@ fn a_missing_or_different_file_on_the_server_is_an_error_with_its_url() {
     let expected = format!("error: {}/train-images-idx3-ubyte.gz: the server returned 404", server.url);
     assert!(result.code == Some(1) && result.err.contains(&expected), "{}", result.err);
     let result = download(&Server::new(vec![0; 9_912_422], &[Answer::Requested]), &["--quiet"]);
-    assert!(result.code == Some(1) && result.err.contains("instead of f68b3c2dcbeaaa9fbdd348bbdeb94873"), "{}", result.err);
+    assert!(
+        result.code == Some(1) && result.err.contains("instead of f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+        "{}",
+        result.err
+    );
     assert!(result.out.is_empty() && result.err.starts_with("error: "), "{}", result.err);
     assert_eq!(std::fs::read_dir(&to).unwrap().count(), 0);
 }

@@ -57,7 +57,7 @@ fn a_trial_that_is_not_finite_is_rejected_and_recorded() {
 
 #[cfg(feature = "torch")]
 mod with_torch {
-    use crate::support::{Edit, Folder, Finished, records, finished, same_records, strust};
+    use crate::support::{Edit, Finished, Folder, finished, records, same_records, strust};
     use std::{fs, path::PathBuf};
 
     const RECORD: usize = 3073;
@@ -258,7 +258,10 @@ mod with_torch {
         fails(&go(&folder, &["train", "small.toml", "--save", "images", "--out", "run2"]), &["this is a folder"]);
         assert!(!folder.path("run2").exists(), "the error must come before the training");
         let result = go(&folder, &["train", "small.toml", "--method", "sdg", "--save", "m"]);
-        assert_eq!((result.code, result.err.contains("there is no method `sdg`; choose one of sgd, adam")), (Some(2), true));
+        assert_eq!(
+            (result.code, result.err.contains("there is no method `sdg`; choose one of sgd, adam")),
+            (Some(2), true)
+        );
         // A file that is not a model is not replaced.
         for file in ["small.toml", "images/data_batch_1.bin"] {
             let before = fs::read(folder.path(file)).unwrap();

@@ -241,11 +241,15 @@ fn published_results_are_complete_and_contain_no_local_paths() {
     assert!(!records.contains(folder.0.path().to_str().unwrap()));
 
     let result = run(&["report", kept, out, "--publish", kept]);
-    assert_eq!((result.code, result.err.contains("one folder")), (Some(2), true), "{}", result.err);
+    assert_eq!((result.code, result.err.contains("one results folder")), (Some(2), true), "{}", result.err);
     let result = run(&["report", out, "--publish", out]);
     assert_eq!((result.code, result.err.contains("the folder of a run")), (Some(1), true), "{}", result.err);
     let result = run(&["report", out, "--markdown", "--mean", "--at", "1"]);
-    assert!(result.out.contains("mean ± standard deviation over 2 seeds") && result.out.contains(" ± "), "{}", result.out);
+    assert!(
+        result.out.contains("mean ± standard deviation over 2 seeds") && result.out.contains(" ± "),
+        "{}",
+        result.out
+    );
     // Published results can be reported again.
     assert_eq!(run(&["report", kept, "--markdown", "--mean", "--at", "1"]).out, result.out);
     std::fs::write(to.join("summary.json"), "{}").unwrap();
@@ -291,7 +295,8 @@ fn every_problem_runs_with_every_method_that_fits() {
 fn the_digits_need_no_file_and_the_summary_has_loss_accuracy_and_passes() {
     let folder = Folder::new();
     let out = folder.path("out");
-    let result = run(&["reproduce", "digits", "--seeds", "1", "--epochs", "2", "--out", out.to_str().unwrap(), "--json"]);
+    let result =
+        run(&["reproduce", "digits", "--seeds", "1", "--epochs", "2", "--out", out.to_str().unwrap(), "--json"]);
     assert_eq!(result.code, Some(0), "{}", result.err);
     let summary: serde_json::Value = serde_json::from_str(&result.out).unwrap();
     let methods = summary["problems"][0]["methods"].as_array().unwrap();

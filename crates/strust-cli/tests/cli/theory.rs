@@ -104,7 +104,7 @@ fn with_one_seed_the_check_of_a_slope_is_open() {
         }
     }
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains(" are open: their last column says why.") && page.contains(">open<"));
+    assert!(page.contains(" are open: their last column gives the reason.") && page.contains(">open<"));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn advice_names_the_setting_to_change() {
         ("flat", flat, String::from(STR), "batch = 200", "Multiply the loss by about"),
         ("cut", flat, format!("{STR}initial_radius = 1e-4\nmax_radius = 1e-4\n"), "batch = 20", "Raise max_radius"),
         ("far", steep, String::from(STR), "batch = 8", "Lower max_radius or raise shrink"),
-        ("early", SMALL, String::from("[[method]]\nname = \"auglag\"\n"), "batch = 8", "Give it more epochs: the"),
+        ("early", SMALL, String::from("[[method]]\nname = \"auglag\"\n"), "batch = 8", "Run more epochs: the"),
         (
             "wild",
             SMALL,
@@ -244,14 +244,14 @@ fn a_diagnosis_with_constraints_reports_the_penalty_and_licq() {
     let found = &diagnosis(&out)[0];
     assert!(text_of(found, "constraints").contains("independent there (LICQ)"), "{found:#}");
     assert!(text_of(found, "penalty").contains("With μ = 1,"), "{found:#}");
-    assert!(text_of(found, "penalty").contains("small already"), "{found:#}");
+    assert!(text_of(found, "penalty").contains("already small"), "{found:#}");
     // Before convergence the diagnosis does not judge μ: this penalty is exact.
     for (penalty, name) in [("0.01", "weak"), ("1.0", "early")] {
         let text = experiment(SMALL, &format!("[[method]]\nname = \"str-p\"\npenalty = {penalty}\n"));
         let (file, out) = (folder.write("e.toml", &text.edit("epochs = 3", "epochs = 2")), folder.path(name));
         assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
         let found = &diagnosis(&out)[0];
-        assert!(text_of(found, "penalty").contains("not yet known"), "{found:#}");
+        assert!(text_of(found, "penalty").contains("not known yet"), "{found:#}");
         assert!(!found["advice"].to_string().contains("penalty"), "{found:#}");
     }
 }

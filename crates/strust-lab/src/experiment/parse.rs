@@ -38,7 +38,9 @@ impl Experiment {
         let name = source.text_at(&table, "name")?.ok_or_else(|| source.error(&[], "`name` is missing"))?;
         let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || !name.chars().all(valid) || name.starts_with('.') {
-            let why = format!("`name` is {name:?}, but must consist of letters, digits, `-`, `_` and `.`, because it names a folder");
+            let why = format!(
+                "`name` is {name:?}, but must consist of letters, digits, `-`, `_` and `.`, because it names a folder"
+            );
             return Err(source.error(&["name"], why));
         }
         let count = |key: &str, default: u64| match table.get(key) {

@@ -126,8 +126,10 @@ fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
     let head: Identity = parse(path, body)?;
     let version = env!("CARGO_PKG_VERSION");
     if head.version != version {
-        let why =
-            format!("was written by strust {}, but this is {version}: results may differ in the last digits", head.version);
+        let why = format!(
+            "was written by strust {}, but this is {version}: results may differ in the last digits",
+            head.version
+        );
         return Err(damaged(&why));
     }
     if head.job != job {

@@ -72,9 +72,7 @@ impl Plan {
         let path = folder.join(PLAN);
         let text = std::fs::read(&path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound if !folder.exists() => Error::saved(folder, "there is no such folder"),
-            std::io::ErrorKind::NotFound => {
-                Error::saved(folder, "this is not a results folder: it has no plan.json")
-            }
+            std::io::ErrorKind::NotFound => Error::saved(folder, "this is not a results folder: it has no plan.json"),
             _ => Error::io("read", &path)(e),
         })?;
         let plan: Self = serde_json::from_slice(&text)

@@ -34,10 +34,7 @@ const FILES: [&str; 4] = ["records.jsonl", "summary.json", "summary.csv", "repor
 /// Writes the summary, the report with its figures, and one line per job and epoch into a folder.
 pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     if is_theory(folder) {
-        return Err(Error::saved(
-            folder,
-            "--publish is not needed for checks of the theory: copy the folder instead",
-        ));
+        return Err(Error::saved(folder, "--publish is not needed for checks of the theory: copy the folder instead"));
     }
     let plan = Plan::load(folder)?;
     let summary = load_summary(folder)?;

@@ -48,11 +48,8 @@ pub(super) fn compose(
         );
     }
     if stats.steps == 0 && stats.iterations.steps() == 0 {
-        let text = if failed {
-            "The run made no step."
-        } else {
-            "The records have no step yet: repeat the diagnosis later."
-        };
+        let text =
+            if failed { "The run made no step." } else { "The records have no step yet: repeat the diagnosis later." };
         out.find("steps", text.into(), &[("steps", 0.0)]);
         return (out.findings, out.advice);
     }
@@ -178,16 +175,16 @@ fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, out: &mut Sent
     let share = per_cent(rejected as f64, steps as f64);
     let mut text = match rejected {
         0 => format!("None of {steps} steps was rejected"),
-        _ => format!(
-            "{rejected} of {steps} steps were rejected ({share:.1} %), and each cost a gradient and a value"
-        ),
+        _ => format!("{rejected} of {steps} steps were rejected ({share:.1} %), and each cost a gradient and a value"),
     };
     let mut numbers = vec![("rejected", rejected as f64), ("steps", steps as f64), ("rejected_per_cent", share)];
     if plain && stats.iterations.steps() > 0 && stats.curvature.seen > 0 {
         // The largest curvature seen is at most L, so the lemma's bound is at least this one.
         let bound = stats.iterations.unsuccessful_bound(region, stats.curvature.largest.max(0.0));
-        let _ =
-            write!(text, "; with the largest curvature seen as L, the lemma allows {bound:.0} for this number of accepted steps");
+        let _ = write!(
+            text,
+            "; with the largest curvature seen as L, the lemma allows {bound:.0} for this number of accepted steps"
+        );
         numbers.push(("bound", bound));
     }
     out.find("wasted steps", text + ".", &numbers);
@@ -286,8 +283,11 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
             );
             out.find("interpolation", text, &[("rho", point.rho)]);
             if *verdict == Interpolation::Violated {
-                let unseen =
-                    if stats.radius.is_some() { ", and the acceptance test on one mini-batch does not detect this" } else { "" };
+                let unseen = if stats.radius.is_some() {
+                    ", and the acceptance test on one mini-batch does not detect this"
+                } else {
+                    ""
+                };
                 out.advise(format!(
                     "The terms do not agree on a solution{unseen}: enlarge the mini-batch, use a model with more parameters, or finish with a method whose step size \
                      decays."
@@ -296,7 +296,12 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
         }
         (None, Some((low, high))) => {
             let rho = if point.rho.is_finite() {
-                format!("ρ = {} for {batches} (95 % interval {} to {}, from pairs of them)", n(point.rho), n(low), n(high))
+                format!(
+                    "ρ = {} for {batches} (95 % interval {} to {}, from pairs of them)",
+                    n(point.rho),
+                    n(low),
+                    n(high)
+                )
             } else {
                 format!(
                     "ρ for {batches} is at least {} (95 % interval, from pairs of them) and may be infinite",
