@@ -418,18 +418,18 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
     });
     out.text.push(format!(
         "The conclusion of Theorem 2 is checked, but not the theorem: its δ is positive only if a_max < 2/(τL_φ), which is of order ε here, and Algorithm 2 has no such cap. It takes steps \
-         a = ‖g‖²/gᵀHg, up to 1 where g is tangent to the constraint, and the table has the largest beside the cap. With a cap of that order the theorem's K \
+         a = ‖g‖²/gᵀHg, up to 1 where g is tangent to the constraint; the table shows the largest a and the cap. With a cap of that order the theorem's K \
          is of order μ(φ(x₀) − φ*)/η for ‖∇φ‖² ≤ η. With μ = 1/ε, η = ε and a feasible start this is ε⁻², as stated; from an infeasible start \
-         φ(x₀) is itself of order μ, and it is ε⁻³; for ‖∇φ‖ ≤ ε, which the corollary needs, it is ε⁻³ and ε⁻⁴, the abstract's. Measured, without a cap and from infeasible \
+         φ(x₀) is itself of order μ, and it is ε⁻³; for ‖∇φ‖ ≤ ε, which the corollary needs, it is ε⁻³ and ε⁻⁴, the abstract's. In the measurements, without a cap and from infeasible \
          starts, the calls grow like ε to a power between {:.2} and {:.2} (the condition number of φ grows like 1/ε).",
         -largest(powers.iter().copied()),
         -least(powers.iter().copied())
     ));
     out.text.push(
-        "That ‖∇f + Jᵀλ‖ ≤ ε with λ = μc is ‖∇φ‖ ≤ ε itself, where the runs stop, so there is nothing to check in this half of the corollary; the table has the residual \
-         with the least-squares multipliers, and the distance from the known KKT point is checked instead. The other half, on ‖c‖, needs LICQ where the iterate is, not \
-         only at feasible points. Strong growth of the Lagrangian for every λ, as it is assumed, forces all terms to have one gradient at every \
-         KKT point; the problems here are made so, and even then it fails at the minimum of φ, which a finite μ moves away from there."
+        "With λ = μc, ‖∇f + Jᵀλ‖ ≤ ε is the same as ‖∇φ‖ ≤ ε, where the runs stop, so this half of the corollary needs no check. The table has the residual \
+         with the least-squares multipliers, and the distance from the known KKT point is checked instead. The other half, on ‖c‖, needs LICQ at the iterate, not \
+         only at feasible points. Strong growth of the Lagrangian for every λ, as the paper assumes, forces all terms to have the same gradient at every \
+         KKT point. The problems here satisfy this, but strong growth still fails at the minimum of φ, because a finite μ moves it away from the KKT point."
             .into(),
     );
     Ok(out)

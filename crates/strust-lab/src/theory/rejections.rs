@@ -266,8 +266,8 @@ fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
         }
     }
     Table {
-        caption: "For each pair of factors: the largest #U/#S at the end of a run, its limit log ν₂/log ν₁ and the least sharper bound there; how many times too large the lemma's \
-                  bound is, at the end, where ε is smallest, and at the K where it is nearest; and the runs that begin with a rejection."
+        caption: "For each pair of factors: the largest #U/#S at the end of a run, its limit log ν₂/log ν₁ and the smallest sharper bound there; the lemma's bound divided by #U/#S, \
+                  at the end, where ε is smallest, and at the K where it is closest; and the runs that start with a rejection."
             .into(),
         header: [
             "factors",
@@ -275,7 +275,7 @@ fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
             "log ν₂/log ν₁",
             "least sharper bound",
             "lemma, at the end: times",
-            "lemma, at the nearest K: times",
+            "lemma, at the closest K: times",
             "start with a rejection",
         ]
         .map(String::from)

@@ -216,15 +216,15 @@ fn literal(c: &StepLengthConfig, seeds: u64, tick: &mut Tick, out: &mut Findings
     out.figures.push(Shown {
         stem: "theory-step-length-literal".into(),
         caption: format!(
-            "Accepted steps with a below 2(1 − c₀)/(L − c₀), in per cent of all accepted steps of up to {} each, by the first radius. On one equation the curvature \
-             along the step is L, and a step is accepted exactly if it is below. In a mini-batch the curvature along the step is at most L, and some longer steps \
-             are accepted too. Theorem 1 puts the steepest of all terms for L, a smaller a_min: below that are only steps that a small first radius has cut to \
-             Δ/‖g‖ before it has grown.",
+            "Accepted steps with a below 2(1 − c₀)/(L − c₀), in percent of all accepted steps (runs of up to {} steps), by the initial radius. On one equation the curvature \
+             along the step is L, and a step is accepted if and only if it is below this bound. In a mini-batch the curvature along the step is at most L, and some longer steps \
+             are also accepted. Theorem 1 uses L of the steepest term, which gives a smaller a_min: only steps that a small initial radius cuts to \
+             Δ/‖g‖ are below it.",
             c.literal_steps
         ),
         figure: figure(
             "How often the step-length lemma fails as stated",
-            ("first radius Δ₀", true),
+            ("initial radius Δ₀", true),
             ("accepted steps below a_min, percent", false),
             vec![
                 line("single equations, L of the equation", 0, single),
