@@ -1,4 +1,4 @@
-//! Lets a program that was built with libtorch find it where it was found at build time.
+//! Stores the path of libtorch in the program, so that it finds the libtorch it was built with.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

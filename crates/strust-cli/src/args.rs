@@ -19,12 +19,12 @@ pub struct Args {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Run an experiment of the paper with its own settings and write the report
+    /// Run an experiment of the paper with the paper's settings and write the report
     Reproduce {
-        /// Which experiment
+        /// The experiment
         #[arg(value_enum)]
         what: Reproducible,
-        /// cifar10: a twentieth of the images and a few epochs, for a machine without a GPU
+        /// cifar10: use 1/20 of the images and a few epochs, for a machine without a GPU
         #[arg(long)]
         quick: bool,
         #[command(flatten)]
@@ -43,17 +43,17 @@ pub enum Command {
         #[command(flatten)]
         network: Network,
     },
-    /// Train the network of an experiment file by one method and save it
+    /// Train the network of an experiment file with one method and save it
     Train {
         /// The TOML file, or the name of a built-in experiment
         file: PathBuf,
-        /// The model to write: safetensors, under PyTorch's names
+        /// The model file to write: safetensors, with PyTorch's parameter names
         #[arg(long, value_name = "FILE")]
         save: PathBuf,
-        /// The method of the file to train by
+        /// The method to train with, by its name in the file
         #[arg(long, value_name = "NAME", default_value = "str")]
         method: String,
-        /// The seed of start and mini-batches
+        /// The seed of the starting point and the mini-batches
         #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..1_000_000))]
         seed: u64,
         #[command(flatten)]
@@ -61,68 +61,68 @@ pub enum Command {
         #[command(flatten)]
         network: Network,
     },
-    /// Show what a trained network makes of the test images: accuracy, class by class, confusions
+    /// Evaluate a trained network on the test images: accuracy, results by class, confusion matrix
     Evaluate {
         /// The model: a safetensors file
         model: PathBuf,
-        /// Take images of your own in CIFAR-10's format
+        /// Accept your own images in CIFAR-10's format: skip the checksums
         #[arg(long)]
         unchecked: bool,
         #[command(flatten)]
         network: Network,
     },
-    /// Go on with a run that was stopped
+    /// Resume a stopped run
     Resume {
-        /// The folder of results
+        /// The results folder
         folder: PathBuf,
         #[command(flatten)]
         jobs: Jobs,
         #[command(flatten)]
         saving: Saving,
     },
-    /// Draw the report of one run again, or compare several runs in one report
+    /// Write the report of a run again, or compare several runs in one report
     Report {
-        /// The folders of results
+        /// The results folders
         #[arg(required = true)]
         folders: Vec<PathBuf>,
-        /// Print the tables as Markdown instead
+        /// Print Markdown tables instead of writing a report
         #[arg(long, conflicts_with = "json", group = "tables")]
         markdown: bool,
         /// Epochs to show in the Markdown tables
         #[arg(long, value_delimiter = ',', value_name = "EPOCHS", default_value = "1,2,5,15", requires = "tables")]
         at: Vec<u64>,
-        /// Put the Markdown tables into this file, between `<!-- strust:NAME -->` and `<!-- /strust -->`
+        /// Write the Markdown tables into this file, between `<!-- strust:NAME -->` and `<!-- /strust -->`
         #[arg(long, value_name = "FILE", conflicts_with = "json", group = "tables")]
         into: Option<PathBuf>,
         /// Show mean ± standard deviation in the Markdown tables instead of the median
         #[arg(long, requires = "tables")]
         mean: bool,
-        /// Write what is worth keeping into this folder: summary, report, figures, and a record an epoch and job
+        /// Copy the summary, the report, the figures and one record per job and epoch to this folder
         #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "markdown", "into", "out"])]
         publish: Option<PathBuf>,
-        /// Folder for the report [default: the run's, or runs/comparison]
+        /// Folder for the report [default: the results folder; for several runs, runs/comparison]
         #[arg(long, value_name = "DIR", conflicts_with = "tables")]
         out: Option<PathBuf>,
     },
-    /// Say in plain words how a run is doing, finished or not: the radius, wasted steps, interpolation, the penalty
+    /// Explain how a finished or unfinished run is doing: radius, wasted steps, interpolation, penalty
     Diagnose {
-        /// The folder of results, or of one of its jobs
+        /// The results folder, or the folder of one of its jobs
         folder: PathBuf,
     },
-    /// List methods and problems with their parameters, defaults, ranges and meaning
+    /// List the methods and problems with their parameters, defaults, ranges and meanings
     List {
         /// Only this method or problem
         name: Option<String>,
     },
-    /// Download a data set, or go on with a download that was broken off
+    /// Download a data set, or resume an interrupted download
     Data {
-        /// Which data set
+        /// The data set
         #[arg(value_enum)]
         set: DataSet,
-        /// The folder to put its files into
+        /// The folder for the files
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
-        /// Another address of the folder with its files, such as a mirror
+        /// Download from this folder URL instead, such as a mirror
         #[arg(long, value_name = "URL")]
         from: Option<String>,
     },
@@ -131,10 +131,10 @@ pub enum Command {
         /// What to measure
         #[arg(value_enum, default_value = "subspace")]
         what: Benchmark,
-        /// cifar10: the device, cpu, cuda, cuda:N or auto [default: auto]
+        /// cifar10: the device: cpu, cuda, cuda:N or auto [default: auto]
         #[arg(long, value_name = "DEVICE", value_parser = device)]
         device: Option<String>,
-        /// cifar10: the peak of memory of sgd or str in this process, and nothing else
+        /// cifar10: print only the peak memory of this process with sgd or str
         #[arg(long, value_name = "METHOD", hide = true)]
         memory_of: Option<String>,
     },
@@ -146,9 +146,9 @@ pub enum Reproducible {
     Subspace,
     /// The unconstrained methods on a small network, with the built-in digits
     Digits,
-    /// The analysis: assumptions, lemmas and theorems, each measured beside its bound
+    /// The theory: assumptions, lemmas and theorems, each measured and compared with its bound
     Theory,
-    /// The unconstrained methods on ResNet-20 and CIFAR-10, Figure 1; needs a program built with libtorch
+    /// The unconstrained methods on ResNet-20 and CIFAR-10, Figure 1; needs a build with libtorch
     Cifar10,
 }
 
@@ -158,30 +158,30 @@ pub enum DataSet {
     Cifar10,
     /// 70,000 handwritten digits, 11 MiB
     Mnist,
-    /// 70,000 pieces of clothing in the format of MNIST, 29 MiB
+    /// 70,000 images of clothing in the format of MNIST, 29 MiB
     FashionMnist,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Benchmark {
-    /// A step of STR-P on subspace fitting, against its matrix products and against NumPy
+    /// A step of STR-P on subspace fitting, compared with its matrix products and with NumPy
     Subspace,
-    /// What each instrument of the diagnostics adds to a step
+    /// The cost that each diagnostic instrument adds to a step
     Instruments,
-    /// A step of STR on ResNet-20, against one of SGD and against PyTorch; needs a program built with libtorch
+    /// A step of STR on ResNet-20, compared with SGD and with PyTorch; needs a build with libtorch
     Cifar10,
 }
 
-/// What networks run on.
+/// The data and the device of networks.
 #[derive(clap::Args)]
 pub struct Network {
-    /// CIFAR-10: the folder or the archive; `strust data cifar10` gets it
+    /// The CIFAR-10 folder or archive; `strust data cifar10` downloads it
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Where networks run: cpu, cuda, cuda:N, or auto for the first GPU and else the CPU
+    /// The device for networks: cpu, cuda, cuda:N or auto (the first GPU, otherwise the CPU)
     #[arg(long, value_name = "DEVICE", value_parser = device)]
     pub device: Option<String>,
-    /// Arithmetic of networks on a GPU: single, tf32 or bf16 [default: the experiment's, or tf32]
+    /// The precision of networks on a GPU [default: as in the experiment file, or tf32]
     #[arg(long, value_name = "KIND", value_parser = ["single", "tf32", "bf16"])]
     pub precision: Option<String>,
 }
@@ -191,11 +191,11 @@ fn device(name: &str) -> Result<String, String> {
     if ["cpu", "cuda", "auto"].contains(&name) || name.strip_prefix("cuda:").is_some_and(number) {
         Ok(name.into())
     } else {
-        Err("the devices are cpu, cuda, cuda:0, cuda:1, …, and auto".into())
+        Err("the device must be cpu, cuda, cuda:N or auto".into())
     }
 }
 
-/// What is run, and where the results go.
+/// What to run, and where to write the results.
 #[derive(clap::Args)]
 pub struct Runs {
     /// Run the seeds 0, 1, … N−1
@@ -207,7 +207,7 @@ pub struct Runs {
     pub jobs: Jobs,
 }
 
-/// The part of [`Runs`] that one run needs too.
+/// The options of [`Runs`] that a single run also needs.
 #[derive(clap::Args)]
 pub struct Single {
     /// Passes over the data
@@ -222,20 +222,20 @@ pub struct Single {
 
 #[derive(clap::Args, Clone, Copy)]
 pub struct Jobs {
-    /// Jobs side by side [default: all cores; on a GPU 1]
+    /// Jobs in parallel [default: the number of cores; 1 on a GPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub jobs: Option<u64>,
 }
 
 #[derive(clap::Args, Clone, Copy)]
 pub struct Saving {
-    /// Seconds between two savings of a running job
+    /// Seconds between two checkpoints of a running job
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, hide = true)]
     pub save_every: f64,
 }
 
 #[derive(clap::Args, Clone)]
-#[command(next_help_heading = "Options of all commands")]
+#[command(next_help_heading = "Options for all commands")]
 pub struct Shared {
     /// Print no progress and no overview
     #[arg(long, short, global = true)]
@@ -243,7 +243,7 @@ pub struct Shared {
     /// Print the result as JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// Use colors
+    /// When to use colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_enum)]
     pub color: ColorChoice,
 }

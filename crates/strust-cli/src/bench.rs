@@ -16,9 +16,10 @@ use std::{
 use strust::prelude::*;
 use strust_problems::{Problem, subspace::SubspaceFit};
 
-/// What is compared takes turns, so often and for so long each, and the least time of each counts: what is above it
-/// was done by other programs.
+/// The variants take turns, in this many rounds. The shortest time of each counts, because other programs can only make
+/// it longer.
 const ROUNDS: u32 = 4;
+/// The duration of one turn.
 const TURN: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
@@ -33,10 +34,10 @@ struct Result {
     numpy_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     numpy_ratio: Option<f64>,
-    /// The same in NumPy with all arrays column by column, which suits this step and which few would write.
+    /// The same with column-major arrays in NumPy: faster for this step, but unusual in NumPy code.
     #[serde(skip_serializing_if = "Option::is_none")]
     numpy_columns_us: Option<f64>,
-    /// The cost of a step against d·k·batch.
+    /// The time of a step at several sizes.
     scaling: Vec<Scaling>,
 }
 
@@ -46,7 +47,7 @@ struct Scaling {
     k: usize,
     batch: usize,
     step_us: f64,
-    /// Step time over d·k·batch.
+    /// Step time divided by d·k·batch.
     ns_per_unit: f64,
 }
 
@@ -61,7 +62,7 @@ pub fn run(
         (Benchmark::Subspace, None) => subspace(shared),
         (Benchmark::Instruments, None) => crate::bench_instruments::run(shared),
         (Benchmark::Subspace | Benchmark::Instruments, Some(_)) => {
-            Err(Failure::Usage("--device is for the benchmark cifar10".into()))
+            Err(Failure::Usage("--device is only for `strust bench cifar10`".into()))
         }
     }
 }
@@ -99,10 +100,10 @@ fn text(r: &Result, shared: &Shared) -> String {
         vec!["a step of STR-P".into(), us(r.step_us), String::new()],
         vec!["its matrix products alone".into(), us(r.products_us), format!("the step takes {:.2}× as long", r.ratio)],
     ];
-    for (name, time) in [("the same step in NumPy", r.numpy_us), ("… arrays column by column", r.numpy_columns_us)] {
+    for (name, time) in [("the same step in NumPy", r.numpy_us), ("… with column-major arrays", r.numpy_columns_us)] {
         rows.push(match time {
             Some(numpy) => vec![name.into(), us(numpy), format!("{:.1}× as long as the step", numpy / r.step_us)],
-            None => vec![name.into(), "no NumPy here".into(), String::new()],
+            None => vec![name.into(), "NumPy not found".into(), String::new()],
         });
     }
     let mut scaling = vec![["d", "k", "step", "per d·k·batch"].map(String::from).to_vec()];
@@ -113,7 +114,7 @@ fn text(r: &Result, shared: &Shared) -> String {
     format!("{}\n{}\n{}\n{}", heading(&title, shared), table(&rows), heading("Cost with size", shared), table(&scaling))
 }
 
-/// Microseconds of a step of STR-P, and of the matrix products it has to do, taking turns.
+/// Microseconds of a step of STR-P, and of its matrix products. The two take turns.
 fn step_and_products(d: usize, k: usize, n: usize, batch: usize) -> std::result::Result<(f64, f64), Failure> {
     let failed = |e: strust::Error| Failure::Failed(e.to_string());
     let mut f = SubspaceFit::<f64>::spiked(d, k, n, 0.0, 0).map_err(failed)?;
@@ -132,7 +133,7 @@ fn step_and_products(d: usize, k: usize, n: usize, batch: usize) -> std::result:
     let (mut best_step, mut best_products) = (f64::INFINITY, f64::INFINITY);
     let all = Instant::now();
     while all.elapsed() < TURN {
-        // From the start each time: at the solution a step does the same work, on denormal-free numbers or not.
+        // Start again each time: near the solution, denormal numbers could change the speed.
         let mut state = start.clone();
         let began = Instant::now();
         for sample in &samples {
@@ -148,8 +149,8 @@ fn step_and_products(d: usize, k: usize, n: usize, batch: usize) -> std::result:
     Ok((1e6 * best_step, 1e6 * best_products))
 }
 
-/// The products of one step, by faer, on one thread: at x, WᵀX, WA, WᵀR, RAᵀ and X(WᵀR)ᵀ for f and its gradient,
-/// WᵀW and WC for the penalty, WᵀG for the curvature; at the trial point WᵀX, WA and WᵀW.
+/// The matrix products of one step, computed by faer on one thread. At x: WᵀX, WA, WᵀR, RAᵀ and X(WᵀR)ᵀ for f and its gradient,
+/// WᵀW and WC for the penalty, WᵀG for the curvature. At the trial point: WᵀX, WA and WᵀW.
 struct Products {
     w: Mat<f64>,
     x: Mat<f64>,
@@ -183,7 +184,7 @@ impl Products {
     }
 }
 
-/// Microseconds of the same step in NumPy, on one thread, if there is a Python with NumPy.
+/// Microseconds of the same step in NumPy, on one thread. `None` if there is no Python with NumPy.
 fn numpy(d: usize, k: usize, n: usize, batch: usize, order: &str) -> Option<f64> {
     let python = std::env::var_os("STRUST_PYTHON").unwrap_or_else(|| "python3".into());
     let sizes = [d, k, n, batch].map(|size| size.to_string());

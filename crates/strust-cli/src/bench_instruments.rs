@@ -1,4 +1,4 @@
-//! `strust bench instruments`: what each instrument of `strust::diagnostics` adds to a step.
+//! `strust bench instruments`: the cost that each instrument of `strust::diagnostics` adds to a step.
 
 use crate::{
     Failure,
@@ -18,7 +18,7 @@ use strust::{
 };
 use strust_problems::{LeastSquares, Problem, SubspaceFit};
 
-/// Variants take turns, and the least time of each counts: what is above it was done by other programs.
+/// The variants take turns. The shortest time of each counts, because other programs can only make it longer.
 const ROUNDS: usize = 100;
 const STEPS: u64 = 400;
 const BATCH: usize = 32;
@@ -26,9 +26,9 @@ const BATCH: usize = 32;
 #[derive(Serialize)]
 struct Row {
     instrument: &'static str,
-    /// Microseconds of a step, or of one call for what is not part of a step.
+    /// Microseconds of a step, or of one call if the instrument is not part of a step.
     us: f64,
-    /// Over the bare step.
+    /// Divided by the time of the bare step.
     ratio: f64,
 }
 
@@ -38,7 +38,7 @@ pub fn run(shared: &Shared) -> Result<(), Failure> {
     if shared.json {
         return print(&json(&rows)?);
     }
-    let mut cells = vec![["", "time", "against the bare step"].map(String::from).to_vec()];
+    let mut cells = vec![["", "time", "relative to the bare step"].map(String::from).to_vec()];
     for row in &rows {
         cells.push(vec![row.instrument.into(), format!("{:.2} µs", row.us), format!("{:.3}×", row.ratio)]);
     }
@@ -46,7 +46,7 @@ pub fn run(shared: &Shared) -> Result<(), Failure> {
     print(&format!("{}\n{}", heading(&title, shared), table(&cells)))
 }
 
-/// A variant of the loop: microseconds of a step.
+/// A variant of the loop: its name, and a function that measures the microseconds of a step.
 type Variant = (&'static str, fn(&mut LeastSquares) -> Result<f64, strust::Error>);
 
 const VARIANTS: [Variant; 5] = [
@@ -57,7 +57,7 @@ const VARIANTS: [Variant; 5] = [
         black_box(curvature);
         time
     }),
-    ("with counts of iterations", |f| {
+    ("with iteration counts", |f| {
         let mut iterations = Iterations::default();
         let time = steps(f, |record| iterations.add(record));
         black_box(iterations);
@@ -72,7 +72,7 @@ fn measure() -> Result<Vec<Row>, strust::Error> {
     let mut least = [f64::INFINITY; VARIANTS.len()];
     for round in 0..ROUNDS {
         for turn in 0..VARIANTS.len() {
-            // Another one begins each round: the first of a round is not always as fast as the last.
+            // Each round starts with another variant, because the position in a round can affect the speed.
             let i = (round + turn) % VARIANTS.len();
             least[i] = least[i].min(VARIANTS[i].1(&mut f)?);
         }
@@ -81,19 +81,19 @@ fn measure() -> Result<Vec<Row>, strust::Error> {
     let row = |instrument, us: f64| Row { instrument, us, ratio: us / bare };
     let mut rows: Vec<Row> = VARIANTS.iter().zip(&least).map(|((name, _), us)| row(name, *us)).collect();
     let x = f.start(0);
-    rows.push(row("ρ exactly, once", once(|| _ = black_box(strong_growth(&mut f, &x)))));
+    rows.push(row("exact ρ, once", once(|| _ = black_box(strong_growth(&mut f, &x)))));
     let sample = Sample::range(0..BATCH);
     rows.push(row("L of a mini-batch, 20 iterations", once(|| _ = black_box(lipschitz(&mut f, &x, &sample, 20)))));
-    rows.push(row("probe of interpolation, once", once(|| _ = black_box(probe(&mut f, &x, 100)))));
+    rows.push(row("interpolation probe, once", once(|| _ = black_box(probe(&mut f, &x, 100)))));
     let mut fit = SubspaceFit::<f64>::spiked(100, 5, 500, 0.0, 0)?;
     let (w, mut stiefel) = (fit.start(0), fit.constraint());
     let kkt = once(|| _ = black_box(kkt_report(&mut fit, &mut stiefel, &w, 1.0)));
-    rows.push(row("KKT report of subspace fitting, once", kkt));
+    rows.push(row("KKT report on subspace fitting, once", kkt));
     Ok(rows)
 }
 
-/// Microseconds of a step, from the start each time.
-fn steps<F>(f: &mut F, mut see: impl FnMut(&StepRecord)) -> Result<f64, strust::Error>
+/// Microseconds of a step, averaged over a run from the start.
+fn steps<F>(f: &mut F, mut observe: impl FnMut(&StepRecord)) -> Result<f64, strust::Error>
 where
     F: Objective<Point = Vec<f64>>,
 {
@@ -106,14 +106,14 @@ where
         sampler.draw(k, &mut sample);
         let began = Instant::now();
         let record = method.step(f, &mut state, &sample)?;
-        see(&record);
+        observe(&record);
         time += began.elapsed();
         black_box(record);
     }
     Ok(1e6 * time.as_secs_f64() / STEPS as f64)
 }
 
-/// Microseconds of a call, the least of a few.
+/// Microseconds of a call: the shortest of five.
 fn once(mut call: impl FnMut()) -> f64 {
     let time = |()| {
         let began = Instant::now();

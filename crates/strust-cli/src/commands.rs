@@ -1,4 +1,4 @@
-//! One function a command.
+//! One function per command.
 
 use crate::{
     Failure,
@@ -39,7 +39,7 @@ pub fn reproduce(
     let experiment = match (what, quick) {
         (Reproducible::Cifar10, false) => open("cifar10")?,
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
-        (_, true) => return Err(Failure::Usage("--quick is for cifar10; the others are quick".into())),
+        (_, true) => return Err(Failure::Usage("--quick is only for cifar10: leave it out".into())),
         (Reproducible::Theory, _) => return crate::theory::reproduce(runs, network, shared),
         (Reproducible::Subspace, _) => Experiment::subspace()?,
         (Reproducible::Digits, _) => open("digits")?,
@@ -80,7 +80,7 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
         ("--precision", network.precision.is_some()),
     ];
     if let (Some((flag, _)), false) = (given.iter().find(|(_, given)| *given), experiment.has_network()) {
-        let why = format!("{flag} is for networks that libtorch runs, and `{}` has none", experiment.name);
+        let why = format!("{flag} is only for networks that run on libtorch, and `{}` has none", experiment.name);
         return Err(Failure::Usage(why));
     }
     if let Some(data) = &network.data {
@@ -96,7 +96,7 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
     let seeds = experiment.tune.as_ref().map_or(experiment.seeds.len(), |tune| tune.seeds as usize);
     if settings.saturating_mul(seeds.max(experiment.seeds.len())) > MAX_JOBS {
         return Err(Failure::Usage(format!(
-            "{} problems, {} settings of methods and {seeds} seeds are more than {MAX_JOBS} jobs: have fewer of them",
+            "{} problems, {} method settings and {seeds} seeds make more than {MAX_JOBS} jobs: use fewer of them",
             experiment.problems.len(),
             experiment.methods.len()
         )));
@@ -123,7 +123,7 @@ pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Res
 
 /// `strust report --publish`.
 pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), Failure> {
-    let [folder] = folders else { return Err(Failure::Usage("--publish takes one folder of results".into())) };
+    let [folder] = folders else { return Err(Failure::Usage("--publish takes one results folder".into())) };
     pipeline::publish(folder, to)?;
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
@@ -141,11 +141,11 @@ pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>) -> Resul
     for (i, Summary { experiment, .. }) in summaries.iter().enumerate() {
         if summaries[..i].iter().any(|other| other.experiment == *experiment) {
             return Err(Failure::Failed(format!(
-                "two of the folders are of the experiment `{experiment}`, and only one fits between the marks of that name; give one of them"
+                "two folders hold the experiment `{experiment}`, but the file has one place for its tables: give only one of these folders"
             )));
         }
     }
-    summaries.iter().try_for_each(|summary| put_into(file, &summary.experiment, &markdown_tables(summary, shown)))
+    summaries.iter().try_for_each(|summary| insert_into(file, &summary.experiment, &markdown_tables(summary, shown)))
 }
 
 /// `strust report`.
@@ -169,8 +169,8 @@ pub fn report(folders: &[PathBuf], out: Option<PathBuf>, shared: &Shared) -> Res
     }
 }
 
-/// Replaces what stands between the lines `<!-- strust:NAME -->` and `<!-- /strust -->` of a file.
-fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
+/// Replaces the text between the lines `<!-- strust:NAME -->` and `<!-- /strust -->` of a file.
+fn insert_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
     let failed = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
     let (open, close) = (format!("<!-- strust:{name} -->"), "<!-- /strust -->");
@@ -178,12 +178,12 @@ fn put_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
     let marks: Vec<usize> = (0..lines.len()).filter(|&i| lines[i].trim() == open).collect();
     let [start] = marks[..] else {
         let found = marks.len();
-        return Err(failed(format!("there must be one line {open} to put the tables after, and there are {found}")));
+        return Err(failed(format!("the file must have exactly one line {open}, but it has {found}")));
     };
     let marker = |line: &str| line.trim().starts_with("<!-- strust:") || line.trim() == close;
     let end = (start + 1..lines.len()).find(|&i| marker(lines[i])).filter(|&i| lines[i].trim() == close);
-    let end = end.ok_or_else(|| failed(format!("there is no line {close} after {open}")))?;
-    // What is not ours stays as it is, ends of lines too.
+    let end = end.ok_or_else(|| failed(format!("the line {close} is missing after {open}: add it")))?;
+    // Keep the file's line endings.
     let table = if lines[start].ends_with("\r\n") { table.replace('\n', "\r\n") } else { table.into() };
     let new = [&lines[..=start].concat(), &table, &lines[end..].concat()].map(String::as_str).concat();
     atomic::write(file, new.as_bytes())?;

@@ -1,4 +1,4 @@
-//! `strust data`: gets the data sets that experiments are made with, as their publishers offer them.
+//! `strust data`: downloads the original files of the data sets that the experiments use.
 
 use crate::{
     Failure,
@@ -9,7 +9,7 @@ use crate::{
 };
 use std::path::Path;
 
-/// Where a set is published, and its files with their lengths and MD5.
+/// The URL of a data set, and its files with their lengths and MD5.
 struct Published {
     at: &'static str,
     files: &'static [(&'static str, u64, u128)],
@@ -29,7 +29,7 @@ const MNIST: Published = Published {
     ],
 };
 const FASHION_MNIST: Published = Published {
-    // Its publisher offers no https; the MD5 tell what came.
+    // The publisher offers no https; the MD5 checks the files.
     at: "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     files: &[
         ("train-images-idx3-ubyte.gz", 26_421_880, 0x8d4f_b7e6_c68d_591d_4c3d_fef9_ec88_bf0d),
@@ -39,22 +39,22 @@ const FASHION_MNIST: Published = Published {
     ],
 };
 
-/// Downloads what is not there yet.
+/// Downloads the missing files.
 pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Result<(), Failure> {
     let published = match set {
         DataSet::Cifar10 => CIFAR10,
         DataSet::Mnist => MNIST,
         DataSet::FashionMnist => FASHION_MNIST,
     };
-    let said = shared.clone();
-    // What came is in the file already, so there is nothing to wait for.
+    let shared_copy = shared.clone();
+    // The received bytes are already in the file, so the program can exit at once.
     ctrlc::set_handler(move || {
-        show::error("stopped. What came is kept; the same command goes on from there", &said);
+        show::error("stopped. The received bytes are saved; run the same command again to resume", &shared_copy);
         std::process::exit(1);
     })
-    .map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;
+    .map_err(|e| Failure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
     std::fs::create_dir_all(to).map_err(|e| {
-        Failure::Failed(format!("cannot make the folder {}: {e}. Choose another with --to", to.display()))
+        Failure::Failed(format!("cannot create the folder {}: {e}. Choose another one with --to", to.display()))
     })?;
     let agent = download::config().build().new_agent();
     let at = from.unwrap_or(published.at).trim_end_matches('/');
@@ -67,10 +67,10 @@ pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Resu
         let outcome = outcome.map_err(Failure::Failed)?;
         if !shared.quiet && !shared.json {
             let what = match outcome {
-                Outcome::Kept => "was there already",
+                Outcome::Kept => "already there",
                 Outcome::Downloaded => "downloaded",
             };
-            print(&format!("{}: {what}, {bytes} bytes, the MD5 is right\n", wanted.path.display()))?;
+            print(&format!("{}: {what}, {bytes} bytes, MD5 correct\n", wanted.path.display()))?;
         }
         files.push(serde_json::json!({
             "path": wanted.path,

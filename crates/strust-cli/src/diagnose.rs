@@ -9,7 +9,7 @@ use crate::{
 use std::{fmt::Write as _, path::Path};
 use strust_lab::analyze::diagnose::{Diagnosis, diagnose};
 
-/// Where a line ends on a narrow terminal.
+/// The maximum length of a line.
 const WIDTH: usize = 100;
 
 pub fn run(folder: &Path, shared: &Shared) -> Result<(), Failure> {
@@ -35,7 +35,7 @@ fn text(diagnosis: &Diagnosis, shared: &Shared) -> String {
     text
 }
 
-/// The text in lines, all but the first one indented.
+/// Wraps the text and indents all lines but the first.
 fn wrapped(text: &str, indent: usize) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! Downloads of files whose length and checksum are known, resumed where they were broken off.
+//! Downloads files of known length and checksum, and resumes interrupted downloads.
 
 use md5::{Digest, Md5};
 use std::{
@@ -14,12 +14,12 @@ use ureq::{
     typestate::AgentScope,
 };
 
-/// How often a broken connection is taken up again before the user is asked to.
+/// The number of attempts before the download fails.
 const ATTEMPTS: u32 = 5;
-/// A server that is silent for longer is gone.
-const SILENCE: Duration = Duration::from_secs(60);
+/// The connection fails if the server sends nothing for this long.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A file to have.
+/// A file to download.
 pub struct Wanted {
     pub url: String,
     pub path: PathBuf,
@@ -29,32 +29,32 @@ pub struct Wanted {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was there already.
+    /// The file was already there.
     Kept,
     Downloaded,
 }
 
-/// Why an attempt ended.
-enum Trouble {
-    /// The next one may do better.
-    Broken(String),
-    /// The next one would end as this one did.
+/// Why an attempt failed.
+enum AttemptError {
+    /// Another attempt may succeed.
+    Temporary(String),
+    /// Another attempt would fail in the same way.
     Final(String),
 }
 
-/// How to speak to a server. A proxy is taken from the environment.
+/// The HTTP settings. The proxy comes from the environment.
 pub fn config() -> ConfigBuilder<AgentScope> {
     Config::builder()
         .http_status_as_error(false)
         .user_agent(concat!("strust/", env!("CARGO_PKG_VERSION")))
-        .timeout_connect(Some(SILENCE))
-        .timeout_recv_response(Some(SILENCE))
-        .timeout_per_read(Some(SILENCE))
+        .timeout_connect(Some(TIMEOUT))
+        .timeout_recv_response(Some(TIMEOUT))
+        .timeout_per_read(Some(TIMEOUT))
 }
 
-/// Gets the file, unless it is there. It grows beside its place, as `.part`, and is put there when it is whole and right;
-/// `tell` hears how many bytes there are.
-pub fn fetch(agent: &Agent, wanted: &Wanted, tell: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+/// Downloads the file unless it already exists. It is written to a `.part` file and renamed when it is complete and
+/// its checksum is correct. `report` receives the number of bytes so far.
+pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
     let Wanted { url, path, bytes, md5 } = wanted;
     let failed = |doing: &str, path: &Path, e| format!("cannot {doing} {}: {e}", path.display());
     match File::open(path) {
@@ -65,7 +65,7 @@ pub fn fetch(agent: &Agent, wanted: &Wanted, tell: &mut dyn FnMut(u64)) -> Resul
             } else {
                 let path = path.display();
                 Err(format!(
-                    "{path} is there, but it is another file: its MD5 is {found:032x} instead of {md5:032x}. Move it away, or choose another folder with --to"
+                    "{path} exists, but it is a different file: its MD5 is {found:032x} instead of {md5:032x}. Move it, or choose another folder with --to"
                 ))
             };
         }
@@ -77,45 +77,42 @@ pub fn fetch(agent: &Agent, wanted: &Wanted, tell: &mut dyn FnMut(u64)) -> Resul
     let writing = |e| failed("write", &part, e);
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&part).map_err(writing)?;
-    // A file system without locks is no reason not to work.
+    // Some file systems have no locks; the download works without one.
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        return Err(format!(
-            "{}: another program is downloading this file: wait for it, or stop it first",
-            part.display()
-        ));
+        return Err(format!("{}: another program is downloading this file: wait for it, or stop it", part.display()));
     }
-    let by_hand = || {
+    let manual = || {
         let path = path.display();
         format!(
-            "\nTo do without the network: get this file elsewhere, as {path} ({bytes} bytes, MD5 {md5:032x}); the same command then checks it"
+            "\nTo continue without the network, save the file as {path} ({bytes} bytes, MD5 {md5:032x}); then run the same command to check it"
         )
     };
     let mut attempt = 0;
-    while let Err(trouble) = proceed(agent, wanted, &mut file, tell) {
+    while let Err(error) = download_rest(agent, wanted, &mut file, report) {
         attempt += 1;
-        let why = match trouble {
-            Trouble::Broken(_) if attempt < ATTEMPTS => {
+        let why = match error {
+            AttemptError::Temporary(_) if attempt < ATTEMPTS => {
                 std::thread::sleep(Duration::from_millis(100) * attempt);
                 continue;
             }
-            Trouble::Broken(why) | Trouble::Final(why) => why,
+            AttemptError::Temporary(why) | AttemptError::Final(why) => why,
         };
-        let kept = match file.metadata().map_or(0, |data| data.len()) {
+        let saved = match file.metadata().map_or(0, |data| data.len()) {
             0 => {
-                // Nothing is lost with it, and what cannot be removed stays.
+                // The file is empty, so a failure to remove it does no harm.
                 let _ = std::fs::remove_file(&part);
                 String::new()
             }
-            kept => format!(". {kept} of {bytes} bytes are kept; the same command goes on from there"),
+            saved => format!(". {saved} of {bytes} bytes are saved; run the same command again to resume"),
         };
-        return Err(format!("{url}: {why}{kept}{}", by_hand()));
+        return Err(format!("{url}: {why}{saved}{}", manual()));
     }
     let found = checksum(&mut file).map_err(|e| failed("read", &part, e))?;
     if found != *md5 {
         std::fs::remove_file(&part).map_err(|e| failed("remove", &part, e))?;
         return Err(format!(
-            "{url}: what came has the MD5 {found:032x} instead of {md5:032x}; it was thrown away. Try again, or another address with --from{}",
-            by_hand()
+            "{url}: the downloaded file has the MD5 {found:032x} instead of {md5:032x} and was deleted. Try again, or give another URL with --from{}",
+            manual()
         ));
     }
     file.sync_all().map_err(writing)?;
@@ -123,16 +120,21 @@ pub fn fetch(agent: &Agent, wanted: &Wanted, tell: &mut dyn FnMut(u64)) -> Resul
     Ok(Outcome::Downloaded)
 }
 
-/// Asks for what is missing of the file, and appends it.
-fn proceed(agent: &Agent, wanted: &Wanted, file: &mut File, tell: &mut dyn FnMut(u64)) -> Result<(), Trouble> {
-    let writing = |e: std::io::Error| Trouble::Final(format!("cannot write: {e}"));
+/// Requests the missing part of the file and appends it.
+fn download_rest(
+    agent: &Agent,
+    wanted: &Wanted,
+    file: &mut File,
+    report: &mut dyn FnMut(u64),
+) -> Result<(), AttemptError> {
+    let writing = |e: std::io::Error| AttemptError::Final(format!("cannot write: {e}"));
     let mut have = file.seek(SeekFrom::End(0)).map_err(writing)?;
     let restart = |file: &mut File| file.set_len(0).and_then(|()| file.rewind()).map_err(writing);
     if have > wanted.bytes {
         restart(file)?;
         have = 0;
     }
-    tell(have);
+    report(have);
     if have == wanted.bytes {
         return Ok(());
     }
@@ -140,10 +142,13 @@ fn proceed(agent: &Agent, wanted: &Wanted, file: &mut File, tell: &mut dyn FnMut
     if have > 0 {
         request = request.header(header::RANGE, format!("bytes={have}-"));
     }
-    let mut response = request.call().map_err(|e| Trouble::Final(e.to_string()))?;
+    let mut response = request.call().map_err(|e| AttemptError::Final(e.to_string()))?;
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let other = |total: &str| {
-        Trouble::Final(format!("the file there has {total} bytes instead of {}: it is another one", wanted.bytes))
+        AttemptError::Final(format!(
+            "the server's file has {total} bytes instead of {}: it is a different file",
+            wanted.bytes
+        ))
     };
     match response.status() {
         StatusCode::PARTIAL_CONTENT if have > 0 => {
@@ -151,13 +156,15 @@ fn proceed(agent: &Agent, wanted: &Wanted, file: &mut File, tell: &mut dyn FnMut
             let (part, total) = range.split_once('/').unwrap_or_default();
             if !part.starts_with(&format!("bytes {have}-")) {
                 restart(file)?;
-                return Err(Trouble::Broken(format!("byte {have} was asked for, and the answer is {range:?}")));
+                return Err(AttemptError::Temporary(format!(
+                    "the program requested byte {have}, but the server sent {range:?}"
+                )));
             }
             if total != wanted.bytes.to_string() {
                 return Err(other(total));
             }
         }
-        // The whole file, whatever was asked for.
+        // The server sends the whole file and ignores the range.
         StatusCode::OK => {
             if let Some(total) = header(header::CONTENT_LENGTH).filter(|total| *total != wanted.bytes.to_string()) {
                 return Err(other(total));
@@ -167,16 +174,18 @@ fn proceed(agent: &Agent, wanted: &Wanted, file: &mut File, tell: &mut dyn FnMut
         }
         StatusCode::RANGE_NOT_SATISFIABLE => {
             restart(file)?;
-            return Err(Trouble::Broken(format!("the server does not go on at byte {have}")));
+            return Err(AttemptError::Temporary(format!("the server cannot resume at byte {have}")));
         }
-        status if status.is_server_error() => return Err(Trouble::Broken(format!("the server answers {status}"))),
-        status => return Err(Trouble::Final(format!("the server answers {status}"))),
+        status if status.is_server_error() => {
+            return Err(AttemptError::Temporary(format!("the server returned {status}")));
+        }
+        status => return Err(AttemptError::Final(format!("the server returned {status}"))),
     }
     let (mut body, mut piece) = (response.body_mut().as_reader(), vec![0; 1 << 16]);
     loop {
-        let broken = |why: &str| Trouble::Broken(format!("the connection broke off ({why})"));
+        let broken = |why: &str| AttemptError::Temporary(format!("the connection broke ({why})"));
         let read = match body.read(&mut piece) {
-            Ok(0) if have < wanted.bytes => return Err(broken("it ended")),
+            Ok(0) if have < wanted.bytes => return Err(broken("it ended early")),
             Ok(0) => return Ok(()),
             Ok(read) => read,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
@@ -188,7 +197,7 @@ fn proceed(agent: &Agent, wanted: &Wanted, file: &mut File, tell: &mut dyn FnMut
             return Err(other("more"));
         }
         file.write_all(&piece[..read]).map_err(writing)?;
-        tell(have);
+        report(have);
     }
 }
 

@@ -19,13 +19,13 @@ use args::{Args, Command};
 use clap::Parser;
 use std::process::ExitCode;
 
-/// What ends the program early, with its exit code.
+/// Why the program ends early.
 enum Failure {
-    /// Something failed.
+    /// A command failed: exit code 1.
     Failed(String),
-    /// The command line asks for what cannot be.
+    /// The command line is wrong: exit code 2.
     Usage(String),
-    /// The reader of the output went away: nothing is wrong.
+    /// The reader closed the output. This is no error: exit code 0.
     Quiet,
 }
 
@@ -35,7 +35,7 @@ impl From<strust_lab::Error> for Failure {
     }
 }
 
-/// A GPU that fails makes libtorch's binding panic. The job reports it in plain words, so the stack trace is not printed.
+/// When a GPU fails, the binding of libtorch panics. The job reports the failure, so the stack trace is not printed.
 fn silence_gpu_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

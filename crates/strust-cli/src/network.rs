@@ -18,7 +18,7 @@ use strust_lab::{
     registry::problems::is_network,
 };
 
-/// `strust train`: a run of one job, of which the network is kept. The same command goes on with a run that was stopped.
+/// `strust train`: runs one job and saves its network. The same command resumes a stopped run.
 pub fn train(
     file: &Path,
     save: &Path,
@@ -31,29 +31,35 @@ pub fn train(
     let runs = Runs { seeds: None, single, jobs: Jobs { jobs: None } };
     let mut experiment = Experiment::open(file)?;
     if !experiment.has_network() {
-        return Err(Failure::Failed(format!("{}: only a network can be trained and saved: `cifar10`", file.display())));
+        return Err(Failure::Failed(format!(
+            "{}: the experiment has no network; `strust train` needs a problem of kind `cifar10`",
+            file.display()
+        )));
     }
     let names: Vec<String> = experiment.methods.iter().map(|m| m.label.clone()).collect();
     experiment.methods.retain(|m| m.label == method);
     if experiment.methods.is_empty() {
         let names = names.join(", ");
-        return Err(Failure::Usage(format!("{}: there is no method `{method}`; there are {names}", file.display())));
+        return Err(Failure::Usage(format!(
+            "{}: there is no method `{method}`; choose one of {names}",
+            file.display()
+        )));
     }
     experiment.problems.retain(is_network);
     if experiment.problems.len() > 1 {
         let many = experiment.problems.len();
-        return Err(Failure::Failed(format!("{}: it has {many} networks; leave one to train", file.display())));
+        return Err(Failure::Failed(format!("{}: the experiment has {many} networks; keep only one", file.display())));
     }
     (experiment.seeds, experiment.tune) = (vec![seed], None);
-    // No other job needs the cores.
+    // The only job can use all cores.
     experiment.set_of_networks("threads", u32::try_from(strust_lab::cores()).map_or(1, |cores| cores.min(1024)));
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     experiment.name = format!("{}-{}", experiment.name, method.chars().map(plain).collect::<String>());
-    // Better known now than after hours.
+    // Find this out now, not after hours of training.
     atomic::check_writable(save)?;
     if !is_model(save) {
         return Err(Failure::Failed(format!(
-            "{}: there is such a file, and it is no model: choose another name to --save under",
+            "{}: the file exists and is not a model: choose another file with --save",
             save.display()
         )));
     }
@@ -64,20 +70,20 @@ pub fn train(
         session::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder).is_some())
     });
     let begun = begun(&folder);
-    let goes_on = begun.is_some();
+    let resumes = begun.is_some();
     plan = begun.unwrap_or(plan);
     let pace = session::pace(runs.jobs, runs.single.saving, &experiment)?;
     session::conclude(&folder, shared, pace, &session::command_line(), |options| {
         let summary =
-            if goes_on { pipeline::resume(&folder, options)? } else { pipeline::start(&folder, &mut plan, options)? };
-        // Before anything is said: a reader that went away must not cost the model.
+            if resumes { pipeline::resume(&folder, options)? } else { pipeline::start(&folder, &mut plan, options)? };
+        // Save the model before printing: a closed output must not lose it.
         export(&folder, &plan, save)?;
         Ok(summary)
     })?;
     if shared.quiet || shared.json { Ok(()) } else { print(&format!("Model: {}\n", save.display())) }
 }
 
-/// Whether a file may be replaced by a model: it is one, by the first bytes of safetensors (a length, then JSON), or is not there.
+/// Whether a model may be written here: there is no file, or it starts like safetensors (a length, then JSON).
 fn is_model(path: &Path) -> bool {
     let mut start = [0; 9];
     match std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)) {
@@ -86,8 +92,8 @@ fn is_model(path: &Path) -> bool {
     }
 }
 
-/// Whether two plans train the same network. The threads are those of the machine where it was begun: a run goes on with
-/// them on one with more cores or fewer.
+/// Whether two plans train the same network. The number of threads may differ: a run can resume on a machine with
+/// another number of cores and keeps its own number of threads.
 fn is_same_training(one: &Plan, other: &Plan) -> bool {
     let trained = |plan: &Plan| {
         let mut plan = plan.clone();
@@ -100,12 +106,10 @@ fn is_same_training(one: &Plan, other: &Plan) -> bool {
 
 /// `strust evaluate`.
 pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Shared) -> Result<(), Failure> {
-    let missing = || Failure::Usage("`strust evaluate` needs --data DIR, with the test images".into());
+    let missing = || Failure::Usage("`strust evaluate` needs --data DIR, the folder with the test images".into());
     let data = network.data.as_deref().ok_or_else(missing)?;
     if network.precision.is_some() {
-        return Err(Failure::Usage(
-            "`strust evaluate` always calculates in single precision: leave out --precision".into(),
-        ));
+        return Err(Failure::Usage("`strust evaluate` always uses single precision: leave out --precision".into()));
     }
     let evaluation = measure(model, data, unchecked, network.device.as_deref().unwrap_or("auto"))?;
     if shared.json { print(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }
@@ -114,12 +118,12 @@ pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Share
 fn text(e: &Scores, shared: &Shared) -> String {
     let share = |share: Option<f64>| share.map_or("–".into(), |share| format!("{:.1} %", 100.0 * share));
     let title = format!("{} of {} images, on {}", share(Some(e.accuracy)), e.images, e.device);
-    let mut classes = vec![["class", "images", "recognized", "precision"].map(String::from).to_vec()];
+    let mut classes = vec![["class", "images", "recall", "precision"].map(String::from).to_vec()];
     for class in &e.classes {
         classes.push(vec![class.name.clone(), class.images.to_string(), share(class.accuracy), share(class.precision)]);
     }
     let names = e.classes.iter().map(|class| class.name.clone());
-    let mut confusion = vec![std::iter::once("is \\ taken for".into()).chain(names).collect::<Vec<_>>()];
+    let mut confusion = vec![std::iter::once("true \\ predicted".into()).chain(names).collect::<Vec<_>>()];
     for (class, row) in e.classes.iter().zip(&e.confusion) {
         confusion.push(std::iter::once(class.name.clone()).chain(row.iter().map(usize::to_string)).collect());
     }
@@ -127,7 +131,7 @@ fn text(e: &Scores, shared: &Shared) -> String {
         "{}\n{}\n{}\n{}",
         heading(&title, shared),
         table(&classes),
-        heading("Confusions", shared),
+        heading("Confusion matrix", shared),
         table(&confusion)
     )
 }
@@ -175,12 +179,13 @@ mod with_torch {
     };
 
     const BATCH: usize = 128;
-    /// Steps of each method in a turn.
+    /// Steps of each method per turn.
     const ROUNDS: usize = 15;
-    /// Turns of this program and of PyTorch; the better one of each counts.
+    /// This program and PyTorch alternate this many times; the best result of each counts.
     const TURNS: usize = 2;
-    /// Steps of an epoch of CIFAR-10, and epochs that are timed on a GPU.
+    /// Steps of an epoch of CIFAR-10.
     const STEPS: usize = 390;
+    /// Timed epochs on a GPU.
     const EPOCHS: usize = 2;
 
     #[derive(Serialize)]
@@ -197,7 +202,7 @@ mod with_torch {
         pytorch_images_per_second: Option<f64>,
     }
 
-    /// Peaks of memory in bytes, each of a process of its own.
+    /// Peak memory in bytes. Each method runs in its own process.
     #[derive(Serialize)]
     struct Memory {
         sgd_peak_bytes: u64,
@@ -210,7 +215,7 @@ mod with_torch {
         images_per_second: f64,
     }
 
-    /// `strust bench cifar10`; with `memory_of`, only the peak of memory of one method in this process.
+    /// `strust bench cifar10`. With `memory_of`, only measures the peak memory of one method in this process.
     pub fn bench(device: &str, memory_of: Option<&str>, shared: &Shared) -> Result<(), Failure> {
         let failed = |e: strust_torch::Error| Failure::Failed(e.to_string());
         if let Some(name) = memory_of {
@@ -221,7 +226,7 @@ mod with_torch {
         let began = Instant::now();
         let device = device::open(device).map_err(failed)?;
         let opening = began.elapsed().as_secs_f64();
-        // First, so that the first step of all is seen with everything that comes before it.
+        // Measured first, so that the time of the first step includes all initialization.
         let mut epochs = if device == Device::Cpu { Vec::new() } else { self::epochs(device).map_err(failed)? };
         if let Some(first) = epochs.first_mut() {
             first.first_step += opening;
@@ -247,7 +252,7 @@ mod with_torch {
         if shared.json { print(&json(&cost)?) } else { print(&text(&cost, shared)) }
     }
 
-    /// Epochs of every method: operation by operation, as a CUDA graph, and several runs side by side.
+    /// Epochs of every method: operation by operation, as a CUDA graph, and with several runs in parallel.
     fn epochs(device: Device) -> Result<Vec<EpochSpeed>, strust_torch::Error> {
         use {
             Arithmetic::{Bf16, Tf32},
@@ -263,9 +268,9 @@ mod with_torch {
         Ok(epochs)
     }
 
-    /// A row for each way to calculate: seconds of an epoch with each method, for each of the runs.
+    /// A row per precision, launch mode and number of parallel runs: the seconds of an epoch with each method.
     fn epoch_rows(epochs: &[EpochSpeed]) -> Vec<Vec<String>> {
-        let header = ["", "side by side", "SGD", "STR", "Adam", "STR / SGD", "memory of STR", ""];
+        let header = ["", "runs in parallel", "SGD", "STR", "Adam", "STR / SGD", "memory of STR", ""];
         let row = |of: &[EpochSpeed]| {
             let [sgd, str, adam] = [0, 1, 2].map(|i| of[i].median);
             let mut row = vec![format!("{:?}, {:?}", of[0].arithmetic, of[0].launch).to_lowercase()];
@@ -293,7 +298,7 @@ mod with_torch {
         if let (Some(version), Some(theirs)) = (&cost.pytorch_version, cost.pytorch_images_per_second) {
             let share = cost.speed.images_per_second / theirs;
             let ms = 1e3 * BATCH as f64 / theirs;
-            rows.push(row(&format!("PyTorch {version}, SGD"), ms, format!("ours is {share:.2}× as fast")));
+            rows.push(row(&format!("PyTorch {version}, SGD"), ms, format!("strust is {share:.2}× as fast")));
         }
         let mut text = format!(
             "{}\n{}",
@@ -302,16 +307,16 @@ mod with_torch {
         );
         if let Some(first) = cost.epochs.first() {
             let title =
-                heading(&format!("An epoch of {STEPS} steps: the time of all runs, divided by their number"), shared);
+                heading(&format!("An epoch of {STEPS} steps: total time divided by the number of runs"), shared);
             let _ = write!(text, "\n{title}\n{}", table(&epoch_rows(&cost.epochs)));
-            let _ = writeln!(text, "\nThe first step was made {:.1} s after the start.", first.first_step);
+            let _ = writeln!(text, "\nThe first step ended {:.1} s after the start.", first.first_step);
         }
         if let Some(memory) = &cost.memory {
             let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
             let more = memory.str_peak_bytes as f64 - memory.sgd_peak_bytes as f64;
             let copies = more / cost.speed.parameter_bytes as f64;
             let (sgd, str) = (mb(memory.sgd_peak_bytes), mb(memory.str_peak_bytes));
-            let _ = writeln!(text, "\nPeak of memory: SGD {sgd}, STR {str}: {copies:.1} copies of the parameters more");
+            let _ = writeln!(text, "\nPeak memory: SGD {sgd}, STR {str}: {copies:.1} more copies of the parameters");
         }
         text
     }
@@ -320,7 +325,7 @@ mod with_torch {
         format!("{per_second:.0} images/s")
     }
 
-    /// The peak of each method, in a process of its own.
+    /// The peak memory of each method, measured in its own process.
     fn memory() -> Option<Memory> {
         let peak = |method: &str| {
             let mut program = Command::new(std::env::current_exe().ok()?);
@@ -330,7 +335,7 @@ mod with_torch {
         Some(Memory { sgd_peak_bytes: peak("sgd")?, str_peak_bytes: peak("str")? })
     }
 
-    /// PyTorch's speed on the same device, where there is a Python with PyTorch.
+    /// PyTorch's speed on the same device. `None` if there is no Python with PyTorch.
     fn pytorch(device: Device) -> Option<PyTorch> {
         let python = ["STRUST_TORCH_PYTHON", "STRUST_PYTHON"].iter().find_map(std::env::var_os);
         let folder = tempfile::tempdir().ok()?;
@@ -344,7 +349,7 @@ mod with_torch {
         let name = device::report(device).ok()?.name();
         let mut program = Command::new(python.unwrap_or_else(|| "python3".into()));
         program.arg(folder.path().join("pytorch_speed.py")).args([name, ROUNDS.to_string()]);
-        // This program's libtorch is not the one that Python brings.
+        // Python has its own libtorch.
         program.env_remove("LD_LIBRARY_PATH");
         serde_json::from_str(&stdout(&program.output().ok()?)?).ok()
     }
@@ -359,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn training_goes_on_where_there_are_other_cores() {
+    fn training_resumes_on_a_machine_with_another_number_of_cores() {
         let plan = |parameter: &str, value: u32| {
             let mut experiment = Experiment::open(Path::new("cifar10")).unwrap();
             experiment.set_of_networks(parameter, value);

@@ -1,4 +1,4 @@
-//! What commands that run something have in common: the pace, the interruption, the output at the end.
+//! Shared by the commands that run something: the number of jobs, Ctrl-C and the final output.
 
 use crate::{
     Failure,
@@ -21,13 +21,13 @@ use strust_lab::{
     run::Options,
 };
 
-/// Prints to the standard output; a reader that went away ends the program quietly.
+/// Prints to standard output. If the reader has closed it, the program ends without an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(Failure::Quiet),
-        Err(e) => Err(Failure::Failed(format!("cannot write to the standard output: {e}"))),
+        Err(e) => Err(Failure::Failed(format!("cannot write to standard output: {e}"))),
     }
 }
 
@@ -36,19 +36,20 @@ pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| Failure::Failed(e.to_string()))
 }
 
-/// Jobs in parallel, and the time between two savings.
+/// The number of jobs in parallel, and the time between two checkpoints.
 pub type Pace = (usize, Duration);
 
 pub fn pace(given: Jobs, saving: Saving, experiment: &Experiment) -> Result<Pace, Failure> {
     Ok((jobs(given, experiment), save_every(saving)?))
 }
 
-/// All cores; on a GPU one job, because only the user knows how many fit into its memory.
+/// The number of jobs: by default one per core. On a GPU it is one, because only the user knows how many fit into its
+/// memory.
 pub fn jobs(given: Jobs, experiment: &Experiment) -> usize {
     if experiment.on_gpu() { given.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(given) }
 }
 
-/// As many jobs as asked for, or as there are cores.
+/// The requested number of jobs, or one per core.
 pub fn all_cores(given: Jobs) -> usize {
     given.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
 }
@@ -62,27 +63,27 @@ pub fn resume_command(folder: &Path) -> String {
     format!("strust resume {}", quoted(&folder.display().to_string()))
 }
 
-/// Runs to the end and shows the results; `again` is the command that resumes after a stop.
+/// Runs to the end and shows the results. `again` is the command that resumes a stopped run.
 pub fn conclude(
     folder: &Path,
     shared: &Shared,
     (jobs, save_every): Pace,
     again: &str,
-    go: impl FnOnce(&Options) -> Result<Summary, Error>,
+    run: impl FnOnce(&Options) -> Result<Summary, Error>,
 ) -> Result<(), Failure> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupt);
-    // The second Ctrl-C does not wait; files are whole at any moment.
+    // A second Ctrl-C exits at once. This is safe because every file is complete at any time.
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(1);
         }
     })
-    .map_err(|e| Failure::Failed(format!("cannot watch for Ctrl-C: {e}")))?;
+    .map_err(|e| Failure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
 
     let outcome = {
         let progress = show::progress(shared);
-        go(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })
+        run(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })
     };
     let summary = outcome.map_err(|error| match error {
         Error::Interrupted => Failure::Failed(format!("stopped. Everything is saved; resume with: {again}")),
@@ -98,12 +99,12 @@ pub fn conclude(
     if failed > 0 {
         let runs = plural(failed, "run");
         let report = folder.join("report.html");
-        return Err(Failure::Failed(format!("{runs} broke down; {} says which and why", report.display())));
+        return Err(Failure::Failed(format!("{runs} failed; see {} for the reasons", report.display())));
     }
     Ok(())
 }
 
-/// The first of NAME, NAME-2, NAME-3 … that is free.
+/// The first free path of NAME, NAME-2, NAME-3, …
 pub fn unused(parent: &Path, name: &str, free: impl Fn(&Path) -> bool) -> PathBuf {
     let mut path = parent.join(name);
     let mut number = 1;
@@ -114,7 +115,7 @@ pub fn unused(parent: &Path, name: &str, free: impl Fn(&Path) -> bool) -> PathBu
     path
 }
 
-/// The command as it would be typed again.
+/// The command line, quoted for a shell.
 pub fn command_line() -> String {
     std::iter::once("strust".into())
         .chain(std::env::args().skip(1).map(|arg| quoted(&arg)))

@@ -1,4 +1,4 @@
-//! What a person sees: colors, progress, tables.
+//! Output for people: colors, progress, tables.
 
 use crate::args::Shared;
 use clap::ColorChoice;
@@ -14,17 +14,17 @@ use std::{
 };
 use strust_lab::run::{JobProgress, RunProgress};
 
-/// Prints an error; nothing silences it.
+/// Prints an error, even with `--quiet`.
 pub fn error(why: &str, shared: &Shared) {
     if colors(shared, std::io::stderr().is_terminal()) {
-        tell(&format!("\x1b[1;31merror:\x1b[0m {why}"));
+        print_line(&format!("\x1b[1;31merror:\x1b[0m {why}"));
     } else {
-        tell(&format!("error: {why}"));
+        print_line(&format!("error: {why}"));
     }
 }
 
-/// A line on the standard error. If nobody can read it, that is no reason to stop the work.
-fn tell(line: &str) {
+/// Prints a line to standard error. A failure is ignored: the run is more important than its messages.
+fn print_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -40,12 +40,12 @@ fn colors(shared: &Shared, terminal: bool) -> bool {
     }
 }
 
-/// Bold, for headings on the standard output.
+/// Makes a heading bold if standard output has colors.
 pub fn heading(text: &str, shared: &Shared) -> String {
     if colors(shared, std::io::stdout().is_terminal()) { format!("\x1b[1m{text}\x1b[0m") } else { text.into() }
 }
 
-/// Lines up columns; the first is left-aligned, the others right-aligned.
+/// Aligns the columns: the first to the left, the others to the right.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |j: usize| rows.iter().filter_map(|row| row.get(j)).map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -62,7 +62,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Bars on a terminal, plain lines elsewhere, only warnings when quiet.
+/// Progress bars on a terminal, plain lines otherwise, only warnings with `--quiet`.
 pub fn progress(shared: &Shared) -> Box<dyn RunProgress> {
     if shared.quiet {
         Box::new(Quiet::default())
@@ -73,12 +73,12 @@ pub fn progress(shared: &Shared) -> Box<dyn RunProgress> {
     }
 }
 
-/// The warnings that were shown: many jobs report the same one.
+/// The warnings shown so far: many jobs report the same warning.
 #[derive(Default)]
 struct Warnings(Mutex<BTreeSet<String>>);
 
 impl Warnings {
-    /// The line to show, unless it was shown before.
+    /// The line to print, or `None` if it was printed before.
     fn fresh(&self, warning: &str) -> Option<String> {
         let mut shown = self.0.lock().ok()?;
         shown.insert(warning.into()).then(|| format!("warning: {warning}"))
@@ -103,18 +103,18 @@ struct QuietJob<'a>(&'a Quiet);
 impl JobProgress for QuietJob<'_> {
     fn at(&mut self, _: u64, _: u64) {}
     fn warn(&mut self, warning: &str) {
-        self.0.warnings.fresh(warning).iter().for_each(|line| tell(line));
+        self.0.warnings.fresh(warning).iter().for_each(|line| print_line(line));
     }
     fn end(&mut self, _: Option<&str>) {}
     fn stop(&mut self) {}
 }
 
-/// How far a download is: a bar on a terminal, a line now and then elsewhere, nothing when quiet.
+/// The progress of a download: a bar on a terminal, a line every two seconds otherwise, nothing with `--quiet`.
 pub struct Meter {
     bar: ProgressBar,
     name: String,
     lines: bool,
-    told: Instant,
+    printed: Instant,
 }
 
 impl Meter {
@@ -131,20 +131,20 @@ impl Meter {
             "{{prefix}} {shape} {{bytes}} of {{total_bytes}}  {{bytes_per_sec}}  {{eta}} left"
         )));
         bar.set_prefix(name.to_string());
-        Self { bar, name: name.into(), lines: !shared.quiet && !terminal, told: Instant::now() }
+        Self { bar, name: name.into(), lines: !shared.quiet && !terminal, printed: Instant::now() }
     }
-    /// So many bytes are there.
+    /// Reports the number of bytes so far.
     pub fn at(&mut self, bytes: u64) {
         if self.bar.position() == 0 {
-            // What was there before did not come at any speed.
+            // Bytes from an earlier download must not count for the speed.
             self.bar.set_position(bytes);
             self.bar.reset_eta();
         }
         self.bar.set_position(bytes);
-        if self.lines && self.told.elapsed() > Duration::from_secs(2) {
+        if self.lines && self.printed.elapsed() > Duration::from_secs(2) {
             let (total, left) = (self.bar.length().unwrap_or(0), self.bar.eta().as_secs());
-            tell(&format!("{}: {} of {} MB, {left} s left", self.name, bytes / 1_000_000, total / 1_000_000));
-            self.told = Instant::now();
+            print_line(&format!("{}: {} of {} MB, {left} s left", self.name, bytes / 1_000_000, total / 1_000_000));
+            self.printed = Instant::now();
         }
     }
     pub fn clear(&self) {
@@ -156,7 +156,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the template is a constant").progress_chars("━╸─")
 }
 
-/// One bar for the whole and one for each running job, each with the time that is left.
+/// One bar for the whole run and one for each running job, each with the remaining time.
 struct Bars {
     all: MultiProgress,
     whole: ProgressBar,
@@ -165,7 +165,7 @@ struct Bars {
     warnings: Warnings,
 }
 
-/// The whole counts in thousandths of a job, so that it moves while jobs run.
+/// The length of a job on the bar of the whole run, so that this bar moves while jobs run.
 const PART: u64 = 1000;
 
 impl Bars {
@@ -246,7 +246,7 @@ impl JobProgress for JobBar<'_> {
     }
 }
 
-/// A name in so many letters: its end, the seed, tells jobs apart as its beginning does.
+/// Shortens a name to `most` characters. It keeps the start and the end, because the end is the seed.
 fn shortened(name: &str, most: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= most {
@@ -257,7 +257,7 @@ fn shortened(name: &str, most: usize) -> String {
     letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
 }
 
-/// A line for every job that ends, at most a few a second.
+/// A line for finished jobs, at most two per second.
 #[derive(Default)]
 struct Lines {
     stage: Mutex<Stage>,
@@ -269,15 +269,15 @@ struct Stage {
     name: String,
     jobs: usize,
     done: usize,
-    told: Option<Instant>,
+    printed: Option<Instant>,
 }
 
 impl RunProgress for Lines {
     fn begin(&self, stage: &str, jobs: usize) {
         if let Ok(mut now) = self.stage.lock() {
-            *now = Stage { name: stage.into(), jobs, done: 0, told: None };
+            *now = Stage { name: stage.into(), jobs, done: 0, printed: None };
         }
-        tell(&format!("{stage}: {jobs} {}", if jobs == 1 { "job" } else { "jobs" }));
+        print_line(&format!("{stage}: {jobs} {}", if jobs == 1 { "job" } else { "jobs" }));
     }
     fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
         Box::new(JobLine { lines: self, name: name.into() })
@@ -292,18 +292,18 @@ struct JobLine<'a> {
 impl JobProgress for JobLine<'_> {
     fn at(&mut self, _: u64, _: u64) {}
     fn warn(&mut self, warning: &str) {
-        self.lines.warnings.fresh(warning).iter().for_each(|line| tell(line));
+        self.lines.warnings.fresh(warning).iter().for_each(|line| print_line(line));
     }
     fn end(&mut self, error: Option<&str>) {
         if let Some(error) = error {
-            tell(&format!("{}: {error}", self.name));
+            print_line(&format!("{}: {error}", self.name));
         }
         let Ok(mut stage) = self.lines.stage.lock() else { return };
         stage.done += 1;
-        let due = stage.told.is_none_or(|told| told.elapsed() > Duration::from_millis(500));
+        let due = stage.printed.is_none_or(|printed| printed.elapsed() > Duration::from_millis(500));
         if due || stage.done == stage.jobs {
-            tell(&format!("{}: {} of {} done ({})", stage.name, stage.done, stage.jobs, self.name));
-            stage.told = Some(Instant::now());
+            print_line(&format!("{}: {} of {} done ({})", stage.name, stage.done, stage.jobs, self.name));
+            stage.printed = Some(Instant::now());
         }
     }
     fn stop(&mut self) {}

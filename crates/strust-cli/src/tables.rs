@@ -1,4 +1,4 @@
-//! A summary as text: the overview on the terminal, and Markdown tables.
+//! A summary as text: the overview for the terminal, and the Markdown tables.
 
 use crate::{
     args::Shared,
@@ -10,7 +10,7 @@ use strust_lab::{
     format::{brief, plain, plain_number},
 };
 
-/// The last values of every method, the choices of a grid search, and the checks of the theory.
+/// The final values of every method, the settings chosen by a grid search, and the theory checks.
 pub fn overview(summary: &Summary, shared: &Shared) -> String {
     let mut text = format!("{}\n", heading(&summary.title, shared));
     text.push_str(&checks(summary));
@@ -51,7 +51,7 @@ pub fn overview(summary: &Summary, shared: &Shared) -> String {
     text
 }
 
-/// The checks, a line each, under the experiment they belong to.
+/// The checks, one line each, grouped by experiment.
 fn checks(summary: &Summary) -> String {
     let mut text = String::new();
     for section in &summary.sections {
@@ -69,15 +69,15 @@ fn checks(summary: &Summary) -> String {
     text
 }
 
-/// What the Markdown tables show.
+/// The contents of the Markdown tables.
 pub struct Tables {
-    /// After which epochs.
+    /// The epochs to show.
     pub at: Vec<u64>,
-    /// Mean ± standard deviation instead of the median.
+    /// Show mean ± standard deviation instead of the median.
     pub mean: bool,
 }
 
-/// One table a problem: medians, or means, after the given epochs.
+/// One table per problem: medians or means at the given epochs.
 pub fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> String {
     let what = if *mean { "mean ± standard deviation" } else { "median" };
     let mut text = checks_as_markdown(summary);
@@ -104,7 +104,7 @@ pub fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> Strin
     text
 }
 
-/// How many seeds finished, and of how many if some did not.
+/// The number of seeds that finished, with the total if some failed.
 fn seeds_done(method: &MethodSummary) -> String {
     match (method.seeds.len(), method.failures.len()) {
         (done, 0) => done.to_string(),
@@ -119,7 +119,7 @@ fn cell(method: &MethodSummary, epoch: u64, metrics: &[Metric], mean: bool) -> S
     values.collect::<Vec<_>>().join(" / ")
 }
 
-/// The median of a metric: a share in per cent, anything else with its power of ten.
+/// The median of a metric: a share in percent, other values in scientific notation.
 fn shown(metric: &Metric, point: &CurvePoint) -> String {
     let Some(spread) = point.metrics.get(&metric.key) else { return "–".into() };
     if metric.log { brief(spread.median) } else { format!("{:.1} %", 100.0 * spread.median) }
@@ -129,10 +129,10 @@ fn shown(metric: &Metric, point: &CurvePoint) -> String {
 fn with_deviation(metric: &Metric, point: &CurvePoint) -> String {
     let Some(Spread { mean, std, .. }) = point.metrics.get(&metric.key) else { return "–".into() };
     if *std == 0.0 {
-        // One seed, as a rule: there is nothing to add.
+        // Usually there is only one seed, so the deviation means nothing.
         shown(metric, point)
     } else if metric.log {
-        // Digits down to the second of the deviation say all there is to say.
+        // Further digits than two of the deviation are noise.
         let digits = (1.0 - std.log10().floor()).clamp(0.0, 6.0) as usize;
         format!("{mean:.digits$} ± {std:.digits$}")
     } else {

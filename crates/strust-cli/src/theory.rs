@@ -1,4 +1,4 @@
-//! `strust reproduce theory`, and experiment files on the theory.
+//! `strust reproduce theory`, and `strust run` for theory experiments.
 
 use crate::{
     Failure,
@@ -11,14 +11,14 @@ use strust_lab::{
     theory::{self, Theory, TheoryPlan},
 };
 
-/// All experiments on the theory in one report.
+/// Runs all theory experiments and writes one report.
 pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
     let open = |(name, text): &(&str, &str)| Theory::parse(Path::new(name), text);
     let experiments = built_in::THEORY.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     start("theory", "The theory, measured", experiments, runs, network, shared)
 }
 
-/// One of them.
+/// Runs one theory experiment.
 pub fn run(theory: Theory, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
     let (name, title) = (theory.name.clone(), theory.title.clone());
     start(&name, &title, vec![theory], runs, network, shared)
@@ -33,11 +33,13 @@ fn start(
     shared: &Shared,
 ) -> Result<(), Failure> {
     if runs.single.epochs.is_some() {
-        return Err(Failure::Usage(format!("--epochs has no meaning for `{name}`: its settings are in its file")));
+        return Err(Failure::Usage(format!(
+            "--epochs has no effect on `{name}`: leave it out, and change the settings in the file instead"
+        )));
     }
     if network.data.is_some() || network.device.is_some() || network.precision.is_some() {
         return Err(Failure::Usage(format!(
-            "--data, --device and --precision are for networks that libtorch runs, and `{name}` has none"
+            "--data, --device and --precision are only for networks that run on libtorch, and `{name}` has none"
         )));
     }
     if let Some(seeds) = runs.seeds {

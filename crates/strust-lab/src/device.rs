@@ -1,20 +1,19 @@
-//! The devices that networks run on, and what their failures mean to the user.
+//! The devices that networks run on, and messages for their failures.
 
 use crate::Error;
 
-/// What a program that was built without libtorch prints.
-pub const WITHOUT_TORCH: &str =
-    "this needs libtorch, and this program was built without it. In the folder of its source:
+/// The message of a program that was built without libtorch.
+pub const WITHOUT_TORCH: &str = "this needs libtorch, and this program was built without it. In the source folder, run:
   eval \"$(scripts/torch-env)\"
   cargo install --path crates/strust-cli --features torch";
 
-/// What to do without images.
-pub const WITHOUT_DATA: &str = "there are no images: get them with `strust data cifar10 --to DIR`, then give `--data DIR`, or \
+/// The message if the images are missing.
+pub const WITHOUT_DATA: &str = "the images are missing: download them with `strust data cifar10 --to DIR`, then add `--data DIR`, or \
                                 `data = \"DIR\"` in the experiment file";
 
-/// What a failure of the GPU in the middle of a run means to the user, if `text`, of an error or a panic, reports one.
+/// The message for the user if `text`, from an error or a panic, reports a failure of the GPU.
 ///
-/// libtorch throws; tch panics with the text of the exception, stack included.
+/// libtorch throws an exception; tch panics with its text, which includes the stack.
 #[must_use]
 pub fn gpu_failure(text: &str) -> Option<String> {
     let signs =
@@ -22,18 +21,18 @@ pub fn gpu_failure(text: &str) -> Option<String> {
     let begin = signs.iter().filter_map(|sign| text.find(sign)).min()?;
     let what = text[begin..].split(['\n', '"']).next().unwrap_or_default();
     let what = what.split("\\n").next().unwrap_or_default().trim_end_matches('.');
-    let saved = "What was saved is whole";
+    let saved = "All saved results are valid";
     Some(if ["out of memory", "ALLOC_FAILED"].iter().any(|sign| what.contains(sign)) {
         format!(
-            "the GPU's memory is full: {what}. {saved}: run fewer jobs in parallel (--jobs 1), or see what else \
-             uses the GPU (nvidia-smi), then continue with `strust resume`. A smaller `batch` in the experiment needs less"
+            "the GPU's memory is full: {what}. {saved}: run fewer jobs in parallel (--jobs 1), or free memory \
+             that other programs use (see nvidia-smi), then continue with `strust resume`. A smaller `batch` in the experiment needs less memory"
         )
     } else {
         format!("the GPU failed: {what}. {saved}: when the GPU works again (nvidia-smi), continue with `strust resume`")
     })
 }
 
-/// Opens a device: its name, and its description.
+/// Opens a device and returns its name and its description.
 #[cfg(feature = "torch")]
 pub(crate) fn open(name: &str, threads: usize) -> Result<(String, String), Error> {
     strust_torch::device::set_threads(threads);
@@ -41,14 +40,13 @@ pub(crate) fn open(name: &str, threads: usize) -> Result<(String, String), Error
     Ok((device.name(), device.to_string()))
 }
 
-/// Opens a device: its name, and its description.
+/// Opens a device and returns its name and its description.
 #[cfg(not(feature = "torch"))]
 pub(crate) fn open(_name: &str, _threads: usize) -> Result<(String, String), Error> {
     Err(Error::Network(WITHOUT_TORCH.into()))
 }
 
-/// What the user should know about how networks run on a GPU, since the last call: kernels that are missing, steps that
-/// cannot be captured.
+/// The warnings about networks on a GPU since the last call: missing kernels and steps that cannot be captured.
 #[cfg(feature = "torch")]
 pub(crate) fn take_warnings() -> Vec<String> {
     strust_torch::cuda::take_warnings()
@@ -60,7 +58,7 @@ pub(crate) fn take_warnings() -> Vec<String> {
     Vec::new()
 }
 
-/// An error of a network, in the user's terms.
+/// Converts an error of a network. GPU failures get a message for the user.
 #[cfg(feature = "torch")]
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(crate) fn network_error(error: strust_torch::Error) -> Error {
@@ -74,20 +72,22 @@ pub(crate) fn network_error(error: strust_torch::Error) -> Error {
 mod tests {
     use super::*;
 
-    /// As tch panics.
+    /// The text of a panic of tch.
     #[test]
-    fn a_failure_of_the_gpu_is_reported_in_plain_words() {
-        let told = |text: &str| gpu_failure(&format!("called `Result::unwrap()` on an `Err` value: Torch({text:?})"));
+    fn a_gpu_failure_gets_a_message_for_the_user() {
+        let message =
+            |text: &str| gpu_failure(&format!("called `Result::unwrap()` on an `Err` value: Torch({text:?})"));
         let full =
-            told("CUDA out of memory. Tried to allocate 2.00 MiB.\nException raised from malloc (frames)").unwrap();
+            message("CUDA out of memory. Tried to allocate 2.00 MiB.\nException raised from malloc (frames)").unwrap();
         assert!(
-            full.starts_with("the GPU's memory is full: CUDA out of memory. Tried to allocate 2.00 MiB. What"),
+            full.starts_with("the GPU's memory is full: CUDA out of memory. Tried to allocate 2.00 MiB. All saved"),
             "{full}"
         );
         assert!(full.contains("--jobs 1") && full.contains("strust resume") && !full.contains("frames"));
-        let lost = told("CUDA error: unspecified launch failure\nCUDA kernel errors might be reported later").unwrap();
-        assert!(lost.starts_with("the GPU failed: CUDA error: unspecified launch failure. What was saved"), "{lost}");
-        assert!(told("cuDNN error: CUDNN_STATUS_ALLOC_FAILED").unwrap().contains("memory is full"));
-        assert_eq!(told("The size of tensor a (3) must match"), None);
+        let lost =
+            message("CUDA error: unspecified launch failure\nCUDA kernel errors might be reported later").unwrap();
+        assert!(lost.starts_with("the GPU failed: CUDA error: unspecified launch failure. All saved"), "{lost}");
+        assert!(message("cuDNN error: CUDNN_STATUS_ALLOC_FAILED").unwrap().contains("memory is full"));
+        assert_eq!(message("The size of tensor a (3) must match"), None);
     }
 }

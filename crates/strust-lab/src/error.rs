@@ -9,7 +9,7 @@ pub enum Error {
     Experiment {
         /// The file.
         file: PathBuf,
-        /// The line, where it is known.
+        /// The line, if it is known.
         line: Option<usize>,
         /// What is wrong and how to fix it.
         why: String,
@@ -17,25 +17,25 @@ pub enum Error {
     /// A file or folder could not be read or written.
     #[error("cannot {doing} {}: {source}{}", path.display(), hint(source))]
     Io {
-        /// What was being done.
+        /// The attempted operation.
         doing: &'static str,
-        /// To which file.
+        /// The file or folder.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
     },
-    /// A file of an earlier run does not fit.
+    /// A file of an earlier run cannot be used.
     #[error("{}: {why}", path.display())]
     Saved {
         /// The file.
         path: PathBuf,
-        /// What does not fit and how to fix it.
+        /// The reason and the fix.
         why: String,
     },
     /// A data file could not be read.
     #[error(transparent)]
     Read(#[from] strust_problems::read::ReadError),
-    /// A run broke down, usually by divergence.
+    /// A run failed, usually by divergence.
     #[error(transparent)]
     Method(#[from] strust::Error),
     /// The settings of a plan do not fit this program.
@@ -70,7 +70,7 @@ fn hint(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
-    /// For `map_err`: what was being done to which file.
+    /// For `map_err`: adds the operation and the file.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { doing, path: path.into(), source }
     }

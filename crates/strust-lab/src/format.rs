@@ -1,6 +1,6 @@
-//! Numbers, values and names as text: the one place that decides how each is written.
+//! Formats numbers, values and names. All other modules use these functions.
 
-/// What a cell shows when there is no value.
+/// The text of a table cell without a value.
 pub(crate) const NOTHING: &str = "–";
 
 /// Two digits and an exponent, for tables and sentences: `1.2e-5`.
@@ -9,7 +9,7 @@ pub fn brief(value: f64) -> String {
     format!("{value:.1e}")
 }
 
-/// Three digits and an exponent of at least two digits, so that a column lines up: `1.23e-05`.
+/// Three digits and an exponent of at least two digits, so that columns align: `1.23e-05`.
 pub(crate) fn scientific(value: f64) -> String {
     if !value.is_finite() {
         return special(value).to_owned();
@@ -43,7 +43,7 @@ pub(crate) fn thousands(digits: &str, gap: char) -> String {
     digits.char_indices().flat_map(|(i, c)| before(i).then_some(gap).into_iter().chain([c])).collect()
 }
 
-/// A number of any size, as short as it reads well.
+/// A number of any size, in a short form.
 #[must_use]
 pub fn plain_number(value: f64) -> String {
     if value == 0.0 || (1e-3..1e5).contains(&value.abs()) {
@@ -93,7 +93,7 @@ pub fn plain(value: &toml::Value) -> String {
     }
 }
 
-/// A value as an experiment file has it, a number as in [`plain`].
+/// A value as in an experiment file; numbers as in [`plain`].
 #[must_use]
 pub fn written(value: &toml::Value) -> String {
     if value.is_float() { plain(value) } else { value.to_string() }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scientific_numbers_line_up() {
+    fn scientific_numbers_have_the_same_width() {
         let shown = [0.0, 1.0, -1.234e-5, 9.999e99, 1e-100, f64::NAN, f64::INFINITY].map(scientific);
         assert_eq!(shown, ["0.00e+00", "1.00e+00", "-1.23e-05", "1.00e+100", "1.00e-100", "NaN", "∞"]);
     }

@@ -6,23 +6,23 @@
 //!
 //! The same plan gives the same bytes in `records.jsonl` on every run and for any number of parallel jobs: every
 //! stochastic result is a function of its seed. Only networks on a GPU differ from run to run, by rounding. Wall-clock
-//! times are kept apart, in `timings.jsonl`.
+//! times are in a separate file, `timings.jsonl`.
 //!
 //! The modules follow that pipeline. Each depends only on modules above it, and a test checks this:
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`format`](mod@format), `statistics` | numbers as text; means, medians, slopes, intervals |
 //! | [`data`] | plain data of every stage, without I/O |
-//! | [`io`] | files that are whole or absent, the lock, checkpoints, logs |
+//! | [`io`] | atomic writes, the lock, checkpoints, logs |
 //! | [`device`] | the devices that networks run on |
-//! | `stepper` | a method on its way, a step at a time or captured on a GPU |
+//! | `stepper` | a running method, step by step or captured on a GPU |
 //! | [`registry`] | the methods and problems, one file each |
-//! | [`experiment`] | experiment files: parsed, and built in |
-//! | [`run`] | the worker pool, and the job that it runs |
+//! | [`experiment`] | experiment files: the parser and the built-in files |
+//! | [`run`] | the worker pool and its jobs |
 //! | [`analyze`] | summary, grid search, diagnosis, scores of a network |
 //! | [`figure`], [`report`] | figures as SVG and PNG; the page |
-//! | [`pipeline`] | all of it, from a plan to the report |
+//! | [`pipeline`] | all stages, from a plan to the report |
 //! | [`theory`] | the paper's analysis as experiments |
 
 pub mod analyze;

@@ -1,4 +1,4 @@
-//! The one module of statistics: spreads over seeds, slopes, intervals and medians.
+//! Statistics: spreads over seeds, slopes, intervals and medians.
 
 use crate::data::summary::Spread;
 use strust::statistics::student_quantile;
@@ -10,7 +10,7 @@ pub(crate) fn spread(values: &[f64]) -> Spread {
     Spread { mean, std, median: median(values) }
 }
 
-/// The mean; NaN of no numbers.
+/// The mean; NaN without numbers.
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
@@ -45,18 +45,18 @@ pub(crate) fn mean_interval(values: &[f64]) -> (f64, f64) {
     (mean, student_quantile(n - 1.0) * (variance(values, mean) / n).sqrt())
 }
 
-/// The largest value; NaN of no numbers, and if one of them is NaN: a missing measurement must not pass for a small one.
+/// The largest value. NaN without numbers, or if one of them is NaN: a missing measurement must not count as a small one.
 pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     let larger = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
     values.into_iter().reduce(larger).unwrap_or(f64::NAN)
 }
 
-/// The least value, in the same way.
+/// The smallest value; NaN as for the largest.
 pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> f64 {
     -largest(values.into_iter().map(|value| -value))
 }
 
-/// The median: the value in the middle, or the mean of the two in the middle; NaN of no numbers.
+/// The median: the value in the middle, or the mean of the two in the middle; NaN without numbers.
 fn median(values: &[f64]) -> f64 {
     let sorted = sorted(values);
     let middle = sorted.len() / 2;
@@ -67,8 +67,8 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The upper median: the value in the middle, or the larger of the two in the middle; NaN of no numbers. Unlike a
-/// mean of two, it is infinite only where at least half of the values are.
+/// The upper median: the value in the middle, or the larger of the two in the middle; NaN without numbers. It is
+/// infinite only if at least half of the values are.
 pub(crate) fn upper_median(values: &[f64]) -> f64 {
     sorted(values).get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
@@ -79,9 +79,9 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// Step counts 1, 2, 4, … and the last, with `each` of them to a decade.
+/// Increasing step counts from 1 to the last, with `each` of them per decade.
 pub(crate) fn ladder(last: u64, each: u32) -> Vec<u64> {
-    // More decades than a count has.
+    // A count has fewer decades.
     let all = (0..20 * each).map(|i| 10_f64.powf(f64::from(i) / f64::from(each)).round() as u64);
     let mut counts: Vec<u64> = all.take_while(|&k| k < last).chain([last]).collect();
     counts.dedup();
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_powers_and_intervals_are_those_of_known_data() {
+    fn slopes_powers_and_intervals_match_known_data() {
         assert!((slope(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]) - 2.0).abs() < 1e-15);
         assert!((power([(1.0, 3.0), (10.0, 0.3), (100.0, 0.03), (5.0, -1.0)]) + 1.0).abs() < 1e-12);
         let (middle, half) = mean_interval(&[1.0, 2.0, 3.0, 4.0, 5.0]);

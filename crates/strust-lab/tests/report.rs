@@ -1,4 +1,4 @@
-//! The report page and its figures, on small made-up summaries.
+//! The report page and its figures, for small artificial summaries.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use strust_lab::report::{figures, html};
 
 const HOSTILE: &str = "<script>&\"'</script>";
 
-/// A method with two metrics, `gap` and `norm`, that take the given values epoch after epoch.
+/// A method with the metrics `gap` and `norm`, and one value per epoch.
 fn method(name: &str, values: &[f64]) -> MethodSummary {
     let spread = |mean: f64| Spread { mean, std: mean * 1.5, median: mean };
     let at = |(k, &value): (usize, &f64)| CurvePoint {
@@ -41,7 +41,7 @@ fn summary(experiment: &str, methods: Vec<MethodSummary>) -> Summary {
     Summary {
         experiment: experiment.into(),
         title: format!("The title of {experiment}"),
-        description: "What it is about.".into(),
+        description: "The description.".into(),
         version: "0.1.0".into(),
         command: "strust run a.toml".into(),
         machine: Machine {
@@ -86,7 +86,7 @@ fn tuning(method: &str, tried: usize) -> Tuning {
 }
 
 #[test]
-fn the_page_loads_nothing() {
+fn the_page_loads_no_other_files() {
     let page = html(&[summary("a", two_methods()), summary("b", two_methods())]);
     let without = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     for forbidden in ["http://", "https://", "<link", " src=", "@import", "url("] {
@@ -96,7 +96,7 @@ fn the_page_loads_nothing() {
 }
 
 #[test]
-fn every_metric_is_drawn_against_every_axis_and_the_radius_once() {
+fn every_metric_is_drawn_over_every_axis_and_the_radius_once() {
     let summary = summary("a", two_methods());
     let names: Vec<String> = figures(&summary).into_iter().map(|(name, _)| name).collect();
     assert_eq!(
@@ -134,7 +134,7 @@ fn file_names_are_safe_and_distinct() {
 }
 
 #[test]
-fn hostile_text_stays_text() {
+fn markup_in_text_is_escaped() {
     let mut bad = method(HOSTILE, &[1.0, 0.1]);
     bad.hyperparameters = BTreeMap::from([(HOSTILE.to_owned(), toml::Value::String(HOSTILE.into()))]);
     bad.failures = vec![Failure { seed: 1, error: HOSTILE.into() }];
@@ -178,7 +178,7 @@ fn the_table_marks_the_best_and_lists_failures() {
 }
 
 #[test]
-fn high_accuracy_is_good() {
+fn the_highest_accuracy_is_marked_as_best() {
     let mut one = summary("a", two_methods());
     one.problems[0].metrics = vec![Metric { key: "test_accuracy".into(), label: "accuracy".into(), log: false }];
     for (method, accuracy) in one.problems[0].methods.iter_mut().zip([0.9123, 0.85]) {
@@ -189,7 +189,7 @@ fn high_accuracy_is_good() {
 }
 
 #[test]
-fn the_page_says_whether_tuning_was_fair() {
+fn the_page_reports_whether_tuning_budgets_are_equal() {
     let mut one = summary("a", two_methods());
     one.tuning = vec![tuning("str", 4), tuning("sgd", 4)];
     assert!(html(&[one.clone()]).contains("Budgets are equal: every method tried 4 settings with 3 seeds each."));
@@ -215,7 +215,7 @@ fn runs_of_the_same_problem_are_drawn_together() {
 }
 
 #[test]
-fn nothing_at_all_is_still_a_page() {
+fn empty_summaries_give_a_page() {
     let mut bare = summary("a", vec![]);
     assert!(html(&[bare.clone()]).contains("no data"));
     bare.problems.clear();
@@ -294,6 +294,6 @@ fn sections_checks_and_diagnoses_are_shown_escaped_and_survive_json() {
     let text = serde_json::to_string(&one).unwrap();
     let back: Summary = serde_json::from_str(&text).unwrap();
     assert!(back.checks[2].is_open() && !back.checks[2].holds);
-    // NaN is not equal to itself; its text is.
+    // NaN is not equal to itself, so compare the texts.
     assert_eq!(serde_json::to_string(&back).unwrap(), text);
 }

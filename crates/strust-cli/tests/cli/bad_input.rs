@@ -1,14 +1,14 @@
-//! Bad input gets a clear error that names what, where and how to mend it, and a non-zero exit.
+//! Bad input gives a nonzero exit code and an error that names the place, the reason and the fix.
 
-use crate::support::{Edit, Folder, SMALL, Said, experiment, requires, run, said, strust};
+use crate::support::{Edit, Finished, Folder, SMALL, experiment, finished, requires, run, strust};
 use std::process::Stdio;
 
-fn run_experiment(folder: &Folder, text: &str) -> Said {
+fn run_experiment(folder: &Folder, text: &str) -> Finished {
     let file = folder.write("experiment.toml", text);
     run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap(), "--quiet"])
 }
 
-/// Fails with code 1, says all of `parts`, and leaves no result behind.
+/// Asserts exit code 1, a message with all of `parts`, and no results.
 #[track_caller]
 fn refused(text: &str, parts: &[&str]) {
     refused_in(&Folder::new(), text, parts);
@@ -16,19 +16,19 @@ fn refused(text: &str, parts: &[&str]) {
 
 #[track_caller]
 fn refused_in(folder: &Folder, text: &str, parts: &[&str]) {
-    let said = run_experiment(folder, text);
-    assert_eq!(said.code, Some(1), "{}", said.err);
+    let result = run_experiment(folder, text);
+    assert_eq!(result.code, Some(1), "{}", result.err);
     for part in parts {
-        assert!(said.err.contains(part), "{part:?} is not in: {}", said.err);
+        assert!(result.err.contains(part), "{part:?} is not in: {}", result.err);
     }
-    assert!(!said.err.contains("panicked"), "{}", said.err);
+    assert!(!result.err.contains("panicked"), "{}", result.err);
     assert!(!folder.path("out/report.html").exists());
 }
 
 const STR_P: &str = "[[method]]\nname = \"str-p\"\n";
 
 #[test]
-fn an_unknown_key_is_pointed_at_with_a_suggestion() {
+fn an_unknown_key_is_reported_with_its_line_and_a_suggestion() {
     refused(
         &experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalti = 1.0"),
         &["experiment.toml:14:", "unknown key `penalti`; did you mean `penalty`?"],
@@ -39,7 +39,7 @@ fn an_unknown_key_is_pointed_at_with_a_suggestion() {
 }
 
 #[test]
-fn a_hyperparameter_out_of_range_names_field_value_and_range() {
+fn an_error_on_a_hyperparameter_names_field_value_and_range() {
     refused(
         &experiment(SMALL, "[[method]]\nname = \"sgd-proj\"\nlearning_rate = -1.0"),
         &["experiment.toml:14:", "`learning_rate` is -1.0, but must be > 0"],
@@ -60,20 +60,20 @@ fn a_hyperparameter_out_of_range_names_field_value_and_range() {
 }
 
 #[test]
-fn a_grid_without_end_is_refused_before_it_is_made() {
+fn a_huge_grid_is_refused_before_it_is_expanded() {
     let list = (1..=200).map(|i| format!("{i}.0")).collect::<Vec<_>>().join(", ");
     let keys = ["penalty", "initial_radius", "max_radius", "shrink"].map(|key| format!("{key} = [{list}]\n")).concat();
     refused(&experiment(SMALL, &format!("[[method]]\nname = \"str-p\"\n{keys}")), &["more than 100000 settings"]);
     let twice = "[[method]]\nname = \"str-p\"\npenalty = [1, 1.0]";
-    refused(&experiment(SMALL, twice), &["`penalty` names a value twice"]);
+    refused(&experiment(SMALL, twice), &["`penalty` has a value twice"]);
     let folder = Folder::new();
     let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
-    let said = run(&["run", file.to_str().unwrap(), "--seeds", "200000"]);
-    assert_eq!((said.code, said.err.contains("more than 100000 jobs")), (Some(2), true), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--seeds", "200000"]);
+    assert_eq!((result.code, result.err.contains("more than 100000 jobs")), (Some(2), true), "{}", result.err);
 }
 
 #[test]
-fn sizes_that_cannot_be_are_refused() {
+fn impossible_sizes_are_refused() {
     refused(
         &experiment("kind = \"subspace\"\nd = 3\nk = 4\nn = 40", STR_P),
         &["`k` is 4, but must be in [1, d] = [1, 3]"],
@@ -105,22 +105,22 @@ fn sizes_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_broken_file_names_the_line() {
+fn an_error_in_a_broken_file_names_the_line() {
     refused("name = \"x\"\nepochs = = 3\n", &["experiment.toml:2"]);
     refused("", &["`name` is missing"]);
     refused("name = \"x\"\n", &["[[method]]"]);
     refused(&experiment(SMALL, STR_P).edit("\"test\"", "\"../escape\""), &["`name`", "folder"]);
-    let said = run(&["run", "no-such-file.toml"]);
-    assert_eq!(said.code, Some(1));
+    let result = run(&["run", "no-such-file.toml"]);
+    assert_eq!(result.code, Some(1));
     assert!(
-        said.err.contains("no-such-file.toml: no such file") && said.err.contains("subspace-small"),
+        result.err.contains("no-such-file.toml: no such file") && result.err.contains("subspace-small"),
         "{}",
-        said.err
+        result.err
     );
 }
 
 #[test]
-fn a_method_that_needs_a_constraint_is_not_run_without_one() {
+fn a_method_that_needs_a_constraint_is_refused_without_one() {
     refused(
         &experiment("kind = \"least-squares\"\nn = 40\nd = 50", STR_P),
         &["`str-p` needs a problem with a constraint", "sgd"],
@@ -179,24 +179,24 @@ fn wrong_usage_exits_with_two() {
 }
 
 #[test]
-fn a_folder_that_is_not_ours_is_left_alone() {
+fn a_folder_with_other_files_is_not_changed() {
     let folder = Folder::new();
     let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
     std::fs::create_dir(folder.path("out")).unwrap();
     folder.write("out/precious.txt", "mine");
-    let said = run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("the folder is not empty"), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]);
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains("the folder is not empty"), "{}", result.err);
     assert_eq!(std::fs::read_to_string(folder.path("out/precious.txt")).unwrap(), "mine");
     assert_eq!(std::fs::read_dir(folder.path("out")).unwrap().count(), 1);
 
-    let said = run(&["resume", folder.path("out").to_str().unwrap()]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("it has no plan.json"), "{}", said.err);
+    let result = run(&["resume", folder.path("out").to_str().unwrap()]);
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains("it has no plan.json"), "{}", result.err);
 }
 
 #[test]
-fn a_second_run_into_the_same_folder_is_told_to_resume() {
+fn a_second_run_into_the_same_folder_suggests_resume() {
     let folder = Folder::new();
     let first = run_experiment(&folder, &experiment(SMALL, STR_P));
     assert_eq!(first.code, Some(0), "{}", first.err);
@@ -207,19 +207,19 @@ fn a_second_run_into_the_same_folder_is_told_to_resume() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_output_folder_that_cannot_be_written_is_named() {
-    // /proc refuses folders to everybody, also to root, whom no permission stops.
+fn an_error_names_an_output_folder_that_cannot_be_created() {
+    // Even root cannot create a folder in /proc.
     let folder = Folder::new();
     let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
-    let said = run(&["run", file.to_str().unwrap(), "--out", "/proc/strust-test"]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("cannot make the folder /proc/strust-test"), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--out", "/proc/strust-test"]);
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains("cannot create the folder /proc/strust-test"), "{}", result.err);
 }
 
-/// A real full disk: a 512 KiB file system of its own, in a namespace of its own.
+/// A full disk: a separate file system of 512 KiB in a separate namespace.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_named_and_the_run_resumes_when_there_is_space() {
+fn a_full_disk_is_reported_and_the_run_resumes_when_there_is_space() {
     let folder = Folder::new();
     let file = folder.write("experiment.toml", &experiment(SMALL, STR_P).edit("epochs = 3", "epochs = 400"));
     let disk = folder.path("disk");
@@ -237,31 +237,31 @@ fn a_full_disk_is_named_and_the_run_resumes_when_there_is_space() {
         out = folder.path("out").display(),
     );
     let output = std::process::Command::new("unshare").args(["-rm", "sh", "-c", &script]).output();
-    let said = output.ok().map(|o| said(&o)).filter(|s| s.code != Some(77) && s.out.contains("codes"));
-    if !requires("full-disk", said.is_some()) {
+    let result = output.ok().map(|o| finished(&o)).filter(|s| s.code != Some(77) && s.out.contains("codes"));
+    if !requires("full-disk", result.is_some()) {
         return;
     }
-    let said = said.expect("the small disk was mounted");
-    assert_eq!(said.out.trim(), "codes 1 0", "{}", said.err);
-    assert!(said.err.contains("No space left on device") && said.err.contains("strust resume"), "{}", said.err);
+    let result = result.expect("the small disk was mounted");
+    assert_eq!(result.out.trim(), "codes 1 0", "{}", result.err);
+    assert!(result.err.contains("No space left on device") && result.err.contains("strust resume"), "{}", result.err);
 
     let undisturbed = folder.path("undisturbed");
-    let said = run(&["run", file.to_str().unwrap(), "--out", undisturbed.to_str().unwrap(), "--quiet"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--out", undisturbed.to_str().unwrap(), "--quiet"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
     crate::support::same_records(&folder.path("out"), &undisturbed);
 }
 
 #[test]
-fn checkpoints_that_do_not_fit_are_refused_with_what_to_do() {
+fn wrong_checkpoints_are_refused_with_a_fix() {
     let folder = Folder::new();
     assert_eq!(run_experiment(&folder, &experiment(SMALL, STR_P)).code, Some(0));
     let out = folder.path("out");
     let checkpoint = |seed: u32| out.join(format!("runs/subspace.str-p.s{seed}/checkpoint.bin"));
     let whole = std::fs::read(checkpoint(0)).unwrap();
     let resumed = || {
-        let said = said(&strust().args(["resume", out.to_str().unwrap(), "--quiet"]).output().unwrap());
-        assert!(!said.err.contains("panicked"), "{}", said.err);
-        (said.code, said.err)
+        let result = finished(&strust().args(["resume", out.to_str().unwrap(), "--quiet"]).output().unwrap());
+        assert!(!result.err.contains("panicked"), "{}", result.err);
+        (result.code, result.err)
     };
 
     for length in [0, 5, 30, whole.len() / 2, whole.len() - 1] {
@@ -301,9 +301,9 @@ fn a_run_that_diverges_is_reported_and_exits_with_one() {
         "[[method]]\nname = \"sgd\"\nlearning_rate = 1e9\n\n[[method]]\nname = \"str\"",
     )
     .edit("epochs = 3", "epochs = 200");
-    let said = run_experiment(&folder, &text);
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("2 runs broke down"), "{}", said.err);
+    let result = run_experiment(&folder, &text);
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains("2 runs failed"), "{}", result.err);
     let summary: serde_json::Value =
         serde_json::from_slice(&std::fs::read(folder.path("out/summary.json")).unwrap()).unwrap();
     let methods = &summary["problems"][0]["methods"];
@@ -324,21 +324,21 @@ fn a_problem_that_cannot_be_set_up_is_refused_before_anything_is_written() {
 fn names_that_would_share_a_folder_are_refused() {
     let second = "[[problem]]\nkind = \"subspace\"\nname = \"a_b\"\nd = 20\nk = 2\nn = 40\n\n";
     let text = experiment(&format!("{SMALL}\nname = \"a b\""), &format!("{second}{STR_P}"));
-    refused(&text, &["two problems are called `a_b`"]);
+    refused(&text, &["the same folder name `a_b`"]);
     refused(&experiment(&format!("{SMALL}\nname = 3"), STR_P), &["`name` is 3"]);
-    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = [3, 3]"), &["`penalty` names a value twice"]);
+    refused(&experiment(SMALL, "[[method]]\nname = \"str-p\"\npenalty = [3, 3]"), &["`penalty` has a value twice"]);
     refused(&experiment(SMALL, STR_P).edit("[[problem]]", "[problem]"), &["[[problem]], with two brackets"]);
 }
 
 #[test]
-fn a_grid_search_by_a_metric_that_is_not_there_is_refused() {
+fn a_grid_search_with_an_unknown_metric_is_refused() {
     let tune = |text: &str| format!("{STR_P}\n[tune]\n{text}");
     refused(&experiment(SMALL, &tune("metric = \"objectve\"\nepochs = 1\nseeds = 1")), &["objective_gap"]);
     refused(&experiment(SMALL, &tune("metric = \"objective_gap\"\nepochs = 1\nseeds = 0")), &["`seeds` is 0"]);
 }
 
 #[test]
-fn a_data_file_that_changed_since_the_plan_is_noticed_on_resume() {
+fn resume_detects_a_data_file_that_changed_since_the_plan() {
     let folder = Folder::new();
     folder.write("data.csv", &(0..40).map(|i| format!("{},{}\n", i, i % 3)).collect::<Vec<_>>().concat());
     let text = experiment("kind = \"subspace\"\nk = 1\ndata = \"data.csv\"", STR_P);
@@ -349,15 +349,15 @@ fn a_data_file_that_changed_since_the_plan_is_noticed_on_resume() {
     assert!(summary.contains("\"data\": \"data.csv\"") && !summary.contains("\"noise\""), "{summary}");
 
     folder.write("data.csv", "1,2\n3,4\n");
-    assert_eq!(resume().code, Some(0), "a finished run needs its data no more");
+    assert_eq!(resume().code, Some(0), "a finished run does not need its data");
     std::fs::remove_dir_all(out.join("runs/subspace.str-p.s1")).unwrap();
-    let said = resume();
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("the data file has changed"), "{}", said.err);
+    let result = resume();
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains("the data file has changed"), "{}", result.err);
 }
 
 #[test]
-fn what_is_missing_of_a_finished_job_is_noticed() {
+fn missing_records_of_a_finished_job_are_detected() {
     let folder = Folder::new();
     assert_eq!(run_experiment(&folder, &experiment(SMALL, STR_P)).code, Some(0));
     let out = folder.path("out");
@@ -366,9 +366,13 @@ fn what_is_missing_of_a_finished_job_is_noticed() {
     for damaged in [&whole[..whole.len() / 2], b""] {
         std::fs::write(&records, damaged).unwrap();
         for command in ["resume", "report"] {
-            let said = run(&[command, out.to_str().unwrap(), "--quiet"]);
-            assert_eq!(said.code, Some(1));
-            assert!(said.err.contains("records.jsonl") && said.err.contains("remove the job's folder"), "{}", said.err);
+            let result = run(&[command, out.to_str().unwrap(), "--quiet"]);
+            assert_eq!(result.code, Some(1));
+            assert!(
+                result.err.contains("records.jsonl") && result.err.contains("remove the job's folder"),
+                "{}",
+                result.err
+            );
         }
     }
     std::fs::remove_dir_all(out.join("runs/subspace.str-p.s0")).unwrap();
@@ -378,7 +382,7 @@ fn what_is_missing_of_a_finished_job_is_noticed() {
 }
 
 #[test]
-fn a_plan_that_was_edited_is_refused() {
+fn an_edited_plan_is_refused() {
     let folder = Folder::new();
     assert_eq!(run_experiment(&folder, &experiment(SMALL, STR_P)).code, Some(0));
     let plan = folder.path("out/plan.json");
@@ -392,16 +396,16 @@ fn a_plan_that_was_edited_is_refused() {
     ] {
         std::fs::write(&plan, edited).unwrap();
         for command in ["resume", "report"] {
-            let said = run(&[command, folder.path("out").to_str().unwrap(), "--quiet"]);
-            assert_eq!(said.code, Some(1), "{}", said.err);
-            assert!(!said.err.contains("panicked"), "{}", said.err);
+            let result = run(&[command, folder.path("out").to_str().unwrap(), "--quiet"]);
+            assert_eq!(result.code, Some(1), "{}", result.err);
+            assert!(!result.err.contains("panicked"), "{}", result.err);
         }
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn two_programs_do_not_work_in_one_folder() {
+fn two_programs_do_not_run_in_the_same_folder() {
     let folder = Folder::new();
     let text = experiment("kind = \"subspace\"\nd = 200\nk = 5\nn = 500", STR_P).edit("epochs = 3", "epochs = 100000");
     let file = folder.write("experiment.toml", &text);
@@ -411,21 +415,21 @@ fn two_programs_do_not_work_in_one_folder() {
     while !out.join("runs").exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let said = run(&["resume", out.to_str().unwrap(), "--quiet"]);
+    let result = run(&["resume", out.to_str().unwrap(), "--quiet"]);
     first.kill().unwrap();
     first.wait().unwrap();
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("another strust is working in this folder"), "{}", said.err);
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains("another strust is running in this folder"), "{}", result.err);
 }
 
 #[test]
-fn tables_are_put_only_between_markers_that_stand_alone_and_belong_together() {
+fn tables_are_written_only_between_a_unique_pair_of_markers_on_their_own_lines() {
     let folder = Folder::new();
     assert_eq!(run_experiment(&folder, &experiment(SMALL, STR_P)).code, Some(0));
-    let put = |text: &str| {
+    let insert = |text: &str| {
         let file = folder.write("page.md", text);
-        let said = run(&["report", folder.path("out").to_str().unwrap(), "--into", file.to_str().unwrap()]);
-        (said.code, std::fs::read_to_string(file).unwrap())
+        let result = run(&["report", folder.path("out").to_str().unwrap(), "--into", file.to_str().unwrap()]);
+        (result.code, std::fs::read_to_string(file).unwrap())
     };
     for text in [
         "see `<!-- strust:test -->` and\n<!-- strust:other -->\nkept\n<!-- /strust -->\n",
@@ -433,19 +437,18 @@ fn tables_are_put_only_between_markers_that_stand_alone_and_belong_together() {
         "<!-- strust:test -->\nkept\n",
         "<!-- strust:test -->\na\n<!-- /strust -->\n<!-- strust:test -->\nb\n<!-- /strust -->\n",
     ] {
-        assert_eq!(put(text), (Some(1), text.to_string()));
+        assert_eq!(insert(text), (Some(1), text.to_string()));
     }
 }
 
-/// A report replaces what strust wrote, and nothing else.
 #[test]
-fn files_of_others_are_not_replaced_by_reports() {
+fn a_report_replaces_only_files_that_strust_wrote() {
     let folder = Folder::new();
     let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
     let [one, two, mine] = ["one", "two", "mine"].map(|name| folder.path(name));
     for out in [&one, &two] {
-        let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
-        assert_eq!(said.code, Some(0), "{}", said.err);
+        let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+        assert_eq!(result.code, Some(0), "{}", result.err);
     }
     let report = |arguments: &[&std::path::Path], flag: &str, to: &std::path::Path| {
         let folders = arguments.iter().map(|path| path.to_str().unwrap());
@@ -455,32 +458,41 @@ fn files_of_others_are_not_replaced_by_reports() {
     for name in ["report.html", "records.jsonl"] {
         std::fs::write(mine.join(name), "mine").unwrap();
     }
-    for said in [report(&[&one], "--out", &mine), report(&[&one], "--publish", &mine)] {
-        assert_eq!((said.code, said.err.contains("strust did not write this file")), (Some(1), true), "{}", said.err);
+    for result in [report(&[&one], "--out", &mine), report(&[&one], "--publish", &mine)] {
+        assert_eq!(
+            (result.code, result.err.contains("strust did not write this file")),
+            (Some(1), true),
+            "{}",
+            result.err
+        );
     }
     assert_eq!(std::fs::read_to_string(mine.join("records.jsonl")).unwrap(), "mine");
-    let said = report(&[&one], "--out", &two);
-    assert_eq!((said.code, said.err.contains("this is the folder of a run")), (Some(1), true), "{}", said.err);
-    // Its own place, a new one, and a second time there.
+    let result = report(&[&one], "--out", &two);
+    assert_eq!((result.code, result.err.contains("this is the folder of a run")), (Some(1), true), "{}", result.err);
+    // The folder of the run, a new folder, and the new folder again.
     assert_eq!(report(&[&one], "--out", &one).code, Some(0));
     for _ in 0..2 {
         assert_eq!(report(&[&one, &two], "--out", &folder.path("both")).code, Some(0));
         assert_eq!(report(&[&one], "--publish", &folder.path("kept")).code, Some(0));
     }
-    // Two runs of one name do not both fit between one pair of marks.
+    // Two runs of the same experiment cannot share one pair of markers.
     let document = folder.write("document.md", "a\r\n<!-- strust:test -->\r\nold\r\n<!-- /strust -->\r\nb");
-    let said = report(&[&one, &two], "--into", &document);
-    assert_eq!((said.code, said.err.contains("two of the folders")), (Some(1), true), "{}", said.err);
+    let result = report(&[&one, &two], "--into", &document);
+    assert_eq!(
+        (result.code, result.err.contains("two folders hold the experiment")),
+        (Some(1), true),
+        "{}",
+        result.err
+    );
     assert_eq!(report(&[&one], "--into", &document).code, Some(0));
     let text = std::fs::read_to_string(&document).unwrap();
     assert!(text.starts_with("a\r\n<!-- strust:test -->\r\n**subspace**"), "{text}");
     assert!(text.ends_with("<!-- /strust -->\r\nb") && text.matches('\n').count() == text.matches("\r\n").count());
 }
 
-/// Nobody reads the standard error, or nothing more goes into it: the run goes on all the same.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_closed_standard_error_does_not_stop_a_run() {
+fn a_run_continues_if_standard_error_cannot_be_written() {
     let folder = Folder::new();
     let file = folder.write("experiment.toml", &experiment(SMALL, STR_P));
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -495,14 +507,18 @@ fn a_closed_standard_error_does_not_stop_a_run() {
 }
 
 #[test]
-fn a_run_that_broke_down_is_diagnosed_as_broken() {
+fn a_failed_run_is_diagnosed_as_failed() {
     let folder = Folder::new();
     let text = experiment("kind = \"least-squares\"\nnoise = 1e300", "[[method]]\nname = \"str\"\n");
     let (file, out) = (folder.write("experiment.toml", &text), folder.path("out"));
-    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
-    assert_eq!(said.code, Some(1), "{}", said.err);
-    assert!(said.err.contains("report.html says which and why"), "{}", said.err);
-    let said = run(&["diagnose", out.to_str().unwrap()]);
-    assert!(said.out.contains("broke down") && said.out.contains("→ Fix what broke it down"), "{}", said.out);
-    assert!(!said.out.contains("come back") && !said.out.contains("Nothing to change"), "{}", said.out);
+    let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+    assert_eq!(result.code, Some(1), "{}", result.err);
+    assert!(result.err.contains("report.html for the reasons"), "{}", result.err);
+    let result = run(&["diagnose", out.to_str().unwrap()]);
+    assert!(
+        result.out.contains("failed: ") && result.out.contains("→ Remove the cause of the failure"),
+        "{}",
+        result.out
+    );
+    assert!(!result.out.contains("later") && !result.out.contains("Nothing to change"), "{}", result.out);
 }

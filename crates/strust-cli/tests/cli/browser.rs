@@ -1,9 +1,9 @@
-//! The report in a real browser.
+//! Opens the report in a browser.
 
 use crate::support::{Folder, SMALL, experiment, requires, run};
 use std::{path::Path, process::Command};
 
-/// The first browser of this kind on the machine; `CHROMIUM` names another.
+/// The first Chromium found on this machine. The variable `CHROMIUM` may name another one.
 fn chromium() -> Option<String> {
     let named = std::env::var("CHROMIUM").ok();
     let known = ["chromium", "chromium-browser", "google-chrome", "chrome"].map(String::from);
@@ -27,7 +27,7 @@ fn browse(browser: &str, profile: &Path, page: &Path, more: &[&str]) -> (String,
 }
 
 #[test]
-fn the_report_works_in_a_real_browser_on_a_desk_and_on_a_phone() {
+fn the_report_works_in_a_browser_on_a_desktop_and_on_a_phone() {
     let browser = chromium();
     if !requires("chromium", browser.is_some()) {
         return;
@@ -37,21 +37,21 @@ fn the_report_works_in_a_real_browser_on_a_desk_and_on_a_phone() {
     let methods = "[[method]]\nname = \"str-p\"\n\n[[method]]\nname = \"sgd-proj\"\n\n[[method]]\nname = \"auglag\"\n";
     let file = folder.write("experiment.toml", &experiment(SMALL, methods));
     let out = folder.path("out");
-    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
 
-    // A page around the report measures it at the width of a desk and of a phone, in the browser itself.
+    // This page contains the report and measures it at the widths of a desktop and of a phone.
     let frame = r#"<body><iframe id="f" src="out/report.html" style="border:0;height:900px"></iframe><pre id="r"></pre><script>
-        const f = document.getElementById("f"), say = [];
+        const f = document.getElementById("f"), lines = [];
         f.onload = () => {
             for (const width of [1200, 360]) {
                 f.style.width = width + "px";
                 const d = f.contentDocument, root = d.documentElement;
                 const shown = [...d.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().width > 0);
                 const escaped = shown.filter(s => s.getBoundingClientRect().right > width + 1).length;
-                say.push(`width=${width} scroll=${root.scrollWidth} figures=${shown.length} escaped=${escaped} headings=${d.querySelectorAll("h1").length} tables=${d.querySelectorAll("table").length}`);
+                lines.push(`width=${width} scroll=${root.scrollWidth} figures=${shown.length} escaped=${escaped} headings=${d.querySelectorAll("h1").length} tables=${d.querySelectorAll("table").length}`);
             }
-            document.getElementById("r").textContent = "measured: " + say.join("; ") + " end";
+            document.getElementById("r").textContent = "measured: " + lines.join("; ") + " end";
         };</script></body>"#;
     let frame = folder.write("frame.html", frame);
     let (dom, log) = browse(&browser, &folder.path("profile"), &frame, &["--dump-dom"]);
@@ -64,15 +64,15 @@ fn the_report_works_in_a_real_browser_on_a_desk_and_on_a_phone() {
         };
         assert_eq!(number("width"), width);
         assert!(number("scroll") <= width, "the page scrolls sideways: {line}");
-        assert!(number("figures") >= 2, "both metrics are drawn: {line}");
+        assert!(number("figures") >= 2, "both metrics must be drawn: {line}");
         assert_eq!((number("escaped"), number("headings")), (0, 1), "{line}");
         assert!(number("tables") >= 2, "{line}");
     }
-    let complaints: Vec<&str> =
+    let errors: Vec<&str> =
         log.lines().filter(|line| line.contains("CONSOLE") || line.contains("Refused to")).collect();
-    assert!(complaints.is_empty(), "{complaints:#?}");
+    assert!(errors.is_empty(), "{errors:#?}");
 
-    // Drawn, in light and in dark: a blank page would compress to almost nothing.
+    // Light and dark. The image of a blank page would be much smaller.
     for scheme in ["light", "dark"] {
         let shot = folder.path(&format!("{scheme}.png"));
         let preferred = format!("--blink-settings=preferredColorScheme={}", u8::from(scheme == "light"));

@@ -1,63 +1,66 @@
-//! Data sets over the network, from a server of the test's own.
+//! Downloads of data sets from a local test server.
 
 use crate::{
     server::{Answer, Server},
-    support::{Folder, Said, said, strust},
+    support::{Finished, Folder, finished, strust},
 };
 use std::process::Stdio;
 
-/// The bytes of the archive of CIFAR-10.
+/// The length of the CIFAR-10 archive in bytes.
 const LENGTH: usize = 170_052_171;
 
-fn data(arguments: &[&str]) -> Said {
-    said(&strust().arg("data").args(arguments).env("NO_PROXY", "*").output().expect("the program starts"))
+fn data(arguments: &[&str]) -> Finished {
+    finished(&strust().arg("data").args(arguments).env("NO_PROXY", "*").output().expect("the program starts"))
 }
 
 #[test]
-fn without_a_network_the_message_says_which_file_to_put_where() {
+fn without_a_network_the_message_explains_how_to_add_the_file() {
     let folder = Folder::new();
     let to = folder.path("data");
     let to = to.to_str().unwrap();
-    let said = data(&["cifar10", "--to", to, "--from", &Server::nobody()]);
-    assert_eq!(said.code, Some(1));
-    let expected = format!(
-        "get this file elsewhere, as {to}/cifar-10-binary.tar.gz (170052171 bytes, MD5 c32a1d4ab5d03f1284b67883e8d87530)"
-    );
-    assert!(said.err.contains("refused") && said.err.contains(&expected), "{}", said.err);
+    let result = data(&["cifar10", "--to", to, "--from", &Server::unreachable()]);
+    assert_eq!(result.code, Some(1));
+    let expected =
+        format!("save the file as {to}/cifar-10-binary.tar.gz (170052171 bytes, MD5 c32a1d4ab5d03f1284b67883e8d87530)");
+    assert!(result.err.contains("refused") && result.err.contains(&expected), "{}", result.err);
     assert_eq!(std::fs::read_dir(to).unwrap().count(), 0);
 }
 
 #[test]
-fn a_server_without_the_file_or_with_another_one_is_named() {
+fn a_missing_or_different_file_on_the_server_is_an_error_with_its_url() {
     let folder = Folder::new();
     let to = folder.path("data");
-    let ask = |server: &Server, more: &[&str]| {
+    let download = |server: &Server, more: &[&str]| {
         data(&[&["mnist", "--to", to.to_str().unwrap(), "--from", &server.url], more].concat())
     };
     let server = Server::new(vec![], &[Answer::Status(404)]);
-    let said = ask(&server, &[]);
-    let expected = format!("error: {}/train-images-idx3-ubyte.gz: the server answers 404", server.url);
-    assert!(said.code == Some(1) && said.err.contains(&expected), "{}", said.err);
-    let said = ask(&Server::new(vec![0; 9_912_422], &[Answer::Asked]), &["--quiet"]);
-    assert!(said.code == Some(1) && said.err.contains("instead of f68b3c2dcbeaaa9fbdd348bbdeb94873"), "{}", said.err);
-    assert!(said.out.is_empty() && said.err.starts_with("error: "), "{}", said.err);
+    let result = download(&server, &[]);
+    let expected = format!("error: {}/train-images-idx3-ubyte.gz: the server returned 404", server.url);
+    assert!(result.code == Some(1) && result.err.contains(&expected), "{}", result.err);
+    let result = download(&Server::new(vec![0; 9_912_422], &[Answer::Requested]), &["--quiet"]);
+    assert!(
+        result.code == Some(1) && result.err.contains("instead of f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+        "{}",
+        result.err
+    );
+    assert!(result.out.is_empty() && result.err.starts_with("error: "), "{}", result.err);
     assert_eq!(std::fs::read_dir(&to).unwrap().count(), 0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_folder_that_cannot_be_written_is_named() {
-    let said = data(&["mnist", "--to", "/proc/strust-test", "--from", &Server::nobody()]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("cannot make the folder /proc/strust-test"), "{}", said.err);
-    assert!(said.err.contains("Choose another with --to"), "{}", said.err);
-    let said = data(&["mnist", "--to", "/proc", "--from", &Server::nobody()]);
-    assert!(said.err.contains("cannot write /proc/train-images-idx3-ubyte.gz.part"), "{}", said.err);
+fn an_error_names_a_folder_that_cannot_be_written() {
+    let result = data(&["mnist", "--to", "/proc/strust-test", "--from", &Server::unreachable()]);
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains("cannot create the folder /proc/strust-test"), "{}", result.err);
+    assert!(result.err.contains("Choose another one with --to"), "{}", result.err);
+    let result = data(&["mnist", "--to", "/proc", "--from", &Server::unreachable()]);
+    assert!(result.err.contains("cannot write /proc/train-images-idx3-ubyte.gz.part"), "{}", result.err);
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_keeps_what_came_and_the_same_command_goes_on_from_there() {
+fn ctrl_c_saves_the_received_bytes_and_the_same_command_resumes() {
     let server = Server::new(vec![0; LENGTH], &[Answer::Stall(100_000), Answer::Status(404)]);
     let folder = Folder::new();
     let part = folder.path("cifar-10-binary.tar.gz.part");
@@ -70,12 +73,12 @@ fn ctrl_c_keeps_what_came_and_the_same_command_goes_on_from_there() {
     }
     let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(status.success());
-    let first = said(&child.wait_with_output().unwrap());
-    assert!(first.code == Some(1) && first.err.contains("the same command goes on from there"), "{}", first.err);
+    let first = finished(&child.wait_with_output().unwrap());
+    assert!(first.code == Some(1) && first.err.contains("run the same command again to resume"), "{}", first.err);
     assert_eq!(std::fs::metadata(&part).unwrap().len(), 100_000);
-    let again = said(&command.output().unwrap());
-    assert!(again.err.contains("the server answers 404"), "{}", again.err);
-    assert_eq!(server.asked(), [0, 100_000]);
+    let again = finished(&command.output().unwrap());
+    assert!(again.err.contains("the server returned 404"), "{}", again.err);
+    assert_eq!(server.requested(), [0, 100_000]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The program, run as a user runs it. One binary for all, because linking is slow.
+//! Tests that run the program as a user does. They share one test binary, because linking is slow.
 
 mod bad_input;
 mod browser;

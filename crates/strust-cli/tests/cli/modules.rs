@@ -1,18 +1,18 @@
-//! Which modules of a crate use which, read from its source. It finds circles without compiling anything.
+//! Reads the dependencies between the modules of a crate from its source, and finds circles without compiling.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
 };
 
-/// A module as its path from the crate's root; the root is empty.
+/// The path of a module from the crate's root. The root itself is empty.
 type Module = Vec<String>;
 
 /// The source of a crate.
 pub struct Crate {
     /// The tokens of each module's file, without comments, strings and tests.
     files: BTreeMap<Module, Vec<String>>,
-    /// What a module offers under a name of its own: the path of each `pub use`.
+    /// The path of each `pub use` of a module, by name.
     exports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
@@ -24,24 +24,24 @@ impl Crate {
         Self::new(files)
     }
 
-    /// From the text of each module.
+    /// Builds the crate from the text of each module.
     pub fn new(files: BTreeMap<Module, String>) -> Self {
         let files: BTreeMap<Module, Vec<String>> = files.into_iter().map(|(m, text)| (m, tokens(&text))).collect();
         let mut whole = Self { files, exports: BTreeMap::new() };
         for (module, tokens) in &whole.files {
-            let mut offered = BTreeMap::new();
+            let mut exported = BTreeMap::new();
             for (at, path, public) in paths(tokens, module) {
                 if let (true, Some(name)) = (public && at == *module, path.last()) {
-                    offered.insert(name.clone(), path);
+                    exported.insert(name.clone(), path);
                 }
             }
-            whole.exports.insert(module.clone(), offered);
+            whole.exports.insert(module.clone(), exported);
         }
         whole
     }
 
-    /// The circles among the children of each module, every child with everything below it. A module and its own
-    /// parent may use each other.
+    /// The circles among the children of each module. A child includes all its descendants. A module and its parent may
+    /// use each other.
     pub fn circles(&self) -> Vec<String> {
         let mut siblings: BTreeMap<Module, BTreeMap<String, BTreeMap<String, String>>> = BTreeMap::new();
         for (module, tokens) in &self.files {
@@ -64,7 +64,7 @@ impl Crate {
         siblings.values().flat_map(circles_of).collect()
     }
 
-    /// The module that a path ends in, through what modules on the way export.
+    /// The module that a path refers to, resolved through re-exports.
     fn resolve(&self, path: &[String], depth: usize) -> Module {
         let mut here = Module::new();
         for (i, segment) in path.iter().enumerate() {
@@ -73,7 +73,7 @@ impl Crate {
                 here = below;
                 continue;
             }
-            // More than a few exports of exports is a circle of exports.
+            // The limit ends a circle of re-exports.
             if let (Some(target), true) = (self.exports.get(&here).and_then(|e| e.get(segment)), depth < 8) {
                 let rest = target.iter().chain(&path[i + 1..]).cloned().collect::<Vec<_>>();
                 if rest != path {
@@ -100,7 +100,7 @@ fn collect(folder: &Path, module: &Module, files: &mut BTreeMap<Module, String>)
     }
 }
 
-/// Words and signs, without comments, strings, characters and `#[cfg(test)]` modules.
+/// The words and symbols of a source text, without comments, strings, characters and `#[cfg(test)]` modules.
 fn tokens(text: &str) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     let (mut found, mut i) = (Vec::new(), 0);
@@ -153,14 +153,14 @@ fn tokens(text: &str) -> Vec<String> {
     without_tests(&found)
 }
 
-/// The number of `#` of a raw string that starts here.
+/// The number of `#` if a raw string starts here.
 fn raw_string(letters: &[char]) -> Option<usize> {
     let rest = letters.strip_prefix(&['r'])?;
     let hashes = rest.iter().take_while(|c| **c == '#').count();
     (rest.get(hashes) == Some(&'"')).then_some(hashes)
 }
 
-/// Drops modules for tests only: `#[cfg(test)] mod tests { … }`, also under `cfg(all(test, …))`.
+/// Removes test modules: `#[cfg(test)] mod tests { … }`, also with `cfg(all(test, …))`.
 fn without_tests(tokens: &[String]) -> Vec<String> {
     let (mut kept, mut i) = (Vec::new(), 0);
     while i < tokens.len() {
@@ -179,7 +179,7 @@ fn without_tests(tokens: &[String]) -> Vec<String> {
     kept
 }
 
-/// The bracket that closes the one at `open`.
+/// The position of the bracket that closes the one at `open`.
 fn closing(tokens: &[String], open: usize) -> usize {
     let mut depth = 0;
     for (i, token) in tokens.iter().enumerate().skip(open) {
@@ -195,11 +195,11 @@ fn closing(tokens: &[String], open: usize) -> usize {
     tokens.len()
 }
 
-/// The paths that start with `crate` or `super`, from the root, each with the module it stands in and whether it is
-/// exported. A module that is written inside of the file counts as the file.
+/// The paths that start with `crate`, `super` or `self`, relative to the root. Each comes with its module and whether it
+/// is exported. An inline module counts as part of its file.
 fn paths(tokens: &[String], file: &Module) -> Vec<(Module, Vec<String>, bool)> {
     let mut found = Vec::new();
-    // Modules that are written inside of this file, each with the token that closes it.
+    // The closing tokens of the inline modules around the current token.
     let mut inside: Vec<usize> = Vec::new();
     let (mut i, mut public, mut importing) = (0, false, false);
     while i < tokens.len() {
@@ -209,7 +209,7 @@ fn paths(tokens: &[String], file: &Module) -> Vec<(Module, Vec<String>, bool)> {
             "use" => {
                 importing = true;
                 public = i > 0 && (tokens[i - 1] == "pub" || tokens[i - 1] == ")");
-                // An export of a child: `pub use child::Name`.
+                // A re-export of a child: `pub use child::Name`.
                 let relative =
                     tokens.get(i + 1).is_some_and(|t| !["crate", "super", "self", "::"].contains(&t.as_str()));
                 if public && relative && inside.is_empty() {
@@ -237,7 +237,7 @@ fn paths(tokens: &[String], file: &Module) -> Vec<(Module, Vec<String>, bool)> {
                     }
                     start += 2;
                 }
-                // `pub(super)` and the like have no `::` after them; a lone `super::` here is the start of a path.
+                // `pub(super)` has no `::` after it, so `super::` always starts a path.
                 let (all, end) = tree(tokens, start);
                 let exported = importing && public;
                 found.extend(all.into_iter().map(|path| (file.clone(), [base.clone(), path].concat(), exported)));
@@ -251,7 +251,7 @@ fn paths(tokens: &[String], file: &Module) -> Vec<(Module, Vec<String>, bool)> {
     found
 }
 
-/// The paths of a tree such as `a::{b, c::d}`, and where it ends.
+/// The paths of a tree such as `a::{b, c::d}`, and the position of its end.
 fn tree(tokens: &[String], start: usize) -> (Vec<Vec<String>>, usize) {
     let mut path = Vec::new();
     let mut i = start;
@@ -263,7 +263,7 @@ fn tree(tokens: &[String], start: usize) -> (Vec<Vec<String>>, usize) {
                 while i < end {
                     let (below, next) = tree(tokens, i);
                     all.extend(below.into_iter().map(|p| [path.clone(), p].concat()));
-                    // Past the comma, an `as` and its name.
+                    // Skip the comma, and an `as` with its name.
                     i = (next..end).find(|&j| tokens[j] == ",").map_or(end, |j| j + 1);
                 }
                 return (all, end + 1);
@@ -282,7 +282,7 @@ fn tree(tokens: &[String], start: usize) -> (Vec<Vec<String>>, usize) {
     }
 }
 
-/// The circles of a graph: each set of nodes that reach each other, with the uses among them.
+/// The circles of a graph: each set of nodes that reach each other, with the edges between them.
 fn circles_of(graph: &BTreeMap<String, BTreeMap<String, String>>) -> Vec<String> {
     let reach = |from: &String| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
@@ -313,7 +313,7 @@ fn circles_of(graph: &BTreeMap<String, BTreeMap<String, String>>) -> Vec<String>
 }
 
 #[test]
-fn circles_are_found_through_folders_and_exports_but_not_between_a_module_and_its_parent() {
+fn circles_are_found_through_folders_and_reexports_but_not_with_the_parent() {
     let source = |files: &[(&str, &str)]| {
         let module = |path: &str| path.split("::").filter(|s| !s.is_empty()).map(String::from).collect::<Module>();
         Crate::new(files.iter().map(|(path, text)| (module(path), (*text).to_string())).collect())
@@ -333,7 +333,7 @@ fn circles_are_found_through_folders_and_exports_but_not_between_a_module_and_it
         ("b", "use super::a::two::T; pub fn g() {}"),
     ]);
     assert_eq!(folders.circles(), ["a::one uses b, b uses a::two"]);
-    // Through an export of the root, in a module inside of a file.
+    // Through a re-export of the root, used in an inline module.
     let exported = source(&[
         ("", "pub use b::Z;"),
         ("a", "mod inner { use super::super::Z; }"),

@@ -1,11 +1,11 @@
-//! Networks by libtorch, through the program: on images of our own in CIFAR-10's format, so that nothing is downloaded.
+//! Networks with libtorch. The tests make their own images in CIFAR-10's format, so they download nothing.
 
 use crate::support::{Folder, records, run};
 
-/// Without libtorch each command says what it needs.
+/// Without libtorch, each of these commands prints build instructions.
 #[cfg(not(feature = "torch"))]
 #[test]
-fn a_program_without_libtorch_says_how_to_get_one() {
+fn a_build_without_libtorch_prints_build_instructions() {
     let commands: [&[&str]; 4] = [
         &["reproduce", "cifar10"],
         &["evaluate", "model.safetensors", "--data", "."],
@@ -13,56 +13,56 @@ fn a_program_without_libtorch_says_how_to_get_one() {
         &["bench", "cifar10"],
     ];
     for command in commands {
-        let said = run(command);
-        assert_eq!(said.code, Some(1), "{command:?}");
-        assert!(said.err.contains("built without it") && said.err.contains("--features torch"), "{}", said.err);
+        let result = run(command);
+        assert_eq!(result.code, Some(1), "{command:?}");
+        assert!(result.err.contains("built without it") && result.err.contains("--features torch"), "{}", result.err);
     }
     assert!(!std::path::Path::new("model.safetensors").exists());
 }
 
 #[test]
-fn options_for_networks_are_refused_elsewhere() {
-    let said = run(&["reproduce", "digits", "--device", "cpu"]);
-    assert_eq!((said.code, said.err.contains("--device is for networks")), (Some(2), true), "{}", said.err);
-    let said = run(&["reproduce", "subspace", "--quick"]);
-    assert_eq!((said.code, said.err.contains("--quick is for cifar10")), (Some(2), true), "{}", said.err);
-    let said = run(&["train", "digits", "--save", "x"]);
-    assert_eq!((said.code, said.err.contains("only a network")), (Some(1), true), "{}", said.err);
+fn network_options_are_refused_without_a_network() {
+    let result = run(&["reproduce", "digits", "--device", "cpu"]);
+    assert_eq!((result.code, result.err.contains("--device is only for networks")), (Some(2), true), "{}", result.err);
+    let result = run(&["reproduce", "subspace", "--quick"]);
+    assert_eq!((result.code, result.err.contains("--quick is only for cifar10")), (Some(2), true), "{}", result.err);
+    let result = run(&["train", "digits", "--save", "x"]);
+    assert_eq!((result.code, result.err.contains("the experiment has no network")), (Some(1), true), "{}", result.err);
 }
 
-/// A trial point at which the loss is not finite is rejected, the radius shrinks and the run goes on.
+/// If the loss at a trial point is not finite, the step is rejected, the radius shrinks and the run continues.
 #[test]
 fn a_trial_that_is_not_finite_is_rejected_and_recorded() {
     let folder = Folder::new();
-    // Features so large that a step of full length leaves the range of f32.
+    // The features are so large that a full step overflows f32.
     let rows: Vec<String> = (0..20).map(|i| format!("{}e30,{}e30,{}", i % 7, (3 * i) % 5, i % 2)).collect();
     folder.write("huge.csv", &rows.join("\n"));
     let text = "name = \"huge\"\nepochs = 20\nbatch = 4\nseeds = 1\n\n[[problem]]\nkind = \"mlp\"\nhidden = \"4\"\ndata = \"huge.csv\"\n\n\
                 [[method]]\nname = \"str\"\ninitial_radius = 1e30\nmax_radius = 1e30\nshrink = 1e6\n";
     let out = folder.path("out");
     let file = folder.write("huge.toml", text);
-    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--quiet"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--quiet"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
     let lines = String::from_utf8(records(&out).into_values().next().unwrap()).unwrap();
     let steps: Vec<serde_json::Value> = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .filter(|line: &serde_json::Value| line["type"] == "step")
         .collect();
-    let blown: Vec<_> = steps.iter().filter(|s| s["trial"].is_null() && s["exit"] != "stationary").collect();
-    assert!(!blown.is_empty(), "no trial left the range: {lines}");
-    assert!(blown.iter().all(|s| s["verdict"] == "rejected" && s["change"] == "shrink"), "{blown:?}");
-    assert!(steps.iter().any(|s| s["verdict"] == "accepted"), "the run goes on");
+    let overflowed: Vec<_> = steps.iter().filter(|s| s["trial"].is_null() && s["exit"] != "stationary").collect();
+    assert!(!overflowed.is_empty(), "no trial overflowed: {lines}");
+    assert!(overflowed.iter().all(|s| s["verdict"] == "rejected" && s["change"] == "shrink"), "{overflowed:?}");
+    assert!(steps.iter().any(|s| s["verdict"] == "accepted"), "the run must continue");
 }
 
 #[cfg(feature = "torch")]
 mod with_torch {
-    use crate::support::{Edit, Folder, Said, records, said, same_records, strust};
+    use crate::support::{Edit, Finished, Folder, finished, records, same_records, strust};
     use std::{fs, path::PathBuf};
 
     const RECORD: usize = 3073;
 
-    /// Records of CIFAR-10's format: the class is the brightness, with some texture.
+    /// Images in CIFAR-10's format. The class sets the brightness; a pattern is added.
     fn images(count: usize, salt: usize) -> Vec<u8> {
         (0..count)
             .flat_map(|i| {
@@ -96,27 +96,27 @@ mod with_torch {
         "name = \"str\"",
     ];
 
-    fn go(folder: &Folder, arguments: &[&str]) -> Said {
-        said(&strust().current_dir(folder.0.path()).args(arguments).arg("--quiet").output().unwrap())
+    fn go(folder: &Folder, arguments: &[&str]) -> Finished {
+        finished(&strust().current_dir(folder.0.path()).args(arguments).arg("--quiet").output().unwrap())
     }
 
     #[track_caller]
-    fn fails(said: &Said, parts: &[&str]) {
-        assert_eq!(said.code, Some(1), "{}", said.err);
+    fn fails(result: &Finished, parts: &[&str]) {
+        assert_eq!(result.code, Some(1), "{}", result.err);
         for part in parts {
-            assert!(said.err.contains(part), "{part:?} is not in: {}", said.err);
+            assert!(result.err.contains(part), "{part:?} is not in: {}", result.err);
         }
-        assert!(!said.err.contains("panicked"), "{}", said.err);
+        assert!(!result.err.contains("panicked"), "{}", result.err);
     }
 
     #[test]
-    fn four_methods_train_a_network_and_the_report_says_where() {
+    fn four_methods_train_a_network_and_the_report_names_the_device() {
         let folder = Folder::new();
         data(&folder);
         folder.write("small.toml", &experiment(&ALL));
         for (out, jobs) in [("once", "1"), ("again", "3")] {
-            let said = go(&folder, &["run", "small.toml", "--out", out, "--jobs", jobs]);
-            assert_eq!(said.code, Some(0), "{}", said.err);
+            let result = go(&folder, &["run", "small.toml", "--out", out, "--jobs", jobs]);
+            assert_eq!(result.code, Some(0), "{}", result.err);
         }
         same_records(&folder.path("once"), &folder.path("again"));
 
@@ -137,30 +137,30 @@ mod with_torch {
     }
 
     #[test]
-    fn a_run_that_was_stopped_goes_on_bit_for_bit() {
+    fn a_killed_run_resumes_bit_for_bit() {
         let folder = Folder::new();
         data(&folder);
         folder.write("small.toml", &experiment(&["name = \"str\""]).edit("epochs = 2", "epochs = 6"));
         assert_eq!(go(&folder, &["run", "small.toml", "--out", "whole"]).code, Some(0));
         let arguments = ["run", "small.toml", "--out", "stopped", "--save-every", "0", "--quiet"];
         let mut child = strust().current_dir(folder.0.path()).args(arguments).spawn().unwrap();
-        // In the middle: some steps are recorded, not all.
+        // Kill it when some steps are recorded, but not all.
         let log = folder.path("stopped/runs/cifar10.str.s0/records.jsonl");
         while fs::metadata(&log).map_or(0, |data| data.len()) < 1500 {
-            assert!(child.try_wait().unwrap().is_none(), "it ended before it could be stopped");
+            assert!(child.try_wait().unwrap().is_none(), "the run ended before the test could kill it");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         child.kill().unwrap();
         child.wait().unwrap();
         assert_ne!(records(&folder.path("stopped")), records(&folder.path("whole")));
-        let said = go(&folder, &["resume", "stopped"]);
-        assert_eq!(said.code, Some(0), "{}", said.err);
+        let result = go(&folder, &["resume", "stopped"]);
+        assert_eq!(result.code, Some(0), "{}", result.err);
         same_records(&folder.path("stopped"), &folder.path("whole"));
     }
 
     #[cfg(unix)]
     #[test]
-    fn training_that_was_interrupted_goes_on_with_the_same_command() {
+    fn interrupted_training_resumes_with_the_same_command() {
         let folder = Folder::new();
         data(&folder);
         folder.write("small.toml", &experiment(&["name = \"str\""]).edit("epochs = 2", "epochs = 40"));
@@ -177,11 +177,11 @@ mod with_torch {
         }
         let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
         assert!(status.success());
-        let stopped = said(&child.wait_with_output().unwrap());
+        let stopped = finished(&child.wait_with_output().unwrap());
         fails(&stopped, &["resume with: strust train small.toml --save model.safetensors"]);
         assert!(!folder.path("model.safetensors").exists());
-        let said = go(&folder, &train[..4]);
-        assert_eq!(said.code, Some(0), "{}", said.err);
+        let result = go(&folder, &train[..4]);
+        assert_eq!(result.code, Some(0), "{}", result.err);
         assert!(folder.path("model.safetensors").is_file());
     }
 
@@ -190,18 +190,18 @@ mod with_torch {
         let folder = Folder::new();
         data(&folder);
         folder.write("small.toml", &experiment(&ALL));
-        let said =
+        let result =
             go(&folder, &["train", "small.toml", "--method", "adam", "--save", "model.safetensors", "--out", "run"]);
-        assert_eq!(said.code, Some(0), "{}", said.err);
+        assert_eq!(result.code, Some(0), "{}", result.err);
         let evaluate = ["evaluate", "model.safetensors", "--data", "images", "--unchecked", "--device", "cpu"];
-        let said = go(&folder, &[&evaluate[..], &["--json"]].concat());
-        assert_eq!(said.code, Some(0), "{}", said.err);
-        let found: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let result = go(&folder, &[&evaluate[..], &["--json"]].concat());
+        assert_eq!(result.code, Some(0), "{}", result.err);
+        let found: serde_json::Value = serde_json::from_str(&result.out).unwrap();
         let text = fs::read_to_string(folder.path("run/summary.json")).unwrap();
         let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
-        // The network that was saved is the one that was measured at the end of the run.
+        // The saved network is the one measured at the end of the run.
         assert_eq!(found["accuracy"], summary["problems"][0]["methods"][0]["final"]["test_accuracy"]["mean"]);
-        // One job has all cores.
+        // A single job uses all cores.
         let cores = std::thread::available_parallelism().unwrap();
         let threads = if cores.get() == 1 { ", 1 thread)".into() } else { format!(", {cores} threads)") };
         assert!(summary["machine"]["device"].as_str().unwrap().ends_with(&threads), "{summary}");
@@ -209,13 +209,13 @@ mod with_torch {
         let row = found["confusion"][3].as_array().unwrap();
         assert_eq!(row.iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), 2);
 
-        // The same command again has nothing left to train, and writes the same model.
+        // The same command trains nothing more and writes the same model.
         let before = fs::read(folder.path("model.safetensors")).unwrap();
         let again =
             go(&folder, &["train", "small.toml", "--method", "adam", "--save", "model.safetensors", "--out", "run"]);
         assert_eq!((again.code, fs::read(folder.path("model.safetensors")).unwrap()), (Some(0), before.clone()));
 
-        // Another seed is another run, in a folder of its own; nobody reads what it says, and the model is there.
+        // Another seed is another run in another folder. The model is saved even if the output is closed.
         let link = folder.path("link.safetensors");
         std::os::unix::fs::symlink(folder.path("model.safetensors"), &link).unwrap();
         let mut child = strust()
@@ -251,45 +251,48 @@ mod with_torch {
         other.extend(header);
         other.extend([0; 4]);
         fs::write(folder.path("other.safetensors"), other).unwrap();
-        let said = go(&folder, &["evaluate", "other.safetensors", "--data", "images", "--unchecked"]);
-        fails(&said, &["other.safetensors", "another architecture"]);
-        let said = go(&folder, &["train", "small.toml", "--save", "no/such/folder/model", "--out", "run2"]);
-        fails(&said, &["no/such/folder/model"]);
+        let result = go(&folder, &["evaluate", "other.safetensors", "--data", "images", "--unchecked"]);
+        fails(&result, &["other.safetensors", "another architecture"]);
+        let result = go(&folder, &["train", "small.toml", "--save", "no/such/folder/model", "--out", "run2"]);
+        fails(&result, &["no/such/folder/model"]);
         fails(&go(&folder, &["train", "small.toml", "--save", "images", "--out", "run2"]), &["this is a folder"]);
-        assert!(!folder.path("run2").exists(), "known before anything is trained");
-        let said = go(&folder, &["train", "small.toml", "--method", "sdg", "--save", "m"]);
-        assert_eq!((said.code, said.err.contains("there is no method `sdg`; there are sgd, adam")), (Some(2), true));
-        // What is no model is not replaced by one.
+        assert!(!folder.path("run2").exists(), "the error must come before the training");
+        let result = go(&folder, &["train", "small.toml", "--method", "sdg", "--save", "m"]);
+        assert_eq!(
+            (result.code, result.err.contains("there is no method `sdg`; choose one of sgd, adam")),
+            (Some(2), true)
+        );
+        // A file that is not a model is not replaced.
         for file in ["small.toml", "images/data_batch_1.bin"] {
             let before = fs::read(folder.path(file)).unwrap();
-            fails(&go(&folder, &["train", "small.toml", "--save", file, "--out", "run2"]), &[file, "it is no model"]);
+            fails(&go(&folder, &["train", "small.toml", "--save", file, "--out", "run2"]), &[file, "is not a model"]);
             assert_eq!(fs::read(folder.path(file)).unwrap(), before);
         }
     }
 
     #[test]
-    fn a_point_that_is_not_finite_ends_the_run_with_an_error() {
+    fn a_run_fails_at_a_point_that_is_not_finite() {
         let folder = Folder::new();
         data(&folder);
         folder.write("small.toml", &experiment(&["name = \"sgd\"\nlearning_rate = 1e38"]));
-        fails(&go(&folder, &["run", "small.toml", "--out", "out", "--save-every", "0"]), &["broke down"]);
-        assert!(folder.path("out/runs/cifar10.sgd.s0/checkpoint.bin").is_file(), "the last good point is kept");
+        fails(&go(&folder, &["run", "small.toml", "--out", "out", "--save-every", "0"]), &["1 run failed"]);
+        assert!(folder.path("out/runs/cifar10.sgd.s0/checkpoint.bin").is_file(), "the last finite point must be saved");
         let failed = fs::read_to_string(folder.path("out/runs/cifar10.sgd.s0/failed.json")).unwrap();
         assert!(failed.contains("not finite") || failed.contains("is NaN") || failed.contains("is inf"), "{failed}");
     }
 
     #[test]
-    fn images_that_do_not_fit_are_refused() {
+    fn wrong_images_are_refused() {
         let folder = Folder::new();
         let images = data(&folder);
         folder.write("small.toml", &experiment(&["name = \"str\""]));
-        let said = |arguments: &[&str]| go(&folder, &[&["run", "small.toml", "--out", "out"], arguments].concat());
+        let run_with = |arguments: &[&str]| go(&folder, &[&["run", "small.toml", "--out", "out"], arguments].concat());
 
         let official = experiment(&["name = \"str\""]).edit("\"none\"", "\"official\"");
         folder.write("official.toml", &official);
         let refused = go(&folder, &["run", "official.toml", "--out", "out"]);
         fails(&refused, &["data_batch_1.bin", "30730000"]);
-        // Of the right length, and yet not CIFAR-10.
+        // Files of the right length with other contents.
         let forged = folder.path("forged");
         fs::create_dir(&forged).unwrap();
         for name in ["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"] {
@@ -297,30 +300,30 @@ mod with_torch {
         }
         let refused = go(&folder, &["run", "official.toml", "--data", "forged", "--out", "out"]);
         fails(&refused, &["data_batch_1.bin", "5dd7e06a14cb22eb9f671a540d1b7c25"]);
-        fails(&said(&["--data", "nowhere"]), &["nowhere"]);
-        fails(&said(&["--device", "cuda:77"]), &["cuda:77", "cannot be used"]);
+        fails(&run_with(&["--data", "nowhere"]), &["nowhere"]);
+        fails(&run_with(&["--device", "cuda:77"]), &["cuda:77", "cannot be used"]);
         let none = go(&folder, &["reproduce", "cifar10", "--device", "cpu"]);
         assert_eq!((none.code, none.err.contains("strust data cifar10 --to DIR")), (Some(2), true), "{}", none.err);
         let wrong = go(&folder, &["reproduce", "cifar10", "--device", "abacus"]);
-        assert_eq!((wrong.code, wrong.err.contains("the devices are cpu, cuda")), (Some(2), true), "{}", wrong.err);
+        assert_eq!((wrong.code, wrong.err.contains("the device must be cpu, cuda")), (Some(2), true), "{}", wrong.err);
 
         let good = fs::read(images.join("data_batch_1.bin")).unwrap();
         fs::write(images.join("data_batch_1.bin"), &good[..good.len() - 5]).unwrap();
-        fails(&said(&[]), &["data_batch_1.bin"]);
+        fails(&run_with(&[]), &["data_batch_1.bin"]);
         let mut label = good.clone();
         label[4 * RECORD] = 10;
         fs::write(images.join("data_batch_1.bin"), label).unwrap();
-        fails(&said(&[]), &["label 10 of record 4"]);
+        fails(&run_with(&[]), &["label 10 of record 4"]);
         fs::write(images.join("data_batch_1.bin"), &good).unwrap();
         fs::write(images.join("data_batch_3.bin"), &good).unwrap();
-        fails(&said(&[]), &["data_batch_2.bin is missing, though data_batch_3.bin is there"]);
+        fails(&run_with(&[]), &["data_batch_2.bin is missing, though data_batch_3.bin is there"]);
         fs::remove_file(images.join("data_batch_3.bin")).unwrap();
         folder.write("many.toml", &experiment(&["name = \"str\""]).edit("device", "train_images = 49\ndevice"));
         fails(&go(&folder, &["run", "many.toml", "--out", "out"]), &["`train_images` is 49", "at most 48"]);
         fs::write(images.join("data_batch_1.bin"), &good[..RECORD]).unwrap();
-        fails(&said(&[]), &["`batch` is 16, but must be at most 1, the number of terms"]);
+        fails(&run_with(&[]), &["`batch` is 16, but must be at most 1, the number of terms"]);
         fs::remove_file(images.join("test_batch.bin")).unwrap();
-        fails(&said(&[]), &["test_batch.bin"]);
+        fails(&run_with(&[]), &["test_batch.bin"]);
         assert!(!folder.path("out").exists());
     }
 }

@@ -1,11 +1,11 @@
-//! The repository keeps its own rules: every dependency has a reason and a license that fits, and modules depend on each
-//! other in one direction.
+//! Rules of the repository: every dependency has a documented reason and a compatible license, and no modules depend on
+//! each other in a circle.
 
 use crate::{modules::Crate, support::requires};
 use std::{collections::BTreeSet, path::Path, process::Command};
 
 /// Licenses that may be combined with MIT OR Apache-2.0 in a program.
-const FITTING: &[&str] = &[
+const COMPATIBLE: &[&str] = &[
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -19,12 +19,12 @@ const FITTING: &[&str] = &[
     "CC0-1.0",
     "BSL-1.0",
     "MIT-0",
-    // For data only: the root certificates that https trusts.
+    // Only for data: the root certificates for https.
     "CDLA-Permissive-2.0",
 ];
 
-/// What cargo knows about all packages. Cargo may have to download those that only strust-torch needs. Without a
-/// network the tests are skipped, unless `STRUST_REQUIRE` names `packages` or `CI` is set.
+/// The metadata of all packages. Cargo may have to download those that only strust-torch needs. Without a network the
+/// tests are skipped, unless `STRUST_REQUIRE` names `packages` or `CI` is set.
 fn metadata() -> Option<serde_json::Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new(env!("CARGO"))
@@ -41,34 +41,34 @@ fn metadata() -> Option<serde_json::Value> {
     Some(serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON"))
 }
 
-/// Only the packages of this platform are sure to be here.
+/// Packages for other platforms may not be downloaded.
 fn host() -> String {
     let output = Command::new("rustc").arg("-vV").output().expect("rustc runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().find_map(|line| line.strip_prefix("host: ").map(String::from)).expect("rustc tells its host")
+    text.lines().find_map(|line| line.strip_prefix("host: ").map(String::from)).expect("rustc prints its host")
 }
 
-/// Whether one choice of an SPDX expression of ANDs and ORs fits.
-fn fits(expression: &str) -> bool {
+/// Whether an SPDX expression of ANDs and ORs allows a compatible choice.
+fn is_compatible(expression: &str) -> bool {
     let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
-    expression.split(" AND ").all(|part| part.split(" OR ").any(|license| FITTING.contains(&license.trim())))
+    expression.split(" AND ").all(|part| part.split(" OR ").any(|license| COMPATIBLE.contains(&license.trim())))
 }
 
 #[test]
-fn every_dependency_has_a_license_that_fits() {
+fn every_dependency_has_a_license_that_is_compatible() {
     let Some(metadata) = metadata() else { return };
-    let misfits: Vec<String> = metadata["packages"]
+    let incompatible: Vec<String> = metadata["packages"]
         .as_array()
         .unwrap()
         .iter()
-        .filter(|package| !fits(package["license"].as_str().unwrap_or("none")))
+        .filter(|package| !is_compatible(package["license"].as_str().unwrap_or("none")))
         .map(|package| format!("{} ({})", package["name"], package["license"]))
         .collect();
-    assert!(misfits.is_empty(), "{misfits:#?}");
+    assert!(incompatible.is_empty(), "{incompatible:#?}");
 }
 
 #[test]
-fn every_direct_dependency_has_its_reason_in_the_docs_and_nothing_else_is_there() {
+fn the_docs_list_exactly_the_direct_dependencies() {
     let Some(metadata) = metadata() else { return };
     let ours = |package: &&serde_json::Value| package["source"].is_null();
     let mut direct = BTreeSet::new();
@@ -90,22 +90,22 @@ fn every_direct_dependency_has_its_reason_in_the_docs_and_nothing_else_is_there(
 }
 
 #[test]
-fn the_license_of_an_expression_is_any_of_its_ors_and_all_of_its_ands() {
+fn a_license_expression_needs_one_of_its_ors_and_all_of_its_ands() {
     assert!(
-        fits("MIT OR Apache-2.0")
-            && fits("GPL-3.0 OR MIT")
-            && fits("(MIT OR Apache-2.0) AND Unicode-3.0")
-            && fits("MIT/Apache-2.0")
+        is_compatible("MIT OR Apache-2.0")
+            && is_compatible("GPL-3.0 OR MIT")
+            && is_compatible("(MIT OR Apache-2.0) AND Unicode-3.0")
+            && is_compatible("MIT/Apache-2.0")
     );
-    assert!(!fits("GPL-3.0") && !fits("MIT AND GPL-3.0") && !fits("none"));
+    assert!(!is_compatible("GPL-3.0") && !is_compatible("MIT AND GPL-3.0") && !is_compatible("none"));
 }
 
-/// The crates whose modules must not use each other in a circle.
+/// The crates whose modules must not depend on each other in a circle.
 const WITHOUT_CIRCLES: &[&str] =
     &["strust-products", "strust", "strust-problems", "strust-torch", "strust-lab", "strust-cli"];
 
 #[test]
-fn no_modules_use_each_other_in_a_circle() {
+fn no_modules_depend_on_each_other_in_a_circle() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let circles: Vec<String> = WITHOUT_CIRCLES
         .iter()

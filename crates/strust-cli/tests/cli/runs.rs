@@ -1,4 +1,4 @@
-//! What a run leaves behind, and that it is a function of the seed alone.
+//! The files of a run, and that they depend only on the seed.
 
 use crate::support::{Edit, Folder, SMALL, experiment, records, run, same_records, strust};
 use rand_core::Rng;
@@ -8,12 +8,12 @@ use strust::sample::generator;
 const FOUR: &str = "[[method]]\nname = \"str-p\"\n\n[[method]]\nname = \"sgd-proj\"\n\n[[method]]\nname = \"riemannian\"\n\n[[method]]\nname = \"auglag\"\ninner_epochs = 1\n";
 
 #[test]
-fn a_run_leaves_plan_records_summary_figures_and_report() {
+fn a_run_writes_plan_records_summary_figures_and_report() {
     let folder = Folder::new();
     let file = folder.write("experiment.toml", &experiment(SMALL, FOUR));
     let out = folder.path("out");
-    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
     for name in [
         "plan.json",
         "summary.json",
@@ -28,7 +28,7 @@ fn a_run_leaves_plan_records_summary_figures_and_report() {
         assert!(out.join(name).is_file(), "{name} is missing");
     }
 
-    let printed: serde_json::Value = serde_json::from_str(&said.out).expect("--json prints one JSON object");
+    let printed: serde_json::Value = serde_json::from_str(&result.out).expect("--json prints one JSON object");
     let written: serde_json::Value = serde_json::from_slice(&std::fs::read(out.join("summary.json")).unwrap()).unwrap();
     assert_eq!(printed, written);
     assert_eq!(written["experiment"], "test");
@@ -62,13 +62,13 @@ fn a_run_leaves_plan_records_summary_figures_and_report() {
 }
 
 #[test]
-fn records_are_the_same_bytes_on_every_run_and_for_every_number_of_jobs() {
+fn records_are_identical_in_every_run_and_for_every_number_of_jobs() {
     let folder = Folder::new();
     let file = folder.write("experiment.toml", &experiment(SMALL, FOUR));
     let run_with = |jobs: &str, name: &str| {
         let out = folder.path(name);
-        let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--jobs", jobs, "--quiet"]);
-        assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "", ""));
+        let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--jobs", jobs, "--quiet"]);
+        assert_eq!((result.code, result.out.as_str(), result.err.as_str()), (Some(0), "", ""));
         records(&out)
     };
     let once = run_with("1", "one");
@@ -78,18 +78,18 @@ fn records_are_the_same_bytes_on_every_run_and_for_every_number_of_jobs() {
 }
 
 #[test]
-fn killed_at_fifty_random_moments_and_resumed_the_records_are_byte_identical() {
+fn a_run_killed_fifty_times_and_resumed_writes_identical_records() {
     let folder = Folder::new();
     let problem = "kind = \"subspace\"\nd = 60\nk = 3\nn = 400";
     let text = experiment(problem, FOUR).edit("epochs = 3", "epochs = 60");
     let file = folder.write("experiment.toml", &text);
     let undisturbed = folder.path("undisturbed");
-    let said = run(&["run", file.to_str().unwrap(), "--out", undisturbed.to_str().unwrap(), "--quiet"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--out", undisturbed.to_str().unwrap(), "--quiet"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
 
     let out = folder.path("killed");
-    // Started if there is no plan yet, else gone on with; saved often, so that kills fall between and into savings.
-    let go_on = || {
+    // Starts or resumes the run. It saves often, so that a kill may interrupt a checkpoint.
+    let start_or_resume = || {
         let mut command = strust();
         if out.join("plan.json").exists() {
             command.args(["resume", out.to_str().unwrap()]);
@@ -103,34 +103,34 @@ fn killed_at_fifty_random_moments_and_resumed_the_records_are_byte_identical() {
     let mut rng = generator(7, 0);
     let mut killed = 0;
     for _ in 0..50 {
-        let mut child = go_on().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = start_or_resume().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_micros(rng.next_u64() % 60_000));
         let running = child.try_wait().unwrap().is_none();
         child.kill().unwrap();
-        let said = crate::support::said(&child.wait_with_output().unwrap());
-        assert!(said.err.is_empty(), "{}", said.err);
+        let result = crate::support::finished(&child.wait_with_output().unwrap());
+        assert!(result.err.is_empty(), "{}", result.err);
         killed += u32::from(running);
     }
-    assert!(killed >= 25, "only {killed} of 50 were still running when they were killed: give them more to do");
-    let said = crate::support::said(&go_on().output().unwrap());
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(killed >= 25, "only {killed} of 50 runs were killed before their end: make the experiment longer");
+    let result = crate::support::finished(&start_or_resume().output().unwrap());
+    assert_eq!(result.code, Some(0), "{}", result.err);
     same_records(&out, &undisturbed);
     assert!(out.join("report.html").is_file());
-    assert_eq!(temporary(&out), 0, "the last run sweeps up after the killed ones");
+    assert_eq!(temporary_files(&out), 0, "the last run must remove the temporary files of the killed runs");
 }
 
-fn temporary(folder: &std::path::Path) -> usize {
-    walk(folder).iter().filter(|name| std::path::Path::new(name).extension().is_some_and(|e| e == "tmp")).count()
+fn temporary_files(folder: &std::path::Path) -> usize {
+    all_files(folder).iter().filter(|name| std::path::Path::new(name).extension().is_some_and(|e| e == "tmp")).count()
 }
 
-fn walk(folder: &std::path::Path) -> Vec<String> {
+fn all_files(folder: &std::path::Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
-    entries.flat_map(|p| if p.is_dir() { walk(&p) } else { vec![p.display().to_string()] }).collect()
+    entries.flat_map(|p| if p.is_dir() { all_files(&p) } else { vec![p.display().to_string()] }).collect()
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_stops_cleanly_and_tells_how_to_resume() {
+fn ctrl_c_stops_cleanly_and_prints_the_command_to_resume() {
     let folder = Folder::new();
     let text = experiment("kind = \"subspace\"\nd = 200\nk = 5\nn = 500", FOUR).edit("epochs = 3", "epochs = 4000");
     let file = folder.write("experiment.toml", &text);
@@ -147,21 +147,21 @@ fn ctrl_c_stops_cleanly_and_tells_how_to_resume() {
     std::thread::sleep(Duration::from_millis(300));
     let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(status.success());
-    let said = crate::support::said(&child.wait_with_output().unwrap());
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains(&format!("strust resume {}", out.display())), "{}", said.err);
-    assert!(walk(&out).iter().any(|name| name.ends_with("checkpoint.bin")));
-    assert_eq!(temporary(&out), 0);
+    let result = crate::support::finished(&child.wait_with_output().unwrap());
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains(&format!("strust resume {}", out.display())), "{}", result.err);
+    assert!(all_files(&out).iter().any(|name| name.ends_with("checkpoint.bin")));
+    assert_eq!(temporary_files(&out), 0);
 }
 
 #[test]
-fn a_grid_search_chooses_by_the_tuning_seeds_and_says_what_it_cost() {
+fn a_grid_search_chooses_by_the_tuning_seeds_and_reports_its_cost() {
     let folder = Folder::new();
     let methods = "[[method]]\nname = \"sgd-proj\"\nlearning_rate = [1e-6, 0.05]\n\n[[method]]\nname = \"auglag\"\nlearning_rate = [1e-6, 0.05]\n\n[tune]\nmetric = \"objective_gap\"\nepochs = 2\nseeds = 3\n";
     let file = folder.write("experiment.toml", &experiment(SMALL, methods));
     let out = folder.path("out");
-    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--quiet"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--quiet"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
     let summary: serde_json::Value = serde_json::from_slice(&std::fs::read(out.join("summary.json")).unwrap()).unwrap();
     for (i, method) in summary["problems"][0]["methods"].as_array().unwrap().iter().enumerate() {
         assert_eq!(method["hyperparameters"]["learning_rate"], 0.05);
@@ -175,14 +175,14 @@ fn a_grid_search_chooses_by_the_tuning_seeds_and_says_what_it_cost() {
 }
 
 #[test]
-fn a_grid_search_over_several_blocks_of_a_method_runs_the_one_that_won() {
+fn a_grid_search_over_several_blocks_of_a_method_runs_the_best_one() {
     let folder = Folder::new();
     let methods = "[[method]]\nname = \"sgd-proj\"\nlearning_rate = 1e-9\n\n[[method]]\nname = \"sgd-proj\"\nlearning_rate = 0.05\n\n[tune]\nmetric = \"objective_gap\"\nepochs = 2\nseeds = 1\n";
     let file = folder.write("experiment.toml", &experiment(SMALL, methods));
     let out = folder.path("out");
-    let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let summary: serde_json::Value = serde_json::from_str(&result.out).unwrap();
     let methods = summary["problems"][0]["methods"].as_array().unwrap();
     assert_eq!(methods.len(), 1);
     assert_eq!(methods[0]["hyperparameters"]["learning_rate"], 0.05);
@@ -198,16 +198,16 @@ fn several_runs_are_compared_in_one_report() {
         let file = folder.write(&format!("{name}.toml"), &text);
         assert_eq!(run(&["run", file.to_str().unwrap(), "--out", &out(name), "-q"]).code, Some(0));
     }
-    let said = run(&["report", &out("a"), &out("b"), "--out", &out("both")]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let result = run(&["report", &out("a"), &out("b"), "--out", &out("both")]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
     let page = std::fs::read_to_string(folder.path("both/report.html")).unwrap();
     assert!(page.contains("str-p (a)") && page.contains("str-p (b)"));
 
-    let said = run(&["report", &out("a"), "--markdown", "--at", "0,3"]);
-    assert!(said.out.contains("| method | 0 | 3 |"), "{}", said.out);
+    let result = run(&["report", &out("a"), "--markdown", "--at", "0,3"]);
+    assert!(result.out.contains("| method | 0 | 3 |"), "{}", result.out);
     let readme = folder.write("README.md", "before\n<!-- strust:a -->\nold\n<!-- /strust -->\nafter\n");
-    let said = strust().args(["report", "a", "--into", "README.md"]).current_dir(folder.0.path()).output().unwrap();
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let result = strust().args(["report", "a", "--into", "README.md"]).current_dir(folder.0.path()).output().unwrap();
+    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
     let text = std::fs::read_to_string(&readme).unwrap();
     assert!(
         text.starts_with("before\n")
@@ -218,16 +218,16 @@ fn several_runs_are_compared_in_one_report() {
 }
 
 #[test]
-fn what_is_published_is_whole_and_says_nothing_of_the_machine() {
+fn published_results_are_complete_and_contain_no_local_paths() {
     let folder = Folder::new();
     let file = folder.write("test.toml", &experiment(SMALL, FOUR));
     let (out, to) = (folder.path("out"), folder.path("kept"));
     let (out, kept) = (out.to_str().unwrap(), to.to_str().unwrap());
     assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out, "-q"]).code, Some(0));
-    // Twice: what was published is replaced.
+    // The second time replaces the published files.
     for _ in 0..2 {
-        let said = run(&["report", out, "--publish", kept]);
-        assert_eq!(said.code, Some(0), "{}", said.err);
+        let result = run(&["report", out, "--publish", kept]);
+        assert_eq!(result.code, Some(0), "{}", result.err);
     }
     let read = |name: &str| std::fs::read_to_string(to.join(name)).unwrap();
     let records = read("records.jsonl");
@@ -240,17 +240,21 @@ fn what_is_published_is_whole_and_says_nothing_of_the_machine() {
     assert!(!to.join("plan.json").exists() && !to.join("runs").exists());
     assert!(!records.contains(folder.0.path().to_str().unwrap()));
 
-    let said = run(&["report", kept, out, "--publish", kept]);
-    assert_eq!((said.code, said.err.contains("one folder")), (Some(2), true), "{}", said.err);
-    let said = run(&["report", out, "--publish", out]);
-    assert_eq!((said.code, said.err.contains("the folder of a run")), (Some(1), true), "{}", said.err);
-    let said = run(&["report", out, "--markdown", "--mean", "--at", "1"]);
-    assert!(said.out.contains("mean ± standard deviation over 2 seeds") && said.out.contains(" ± "), "{}", said.out);
-    // What was published can be reported again.
-    assert_eq!(run(&["report", kept, "--markdown", "--mean", "--at", "1"]).out, said.out);
+    let result = run(&["report", kept, out, "--publish", kept]);
+    assert_eq!((result.code, result.err.contains("one results folder")), (Some(2), true), "{}", result.err);
+    let result = run(&["report", out, "--publish", out]);
+    assert_eq!((result.code, result.err.contains("the folder of a run")), (Some(1), true), "{}", result.err);
+    let result = run(&["report", out, "--markdown", "--mean", "--at", "1"]);
+    assert!(
+        result.out.contains("mean ± standard deviation over 2 seeds") && result.out.contains(" ± "),
+        "{}",
+        result.out
+    );
+    // Published results can be reported again.
+    assert_eq!(run(&["report", kept, "--markdown", "--mean", "--at", "1"]).out, result.out);
     std::fs::write(to.join("summary.json"), "{}").unwrap();
-    let said = run(&["report", kept, "--markdown"]);
-    assert_eq!((said.code, said.err.contains("not a summary of strust")), (Some(1), true), "{}", said.err);
+    let result = run(&["report", kept, "--markdown"]);
+    assert_eq!((result.code, result.err.contains("not a summary of strust")), (Some(1), true), "{}", result.err);
 }
 
 /// Forty lines of data.
@@ -259,7 +263,7 @@ fn rows(row: impl Fn(usize) -> String) -> String {
 }
 
 #[test]
-fn every_problem_of_the_registry_runs_with_every_method_that_fits() {
+fn every_problem_runs_with_every_method_that_fits() {
     let folder = Folder::new();
     folder.write("classes.csv", &rows(|i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 3)));
     folder.write("two.libsvm", &rows(|i| format!("{} 1:{} 3:{}\n", i % 2, i % 7, (i * 5) % 11)));
@@ -281,19 +285,20 @@ fn every_problem_of_the_registry_runs_with_every_method_that_fits() {
     ];
     for (i, (problem, methods)) in problems.iter().enumerate() {
         let file = folder.write("experiment.toml", &experiment(problem, methods));
-        let said =
+        let result =
             run(&["run", file.to_str().unwrap(), "--out", folder.path(&format!("out{i}")).to_str().unwrap(), "-q"]);
-        assert_eq!(said.code, Some(0), "{problem}: {}", said.err);
+        assert_eq!(result.code, Some(0), "{problem}: {}", result.err);
     }
 }
 
 #[test]
-fn the_digits_train_without_any_file_and_the_summary_tells_loss_accuracy_and_passes() {
+fn the_digits_need_no_file_and_the_summary_has_loss_accuracy_and_passes() {
     let folder = Folder::new();
     let out = folder.path("out");
-    let said = run(&["reproduce", "digits", "--seeds", "1", "--epochs", "2", "--out", out.to_str().unwrap(), "--json"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let result =
+        run(&["reproduce", "digits", "--seeds", "1", "--epochs", "2", "--out", out.to_str().unwrap(), "--json"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let summary: serde_json::Value = serde_json::from_str(&result.out).unwrap();
     let methods = summary["problems"][0]["methods"].as_array().unwrap();
     assert_eq!(methods.iter().map(|m| m["name"].as_str().unwrap()).collect::<Vec<_>>(), ["sgd", "adam", "sls", "str"]);
     for method in methods {
@@ -308,7 +313,7 @@ fn the_digits_train_without_any_file_and_the_summary_tells_loss_accuracy_and_pas
             (last["forwards"]["mean"].as_f64().unwrap(), last["backwards"]["mean"].as_f64().unwrap());
         match method["name"].as_str().unwrap() {
             "sgd" | "adam" => assert!(forwards.to_bits() == backwards.to_bits()),
-            _ => assert!(forwards > backwards, "a trial is a forward pass"),
+            _ => assert!(forwards > backwards, "a trial must count as a forward pass"),
         }
     }
     assert!(out.join("figures/digits-test_accuracy-passes.svg").is_file());
@@ -316,7 +321,7 @@ fn the_digits_train_without_any_file_and_the_summary_tells_loss_accuracy_and_pas
 }
 
 #[test]
-fn a_folder_in_the_format_of_mnist_trains_and_tests_as_its_files_say() {
+fn a_folder_in_the_format_of_mnist_is_used_for_training_and_test() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("digits")).unwrap();
     let idx = |name: &str, shape: &[u8], bytes: Vec<u8>| {
@@ -324,7 +329,7 @@ fn a_folder_in_the_format_of_mnist_trains_and_tests_as_its_files_say() {
         let file: Vec<u8> = [0, 0, 8, shape.len() as u8].into_iter().chain(sizes).chain(bytes).collect();
         std::fs::write(folder.path("digits").join(name), file).unwrap();
     };
-    // The class tells which of two pixels is white.
+    // The class determines which of the two pixels is white.
     let labels = |n: u8| (0..n).map(|i| i % 2).collect::<Vec<_>>();
     let pixels = |n: u8| labels(n).iter().flat_map(|&label| [255 * label, 255 - 255 * label]).collect::<Vec<_>>();
     idx("train-images-idx3-ubyte", &[40, 1, 2], pixels(40));
@@ -333,20 +338,20 @@ fn a_folder_in_the_format_of_mnist_trains_and_tests_as_its_files_say() {
     let text = experiment("kind = \"mlp\"\nhidden = \"none\"\ndata = \"digits\"", "[[method]]\nname = \"str\"");
     let file = folder.write("experiment.toml", &text.edit("epochs = 3", "epochs = 20"));
     let out = folder.path("out");
-    let go = || run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json", "-q"]);
-    let said = go();
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("digits/t10k-labels-idx1-ubyte: there is no such file"), "{}", said.err);
+    let run_again = || run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json", "-q"]);
+    let result = run_again();
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains("digits/t10k-labels-idx1-ubyte: there is no such file"), "{}", result.err);
 
     idx("t10k-labels-idx1-ubyte", &[6], labels(6));
-    let said = go();
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let result = run_again();
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let summary: serde_json::Value = serde_json::from_str(&result.out).unwrap();
     let accuracy = &summary["problems"][0]["methods"][0]["final"]["test_accuracy"]["median"];
     assert!(accuracy.as_f64() > Some(0.99), "{accuracy}");
 
     idx("t10k-labels-idx1-ubyte", &[6], vec![0; 6]);
     std::fs::remove_dir_all(out.join("runs/mlp.str.s1")).unwrap();
-    let said = run(&["resume", out.to_str().unwrap(), "--quiet"]);
-    assert!(said.err.contains("the data file has changed"), "{}", said.err);
+    let result = run(&["resume", out.to_str().unwrap(), "--quiet"]);
+    assert!(result.err.contains("the data file has changed"), "{}", result.err);
 }

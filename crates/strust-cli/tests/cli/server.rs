@@ -1,4 +1,4 @@
-//! A small HTTP server that serves one file under every name, and can misbehave.
+//! A small HTTP server for tests. It serves one file under every name and can simulate faults.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -8,53 +8,53 @@ use std::{
 };
 
 #[derive(Clone, Copy)]
-#[allow(dead_code, reason = "the tests of downloads and those of the program each need some of them")]
+#[allow(dead_code, reason = "each of the two test binaries uses some of them")]
 pub enum Answer {
-    /// What is asked for.
-    Asked,
-    /// So many bytes of it, then the connection is closed.
+    /// The requested bytes.
+    Requested,
+    /// This many of the requested bytes; then the connection is closed.
     Cut(usize),
-    /// So many bytes of it, then nothing, and the connection stays open.
+    /// This many of the requested bytes; then nothing more, and the connection stays open.
     Stall(usize),
-    /// The whole file, whatever is asked for.
+    /// The whole file, whatever the request.
     Whole,
-    /// The whole file without saying how long it is.
-    Endless,
-    /// What is asked for, of a file that claims to be longer.
+    /// The whole file without its length.
+    UnknownLength,
+    /// The requested bytes, with a header that gives a longer file.
     Longer,
-    /// No more than a status.
+    /// Only a status.
     Status(u16),
 }
 
 pub struct Server {
     pub url: String,
-    asked: Arc<Mutex<Vec<usize>>>,
+    requested: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Server {
-    /// Answers request after request so; the last answer stays.
+    /// Gives these answers in order, and repeats the last one.
     pub fn new(file: Vec<u8>, answers: &[Answer]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("its address"));
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (heard, answers) = (Arc::clone(&asked), answers.to_vec());
+        let requested = Arc::new(Mutex::new(Vec::new()));
+        let (requests, answers) = (Arc::clone(&requested), answers.to_vec());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let count = heard.lock().expect("no thread panicked").len();
+                let count = requests.lock().expect("no thread panicked").len();
                 let Some(begin) = request(&stream) else { continue };
-                heard.lock().expect("no thread panicked").push(begin);
-                // A client that goes away is part of the game.
+                requests.lock().expect("no thread panicked").push(begin);
+                // Some tests close the connection.
                 let _ = answer(stream, &file, begin, answers[count.min(answers.len() - 1)]);
             }
         });
-        Self { url, asked }
+        Self { url, requested }
     }
-    /// Where each request asked to begin.
-    pub fn asked(&self) -> Vec<usize> {
-        self.asked.lock().expect("no thread panicked").clone()
+    /// The first requested byte of each request.
+    pub fn requested(&self) -> Vec<usize> {
+        self.requested.lock().expect("no thread panicked").clone()
     }
-    /// An address where nobody listens.
-    pub fn nobody() -> String {
+    /// An address without a server.
+    pub fn unreachable() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         format!("http://{}", listener.local_addr().expect("its address"))
     }
@@ -76,11 +76,11 @@ fn request(stream: &TcpStream) -> Option<usize> {
 
 fn answer(mut stream: TcpStream, file: &[u8], begin: usize, answer: Answer) -> std::io::Result<()> {
     let total = file.len();
-    let begin = if matches!(answer, Answer::Whole | Answer::Endless) { 0 } else { begin };
+    let begin = if matches!(answer, Answer::Whole | Answer::UnknownLength) { 0 } else { begin };
     let head = match answer {
-        Answer::Status(status) => format!("{status} As Told\r\nContent-Length: 0"),
+        Answer::Status(status) => format!("{status} Test\r\nContent-Length: 0"),
         _ if begin > 0 && begin >= total => "416 Range Not Satisfiable\r\nContent-Length: 0".into(),
-        Answer::Endless => "200 OK".into(),
+        Answer::UnknownLength => "200 OK".into(),
         Answer::Longer => format!("206 Partial Content\r\nContent-Range: bytes {begin}-{total}/{}", total + 1),
         _ if begin > 0 => format!(
             "206 Partial Content\r\nContent-Range: bytes {begin}-{}/{total}\r\nContent-Length: {}",
@@ -99,7 +99,7 @@ fn answer(mut stream: TcpStream, file: &[u8], begin: usize, answer: Answer) -> s
     stream.write_all(&body[..body.len().min(length)])?;
     stream.flush()?;
     if let Answer::Stall(_) = answer {
-        // Until the client goes away.
+        // Wait until the client closes the connection.
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         let _ = stream.read(&mut [0])?;
     }

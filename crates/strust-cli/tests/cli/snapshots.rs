@@ -1,9 +1,9 @@
-//! The command line as people see it.
+//! Snapshots of help and list output.
 
 use crate::support::run;
 
 #[test]
-fn help_and_lists_are_as_they_were() {
+fn help_and_list_match_the_snapshots() {
     insta::assert_snapshot!("help", run(&["--help"]).out);
     insta::assert_snapshot!("help_run", run(&["run", "--help"]).out);
     insta::assert_snapshot!("help_data", run(&["data", "--help"]).out);

@@ -1,4 +1,4 @@
-//! Runs the program as a user does.
+//! Helpers that run the program as a user does.
 
 use std::{
     collections::BTreeMap,
@@ -6,15 +6,15 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// The program, without the colors and terminals of whoever runs the tests.
+/// The program, independent of the tester's environment and terminal.
 pub fn strust() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strust"));
     command.env_remove("NO_COLOR").stdin(Stdio::null());
     command
 }
 
-/// Whether a test can run that needs a special resource. If `available` is false, the test fails if `STRUST_REQUIRE`
-/// names the resource (names are separated by commas); otherwise it is skipped.
+/// Whether a test that needs a special resource can run. If the resource is not `available`, the test is skipped, or it
+/// fails if `STRUST_REQUIRE` (names separated by commas) names the resource.
 #[track_caller]
 pub fn requires(resource: &str, available: bool) -> bool {
     let required = std::env::var("STRUST_REQUIRE").unwrap_or_default();
@@ -26,7 +26,7 @@ pub fn requires(resource: &str, available: bool) -> bool {
     available
 }
 
-/// Edits of a text that must change it.
+/// Edits that must change a text.
 pub trait Edit {
     /// Replaces `from` by `to`. Panics if `from` does not occur, because the test would then test something else.
     fn edit(&self, from: &str, to: &str) -> String;
@@ -40,7 +40,7 @@ impl Edit for str {
     }
 }
 
-/// A folder of its own for a test.
+/// A temporary folder for one test.
 pub struct Folder(pub tempfile::TempDir);
 
 impl Folder {
@@ -57,33 +57,33 @@ impl Folder {
     }
 }
 
-/// What a run of the program said.
-pub struct Said {
+/// The exit code and the output of the program.
+pub struct Finished {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-pub fn run(arguments: &[&str]) -> Said {
-    said(&strust().args(arguments).output().expect("the program starts"))
+pub fn run(arguments: &[&str]) -> Finished {
+    finished(&strust().args(arguments).output().expect("the program starts"))
 }
 
-pub fn said(output: &Output) -> Said {
-    Said {
+pub fn finished(output: &Output) -> Finished {
+    Finished {
         code: output.status.code(),
         out: String::from_utf8_lossy(&output.stdout).into(),
         err: String::from_utf8_lossy(&output.stderr).into(),
     }
 }
 
-/// An experiment file of one small problem; `more` is put into the problem or after it.
+/// The text of an experiment file with one problem.
 pub fn experiment(problem: &str, methods: &str) -> String {
     format!("name = \"test\"\nepochs = 3\nbatch = 8\nseeds = 2\n\n[[problem]]\n{problem}\n\n{methods}\n")
 }
 
 pub const SMALL: &str = "kind = \"subspace\"\nd = 20\nk = 2\nn = 40";
 
-/// Every `records.jsonl` under a folder of results, by job.
+/// The contents of every `records.jsonl` in a results folder, by job.
 pub fn records(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let jobs = std::fs::read_dir(folder.join("runs")).expect("a folder of jobs");
     jobs.map(|job| {
@@ -94,16 +94,16 @@ pub fn records(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     .collect()
 }
 
-/// The records of two folders are the same bytes; if not, says which job and which line.
+/// Asserts that two folders have identical records. The message names the first different job and line.
 #[track_caller]
 pub fn same_records(one: &Path, other: &Path) {
     let (one, other) = (records(one), records(other));
-    assert!(one.keys().eq(other.keys()), "jobs {:?} against {:?}", one.keys(), other.keys());
+    assert!(one.keys().eq(other.keys()), "jobs {:?} and {:?}", one.keys(), other.keys());
     for (job, bytes) in &one {
         let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(String::from).collect::<Vec<_>>();
         let (a, b) = (lines(bytes), lines(&other[job]));
         for (i, (a, b)) in a.iter().zip(&b).enumerate() {
-            assert!(a == b, "line {} of {job}:\n{a}\nagainst\n{b}", i + 1);
+            assert!(a == b, "line {} of {job}:\n{a}\nand\n{b}", i + 1);
         }
         assert_eq!((a.len(), bytes.len()), (b.len(), other[job].len()), "length of {job}");
     }

@@ -1,9 +1,9 @@
-//! Experiments on the theory, and the diagnosis of runs.
+//! Theory experiments, and the diagnosis of runs.
 
 use crate::support::{Edit, Folder, SMALL, experiment, run, strust};
 use std::process::Stdio;
 
-/// A built-in experiment, made short.
+/// A shortened built-in experiment.
 fn short(name: &str) -> String {
     const EPSILON: (&str, &str) = ("epsilon = [1e-1, 3e-2, 1e-2, 3e-3, 1e-3]", "epsilon = [3e-2, 1e-2, 3e-3]");
     let file = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -19,7 +19,7 @@ fn short(name: &str) -> String {
         "theory-failures" => &[EPSILON, ("radius_epochs = 1000", "radius_epochs = 200")],
         "theory-rate" => &[("network_steps = 3000", "network_steps = 40"), ("steps = 10_000", "steps = 2000")],
         "theory-rejections" => &[],
-        name => panic!("there is no short form of {name}"),
+        name => panic!("{name} has no short form"),
     };
     edits.iter().fold(text, |text, (long, short)| text.edit(long, short))
 }
@@ -36,12 +36,12 @@ fn checks(summary: &serde_json::Value) -> Vec<(String, bool)> {
     checks.iter().map(one).collect()
 }
 
-/// What is wrong as it is stated, or is assumed and does not hold: the experiments have to show it.
+/// Claims that are wrong as stated and assumptions that do not hold. The experiments must show this.
 const WRONG: [&str; 3] =
     ["as stated: no accepted step", "as stated, before the first success", "condition of Theorem 2"];
 
 #[test]
-fn every_experiment_on_the_theory_runs_and_what_is_proved_holds() {
+fn every_theory_experiment_runs_and_every_proved_claim_holds() {
     let folder = Folder::new();
     for (name, figures) in [
         ("theory-strong-growth", 2),
@@ -52,17 +52,17 @@ fn every_experiment_on_the_theory_runs_and_what_is_proved_holds() {
     ] {
         let file = folder.write(&format!("{name}.toml"), &short(name));
         let out = folder.path(name);
-        let said =
+        let result =
             run(&["run", file.to_str().unwrap(), "--seeds", "2", "--out", out.to_str().unwrap(), "--json", "-q"]);
-        assert_eq!(said.code, Some(0), "{}", said.err);
-        let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(result.code, Some(0), "{}", result.err);
+        let summary: serde_json::Value = serde_json::from_str(&result.out).unwrap();
         let checks = checks(&summary);
         assert!(checks.len() >= 2, "{name}");
         for (claim, holds) in checks {
             assert_eq!(holds, !WRONG.iter().any(|wrong| claim.starts_with(wrong)), "{name}: {claim}");
         }
         let drawn = std::fs::read_dir(out.join("figures")).unwrap().count();
-        assert_eq!(drawn, 2 * figures, "{name}: SVG and PNG of each");
+        assert_eq!(drawn, 2 * figures, "{name}: an SVG and a PNG per figure");
         let page = std::fs::read_to_string(out.join("report.html")).unwrap();
         assert!(page.contains("What was checked") && page.contains("<svg"));
         let csv = std::fs::read_to_string(out.join("summary.csv")).unwrap();
@@ -75,9 +75,9 @@ fn the_rate_is_measured_on_all_four_problems() {
     let folder = Folder::new();
     let file = folder.write("rate.toml", &short("theory-rate"));
     let out = folder.path("out");
-    let said = run(&["run", file.to_str().unwrap(), "--seeds", "2", "--out", out.to_str().unwrap(), "--json", "-q"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let result = run(&["run", file.to_str().unwrap(), "--seeds", "2", "--out", out.to_str().unwrap(), "--json", "-q"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let summary: serde_json::Value = serde_json::from_str(&result.out).unwrap();
     assert_eq!(summary["sections"][0]["tables"][0]["rows"].as_array().unwrap().len(), 4);
     let checks = checks(&summary);
     for (what, count) in [("Theorem 1 on", 2), ("condition of Theorem 1 on", 4)] {
@@ -87,89 +87,89 @@ fn the_rate_is_measured_on_all_four_problems() {
 }
 
 #[test]
-fn with_one_seed_a_slope_is_left_open_and_not_failed() {
+fn with_one_seed_the_check_of_a_slope_is_open() {
     let folder = Folder::new();
     let (file, out) = (folder.write("rate.toml", &short("theory-rate")), folder.path("out"));
-    let said = run(&["run", file.to_str().unwrap(), "--seeds", "1", "--out", out.to_str().unwrap(), "-q"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let said = run(&["report", out.to_str().unwrap()]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let result = run(&["run", file.to_str().unwrap(), "--seeds", "1", "--out", out.to_str().unwrap(), "-q"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let result = run(&["report", out.to_str().unwrap()]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
     let text = std::fs::read_to_string(out.join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
     for check in summary["checks"].as_array().unwrap() {
         let (name, why) = (check["name"].as_str().unwrap(), check["why"].as_str().unwrap());
-        // The network has its own number of seeds.
+        // The network has a separate number of seeds.
         if name.contains("slope") && !name.starts_with("network") {
             assert!(check["measured"].is_null() && why.contains("one seed, which gives no interval"), "{check}");
         }
     }
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains(" are open: their last column says why.") && page.contains(">open<"));
+    assert!(page.contains(" are open: their last column gives the reason.") && page.contains(">open<"));
 }
 
 #[test]
-fn a_ladder_that_is_not_climbed_proves_nothing() {
+fn no_check_holds_if_the_runs_are_too_short() {
     let folder = Folder::new();
     let text = short("theory-penalty").edit("steps = 200_000", "steps = 1");
     let (file, out) = (folder.write("penalty.toml", &text), folder.path("out"));
-    let said = run(&["run", file.to_str().unwrap(), "--seeds", "2", "--out", out.to_str().unwrap(), "--json", "-q"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let result = run(&["run", file.to_str().unwrap(), "--seeds", "2", "--out", out.to_str().unwrap(), "--json", "-q"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let summary: serde_json::Value = serde_json::from_str(&result.out).unwrap();
     let checks = checks(&summary);
     assert!(checks.len() >= 15 && checks.iter().all(|(_, holds)| !holds), "{checks:?}");
 }
 
 #[test]
-fn what_is_done_of_the_theory_is_not_done_again_and_gives_the_same_bytes() {
+fn finished_theory_experiments_are_not_repeated_and_are_deterministic() {
     let folder = Folder::new();
     let file = folder.write("t.toml", &short("theory-step-length"));
     let (one, two) = (folder.path("one"), folder.path("two"));
     for out in [&one, &two] {
-        let said = run(&["run", file.to_str().unwrap(), "--seeds", "1", "--out", out.to_str().unwrap(), "-q"]);
-        assert_eq!(said.code, Some(0), "{}", said.err);
+        let result = run(&["run", file.to_str().unwrap(), "--seeds", "1", "--out", out.to_str().unwrap(), "-q"]);
+        assert_eq!(result.code, Some(0), "{}", result.err);
     }
     let section = |out: &std::path::Path| std::fs::read(out.join("checks/theory-step-length.json")).unwrap();
     assert_eq!(section(&one), section(&two));
-    // A section that was written is read back as it is: a mark in it survives a resume and a report.
+    // Resume and report read a finished section and do not compute it again: an edited title stays.
     let path = one.join("checks/theory-step-length.json");
     let marked = String::from_utf8(section(&one)).unwrap().edit("The step-length lemma", "A marked title");
     std::fs::write(&path, marked).unwrap();
     assert_eq!(run(&["resume", one.to_str().unwrap(), "-q"]).code, Some(0));
     assert!(std::fs::read_to_string(one.join("report.html")).unwrap().contains("A marked title"));
     std::fs::remove_file(&path).unwrap();
-    let said = run(&["report", one.to_str().unwrap()]);
-    assert!(said.err.contains("this experiment is not finished"), "{}", said.err);
+    let result = run(&["report", one.to_str().unwrap()]);
+    assert!(result.err.contains("this experiment is not finished"), "{}", result.err);
     assert_eq!(run(&["resume", one.to_str().unwrap(), "-q"]).code, Some(0));
     assert_eq!(section(&one), section(&two));
 }
 
 #[test]
-fn wrong_files_on_the_theory_say_where_and_what() {
+fn errors_in_theory_files_name_the_line_and_the_reason() {
     let folder = Folder::new();
-    let said = |text: &str| {
+    let message = |text: &str| {
         let file = folder.write("bad.toml", text);
-        let said = run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]);
-        assert_eq!(said.code, Some(1));
-        said.err
+        let result = run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]);
+        assert_eq!(result.code, Some(1));
+        result.err
     };
     let head = "name = \"a\"\ntheory = \"step-length\"\n[settings]\n";
-    assert!(said("name = \"a\"\ntheory = \"magic\"\n").contains("must be one of strong-growth, step-length"));
-    assert!(said(&format!("{head}stepz = 3\n")).contains("bad.toml:4: unknown field `stepz`"));
-    assert!(said(&format!("{head}steps = 0\n")).contains("`steps` is 0, but must be a whole number in [1,"));
-    assert!(said(&format!("{head}initial_radii = []\n")).contains("`initial_radii` is an empty list"));
-    assert!(said(&format!("{head}initial_radii = [-1.0]\n")).contains("`initial_radii` is -1"));
-    assert!(said("name = \"a/b\"\ntheory = \"rate\"\n").contains("`name` is \"a/b\""));
-    let said = run(&["reproduce", "theory", "--epochs", "3"]);
-    assert_eq!((said.code, said.err.contains("--epochs has no meaning")), (Some(2), true), "{}", said.err);
+    assert!(message("name = \"a\"\ntheory = \"magic\"\n").contains("must be one of strong-growth, step-length"));
+    assert!(message(&format!("{head}stepz = 3\n")).contains("bad.toml:4: unknown field `stepz`"));
+    assert!(message(&format!("{head}steps = 0\n")).contains("`steps` is 0, but must be a whole number in [1,"));
+    assert!(message(&format!("{head}initial_radii = []\n")).contains("`initial_radii` is an empty list"));
+    assert!(message(&format!("{head}initial_radii = [-1.0]\n")).contains("`initial_radii` is -1"));
+    assert!(message("name = \"a/b\"\ntheory = \"rate\"\n").contains("`name` is \"a/b\""));
+    let result = run(&["reproduce", "theory", "--epochs", "3"]);
+    assert_eq!((result.code, result.err.contains("--epochs has no effect")), (Some(2), true), "{}", result.err);
 }
 
 const NOISY: &str = "kind = \"least-squares\"\nn = 100\nd = 10\nnoise = 0.5";
 const STR: &str = "[[method]]\nname = \"str\"\n";
 
 fn diagnosis(folder: &std::path::Path) -> Vec<serde_json::Value> {
-    let said = run(&["diagnose", folder.to_str().unwrap(), "--json"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    serde_json::from_str(&said.out).unwrap()
+    let result = run(&["diagnose", folder.to_str().unwrap(), "--json"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    serde_json::from_str(&result.out).unwrap()
 }
 
 fn text_of(diagnosis: &serde_json::Value, about: &str) -> String {
@@ -179,7 +179,7 @@ fn text_of(diagnosis: &serde_json::Value, about: &str) -> String {
 }
 
 #[test]
-fn a_diagnosis_tells_noise_from_interpolation_and_backs_every_sentence_with_a_number() {
+fn a_diagnosis_distinguishes_noise_from_interpolation_and_gives_numbers() {
     let folder = Folder::new();
     for (name, problem, verdict) in [
         ("noisy", NOISY, "Interpolation is violated"),
@@ -189,15 +189,15 @@ fn a_diagnosis_tells_noise_from_interpolation_and_backs_every_sentence_with_a_nu
         let out = folder.path(name);
         assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
         let found = diagnosis(&out);
-        assert_eq!(found.len(), 1, "the first seed of the one method");
+        assert_eq!(found.len(), 1, "only the first seed is diagnosed");
         assert!(text_of(&found[0], "interpolation").starts_with(verdict), "{:#}", found[0]);
         assert_eq!(found[0]["advice"].as_array().unwrap().is_empty(), name == "exact", "{:#}", found[0]);
         for about in ["progress", "radius", "wasted steps", "curvature", "agreement of mini-batches"] {
             assert!(text_of(&found[0], about).contains(char::is_numeric), "{about}: {:#}", found[0]);
         }
-        // The same words on the terminal and in the report.
-        let said = run(&["diagnose", out.to_str().unwrap()]);
-        assert!(said.out.starts_with("str on least-squares, seed 0: finished\n"), "{}", said.out);
+        // The terminal and the report show the same text.
+        let result = run(&["diagnose", out.to_str().unwrap()]);
+        assert!(result.out.starts_with("str on least-squares, seed 0: finished\n"), "{}", result.out);
         let page = std::fs::read_to_string(out.join("report.html")).unwrap();
         assert!(page.contains("<h2>Diagnosis</h2>") && page.contains(verdict));
         let summary: serde_json::Value =
@@ -207,7 +207,7 @@ fn a_diagnosis_tells_noise_from_interpolation_and_backs_every_sentence_with_a_nu
 }
 
 #[test]
-fn advice_names_what_is_wrong_with_a_setting() {
+fn advice_names_the_setting_to_change() {
     let folder = Folder::new();
     let flat = "kind = \"least-squares\"\nn = 400\nd = 50";
     let steep = "kind = \"factorization\"\nm = 40\nn = 20\nrank = 2\nwidth = 6";
@@ -215,7 +215,7 @@ fn advice_names_what_is_wrong_with_a_setting() {
         ("flat", flat, String::from(STR), "batch = 200", "Multiply the loss by about"),
         ("cut", flat, format!("{STR}initial_radius = 1e-4\nmax_radius = 1e-4\n"), "batch = 20", "Raise max_radius"),
         ("far", steep, String::from(STR), "batch = 8", "Lower max_radius or raise shrink"),
-        ("early", SMALL, String::from("[[method]]\nname = \"auglag\"\n"), "batch = 8", "Give it more epochs: the"),
+        ("early", SMALL, String::from("[[method]]\nname = \"auglag\"\n"), "batch = 8", "Run more epochs: the"),
         (
             "wild",
             SMALL,
@@ -226,8 +226,8 @@ fn advice_names_what_is_wrong_with_a_setting() {
     ] {
         let text = experiment(problem, &method).edit("batch = 8", batch).edit("epochs = 3", "epochs = 20");
         let (file, out) = (folder.write("e.toml", &text), folder.path(name));
-        let said = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
-        assert_eq!(said.code, Some(0), "{}", said.err);
+        let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+        assert_eq!(result.code, Some(0), "{}", result.err);
         let found = &diagnosis(&out)[0];
         let all = found["advice"].as_array().unwrap();
         assert!(all.iter().any(|text| text.as_str().unwrap().starts_with(advice)), "{name}: {found:#}");
@@ -235,7 +235,7 @@ fn advice_names_what_is_wrong_with_a_setting() {
 }
 
 #[test]
-fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
+fn a_diagnosis_with_constraints_reports_the_penalty_and_licq() {
     let folder = Folder::new();
     let file =
         folder.write("e.toml", &experiment(SMALL, "[[method]]\nname = \"str-p\"\n").edit("epochs = 3", "epochs = 20"));
@@ -244,26 +244,26 @@ fn a_diagnosis_of_constraints_speaks_of_the_penalty_and_of_licq() {
     let found = &diagnosis(&out)[0];
     assert!(text_of(found, "constraints").contains("independent there (LICQ)"), "{found:#}");
     assert!(text_of(found, "penalty").contains("With μ = 1,"), "{found:#}");
-    assert!(text_of(found, "penalty").contains("small already"), "{found:#}");
-    // On the way there nothing is said for or against μ: this penalty is exact.
+    assert!(text_of(found, "penalty").contains("already small"), "{found:#}");
+    // Before convergence the diagnosis does not judge μ: this penalty is exact.
     for (penalty, name) in [("0.01", "weak"), ("1.0", "early")] {
         let text = experiment(SMALL, &format!("[[method]]\nname = \"str-p\"\npenalty = {penalty}\n"));
         let (file, out) = (folder.write("e.toml", &text.edit("epochs = 3", "epochs = 2")), folder.path(name));
         assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
         let found = &diagnosis(&out)[0];
-        assert!(text_of(found, "penalty").contains("not yet known"), "{found:#}");
+        assert!(text_of(found, "penalty").contains("not known yet"), "{found:#}");
         assert!(!found["advice"].to_string().contains("penalty"), "{found:#}");
     }
 }
 
 #[test]
-fn with_epochs_only_a_diagnosis_names_what_is_not_known() {
+fn without_step_records_a_diagnosis_names_the_unknown_quantities() {
     let folder = Folder::new();
     let text = experiment(NOISY, STR).edit("epochs = 3", "epochs = 3\nrecords = \"epochs\"");
     let file = folder.write("e.toml", &text);
     let out = folder.path("out");
     assert_eq!(run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]).code, Some(0));
-    // The folder of one job, the second seed.
+    // The folder of the job with the second seed.
     let found = diagnosis(&out.join("runs/least-squares.str.s1"));
     assert_eq!((found.len(), found[0]["seed"].as_u64()), (1, Some(1)));
     assert!(text_of(&found[0], "radius").contains("is not known"), "{:#}", found[0]);
@@ -271,7 +271,7 @@ fn with_epochs_only_a_diagnosis_names_what_is_not_known() {
 }
 
 #[test]
-fn a_running_job_can_be_diagnosed_and_is_not_disturbed() {
+fn a_running_job_can_be_diagnosed_without_stopping_it() {
     let folder = Folder::new();
     let text = experiment("kind = \"subspace\"\nd = 60\nk = 3\nn = 400", "[[method]]\nname = \"str-p\"\n")
         .edit("epochs = 3", "epochs = 100000")
@@ -291,24 +291,24 @@ fn a_running_job_can_be_diagnosed_and_is_not_disturbed() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let found = diagnosis(&out);
-    assert!(child.try_wait().unwrap().is_none(), "it still runs");
+    assert!(child.try_wait().unwrap().is_none(), "the job must still run");
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(found[0]["state"].as_str().unwrap().starts_with("running or stopped"), "{:#}", found[0]);
-    assert!(!found[0]["advice"].to_string().contains("more epochs"), "it has some left: {:#}", found[0]);
+    assert!(!found[0]["advice"].to_string().contains("more epochs"), "the job has more epochs to run: {:#}", found[0]);
     assert!(text_of(&found[0], "interpolation").starts_with("Interpolation"), "{:#}", found[0]);
 }
 
 #[test]
-fn what_cannot_be_diagnosed_is_refused_in_words() {
+fn folders_without_a_run_are_refused_by_diagnose() {
     let folder = Folder::new();
-    let said = run(&["diagnose", folder.path("nowhere").to_str().unwrap()]);
-    assert_eq!((said.code, said.err.contains("there is no such folder")), (Some(1), true), "{}", said.err);
-    let said = run(&["diagnose", folder.0.path().to_str().unwrap()]);
-    assert_eq!((said.code, said.err.contains("it has no plan.json")), (Some(1), true), "{}", said.err);
-    let said = run(&["diagnose", ".", "--seeds", "3"]);
-    assert_eq!((said.code, said.err.contains("unexpected argument '--seeds'")), (Some(2), true));
+    let result = run(&["diagnose", folder.path("nowhere").to_str().unwrap()]);
+    assert_eq!((result.code, result.err.contains("there is no such folder")), (Some(1), true), "{}", result.err);
+    let result = run(&["diagnose", folder.0.path().to_str().unwrap()]);
+    assert_eq!((result.code, result.err.contains("it has no plan.json")), (Some(1), true), "{}", result.err);
+    let result = run(&["diagnose", ".", "--seeds", "3"]);
+    assert_eq!((result.code, result.err.contains("unexpected argument '--seeds'")), (Some(2), true));
     std::fs::write(folder.path("theory.json"), "{}").unwrap();
-    let said = run(&["diagnose", folder.0.path().to_str().unwrap()]);
-    assert!(said.err.contains("checks of the theory"), "{}", said.err);
+    let result = run(&["diagnose", folder.0.path().to_str().unwrap()]);
+    assert!(result.err.contains("checks of the theory"), "{}", result.err);
 }

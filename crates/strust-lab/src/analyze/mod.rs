@@ -1,4 +1,4 @@
-//! From records to summaries, choices of settings, and diagnoses.
+//! Computes summaries, grid-search choices and diagnoses from records.
 
 pub mod diagnose;
 pub mod network;
@@ -35,7 +35,7 @@ mod tests {
         Plan::new(experiment, "strust run a.toml".into(), crate::this_machine(1, None))
     }
 
-    /// A job of one epoch that starts with the gap 8 and ends with this one.
+    /// A job of one epoch that starts with the gap 8 and ends with this gap.
     fn finished(job: &Job, gap: f64) -> Outcome {
         let record = |epoch: u64, gap: f64| EpochRecord {
             epoch,
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(sgd.curve[0].metrics["objective_gap"], Spread { mean: 8.0, std: 0.0, median: 8.0 });
         assert_eq!((sgd.curve.len(), &sgd.seeds[..], sgd.failures.len()), (2, &[0, 1, 2][..], 0));
         assert!((sgd.acceptance_rate - 0.9).abs() < 1e-15 && (last.evaluations.gradients - 10.0).abs() < 1e-15);
-        // A seed that failed is in no mean, and is listed.
+        // A failed seed is listed and is not part of any mean.
         let adam = &problem.methods[3];
         assert_eq!((&adam.seeds[..], adam.failures[0].seed), (&[0, 2][..], 1));
         let last = adam.last.as_ref().unwrap().metrics["objective_gap"];
@@ -81,13 +81,13 @@ mod tests {
 
     const TUNE: &str = "[tune]\nmetric = \"objective_gap\"\nepochs = 1\nseeds = 2\n";
 
-    /// What is chosen if the settings of SGD end with these medians; `None` is a failure.
+    /// The choice if the settings of SGD end with these medians; `None` is a failed setting.
     fn chosen(scores: [Option<f64>; 3]) -> Vec<String> {
         let plan = plan(TUNE);
         let rates = ["0.5", "0.1", "0.2"];
         let read = |job: &Job| -> Result<Outcome, Error> {
             let i = rates.iter().position(|rate| job.method.label.ends_with(rate));
-            // One seed less and one seed more: the median is the score.
+            // One seed is below the median and one is above it.
             let off = if job.seed.is_multiple_of(2) { -0.5 } else { 0.5 };
             Ok(match i.map_or(Some(1.0), |i| scores[i]) {
                 Some(score) => finished(job, score + off),
@@ -99,20 +99,20 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_search_chooses_the_best_median_and_of_equals_the_first_in_the_file() {
+    fn a_grid_search_chooses_the_best_median_and_breaks_ties_by_file_order() {
         assert_eq!(chosen([Some(3.0), Some(1.0), Some(2.0)]), ["sgd learning_rate=0.1", "adam"]);
         assert_eq!(chosen([Some(3.0), Some(2.0), Some(2.0)]), ["sgd learning_rate=0.1", "adam"]);
         assert_eq!(chosen([Some(2.0), Some(2.0), Some(2.0)]), ["sgd learning_rate=0.5", "adam"]);
     }
 
     #[test]
-    fn a_setting_that_failed_is_never_chosen() {
+    fn a_failed_setting_is_never_chosen() {
         assert_eq!(chosen([None, Some(9.0), None]), ["sgd learning_rate=0.1", "adam"]);
         assert_eq!(chosen([None, None, None]), ["adam"]);
     }
 
     #[test]
-    fn the_cost_of_a_grid_search_counts_finished_runs_and_names_failed_ones() {
+    fn the_cost_of_a_grid_search_counts_finished_and_failed_runs() {
         let plan = plan(TUNE);
         let read = |job: &Job| -> Result<Outcome, Error> {
             Ok(if job.method.label.ends_with("0.2") { failed(job) } else { finished(job, 1.0) })

@@ -1,39 +1,39 @@
-//! What a trained network is worth: its scores on test images, and its export.
+//! The scores of a trained network on test images, and its export.
 
 use serde::Serialize;
 #[cfg(feature = "torch")]
 pub use with_torch::{evaluate, export};
 
-/// How a network does on images it was not trained on.
+/// The scores of a network on test images.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scores {
-    /// Where it ran.
+    /// The device.
     pub device: String,
-    /// How many images.
+    /// The number of images.
     pub images: usize,
-    /// Share of them put into the right class.
+    /// The share of correct predictions.
     pub accuracy: f64,
-    /// Class by class.
+    /// The scores of each class.
     pub classes: Vec<ClassScore>,
-    /// Images of class i that were taken for class j.
+    /// Entry (i, j): the number of images of class i with prediction j.
     pub confusion: Vec<Vec<usize>>,
 }
 
-/// How a network does on one class.
+/// The scores of a network on one class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassScore {
     /// The class.
     pub name: String,
-    /// Its images.
+    /// The number of its images.
     pub images: usize,
-    /// Share of them that were recognized; absent without images.
+    /// The share of its images that are predicted correctly; absent without images.
     pub accuracy: Option<f64>,
-    /// Share of the images taken for this class that are of it; absent if there are none.
+    /// The share of predictions of this class that are correct; absent without such predictions.
     pub precision: Option<f64>,
 }
 
 impl Scores {
-    /// Counts predictions against the truth; both are below the number of classes.
+    /// Compares predictions with labels. Both are below the number of classes.
     #[must_use]
     pub fn new(device: String, names: &[String], truth: &[u8], predicted: &[u8]) -> Self {
         let mut confusion = vec![vec![0; names.len()]; names.len()];
@@ -75,7 +75,7 @@ mod with_torch {
     use strust_problems::Problem;
     use strust_torch::{Flat, cuda, device};
 
-    /// A method's state, of which only the point matters here.
+    /// A method's state; only the point is needed here.
     #[derive(Serialize, Deserialize)]
     #[serde(bound = "V: Vector")]
     struct Point<V> {
@@ -83,7 +83,7 @@ mod with_torch {
         x: V,
     }
 
-    /// Writes the network that the first job of a finished plan has trained as a safetensors file, under PyTorch's names.
+    /// Writes the network of the first job of a finished plan as a safetensors file, with PyTorch's parameter names.
     pub fn export(folder: &Path, plan: &Plan, model: &Path) -> Result<(), Error> {
         let job = &plan.jobs[0];
         let path = checkpoint_file(&job_folder(folder, job));
@@ -95,15 +95,15 @@ mod with_torch {
         network.restore_extra_state(&checkpoint.head.extra_state)?;
         let device = device::open(&config.device).map_err(network_error)?;
         let trained: Point<Flat<f32>> = checkpoint.state()?;
-        // libtorch writes the file in place, so it is written elsewhere and then replaced with the care of all files.
+        // libtorch does not write atomically, so it writes to another file first.
         let space = tempfile::tempdir().map_err(Error::io("write", &std::env::temp_dir()))?;
         let path = space.path().join("model.safetensors");
         network.save(&path, &trained.x.to_device(device)).map_err(network_error)?;
         atomic::write(model, &std::fs::read(&path).map_err(Error::io("read", &path))?)
     }
 
-    /// The scores of a network in a safetensors file on the test images in a folder, which are those of CIFAR-10 unless
-    /// they are `unchecked`.
+    /// The scores of a network in a safetensors file on the test images in a folder. The images must be CIFAR-10's unless
+    /// `unchecked` is set.
     pub fn evaluate(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, Error> {
         let device = device::open(device).map_err(network_error)?;
         let files = if unchecked { ImageFiles::None } else { ImageFiles::Official };
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_count_class_by_class() {
+    fn scores_are_counted_per_class() {
         let names = ["cat", "dog", "owl"].map(String::from);
         let e = Scores::new("cpu".into(), &names, &[0, 0, 0, 1], &[0, 0, 1, 1]);
         assert_eq!((e.images, e.accuracy), (4, 0.75));

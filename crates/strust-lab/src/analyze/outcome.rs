@@ -1,4 +1,4 @@
-//! What a job left when it ended.
+//! The outcome of a finished job.
 
 use crate::{
     Error,
@@ -18,7 +18,7 @@ use std::path::Path;
 #[derive(Debug, Clone)]
 pub(crate) struct Finished {
     pub seed: u64,
-    /// One record an epoch, from the start.
+    /// One record per epoch, from the start.
     pub epochs: Vec<EpochRecord>,
     /// Seconds spent in steps until the end of each epoch.
     pub seconds: Vec<f64>,
@@ -31,10 +31,10 @@ pub(crate) enum Outcome {
     Failed(Failure),
 }
 
-/// Reads how a job ended; [`outcome`] of a folder, as a rule.
+/// Reads the outcome of a job, usually by [`outcome`].
 pub(crate) type Read<'a> = &'a dyn Fn(&Job) -> Result<Outcome, Error>;
 
-/// Reads how a job of a plan ended. A job that has not ended is an error.
+/// Reads the outcome of a job of a plan. An unfinished job is an error.
 pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, Error> {
     let folder = job_folder(folder, job);
     if let Some(failure) = load_failure(&folder, job.checksum(&plan.experiment))? {
@@ -43,7 +43,7 @@ pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, 
     if !plan.is_done(job, &folder)? {
         return Err(Error::saved(&folder, "this job is not finished: continue with `strust resume`"));
     }
-    // Steps are many and not needed here, so their lines are not parsed.
+    // The lines of steps are not needed, so they are not parsed.
     let epochs: Vec<EpochRecord> = jsonl::read(&folder.join(RECORDS), |line| line.starts_with(r#"{"type":"epoch""#))?
         .into_iter()
         .filter_map(|line| match line {

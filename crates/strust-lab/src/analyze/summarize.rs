@@ -1,4 +1,4 @@
-//! From records to the summary: mean, standard deviation and median over seeds.
+//! Computes the summary from the records: mean, standard deviation and median over seeds.
 
 use super::{
     outcome::{Finished, Outcome, Read},
@@ -84,7 +84,7 @@ fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> Met
     };
     let steps = total(|r| r.steps);
     let epochs = finished.first().map_or(0, |f| f.epochs.len());
-    // One number a seed and epoch; where a seed lacks one, the quantity is left out.
+    // One number per seed and epoch. A quantity that a seed lacks is omitted.
     let over_epochs = |key: &str| -> Option<Vec<Spread>> {
         let at = |i: usize| -> Option<Vec<f64>> {
             finished.iter().map(|f| f.epochs[i].trust_region.get(key).copied()).collect()
@@ -94,7 +94,7 @@ fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> Met
     let trust_region = TRUST_REGION.iter().filter_map(|(key, ..)| Some(((*key).to_string(), over_epochs(key)?)));
     MethodSummary {
         name: spec.name.clone(),
-        // A grid search leaves one setting of a method, so its name is enough; otherwise the label names the setting.
+        // After a grid search a method has one setting, so its name is enough. Otherwise the label names the setting.
         label: if tuned { spec.name.clone() } else { spec.label.clone() },
         hyperparameters: spec.hyperparameters.clone(),
         seeds: finished.iter().map(|f| f.seed).collect(),

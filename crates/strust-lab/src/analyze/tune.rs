@@ -12,9 +12,8 @@ use crate::{
     statistics::spread,
 };
 
-/// What the grid search found, with the setting it chose; one entry a problem and method. The best setting comes first:
-/// the one with the least median over the tuning seeds, or, of equals, the first in the file. A setting with a failed seed
-/// has no score and comes last.
+/// The results of the grid search, one entry per problem and method. Settings are sorted by their median over the tuning
+/// seeds, best first; equal ones keep the order of the file. A setting with a failed seed has no score and comes last.
 pub(super) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning, Option<MethodSpec>)>, Error> {
     let e = &plan.experiment;
     let mut names: Vec<&str> = Vec::new();
@@ -38,7 +37,7 @@ pub(super) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning
                     match read(job)? {
                         Outcome::Failed(_) => cost.failed += 1,
                         Outcome::Finished(f) => {
-                            let last = f.epochs.last().expect("a finished job has its start at least");
+                            let last = f.epochs.last().expect("a finished job has at least the record of its start");
                             cost.values += last.evaluations.values;
                             cost.gradients += last.evaluations.gradients;
                             cost.seconds += f.seconds.last().copied().unwrap_or(0.0);
@@ -65,7 +64,7 @@ pub(super) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning
     Ok(found)
 }
 
-/// The hyperparameters in which a setting differs from the others of its method.
+/// The hyperparameters that differ between the settings of a method.
 fn differing(method: &MethodSpec, settings: &[&MethodSpec]) -> Parameters {
     let differs = |key: &String| settings.iter().any(|s| s.hyperparameters.get(key) != method.hyperparameters.get(key));
     method.hyperparameters.iter().filter(|(key, _)| differs(key)).map(|(k, v)| (k.clone(), v.clone())).collect()

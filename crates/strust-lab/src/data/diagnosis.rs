@@ -1,4 +1,4 @@
-//! What `strust diagnose` and the report say about a run.
+//! The diagnosis that `strust diagnose` and the report show.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ pub struct Diagnosis {
     pub method: String,
     /// The seed.
     pub seed: u64,
-    /// Whether the job is finished, is running or was stopped, or broke down.
+    /// Whether the job is finished, is running or stopped, or failed.
     pub state: String,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Finding>,
-    /// What to change; empty if nothing.
+    /// What to change; empty if there is nothing to change.
     pub advice: Vec<String>,
 }
 
@@ -27,6 +27,6 @@ pub struct Finding {
     pub about: String,
     /// The sentence.
     pub text: String,
-    /// Its numbers by name; numbers that are not finite are absent.
+    /// Its finite numbers by name.
     pub numbers: BTreeMap<String, f64>,
 }

@@ -1,4 +1,4 @@
-//! An experiment as data: which problems, which methods, how many epochs, which seeds.
+//! An experiment as data: problems, methods, epochs and seeds.
 
 use super::parameters::Parameters;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// An experiment with every list expanded and every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// Its name, also that of the folder of results.
+    /// Its name, also the name of the results folder.
     pub name: String,
     /// One line for people.
     pub title: String,
@@ -20,7 +20,7 @@ pub struct Experiment {
     pub seeds: Vec<u64>,
     /// How mini-batches are drawn.
     pub sampling: Sampling,
-    /// What is recorded.
+    /// Which records are written.
     pub records: Records,
     /// The problems.
     pub problems: Vec<ProblemSpec>,
@@ -41,7 +41,7 @@ pub enum Sampling {
     Replacement,
 }
 
-/// What `records.jsonl` holds.
+/// The contents of `records.jsonl`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Records {
@@ -57,7 +57,7 @@ pub enum Records {
 pub struct ProblemSpec {
     /// Its name in this experiment.
     pub name: String,
-    /// Which problem.
+    /// The name of the problem in the registry.
     pub kind: String,
     /// Its parameters, defaults included.
     pub parameters: Parameters,
@@ -69,9 +69,9 @@ pub struct ProblemSpec {
 /// A method of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MethodSpec {
-    /// Which method.
+    /// The name of the method in the registry.
     pub name: String,
-    /// The name, with the settings in which it differs from the others.
+    /// The name, with the settings that differ from other entries of the method.
     pub label: String,
     /// Its hyperparameters, defaults included.
     pub hyperparameters: Parameters,
@@ -83,7 +83,7 @@ pub struct MethodSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tune {
-    /// The metric to make small: its median over the tuning seeds at the end decides.
+    /// The metric to minimize: its median over the tuning seeds at the end decides.
     pub metric: String,
     /// Epochs of a tuning run.
     pub epochs: u64,
@@ -92,15 +92,15 @@ pub struct Tune {
 }
 
 impl Tune {
-    /// The tuning seeds: far from those of the experiment, so that nothing is tuned on what is reported.
+    /// The tuning seeds. They differ from the seeds of the experiment, so that the reported runs are not used for tuning.
     pub fn seed_list(&self) -> impl Iterator<Item = u64> {
         MAX_SEEDS..MAX_SEEDS + self.seeds
     }
 }
 
-/// Seeds of an experiment, and how many of them, stay below this; those of a grid search begin here.
+/// The seeds of an experiment and their number are below this. The tuning seeds start here.
 pub const MAX_SEEDS: u64 = 1_000_000;
-/// Jobs of an experiment, and settings of a list of lists, at most: a folder is made for each.
+/// The maximum number of jobs of an experiment, and of settings in a grid. Each job has a folder.
 pub const MAX_JOBS: usize = 100_000;
-/// More epochs than any run can make, and few enough that the number of steps does not overflow.
+/// The maximum number of epochs. It prevents an overflow of the number of steps.
 pub const MAX_EPOCHS: u64 = 1_000_000_000;

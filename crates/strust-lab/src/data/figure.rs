@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A figure: series of points over two axes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What is shown, above the figure.
+    /// The title above the figure.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -19,9 +19,9 @@ pub struct Figure {
 /// An axis of a figure; its range comes from the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What is measured along it.
+    /// Its label.
     pub label: String,
-    /// Whether it is logarithmic. Values that are not positive are left out then.
+    /// Whether it is logarithmic. A logarithmic axis omits values that are not positive.
     pub log: bool,
 }
 
@@ -30,17 +30,17 @@ pub struct Axis {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// Its number in the palette, which also chooses dashes and markers; any number will do.
+    /// Its number in the palette, which also selects dashes and markers. Any number is valid.
     #[serde(alias = "colour")]
     pub color: usize,
     /// Its points, in the order in which the line passes through them.
     pub points: Vec<Point>,
 }
 
-/// A point of a curve. Points with `x` or `y` that cannot be drawn are left out and the line is broken there.
+/// A point of a curve. A point whose `x` or `y` cannot be drawn is omitted, and the line has a gap there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Where it is.
+    /// The horizontal position.
     #[serde(deserialize_with = "number_or_nan")]
     pub x: f64,
     /// The value.

@@ -2,5 +2,5 @@
 
 use std::collections::BTreeMap;
 
-/// Hyperparameters and problem parameters by name, as the experiment file has them.
+/// Hyperparameters and problem parameters by name, as in the experiment file.
 pub type Parameters = BTreeMap<String, toml::Value>;

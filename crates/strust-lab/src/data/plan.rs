@@ -8,16 +8,16 @@ use super::{
 use crate::format::folder_name;
 use serde::{Deserialize, Serialize};
 
-/// The whole of `plan.json`.
+/// The contents of `plan.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The version of strust that made it.
     pub version: String,
-    /// The command that made it.
+    /// The command line of the run.
     pub command: String,
-    /// The machine it was made on.
+    /// The machine of the run.
     pub machine: Machine,
-    /// The experiment, lists expanded and defaults filled in.
+    /// The experiment, with expanded lists and all defaults.
     pub experiment: Experiment,
     /// The jobs. A grid search adds the jobs of the chosen settings when it is done.
     pub jobs: Vec<Job>,
@@ -26,7 +26,7 @@ pub struct Plan {
 /// One run of one method on one problem from one seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its name, also that of its folder.
+    /// Its name, also the name of its folder.
     pub name: String,
     /// Whether it belongs to the grid search.
     pub tuning: bool,
@@ -51,7 +51,7 @@ impl Plan {
             Some(tune) => (true, tune.seed_list().collect(), tune.epochs),
             None => (false, seeds.clone(), *epochs),
         };
-        // Seeds outermost: if a run is stopped in the middle, all methods are about equally far.
+        // The seeds are the outer loop: if a run is stopped, all methods have made similar progress.
         for &seed in &seeds {
             for problem in problems {
                 for method in methods {
@@ -79,7 +79,7 @@ impl Job {
         Self { name, tuning, problem: problem.clone(), method: method.clone(), seed, epochs }
     }
 
-    /// Identifies this job and all its settings.
+    /// A checksum of this job with all its settings.
     #[must_use]
     pub fn checksum(&self, experiment: &Experiment) -> u64 {
         let identity = serde_json::to_vec(&(self, experiment.batch, experiment.sampling, experiment.records));

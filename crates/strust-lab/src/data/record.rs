@@ -14,7 +14,7 @@ pub enum Line {
     Epoch(EpochRecord),
 }
 
-/// What is kept of the trust region in every epoch: key, name for people, whether on a logarithmic axis.
+/// The quantities of the trust region that every epoch records: key, label, whether the axis is logarithmic.
 pub const TRUST_REGION: [(&str, &str, bool); 4] = [
     ("radius", "radius, at the end", true),
     ("step_length", "mean step length", true),
@@ -22,7 +22,7 @@ pub const TRUST_REGION: [(&str, &str, bool); 4] = [
     ("acceptance", "share of steps accepted", false),
 ];
 
-/// Where a run stands at the end of an epoch; counts are since the start.
+/// The state of a run at the end of an epoch. Counts are since the start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// The epoch; 0 is the start.
@@ -34,7 +34,7 @@ pub struct EpochRecord {
     /// Evaluations made.
     #[serde(flatten)]
     pub evaluations: Evaluations,
-    /// What the trust region did in this epoch, by the keys of [`TRUST_REGION`]; empty for other methods.
+    /// The trust region in this epoch, by the keys of [`TRUST_REGION`]; empty for other methods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trust_region: BTreeMap<String, f64>,
     /// The metrics, measured on the full sum.

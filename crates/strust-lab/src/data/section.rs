@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// Not above it.
+    /// At most the bound.
     #[default]
     AtMost,
-    /// Not below it.
+    /// At least the bound.
     AtLeast,
-    /// Near it.
+    /// About the bound.
     Near,
 }
 
@@ -28,23 +28,24 @@ impl Relation {
     }
 }
 
-/// A claim, what was measured, and whether it holds.
+/// A claim, its measurement, and whether it holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// The claim.
     pub name: String,
-    /// What was measured; NaN (null in JSON) if nothing could be measured, so that the claim is [open](Check::is_open).
+    /// The measured value. It is NaN (null in JSON) if the measurement was impossible; the claim is then
+    /// [open](Check::is_open).
     #[serde(deserialize_with = "number_or_nan")]
     pub measured: f64,
-    /// The bound that the claim sets.
+    /// The bound of the claim.
     #[serde(deserialize_with = "number_or_nan")]
     pub bound: f64,
     /// Whether `measured` is claimed to be at most, at least or about `bound`.
     #[serde(default)]
     pub claim: Relation,
-    /// Whether it holds; never for a claim that is open.
+    /// Whether it holds; false if the claim is open.
     pub holds: bool,
-    /// What was measured over what, and what it means.
+    /// How it was measured, and what it means.
     pub why: String,
 }
 
@@ -70,12 +71,12 @@ impl Check {
     pub fn open(name: impl Into<String>, bound: f64, why: impl Into<String>) -> Self {
         Self { name: name.into(), measured: f64::NAN, bound, claim: Relation::AtMost, holds: false, why: why.into() }
     }
-    /// Whether nothing could be measured: the claim neither holds nor fails.
+    /// Whether the claim is open: it neither holds nor fails, because the measurement was impossible.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.measured.is_nan()
     }
-    /// In a word.
+    /// The verdict as a word.
     #[must_use]
     pub fn verdict(&self) -> &'static str {
         match self {
@@ -91,7 +92,7 @@ impl Check {
 pub struct Shown {
     /// The name of its file, without ending.
     pub stem: String,
-    /// What it shows, in a sentence.
+    /// A sentence about its contents.
     pub caption: String,
     /// The figure.
     pub figure: Figure,
@@ -100,9 +101,9 @@ pub struct Shown {
 /// A table of texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// What it shows.
+    /// A sentence about its contents.
     pub caption: String,
-    /// The heads of its columns.
+    /// The headings of its columns.
     pub header: Vec<String>,
     /// Its rows.
     pub rows: Vec<Vec<String>>,
@@ -115,14 +116,14 @@ pub struct Section {
     pub name: String,
     /// Its heading.
     pub title: String,
-    /// What it is about.
+    /// Its topic.
     pub description: String,
-    /// What was found, a paragraph each.
+    /// The findings, one paragraph each.
     pub findings: Vec<String>,
     /// Its figures.
     pub figures: Vec<Shown>,
     /// Its tables.
     pub tables: Vec<Table>,
-    /// What it checked.
+    /// Its checks.
     pub checks: Vec<Check>,
 }

@@ -1,4 +1,4 @@
-//! What an experiment showed: mean, standard deviation and median over seeds, as `summary.json` holds them.
+//! The results of an experiment as in `summary.json`: mean, standard deviation and median over seeds.
 
 use super::{
     diagnosis::Diagnosis,
@@ -8,37 +8,37 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The whole of `summary.json`.
+/// The contents of `summary.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The experiment's name.
     pub experiment: String,
     /// One line for people.
     pub title: String,
-    /// A paragraph for people, Markdown-free.
+    /// A paragraph for people, without Markdown.
     pub description: String,
     /// The version of strust that ran it.
     pub version: String,
-    /// The command that made it.
+    /// The command line of the run.
     pub command: String,
-    /// Where it ran.
+    /// The machine of the run.
     pub machine: Machine,
     /// Passes over the data.
     pub epochs: u64,
     /// Terms of a mini-batch.
     pub batch: u64,
-    /// One entry a problem.
+    /// One entry per problem.
     pub problems: Vec<ProblemSummary>,
-    /// What the grid search tried and chose; absent if there was none.
+    /// The settings that the grid search tried and chose; absent without a grid search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tuning: Vec<Tuning>,
     /// The diagnosis of the first seed of every method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnoses: Vec<Diagnosis>,
-    /// Every claim that was checked, in order; those of all sections.
+    /// The checks of all sections, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// What was found besides curves over epochs.
+    /// Results other than curves over epochs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<Section>,
 }
@@ -64,13 +64,13 @@ pub struct Machine {
 pub struct ProblemSummary {
     /// The problem's name in the experiment file.
     pub name: String,
-    /// What kind of problem, for people.
+    /// The kind of problem, for people.
     pub title: String,
     /// Its parameters.
     pub parameters: Parameters,
     /// The quantities on the curves, in the order to show them.
     pub metrics: Vec<Metric>,
-    /// One entry a method.
+    /// One entry per method.
     pub methods: Vec<MethodSummary>,
 }
 
@@ -90,20 +90,20 @@ pub struct Metric {
 pub struct MethodSummary {
     /// The method's name, such as `str-p`.
     pub name: String,
-    /// Its label in a figure: the name, with the settings in which it differs from the others.
+    /// Its label in a figure: the name, with the settings that differ from other entries of the method.
     pub label: String,
     /// All of its hyperparameters, defaults included.
     pub hyperparameters: Parameters,
     /// The seeds that finished.
     pub seeds: Vec<u64>,
-    /// One entry an epoch, from 0 (the start).
+    /// One entry per epoch, from 0 (the start).
     pub curve: Vec<CurvePoint>,
     /// The last entry of the curve; absent if no seed finished.
     #[serde(rename = "final")]
     pub last: Option<CurvePoint>,
     /// Share of steps that were accepted, over all seeds.
     pub acceptance_rate: f64,
-    /// For a trust-region method, what [`TRUST_REGION`](super::record::TRUST_REGION) names, epoch by epoch from the first.
+    /// For a trust-region method: the quantities of [`TRUST_REGION`](super::record::TRUST_REGION) in each epoch.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trust_region: BTreeMap<String, Vec<Spread>>,
     /// The seeds that did not finish, and why.
@@ -111,7 +111,7 @@ pub struct MethodSummary {
     pub failures: Vec<Failure>,
 }
 
-/// A run that broke down, usually by divergence.
+/// A failed run, usually by divergence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     /// The seed.
@@ -125,7 +125,7 @@ pub struct Failure {
 pub struct CurvePoint {
     /// Passes over the data so far.
     pub epoch: u64,
-    /// Seconds spent in steps so far, measuring not counted.
+    /// Seconds spent in steps so far, without measurements.
     pub seconds: Spread,
     /// Mini-batch evaluations so far, mean over seeds.
     pub evaluations: MeanEvaluations,
@@ -137,7 +137,7 @@ pub struct CurvePoint {
 /// Evaluations so far, mean over seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MeanEvaluations {
-    /// Values alone.
+    /// Values without a gradient.
     pub values: f64,
     /// Values with gradient.
     pub gradients: f64,
@@ -154,18 +154,18 @@ pub struct Spread {
     pub median: f64,
 }
 
-/// What tuning one method on one problem tried and chose.
+/// The settings tried and chosen for one method on one problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
     /// The problem.
     pub problem: String,
     /// The method.
     pub method: String,
-    /// The key of the metric that chose, and after how many epochs.
+    /// The key of the metric that decides, and the number of epochs.
     pub metric: String,
     /// Settings tried, best first.
     pub tried: Vec<Trial>,
-    /// What it cost in runs, evaluations and seconds.
+    /// The cost in runs, evaluations and seconds.
     pub cost: TuningCost,
 }
 
@@ -178,16 +178,16 @@ pub struct Trial {
     pub score: Option<f64>,
 }
 
-/// The price of a grid search.
+/// The cost of a grid search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TuningCost {
-    /// Settings times seeds.
+    /// The number of runs: settings times seeds.
     pub runs: u64,
-    /// Those of them that broke down; what they spent until then is not counted below.
+    /// The number of failed runs. Their cost is not counted below.
     pub failed: u64,
     /// Gradient evaluations.
     pub gradients: u64,
-    /// Values alone.
+    /// Values without a gradient.
     pub values: u64,
     /// Seconds.
     pub seconds: f64,

@@ -9,15 +9,15 @@ use strust::{objective::Evaluations, radius::Verdict, record::StepRecord};
 pub struct Totals {
     /// Evaluations.
     pub evaluations: Evaluations,
-    /// Steps accepted.
+    /// Accepted steps.
     pub accepted: u64,
     /// Seconds spent in steps.
     pub seconds: f64,
-    /// The trust region in the epoch that is running.
+    /// The trust region in the current epoch.
     pub epoch: EpochTotals,
 }
 
-/// What a trust region did since the last epoch ended.
+/// Sums over the steps of a trust region since the end of the last epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct EpochTotals {
     steps: u64,

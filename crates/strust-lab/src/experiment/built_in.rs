@@ -14,7 +14,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = &[
     ("cifar10-tune", include_str!("../../../../experiments/cifar10-tune.toml")),
 ];
 
-/// The experiments on the theory, in the order of the report.
+/// The theory experiments, in the order of the report.
 pub const THEORY: &[(&str, &str)] = &[
     ("theory-strong-growth", include_str!("../../../../experiments/theory-strong-growth.toml")),
     ("theory-step-length", include_str!("../../../../experiments/theory-step-length.toml")),

@@ -1,4 +1,4 @@
-//! Experiment files: what a file says, how it is read, and the files that are built in.
+//! Reads experiment files, and contains the built-in ones.
 
 pub mod built_in;
 mod networks;
@@ -18,7 +18,7 @@ impl Experiment {
                 None if e.kind() == std::io::ErrorKind::NotFound => {
                     let all = built_in::EXPERIMENTS.iter().chain(built_in::THEORY);
                     let names: Vec<_> = all.map(|(name, _)| *name).collect();
-                    let why = format!("no such file, and no built-in experiment of that name ({})", names.join(", "));
+                    let why = format!("no such file, and no built-in experiment has this name ({})", names.join(", "));
                     Err(Error::Experiment { file: file.into(), line: None, why })
                 }
                 None => Err(Error::io("read", file)(e)),
@@ -26,7 +26,7 @@ impl Experiment {
         }
     }
 
-    /// Both built-in experiments of section 5.2 as one.
+    /// Both built-in experiments of section 5.2, combined.
     pub fn subspace() -> Result<Self, Error> {
         let mut both = Self::open(Path::new("subspace-small"))?;
         let large = Self::open(Path::new("subspace-large"))?;

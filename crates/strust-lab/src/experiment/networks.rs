@@ -20,7 +20,7 @@ impl Experiment {
         self.networks().next().is_some()
     }
 
-    /// Whether one of its networks, whose devices were opened, is on a GPU.
+    /// Whether one of its networks is on a GPU. The devices must be open.
     #[must_use]
     pub fn on_gpu(&self) -> bool {
         self.networks().any(|p| text(p, "device").is_some_and(|device| device.starts_with("cuda")))
@@ -28,7 +28,7 @@ impl Experiment {
 
     /// Sets the data of its networks: a folder or a file.
     pub fn set_data(&mut self, data: &Path) -> Result<(), Error> {
-        let missing = "there is no such file or folder; `strust data cifar10 --to DIR` gets the images of CIFAR-10";
+        let missing = "there is no such file or folder; `strust data cifar10 --to DIR` downloads CIFAR-10";
         let data = data.canonicalize().map_err(|_| Error::saved(data, missing))?;
         let sum = checksum_of(&data)?;
         self.set_of_networks("data", &*data.to_string_lossy());
@@ -44,7 +44,7 @@ impl Experiment {
         }
     }
 
-    /// Opens the devices that its networks ask for and writes their names into the experiment. Returns their
+    /// Opens the devices of its networks and writes their names into the experiment. Returns their
     /// descriptions for the report; `None` without networks.
     pub fn open_devices(&mut self) -> Result<Option<String>, Error> {
         let mut devices: Vec<String> = Vec::new();
@@ -60,7 +60,7 @@ impl Experiment {
         Ok((!devices.is_empty()).then(|| devices.join(" and ")))
     }
 
-    /// Whether libtorch rounds the factors of products is one switch for the whole program, and jobs run in parallel.
+    /// All networks must use the same precision: libtorch has one switch for the whole program, and jobs run in parallel.
     fn check_precision(&self) -> Result<(), Error> {
         let single: Vec<bool> = self.networks().map(|p| text(p, "precision") == Some("single")).collect();
         if single.iter().any(|&s| s != single[0]) {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_of_different_precision_do_not_run_together() {
+    fn networks_of_different_precision_are_refused() {
         let experiment = |precisions: [&str; 2]| {
             let problem = |p: &str| format!("[[problem]]\nkind = \"cifar10\"\nname = \"{p}\"\nprecision = \"{p}\"\n");
             let text = format!(

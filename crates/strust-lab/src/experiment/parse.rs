@@ -1,4 +1,4 @@
-//! From the text of an experiment file to an [`Experiment`]; every message has its line.
+//! Parses the text of an experiment file. Every error message has a line number.
 
 use crate::{
     Error,
@@ -13,7 +13,7 @@ use crate::{
 use std::path::{Path, PathBuf};
 
 impl Experiment {
-    /// Parses the text of an experiment file; `file` is for messages and for relative paths.
+    /// Parses the text of an experiment file. `file` is used for messages and relative paths.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
         let source = Source { file, text };
         let table: toml::Table = toml::from_str(text).map_err(|e| {
@@ -38,7 +38,9 @@ impl Experiment {
         let name = source.text_at(&table, "name")?.ok_or_else(|| source.error(&[], "`name` is missing"))?;
         let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || !name.chars().all(valid) || name.starts_with('.') {
-            let why = format!("`name` is {name:?}, but must be letters, digits, `-`, `_` and `.`: it becomes a folder");
+            let why = format!(
+                "`name` is {name:?}, but must consist of letters, digits, `-`, `_` and `.`, because it names a folder"
+            );
             return Err(source.error(&["name"], why));
         }
         let count = |key: &str, default: u64| match table.get(key) {
@@ -72,7 +74,7 @@ impl Experiment {
     }
 }
 
-/// The text of an experiment file, for the lines of messages.
+/// The text of an experiment file, used to find line numbers.
 struct Source<'a> {
     file: &'a Path,
     text: &'a str,
@@ -156,7 +158,7 @@ impl Source<'_> {
             .map_err(|e: toml::de::Error| self.error(&[key], format!("[{key}]: {}", in_words(e.message()))))
     }
 
-    /// The tables `[[key]]`, with the name that says which entry of the registry each is.
+    /// The tables `[[key]]`, each with its registry entry.
     fn entries<'t>(
         &self,
         table: &'t toml::Table,
@@ -217,7 +219,7 @@ impl Source<'_> {
                 Some(toml::Value::String(name)) if (1..=100).contains(&name.len()) && !name.starts_with('.') => name,
                 Some(other) => {
                     let why = format!(
-                        "`name` is {other}, but must be a text of 1 to 100 letters that does not begin with a dot"
+                        "`name` is {other}, but must be a text of 1 to 100 characters that does not start with a dot"
                     );
                     return Err(self.error(&["problem", &i.to_string(), "name"], why));
                 }
@@ -228,7 +230,7 @@ impl Source<'_> {
                 let name = label(given, &parameters, &varied);
                 if problems.iter().any(|p| folder_name(&p.name) == folder_name(&name)) {
                     let why = format!(
-                        "two problems are called `{name}`, or their folders would be: give each [[problem]] a `name` of its own"
+                        "two problems would use the same folder name `{name}`: give each [[problem]] a different `name`"
                     );
                     return Err(self.error(&["problem", &i.to_string()], why));
                 }
@@ -239,7 +241,7 @@ impl Source<'_> {
         Ok(problems)
     }
 
-    /// A relative path of a data file starts at the folder of the experiment file.
+    /// A relative path of a data file is relative to the folder of the experiment file.
     fn resolve_data(&self, i: usize, setting: &mut Parameters) -> Result<(), Error> {
         let Some(toml::Value::String(data)) = setting.get_mut("data") else { return Ok(()) };
         if !data.is_empty() {
@@ -279,7 +281,7 @@ impl Source<'_> {
                     );
                 }
                 toml::Value::Array(list) if (1..list.len()).any(|i| list[..i].iter().any(|v| same(v, &list[i]))) => {
-                    return Err(self.error(&[key, &at, name], format!("`{name}` names a value twice")));
+                    return Err(self.error(&[key, &at, name], format!("`{name}` has a value twice")));
                 }
                 toml::Value::Array(list) => {
                     varied.push(name.clone());
@@ -317,7 +319,7 @@ impl Source<'_> {
     fn complete(&self, key: &str, i: usize, entry: &Entry, setting: &Parameters) -> Result<Parameters, Error> {
         entry.complete(setting).map_err(|why| {
             let at = i.to_string();
-            // The message names the field in backticks; its line is more precise than that of the section.
+            // The message names the field in backticks. The line of the field is more precise than the line of the section.
             let field = setting.keys().find(|name| why.contains(&format!("`{name}`")));
             let path: Vec<&str> = [key, &at].into_iter().chain(field.map(String::as_str)).collect();
             self.error(&path, format!("[[{key}]] {}: {why}", entry.name))
@@ -350,7 +352,7 @@ impl Source<'_> {
             if let Some(method) = methods.iter().find(|m| constrained(&all_methods, &m.name)) {
                 let free: Vec<_> = all_methods.iter().filter(|m| !m.constrained).map(|m| m.name).collect();
                 let why = format!(
-                    "method `{}` needs a problem with a constraint, and `{}` has none; use one of {}",
+                    "method `{}` needs a problem with a constraint, but `{}` has none; use one of {}",
                     method.name,
                     problem.kind,
                     free.join(", ")
@@ -372,7 +374,7 @@ fn same(a: &toml::Value, b: &toml::Value) -> bool {
     a == b || number(a).is_some_and(|a| Some(a) == number(b))
 }
 
-/// The parser's message, without the names of Rust's types.
+/// The parser's message, without Rust type names.
 fn in_words(message: &str) -> String {
     let message = message.replace('\n', " ").replace(" as i128", "");
     message.replace("expected u64", "expected a whole number of at least 0").replace("u64 value", "a whole number")
@@ -416,16 +418,16 @@ mod tests {
         Experiment::parse(Path::new("a.toml"), &format!("{HEAD}{rest}"))
     }
 
-    /// The line and the message that refuse a file.
+    /// The line and the message of the error.
     fn refusal(rest: &str) -> (Option<usize>, String) {
         match parse(rest) {
             Err(Error::Experiment { line, why, .. }) => (line, why),
-            other => panic!("expected a refusal: {other:?}"),
+            other => panic!("expected an error: {other:?}"),
         }
     }
 
     #[test]
-    fn an_unknown_key_gives_the_nearest_name_and_the_line() {
+    fn an_error_on_an_unknown_key_gives_the_nearest_name_and_the_line() {
         let problem = "[[problem]]\nkind = \"subspace\"\n";
         let (line, why) = refusal(&format!("{problem}nois = 0.1\n[[method]]\nname = \"str-p\"\n"));
         assert_eq!((line, why.as_str()), (Some(7), "unknown key `nois`; did you mean `noise`?"));
@@ -436,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_outside_of_its_range_gives_the_range_and_the_line() {
+    fn an_error_on_a_value_out_of_range_gives_the_range_and_the_line() {
         let (line, why) = refusal("[[problem]]\nkind = \"subspace\"\nk = 0\n[[method]]\nname = \"str-p\"\n");
         assert_eq!(line, Some(7));
         assert!(why.contains("`k` is 0, but must be a whole number in [1, 10000000]"), "{why}");
@@ -450,7 +452,7 @@ mod tests {
         assert_eq!(labels, ["sgd learning_rate=0.3", "sgd learning_rate=0.1", "sgd learning_rate=0.2", "adam"]);
         assert_eq!(parsed.methods[0].varied, ["learning_rate"]);
         assert_eq!(parsed.seeds, [0, 1, 2]);
-        // Two lists: every combination, the last key fastest.
+        // Two lists give every combination; the last key changes fastest.
         let two = "[[problem]]\nkind = \"least-squares\"\nd = [1, 2]\nn = [10, 20]\n[[method]]\nname = \"str\"\n";
         let names: Vec<String> = parse(two).unwrap().problems.into_iter().map(|p| p.name).collect();
         assert_eq!(
@@ -475,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_search_is_refused_on_a_metric_that_the_problem_does_not_have() {
+    fn a_grid_search_with_an_unknown_metric_is_refused() {
         let tune = "[tune]\nmetric = \"test_accuracy\"\nepochs = 1\nseeds = 1\n";
         let (line, why) = refusal(&format!("[[problem]]\nkind = \"logistic\"\n[[method]]\nname = \"sgd\"\n{tune}"));
         assert!(line == Some(10) && why.contains("but problem `logistic` has objective"), "{line:?} {why}");

@@ -1,22 +1,22 @@
-//! From values to places on an axis, and the ticks that say what the places mean.
+//! Maps values to positions on an axis, and chooses the ticks.
 
 use super::scene::Label;
 use crate::format::thousands;
 
-/// Values beyond this, and on a logarithmic axis below its inverse, are not drawn: lengths and powers of ten stay normal numbers.
+/// Values above this, and on a logarithmic axis below its inverse, are not drawn, so that no calculation overflows.
 const HUGE: f64 = 1e300;
 
-/// An axis with its range, in the units that are drawn: the value itself, or its decimal logarithm.
+/// An axis with its range in drawn units: the value, or its decimal logarithm.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
     low: f64,
     high: f64,
     log: bool,
-    /// Whether all values are integers; half an epoch is not worth a tick.
+    /// Whether all values are integers. Then ticks are integers too.
     whole: bool,
 }
 
-/// Where an axis is marked, as shares of its length.
+/// The ticks of an axis; positions are shares of its length.
 #[derive(Debug, Default)]
 pub(super) struct Ticks {
     /// Ticks with a label, in increasing order.
@@ -25,7 +25,7 @@ pub(super) struct Ticks {
     pub minor: Vec<f64>,
 }
 
-/// A value in the units that are drawn, if it can be drawn at all.
+/// A value in drawn units; `None` if it cannot be drawn.
 pub(super) fn drawn(value: f64, log: bool) -> Option<f64> {
     if log {
         (value > HUGE.recip() && value < HUGE).then(|| value.log10())
@@ -35,7 +35,7 @@ pub(super) fn drawn(value: f64, log: bool) -> Option<f64> {
 }
 
 impl Scale {
-    /// The range of all values that can be drawn, with `margin` (a share of it) left free at both ends; `None` without values.
+    /// The range of all values that can be drawn, with a `margin` (a share of it) at both ends; `None` without values.
     pub fn fit(values: impl Iterator<Item = f64>, log: bool, margin: f64) -> Option<Self> {
         let (mut low, mut high, mut whole) = (f64::INFINITY, f64::NEG_INFINITY, true);
         for value in values {
@@ -65,7 +65,7 @@ impl Scale {
         self.log
     }
 
-    /// Where a value lies, 0 at the low end and 1 at the high end; outside of these if it is out of range.
+    /// The position of a value: 0 at the low end, 1 at the high end, outside [0, 1] if it is out of range.
     pub fn place(&self, value: f64) -> Option<f64> {
         drawn(value, self.log).map(|unit| self.share(unit))
     }
@@ -102,7 +102,7 @@ impl Scale {
             };
             return (major, minor);
         }
-        // Less than two decades: the digits 1, 2 and 5 between them, or plain numbers in a range that is narrower still.
+        // Less than two decades: add the digits 1, 2 and 5. In a still narrower range, use plain numbers.
         let between: Vec<_> = (first - 1..=last)
             .flat_map(|n| [1_u8, 2, 5].map(|d| (f64::from(n) + f64::from(d).log10(), d, n)))
             .filter(|(unit, ..)| (self.low..=self.high).contains(unit))
@@ -122,7 +122,7 @@ impl Scale {
 
 /// Multiples of 1, 2 or 5 times a power of ten.
 fn linear_ticks(low: f64, high: f64, whole: bool, most: usize) -> Vec<(f64, Label)> {
-    // The tolerance keeps an end of the range that is a tick up to rounding.
+    // The tolerance keeps a tick at an end of the range despite rounding.
     let bounds = |step: f64| ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
     let exponent = ((high - low) / most as f64).log10().floor().max(if whole { 0.0 } else { f64::MIN }) as i32;
     let step = [1.0, 2.0, 5.0, 10.0, 20.0].into_iter().map(|digit| digit * 10_f64.powi(exponent)).find(|&step| {
@@ -136,7 +136,7 @@ fn linear_ticks(low: f64, high: f64, whole: bool, most: usize) -> Vec<(f64, Labe
     (0..count).map(|i| first + i as f64).map(|i| ((i * step).clamp(low, high), label(i * step, step, size))).collect()
 }
 
-/// A digit times a power of ten, as a plain number where those are short.
+/// A digit times a power of ten, as a plain number if that is short.
 fn digit(digit: u8, exponent: i32, plain: bool) -> Label {
     if plain {
         let decimals = (-exponent).max(0) as usize;
@@ -159,12 +159,12 @@ fn label(value: f64, step: f64, size: f64) -> Label {
     Label::power(format!("{}×10", signed(&format!("{:.*}", digits(unit), value / unit))), exponent)
 }
 
-/// A number with a proper minus sign and its thousands set apart.
+/// A number with a typographic minus sign and separated thousands.
 fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
     let digits = whole.trim_start_matches('-');
-    // Four digits read well without a gap.
+    // Four digits need no separator.
     let mut out = if digits.len() > 4 { thousands(digits, '\u{2009}') } else { digits.to_owned() };
     if let Some(fraction) = fraction {
         out.push('.');
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_has_no_place() {
+    fn values_that_cannot_be_drawn_have_no_position() {
         assert!(Scale::fit([0.0, -1.0, f64::NAN, f64::INFINITY].into_iter(), true, 0.0).is_none());
         assert!(Scale::fit([f64::NAN, f64::NEG_INFINITY].into_iter(), false, 0.0).is_none());
     }

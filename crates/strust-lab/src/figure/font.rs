@@ -1,4 +1,4 @@
-//! The one font: how wide a text is, and the outlines of its letters.
+//! The font: widths of texts and outlines of letters.
 
 use super::scene::Label;
 use ab_glyph::{Font, FontRef};
@@ -10,12 +10,12 @@ static DATA: &[u8] = include_bytes!("../../assets/DejaVuSans-subset.ttf");
 pub(super) static FONT: LazyLock<FontRef<'static>> =
     LazyLock::new(|| FontRef::try_from_slice(DATA).expect("the font in assets is valid"));
 
-/// Pixels for a font unit at a size in pixels.
+/// Pixels per font unit at a size in pixels.
 pub(super) fn scale(size: f32) -> f32 {
     size / FONT.units_per_em().unwrap_or(2048.0)
 }
 
-/// The width of a text. DejaVu is a wide font: in the fallbacks of an SVG file the text is rarely wider.
+/// The width of a text. DejaVu is a wide font, so the fallback fonts of an SVG file are rarely wider.
 pub(super) fn width(text: &str, size: f32) -> f32 {
     text.chars().map(|c| FONT.h_advance_unscaled(FONT.glyph_id(c))).sum::<f32>() * scale(size)
 }
@@ -25,7 +25,7 @@ pub(super) fn label_width(label: &Label, size: f32) -> f32 {
     width(&label.base, size) + width(&label.exponent, size * Label::SHRINK)
 }
 
-/// The text, cut with an ellipsis if it is wider than the room for it.
+/// The text, shortened with an ellipsis if it is too wide.
 pub(super) fn cut(text: &str, size: f32, room: f32) -> String {
     if width(text, size) <= room {
         return text.to_owned();
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_font_has_every_sign_that_figures_use() {
+    fn the_font_has_every_character_that_figures_use() {
         for sign in "aZ09 −×·±‖ᵀ₀₉⁰⁴⁹⁻≤≥–—…*→←αλμρετφσΔ∇²₁₂#∞\u{2009}".chars()
         {
             assert_ne!(FONT.glyph_id(sign).0, 0, "{sign:?} is missing");
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_fits() {
+    fn a_shortened_text_fits() {
         let long = "a method with very many settings in its name";
         assert_eq!(cut("str-p", 12.0, 100.0), "str-p");
         assert!(cut(long, 12.0, 100.0).ends_with('…'));

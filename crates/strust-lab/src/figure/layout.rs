@@ -1,4 +1,4 @@
-//! Where everything in a figure goes.
+//! The layout of a figure.
 
 use super::axis::{Scale, Ticks, drawn};
 use super::font::{cut, label_width, width};
@@ -8,15 +8,15 @@ use super::{Figure, Point, Series, Theme};
 const WIDTH: f32 = 440.0;
 const PLOT_HEIGHT: f32 = 250.0;
 const EDGE: f32 = 10.0;
-/// Sizes of text. Small in a figure of this width, so that it still reads well when a phone shrinks it.
+/// Sizes of text.
 const TITLE: f32 = 14.0;
 const TEXT: f32 = 12.5;
 /// Lines and markers of the curves.
 const STROKE: f32 = 1.8;
 const MARKER: f32 = 3.6;
-/// The share of the band's color that is seen: the bands of several methods lie upon each other.
+/// The opacity of a band. Bands of several methods overlap.
 const BAND: f32 = 0.15;
-/// The same for its tail, which see.
+/// The opacity of its tail.
 const TAIL: f32 = 0.045;
 /// Pixels between two markers of a line.
 const STRIDE: f32 = 84.0;
@@ -28,7 +28,7 @@ pub(super) const KEY: (f32, f32) = (30.0, 12.0);
 /// Dashes by palette number. Lines must differ without color, in gray print.
 const DASHES: [&[f32]; 4] = [&[], &[7.0, 3.0], &[2.5, 2.5], &[9.0, 3.0, 2.5, 3.0]];
 
-/// The area inside the axes with what turns points into places in it.
+/// The area inside the axes, and the axes that map points to positions.
 struct Plot {
     left: f32,
     top: f32,
@@ -42,7 +42,7 @@ struct Plot {
 struct Drawn {
     sample: Reading,
     low: Place,
-    /// Where the tail starts.
+    /// The start of the tail.
     core: Place,
     high: Place,
 }
@@ -68,13 +68,13 @@ pub(super) fn scene(figure: &Figure, theme: Theme) -> Scene {
     let (across, up) = (x.ticks(6), y.ticks(8));
     let widest = |ticks: &Ticks| ticks.major.iter().map(|(_, label)| label_width(label, TEXT)).fold(0.0, f32::max);
     let left = EDGE + TEXT + 6.0 + widest(&up).min(WIDTH / 3.0) + 9.0;
-    // Half of a number may stand out to the right of the last tick.
+    // Half of the last label may extend beyond the last tick.
     let right = WIDTH - EDGE.max(widest(&across) / 2.0 + 2.0);
     let plot = Plot { left, top, right, bottom, x, y };
 
     axes(figure, &plot, &across, &up, &mut shapes);
     let curves: Vec<_> = figure.series.iter().map(|series| (series, plot.runs(figure, series))).collect();
-    // All bands lie under all lines.
+    // Draw all bands below all lines.
     for (series, runs) in &curves {
         shapes.extend(runs.iter().flat_map(|run| bands(run, series.color)).flatten());
     }
@@ -87,7 +87,7 @@ pub(super) fn scene(figure: &Figure, theme: Theme) -> Scene {
 /// The ranges of both axes over the points that can be drawn; `None` if there are none.
 fn scales(figure: &Figure) -> Option<(Scale, Scale)> {
     let points = || figure.series.iter().flat_map(|series| &series.points).filter(|point| visible(figure, point));
-    // On a logarithmic axis the tail of a band says nothing about the range: it is cut at the bottom instead.
+    // On a logarithmic axis the tail of a band does not affect the range; it is cut at the bottom.
     let mirrored = |point: &Point| point.low.max(point.y * (point.y / point.high));
     let low = |point: &Point| if figure.y.log { mirrored(point) } else { point.low };
     let values = points().flat_map(|point| [point.y, low(point), point.high]);
@@ -107,7 +107,7 @@ impl Plot {
         self.bottom - (self.bottom - self.top) * share.clamp(0.0, 1.0) as f32
     }
 
-    /// The stretches of a series without a point that cannot be drawn.
+    /// The parts of a series between points that cannot be drawn.
     fn runs(&self, figure: &Figure, series: &Series) -> Vec<Vec<Drawn>> {
         series
             .points
@@ -119,15 +119,15 @@ impl Plot {
 
     fn drawn(&self, point: &Point) -> Option<Drawn> {
         let (across, share) = (self.across(self.x.place(point.x)?), self.y.place(point.y)?);
-        // An end without a place is beyond the top or, as zero is on a logarithmic axis, below the bottom.
+        // An end without a position is above the top or, like zero on a logarithmic axis, below the bottom.
         let end = |value: f64| match self.y.place(value) {
             Some(share) => share,
             None if value.is_nan() => share,
             None => f64::from(u8::from(value > 0.0)),
         };
         let (low, high) = (end(point.low), end(point.high));
-        // The lower half of a band around a mean is the longer one on a logarithmic axis, endless as a rule. Its tail, what
-        // is longer than the upper half, is drawn faintly: otherwise the tails are all one sees.
+        // On a logarithmic axis the lower half of a band is longer than the upper half, and often infinite. The excess is
+        // the tail. It is drawn faintly, because otherwise the tails would dominate the figure.
         let core = if self.y.is_log() { low.max(2.0 * share - high) } else { low };
         let place = |share: f64| (across, self.up(share));
         let sample = Reading { at: place(share), x: point.x, y: point.y };
@@ -143,7 +143,7 @@ fn line(from: Place, to: Place, ink: Ink) -> Shape {
     Shape::Line { points: vec![from, to], ink, width: 1.0, dash: &[] }
 }
 
-/// The legend, in rows above the plot where it covers nothing; returns where it ends.
+/// The legend, in rows above the plot. Returns its lower end.
 fn legend(figure: &Figure, top: f32, shapes: &mut Vec<Shape>) -> f32 {
     let (mut x, mut y) = (EDGE, top);
     for series in &figure.series {
@@ -211,7 +211,7 @@ fn axes(figure: &Figure, plot: &Plot, across: &Ticks, up: &Ticks, shapes: &mut V
     });
 }
 
-/// The band along a run and its tail, each if it is open anywhere.
+/// The band of a part of a series and its tail, each if it is not empty.
 fn bands(run: &[Drawn], color: usize) -> [Option<Shape>; 2] {
     let area = |top: fn(&Drawn) -> Place, bottom: fn(&Drawn) -> Place, opacity| {
         let open = run.len() > 1 && run.iter().any(|point| top(point).1 < bottom(point).1);
@@ -229,12 +229,12 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
         let points = run.iter().map(|point| point.sample.at).collect();
         stroke(points, series.color)
     }));
-    // Markers are staggered between the series, so that equal curves still show all of theirs.
+    // Markers of different series are shifted, so that the markers of equal curves stay visible.
     let mut next = plot.left + STRIDE * (order as f32 + 0.5) / count as f32;
     for run in runs {
         let end = run.last().map_or(plot.left, |point| point.sample.at.0);
         for (i, Drawn { sample, .. }) in run.iter().enumerate() {
-            // The end of a line always has one, and no other close by.
+            // The end of a line always has a marker, and no other marker is close to it.
             let due = sample.at.0 >= next && end - sample.at.0 > STRIDE / 4.0;
             if i + 1 == run.len() || due {
                 shapes.push(marker(sample.at, series.color));
@@ -248,7 +248,7 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
     Shape::Group { name: series.name.clone(), samples, shapes }
 }
 
-/// The band of a point that stands alone.
+/// The band of a single point.
 fn whisker(point: &Drawn, color: usize) -> Shape {
     Shape::Line { points: vec![point.low, point.high], ink: Ink::Series(color), width: 1.0, dash: &[] }
 }
@@ -259,7 +259,7 @@ fn stroke(points: Vec<Place>, color: usize) -> Shape {
     Shape::Line { points, ink: Ink::Series(color), width: STROKE, dash }
 }
 
-/// A small polygon; eight of them, one a color.
+/// A small polygon; each of the eight colors has another one.
 fn marker((x, y): Place, color: usize) -> Shape {
     let ring = |corners: u8, turn: f32, size: f32| -> Vec<Place> {
         let angle = |i: u8| (f32::from(i) / f32::from(corners) + turn) * std::f32::consts::TAU;

@@ -21,7 +21,7 @@
 #![allow(
     clippy::format_collect,
     clippy::format_push_string,
-    reason = "text is built once a report; markup reads best as a format string"
+    reason = "text is built once per report, and markup is most readable as a format string"
 )]
 
 mod axis;
@@ -37,9 +37,9 @@ use scene::Ink;
 /// Where an SVG figure is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
-    /// In a file of its own: fixed size, fixed colors on white, with its title.
+    /// In a separate file: fixed size, fixed colors on white, with its title.
     File,
-    /// Inside an HTML page, which shows the title itself: as wide as its place, transparent, with the colors of [`stylesheet`].
+    /// Inside an HTML page, without the title: full width, transparent, with the colors of [`stylesheet`].
     Inline,
 }
 
@@ -66,19 +66,19 @@ impl Figure {
         svg::document(self, &layout::scene(self, theme), theme)
     }
 
-    /// The figure as a PNG picture, `scale` pixels for a pixel of the SVG file.
+    /// The figure as a PNG picture, with `scale` pixels per pixel of the SVG file.
     pub fn png(&self, scale: f32) -> Result<Vec<u8>, FigureError> {
         png::encode(&layout::scene(self, Theme::File), scale)
     }
 }
 
-/// A small inline picture of a series' line, dashes and marker, for use beside its name in a table.
+/// A small inline picture of a series' line and marker, for the name of the series in a table.
 #[must_use]
 pub fn key(color: usize) -> String {
     svg::fragment(&layout::key(color), layout::KEY)
 }
 
-/// Eight colors that people with any color vision can tell apart on white, near Okabe and Ito's; no yellow, which vanishes on paper.
+/// Eight colors for any color vision on white, similar to Okabe and Ito's, but without yellow, which is invisible on paper.
 const LIGHT: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#b5478f", "#c58a00", "#3d9fd6", "#4d4d4d", "#332288"];
 /// The same hues, lighter, for a dark page.
 const DARK: [&str; 8] = ["#4ba8ea", "#ff8a4c", "#2fc79a", "#e88fca", "#e8b93a", "#9ad4f5", "#c4c4c4", "#a79bf0"];
@@ -94,7 +94,7 @@ fn colors(ink: Ink) -> (&'static str, &'static str, String) {
     }
 }
 
-/// The CSS variables that [`Theme::Inline`] refers to, for a light page and, on screens of people who want it, a dark one.
+/// The CSS variables that [`Theme::Inline`] refers to, for a light page and, if the reader prefers it, a dark page.
 #[must_use]
 pub fn stylesheet() -> String {
     let inks = (0..LIGHT.len()).map(Ink::Series).chain([Ink::Text, Ink::Muted, Ink::Axis, Ink::Grid]);

@@ -88,7 +88,7 @@ fn write(text: &str, size: f32, (mut x, y): Place, path: &mut PathBuilder) {
         for curve in FONT.outline(id).map_or(vec![], |outline| outline.curves) {
             let (OutlineCurve::Line(from, to) | OutlineCurve::Quad(from, _, to) | OutlineCurve::Cubic(from, _, _, to)) =
                 curve;
-            // Curves come one after the other; a jump between them starts the next contour.
+            // A jump between two curves starts the next contour.
             if pen != Some(from) {
                 let (x, y) = place(from);
                 path.move_to(x, y);

@@ -1,8 +1,8 @@
-//! Shapes with places and roles, before anything is drawn. Both backends draw the same scene, so they look the same.
+//! Shapes with positions and roles. Both backends draw the same scene, so their pictures agree.
 
 use std::fmt;
 
-/// A place in the figure, in pixels from the top left corner.
+/// A position in the figure, in pixels from the top left corner.
 pub(super) type Place = (f32, f32);
 
 /// What a shape is for; a theme turns this into a color.
@@ -20,7 +20,8 @@ pub(super) enum Ink {
     Grid,
 }
 
-/// A line of text that may end in an exponent, such as 10⁻⁵. Not by superscript characters: many fonts lack half of them.
+/// A line of text that may end in an exponent, such as 10⁻⁵. Many fonts lack superscript characters, so they are not
+/// used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Label {
     pub base: String,
@@ -30,7 +31,7 @@ pub(super) struct Label {
 impl Label {
     /// The exponent's size, in units of the size of the base.
     pub const SHRINK: f32 = 0.74;
-    /// How far the exponent stands above the base line, in units of the size of the base.
+    /// The height of the exponent above the base line, in units of the size of the base.
     pub const RAISE: f32 = 0.4;
 
     pub fn plain(text: &str) -> Self {
@@ -49,7 +50,7 @@ impl fmt::Display for Label {
     }
 }
 
-/// Which point of a text is at its place.
+/// Which point of a text is at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -66,11 +67,11 @@ pub(super) enum Shape {
     Area { points: Vec<Place>, ink: Ink, opacity: f32 },
     /// Text on one line; `upright` turns it to read from bottom to top.
     Text { at: Place, label: Label, size: f32, anchor: Anchor, ink: Ink, upright: bool },
-    /// The shapes of one series, with its numbers for a page that wants to read them out.
+    /// The shapes of one series, with the values for the page's script.
     Group { name: String, samples: Vec<Reading>, shapes: Vec<Shape> },
 }
 
-/// A point of a series: where it is drawn and what it stands for.
+/// A point of a series: its position and its values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     pub at: Place,
@@ -78,7 +79,7 @@ pub(super) struct Reading {
     pub y: f64,
 }
 
-/// A figure, laid out.
+/// The layout of a figure.
 #[derive(Debug, Clone)]
 pub(super) struct Scene {
     pub width: f32,

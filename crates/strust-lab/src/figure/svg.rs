@@ -3,7 +3,7 @@
 use super::scene::{Anchor, Ink, Label, Place, Reading, Scene, Shape};
 use super::{Figure, Theme, colors};
 
-/// DejaVu first, because the layout was measured with it; then wide fonts before narrow ones.
+/// DejaVu first, because the layout uses its widths; then wide fonts before narrow ones.
 const FONTS: &str = "DejaVu Sans, Verdana, Segoe UI, Helvetica, Arial, sans-serif";
 
 /// Text for XML and HTML, in elements and in quoted attributes. Control characters, which XML forbids, become spaces.
@@ -47,7 +47,7 @@ pub(super) fn document(figure: &Figure, scene: &Scene, theme: Theme) -> String {
     )
 }
 
-/// A few shapes as an inline picture that says nothing to a screen reader.
+/// A few shapes as an inline picture that screen readers ignore.
 pub(super) fn fragment(shapes: &[Shape], (width, height): (f32, f32)) -> String {
     format!(
         "<svg class=\"key\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" aria-hidden=\"true\">{}</svg>",
@@ -55,7 +55,7 @@ pub(super) fn fragment(shapes: &[Shape], (width, height): (f32, f32)) -> String 
     )
 }
 
-/// What the figure shows, for people who do not see it.
+/// A description of the figure for screen readers.
 fn description(figure: &Figure) -> String {
     let ends = figure.series.iter().filter_map(|series| {
         let (first, last) = (series.points.first()?, series.points.last()?);
@@ -78,7 +78,7 @@ fn places(points: &[Place]) -> String {
     points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect::<Vec<_>>().join(" ")
 }
 
-/// `fill` or `stroke` with a color. As a style in a page, since variables are not allowed in plain attributes.
+/// `fill` or `stroke` with a color. In a page it is a style, because plain attributes do not allow variables.
 fn paint(property: &str, ink: Ink, theme: Theme) -> String {
     let (light, _, variable) = colors(ink);
     match theme {
@@ -141,7 +141,7 @@ fn content(label: &Label, size: f32) -> String {
     format!("{base}<tspan dy=\"{raise}\" font-size=\"{size}\">{}</tspan>", escape(&label.exponent))
 }
 
-/// Place and values of every point, for the page's script.
+/// Position and values of every point, for the page's script.
 fn readout(samples: &[Reading]) -> String {
     let one = |s: &Reading| format!("{},{},{:.4e},{:.3e}", number(s.at.0), number(s.at.1), s.x, s.y);
     samples.iter().map(one).collect::<Vec<_>>().join(" ")

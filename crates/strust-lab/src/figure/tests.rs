@@ -15,13 +15,13 @@ fn series(name: &str, values: &[f64]) -> Series {
     Series { name: name.into(), color: 0, points: values.iter().enumerate().map(point).collect() }
 }
 
-/// Whether every element is closed in order, every attribute is quoted and nothing is left unescaped.
+/// Checks that all elements are closed in order, all attributes are quoted and all text is escaped.
 fn well_formed(xml: &str) -> Result<(), String> {
     let mut open = vec![];
     for part in xml.split('<').skip(1) {
         let (tag, text) = part.split_once('>').ok_or_else(|| format!("no end of <{part}"))?;
         if text.contains('>') || tag.matches('"').count() % 2 == 1 {
-            return Err(format!("stray sign in <{part}"));
+            return Err(format!("unescaped character in <{part}"));
         }
         for entity in part.split('&').skip(1) {
             let known = ["amp;", "lt;", "gt;", "quot;", "#39;"];
@@ -42,7 +42,7 @@ fn well_formed(xml: &str) -> Result<(), String> {
 }
 
 #[test]
-fn hostile_names_stay_text() {
+fn markup_in_names_is_escaped() {
     let name = "<script>alert('&\"')</script>\u{0}\u{1b}";
     let figure = figure(vec![series(name, &[1.0, 0.1])], true);
     for theme in [Theme::File, Theme::Inline] {
@@ -76,7 +76,7 @@ fn an_impossible_scale_is_an_error() {
 }
 
 #[test]
-fn nothing_to_draw_says_so() {
+fn a_figure_without_data_shows_a_message() {
     for series in [vec![], vec![series("str", &[])], vec![series("str", &[f64::NAN, 0.0, -1.0])]] {
         assert!(figure(series, true).svg(Theme::File).contains(">no data<"));
     }
@@ -90,7 +90,7 @@ fn a_single_point_is_a_marker() {
 }
 
 #[test]
-fn a_line_is_broken_where_a_value_cannot_be_drawn() {
+fn a_line_has_a_gap_where_a_value_cannot_be_drawn() {
     let svg = figure(vec![series("str", &[1.0, 0.5, 0.0, 0.5, 0.2])], true).svg(Theme::File);
     // One line in the legend and two in the plot.
     assert_eq!(svg.matches("stroke=\"#0072b2\"").count(), 3);
@@ -143,7 +143,7 @@ proptest! {
         for theme in [Theme::File, Theme::Inline] {
             let svg = figure.svg(theme);
             prop_assert_eq!(well_formed(&svg), Ok(()));
-            prop_assert!(!svg.contains("NaN,") && !svg.contains("inf,"), "a place is not a number");
+            prop_assert!(!svg.contains("NaN,") && !svg.contains("inf,"), "a position is not a number");
         }
         let scene = layout::scene(&figure, Theme::File);
         let [left, top, right, bottom] = scene.plot;

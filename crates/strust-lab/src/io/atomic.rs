@@ -1,4 +1,4 @@
-//! Files that are never half-written.
+//! Atomic writes: a file is complete or absent.
 
 use crate::Error;
 use serde::Serialize;
@@ -13,20 +13,20 @@ pub(crate) fn sweep(folder: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
-            // Nothing depends on it, so a file that cannot be removed may stay.
+            // An unused file does no harm, so errors are ignored.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// Writes the whole file or nothing: a temporary file beside it, synced, then renamed over it.
+/// Writes the file completely or not at all: writes a temporary file in the same folder, syncs it and renames it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    // Through a link to the file itself, which keeps its permissions.
+    // Follow a link, and keep the permissions of the file.
     let real = path.canonicalize().unwrap_or_else(|_| path.into());
     let path = real.as_path();
     let existing = replaceable(path)?;
     let (mut file, folder) = temporary(path)?;
-    // Not through its own `Write`: those errors name the temporary file, which the user does not know.
+    // The errors of its own `Write` would name the temporary file, which the user does not know.
     file.as_file_mut().write_all(bytes).map_err(Error::io("write", path))?;
     file.as_file().sync_all().map_err(Error::io("write", path))?;
     let file = file.persist(path).map_err(|e| Error::Io { doing: "write", path: path.into(), source: e.error })?;
@@ -35,21 +35,21 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         None => readable(&file),
     }
     .map_err(Error::io("write", path))?;
-    // The rename itself lives in the folder.
+    // Sync the folder, because it stores the rename.
     fs::File::open(folder).and_then(|f| f.sync_all()).map_err(Error::io("sync", folder))
 }
 
-/// Checks that [`write()`] can write the file: nothing in its place must stay, and its folder is writable.
+/// Checks that [`write()`] can write the file: it may be replaced, and its folder is writable.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
     replaceable(path)?;
     temporary(path).map(|_| ())
 }
 
-/// The permissions of an existing file, which must be a regular, writable one: a rename would replace anything.
+/// The permissions of an existing file. It must be a regular, writable file, because a rename would replace anything.
 fn replaceable(path: &Path) -> Result<Option<fs::Permissions>, Error> {
     let Ok(data) = fs::metadata(path) else { return Ok(None) };
     if !data.is_file() {
-        let what = if data.is_dir() { "a folder" } else { "no regular file" };
+        let what = if data.is_dir() { "a folder" } else { "not a regular file" };
         return Err(Error::saved(path, format!("cannot be written: this is {what}; choose another name")));
     }
     if data.permissions().readonly() {
@@ -58,7 +58,7 @@ fn replaceable(path: &Path) -> Result<Option<fs::Permissions>, Error> {
     Ok(Some(data.permissions()))
 }
 
-/// A new file beside another, and their folder.
+/// A new temporary file in the folder of `path`, and that folder.
 fn temporary(path: &Path) -> Result<(tempfile::NamedTempFile, &Path), Error> {
     // The parent of a bare file name is empty, which cannot be opened as a folder.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -67,13 +67,13 @@ fn temporary(path: &Path) -> Result<(tempfile::NamedTempFile, &Path), Error> {
         std::io::ErrorKind::NotFound => {
             Error::saved(path, format!("cannot be written: there is no folder {}", folder.display()))
         }
-        // Without the name of the temporary file, as above.
+        // Do not name the temporary file, as above.
         kind => Error::io("write", path)(kind.into()),
     })?;
     Ok((file, folder))
 }
 
-/// Temporary files are private to their owner; results are shared.
+/// Temporary files are private to their owner; results should be readable as usual.
 #[cfg(unix)]
 fn readable(file: &fs::File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -92,7 +92,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Erro
     write(path, &text)
 }
 
-/// Makes a folder and its parents.
+/// Creates a folder and its parents.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
-    fs::create_dir_all(path).map_err(Error::io("make the folder", path))
+    fs::create_dir_all(path).map_err(Error::io("create the folder", path))
 }

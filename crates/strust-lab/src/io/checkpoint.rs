@@ -1,4 +1,4 @@
-//! The state of a job in the middle, versioned, with named leaves and a checksum.
+//! Checkpoints: the state of an unfinished job, with a version, named fields and a checksum.
 //!
 //! Layout: the line `strust-checkpoint 1 <checksum>\n`, then a MessagePack map.
 
@@ -29,7 +29,7 @@ pub(crate) struct Head {
     pub totals: Totals,
     /// Whether the job is done.
     pub done: bool,
-    /// What the problem keeps in addition to the point.
+    /// The state of the problem in addition to the point.
     #[serde(default)]
     pub extra_state: Vec<u8>,
 }
@@ -49,7 +49,7 @@ struct Whole<'a, S> {
 }
 
 impl Head {
-    /// Writes this and a method's state, whole or not at all.
+    /// Writes this and a method's state atomically.
     pub fn save<S: Serialize>(&self, path: &Path, state: &S) -> Result<(), Error> {
         let Self { version, job, records, timings, totals, done, extra_state } = self;
         let (&job, &records, &timings, &totals, &done) = (job, records, timings, totals, done);
@@ -87,7 +87,7 @@ impl Checkpoint {
         parse::<WithState<S>>(&self.path, &self.body).map(|whole| whole.state)
     }
 
-    /// An error for a part that does not fit.
+    /// An error for a part that cannot be used.
     pub fn refuse(&self, why: impl std::fmt::Display) -> Error {
         Error::saved(&self.path, why.to_string())
     }
@@ -98,10 +98,10 @@ fn parse<T: DeserializeOwned>(path: &Path, body: &[u8]) -> Result<T, Error> {
 }
 
 fn damaged(path: &Path, what: &str) -> Error {
-    Error::saved(path, format!("the checkpoint {what}; remove the job's folder and resume: this job then starts again"))
+    Error::saved(path, format!("the checkpoint {what}; remove the job's folder and resume; this job then starts again"))
 }
 
-/// The checkpoint's map, if there is one and it is whole, of this version and of this job.
+/// The checkpoint's map. It must be complete and belong to this version and this job. `None` if there is no file.
 fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
     let mut bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
@@ -113,7 +113,7 @@ fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
     let end = bytes.iter().position(|&b| b == b'\n').ok_or_else(|| damaged("is truncated"))?;
     let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("is damaged"))?;
     let [MAGIC, format, sum] = header.split(' ').collect::<Vec<_>>()[..] else {
-        return Err(damaged("is damaged: it does not start like one"));
+        return Err(damaged("is damaged: its first line is wrong"));
     };
     if format != FORMAT {
         return Err(damaged(&format!("has format {format}, but this program reads format {FORMAT}")));
@@ -122,12 +122,14 @@ fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
     if format!("{:016x}", checksum(body)) != sum {
         return Err(damaged("is truncated or damaged: its checksum does not match"));
     }
-    // Version and job first: the state of another job may not parse at all.
+    // Check version and job first, because the state of another job may not parse.
     let head: Identity = parse(path, body)?;
     let version = env!("CARGO_PKG_VERSION");
     if head.version != version {
-        let why =
-            format!("is of strust {}, but this is {version}: results may differ in the last digits", head.version);
+        let why = format!(
+            "was written by strust {}, but this is {version}: results may differ in the last digits",
+            head.version
+        );
         return Err(damaged(&why));
     }
     if head.job != job {

@@ -33,11 +33,11 @@ pub(crate) fn checksum_of(path: &Path) -> Result<String, Error> {
     Ok(format!("{:016x}", checksum(&sums)))
 }
 
-/// Checks that a problem's data file is the one that the plan was made with.
+/// Checks that a problem's data file has not changed since the plan.
 pub(crate) fn check_unchanged(problem: &ProblemSpec) -> Result<(), Error> {
     let Some(path) = path(&problem.parameters) else { return Ok(()) };
     if !path.exists() {
-        let why = "the data of this run were removed: put them back, or run the experiment again with other data";
+        let why = "the data of this run were removed: restore them, or run the experiment again with other data";
         return Err(Error::saved(path, why));
     }
     if problem.checksum.as_deref() == Some(checksum_of(path)?.as_str()) {

@@ -1,4 +1,4 @@
-//! Logs: one JSON value a line, cut back to the last checkpoint when a job resumes.
+//! Logs with one JSON value per line. When a job resumes, its logs are cut back to the last checkpoint.
 
 use crate::{
     Error,
@@ -14,7 +14,7 @@ use std::{
 pub(crate) const RECORDS: &str = "records.jsonl";
 pub(crate) const TIMINGS: &str = "timings.jsonl";
 
-/// The values of the lines that `keep` keeps; the others are not parsed.
+/// The values of the lines that `keep` accepts. Other lines are not parsed.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Vec<T>, Error> {
     let file = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
     let mut values = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn wrong_length(path: &Path, found: u64, expected: u64) -> Error {
     Error::saved(path, why)
 }
 
-/// `records.jsonl`, which depends on the seed alone, and `timings.jsonl`, which does not.
+/// `records.jsonl`, which depends only on the seed, and `timings.jsonl`.
 pub(crate) struct Logs {
     records: Log,
     timings: Log,
@@ -53,7 +53,7 @@ impl Logs {
     pub fn timing(&mut self, timing: &Timing) -> Result<(), Error> {
         self.timings.line(timing)
     }
-    /// Syncs both logs and returns their lengths; only then may a checkpoint refer to them.
+    /// Syncs both logs and returns their lengths for the checkpoint.
     pub fn sync(&mut self) -> Result<(u64, u64), Error> {
         Ok((self.records.sync()?, self.timings.sync()?))
     }
@@ -66,7 +66,7 @@ struct Log {
 }
 
 impl Log {
-    /// Opens the log and cuts it back to `length`: the lines that a killed run wrote after its last checkpoint are written again.
+    /// Opens the log and cuts it back to `length`. The run writes all later lines again.
     fn open(path: PathBuf, length: u64) -> Result<Self, Error> {
         let mut file = OpenOptions::new()
             .create(true)

@@ -1,4 +1,4 @@
-//! The lock of a folder of results.
+//! The lock of a results folder.
 
 use crate::Error;
 use std::{
@@ -6,16 +6,16 @@ use std::{
     path::Path,
 };
 
-/// Locks a folder: only one program at a time works in it. The lock ends with the program, however it ends.
+/// Locks a folder, so that only one program uses it. The system releases the lock when the program ends.
 pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
-    // On Unix a folder can be locked itself; elsewhere a file in it is.
+    // On Unix the folder itself is locked; on other systems, a file in it.
     let file = if cfg!(unix) { File::open(folder) } else { File::create(folder.join(".lock")) };
     let file = file.map_err(Error::io("open", folder))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
-            Err(Error::saved(folder, "another strust is working in this folder: wait for it, or stop it first"))
+            Err(Error::saved(folder, "another strust is running in this folder: wait for it, or stop it"))
         }
-        // On a file system without locks the program works all the same.
+        // Some file systems have no locks; the program runs without one.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
     }
 }

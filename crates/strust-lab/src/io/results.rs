@@ -1,4 +1,4 @@
-//! The files of a folder of results, and of the folders of its jobs.
+//! The files of a results folder and of its jobs.
 
 use super::{
     atomic,
@@ -31,7 +31,7 @@ pub(crate) fn checkpoint_file(folder: &Path) -> PathBuf {
     folder.join(CHECKPOINT)
 }
 
-/// The plan of the theory's experiments in a folder.
+/// The plan file of theory experiments in a folder.
 pub(crate) fn theory_file(folder: &Path) -> PathBuf {
     folder.join(THEORY)
 }
@@ -41,7 +41,7 @@ pub(crate) fn has_plan(folder: &Path) -> bool {
     folder.join(PLAN).exists()
 }
 
-/// Whether a folder holds experiments on the theory.
+/// Whether a folder holds theory experiments.
 #[must_use]
 pub fn is_theory(folder: &Path) -> bool {
     theory_file(folder).is_file()
@@ -72,14 +72,12 @@ impl Plan {
         let path = folder.join(PLAN);
         let text = std::fs::read(&path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound if !folder.exists() => Error::saved(folder, "there is no such folder"),
-            std::io::ErrorKind::NotFound => {
-                Error::saved(folder, "this is not a folder of results: it has no plan.json")
-            }
+            std::io::ErrorKind::NotFound => Error::saved(folder, "this is not a results folder: it has no plan.json"),
             _ => Error::io("read", &path)(e),
         })?;
         let plan: Self = serde_json::from_slice(&text)
             .map_err(|e| Error::saved(&path, format!("this is not a plan of this version of strust: {e}")))?;
-        // A name is a folder: an edited one could lie anywhere.
+        // A job's name is a path: an edited name could refer to any folder.
         let edited =
             |job: &&Job| job.name != Job::new(job.tuning, &job.problem, &job.method, job.seed, job.epochs).name;
         if plan.jobs.is_empty() || plan.jobs.iter().any(|job| edited(&job)) {
@@ -114,7 +112,7 @@ pub(crate) fn load_summary_file(folder: &Path) -> Result<Summary, Error> {
     serde_json::from_slice(&text).map_err(|e| Error::saved(&path, format!("this is not a summary of strust: {e}")))
 }
 
-/// The whole of `failed.json`.
+/// The contents of `failed.json`.
 #[derive(Serialize, Deserialize)]
 struct Failed {
     /// The checksum of the job.
@@ -123,13 +121,13 @@ struct Failed {
     failure: Failure,
 }
 
-/// Writes down how the job with that checksum broke down.
+/// Saves the failure of the job with this checksum.
 pub(crate) fn save_failure(folder: &Path, job: u64, failure: &Failure) -> Result<(), Error> {
     atomic::make_folder(folder)?;
     atomic::write_json(&folder.join(FAILED), &Failed { job, failure: failure.clone() })
 }
 
-/// How the job with that checksum broke down, if it did.
+/// The failure of the job with this checksum, if it failed.
 pub(crate) fn load_failure(folder: &Path, job: u64) -> Result<Option<Failure>, Error> {
     let path = folder.join(FAILED);
     match std::fs::read(&path) {

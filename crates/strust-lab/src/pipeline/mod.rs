@@ -42,12 +42,12 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let version = env!("CARGO_PKG_VERSION");
     if plan.version != version {
         let why = format!(
-            "planned by strust {}, but this is {version}: results may differ; run it again, or resume with that version",
+            "planned by strust {}, but this is {version}: results may differ; run the experiment again, or resume with that version",
             plan.version
         );
         return Err(Error::saved(&folder.join("plan.json"), why));
     }
-    // Killed programs may have left temporary files wherever they were writing.
+    // Killed programs may have left temporary files in any folder.
     let jobs = plan.jobs.iter().map(|job| job_folder(folder, job));
     jobs.chain([folder.into(), folder.join("figures")]).for_each(|folder| atomic::sweep(&folder));
     let done = |job: &Job| plan.is_done(job, &job_folder(folder, job));
@@ -83,7 +83,7 @@ fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
     report::write(folder, std::slice::from_ref(summary))
 }
 
-/// The summary of a finished run, made again from its records, or of a published one.
+/// The summary of a finished run, computed from its records, or of published results.
 pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
     if has_plan(folder) || !folder.join("summary.json").exists() {
         return summarize(folder, &Plan::load(folder)?);

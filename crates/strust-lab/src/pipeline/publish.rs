@@ -1,4 +1,4 @@
-//! Results to keep and to show: without checkpoints, single steps and paths of the machine that made them.
+//! Results for publication, without checkpoints, single steps and local paths.
 
 use super::{load_summary, write_summary};
 use crate::{
@@ -18,33 +18,30 @@ use std::path::Path;
 #[derive(Serialize)]
 #[serde(untagged)]
 enum PublishedLine<'a> {
-    /// A job at the end of an epoch, and the seconds it has spent in steps.
+    /// A job at the end of an epoch, and its seconds in steps so far.
     Epoch {
         job: &'a str,
         #[serde(flatten)]
         record: &'a EpochRecord,
         seconds: f64,
     },
-    /// A job that broke down.
+    /// A failed job.
     Failed { job: &'a str, error: &'a str },
 }
 
 const FILES: [&str; 4] = ["records.jsonl", "summary.json", "summary.csv", "report.html"];
 
-/// Writes the summary, the report with its figures, and one line an epoch of every job into a folder.
+/// Writes the summary, the report with its figures, and one line per job and epoch into a folder.
 pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     if is_theory(folder) {
-        return Err(Error::saved(
-            folder,
-            "everything in a folder of checks of the theory is worth keeping: copy the folder as it is",
-        ));
+        return Err(Error::saved(folder, "--publish is not needed for checks of the theory: copy the folder instead"));
     }
     let plan = Plan::load(folder)?;
     let summary = load_summary(folder)?;
     if has_plan(to) {
-        return Err(Error::saved(to, "this is the folder of a run: choose another one to publish into"));
+        return Err(Error::saved(to, "this is the folder of a run: choose another folder to publish to"));
     }
-    // Only what was published there before may be replaced.
+    // Only earlier published files may be replaced.
     if load_summary_file(to).is_err()
         && let Some(path) = FILES.iter().map(|file| to.join(file)).find(|path| path.exists())
     {

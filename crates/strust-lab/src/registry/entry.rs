@@ -26,17 +26,17 @@ pub struct Parameter {
     pub name: &'static str,
     /// Its default.
     pub default: toml::Value,
-    /// The values allowed, in words.
+    /// The allowed values, in words.
     pub allowed: String,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
-    /// The values allowed.
+    /// The allowed values.
     #[serde(skip)]
     pub kind: Allowed,
 }
 
 impl Parameter {
-    /// What it must be instead of `value`.
+    /// What `value` must be, for an error message.
     #[must_use]
     pub fn wanted(&self, value: &toml::Value) -> String {
         match (self.kind, value) {
@@ -49,7 +49,7 @@ impl Parameter {
             (kind, _) => kind.to_string(),
         }
     }
-    /// Whether the value has the right type and, for a number or a word, is one that is allowed.
+    /// Whether the value has the right type and, for a number or a word, is allowed.
     #[must_use]
     pub fn accepts(&self, value: &toml::Value) -> bool {
         let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
@@ -95,7 +95,7 @@ pub(super) fn values(config: &impl Serialize) -> Parameters {
     toml::Table::try_from(config).expect("configurations are flat tables of numbers and words").into_iter().collect()
 }
 
-/// The configuration that named values describe, checked.
+/// The checked configuration of named values.
 pub(super) fn config<C: Config>(values: &Parameters) -> Result<C, String> {
     let table: toml::Table = values.clone().into_iter().collect();
     let config: C = table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
@@ -103,10 +103,10 @@ pub(super) fn config<C: Config>(values: &Parameters) -> Result<C, String> {
     Ok(config)
 }
 
-/// The candidate most like `word`, if any is near enough to be meant.
+/// The candidate most similar to `word`, if it is similar enough.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The one likes a common beginning, the other letters that changed places.
+    // One measure favors a common prefix, the other favors swapped letters.
     let likeness = |c: &str| [strsim::jaro_winkler(word, c), strsim::normalized_damerau_levenshtein(word, c)];
     candidates
         .into_iter()

@@ -1,5 +1,4 @@
-//! The methods and problems that experiment files may name: one file each, with configuration, construction, metrics
-//! and sentences.
+//! The methods and problems for experiment files, one file each, with configuration, construction and metrics.
 //!
 //! To add a method, write `methods/NAME.rs` and add its line to `methods!` in `methods/mod.rs`. To add a problem, write
 //! `problems/NAME.rs` and add its line to `problems!` in `problems/mod.rs`. Listing, checking, completion and
@@ -27,7 +26,7 @@ mod tests {
     use strust::prelude::*;
     use strust_problems::Problem;
 
-    /// Entries with what an experiment file makes of them.
+    /// The problems and methods with their default parameters.
     type Specs<T> = Vec<(Entry, T)>;
 
     fn specs() -> (Specs<ProblemSpec>, Specs<MethodSpec>) {
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_starts_from_its_defaults_on_every_problem_that_fits_or_says_what_is_missing() {
+    fn every_method_starts_with_its_defaults_on_every_problem_or_gives_an_error() {
         let (problems, methods) = specs();
         for (problem_entry, problem) in &problems {
             for (method_entry, method) in &methods {
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_name_is_one_that_could_be_meant() {
+    fn the_nearest_name_is_similar_or_absent() {
         assert_eq!(nearest("learning_rat", ["momentum", "learning_rate"]), Some("learning_rate"));
         assert_eq!(nearest("xyz", ["momentum", "learning_rate"]), None);
     }

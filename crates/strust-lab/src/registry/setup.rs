@@ -1,4 +1,4 @@
-//! What a problem hands over when it is constructed, and who receives it.
+//! A constructed problem, and the visitor that receives it.
 
 use crate::{
     Error,
@@ -8,20 +8,20 @@ use crate::{
 use strust::prelude::*;
 use strust_problems::{Classifier, Problem};
 
-/// How often a classifier is right on its test set.
+/// The accuracy of a classifier on its test set.
 pub(crate) type Accuracy<F> = fn(&mut F, &<F as Objective>::Point) -> Option<f64>;
 
-/// Makes the stepper of a method for this problem and a mini-batch size; `None` if the usual one serves.
+/// Makes a special stepper of a method for this problem and a mini-batch size; `None` for the usual stepper.
 pub(crate) type OwnStepper<F> = Box<dyn Fn(&MethodSpec, usize) -> Option<Result<Box<dyn Stepper<F>>, Error>>>;
 
-/// A constructed problem. A problem without constraint has some type `C` too, and no value of it.
+/// A constructed problem. A problem without a constraint has a type `C` but no value of it.
 pub(crate) struct Setup<F: Objective, C> {
     pub f: F,
     /// Makes the constraint with a retraction.
     pub constraint: Option<Box<dyn Fn(Retraction) -> C>>,
-    /// For a classifier with a test set.
+    /// The accuracy, for a classifier with a test set.
     pub accuracy: Option<Accuracy<F>>,
-    /// For a problem whose methods run in another way, as on a GPU.
+    /// Special steppers, for a problem on a GPU.
     pub own_stepper: Option<OwnStepper<F>>,
 }
 
@@ -45,7 +45,7 @@ impl<F: Objective, C> Setup<F, C> {
     }
 }
 
-/// Receives a constructed problem, whatever its type is.
+/// Receives a constructed problem of any type.
 pub(crate) trait Visitor {
     type Output;
     fn visit<F, C>(self, setup: Setup<F, C>) -> Result<Self::Output, Error>
@@ -54,7 +54,7 @@ pub(crate) trait Visitor {
         C: Manifold<Point = F::Point> + 'static;
 }
 
-/// What is measured at the end of every epoch.
+/// A quantity measured at the end of every epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
     /// f(x).
@@ -65,7 +65,7 @@ pub(crate) enum Quantity {
     ObjectiveGap,
     /// ‖c(x)‖.
     ConstraintNorm,
-    /// The share of the test set that is classified right.
+    /// The share of the test set that is classified correctly.
     TestAccuracy,
 }
 

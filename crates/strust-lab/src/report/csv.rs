@@ -6,7 +6,7 @@ use crate::{
 };
 use std::fmt::Write as _;
 
-/// The curves as a table: one row a problem, method and epoch.
+/// The curves as a table: one row per problem, method and epoch.
 pub(crate) fn curves(summary: &Summary) -> String {
     let mut keys: Vec<&str> = Vec::new();
     for metric in summary.problems.iter().flat_map(|p| &p.metrics) {

@@ -1,4 +1,4 @@
-//! The figures of a report: every metric against every measure of effort, and the trust region.
+//! The figures of a report: every metric over every measure of cost, and the trust region.
 
 use super::{
     parts::{framed, heading},
@@ -15,13 +15,13 @@ use crate::{
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
-/// A method as a figure shows it; its place in the list is its color.
+/// A method in a figure; its position in the list is its color.
 pub(super) struct Curve<'a> {
     pub label: String,
     pub method: &'a MethodSummary,
 }
 
-/// What the horizontal axis measures.
+/// The quantity of the horizontal axis.
 #[derive(Clone, Copy)]
 enum Against {
     Epochs,
@@ -31,7 +31,7 @@ enum Against {
 }
 
 impl Against {
-    /// A network is charged by its passes, other objectives by their gradients.
+    /// Networks count passes; other objectives count gradients.
     fn all(curves: &[Curve]) -> [Self; 3] {
         let network = |at: &CurvePoint| at.metrics.contains_key("forwards");
         let passes = curves.iter().filter_map(|curve| curve.method.last.as_ref()).any(network);
@@ -72,7 +72,7 @@ impl Against {
 pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
     let mut all = vec![];
     for problem in &summary.problems {
-        // A problem without a name of its own has that of its kind, with which its title begins.
+        // By default, a problem has the name of its kind, and its title starts with it.
         let named = problem.title.starts_with(&problem.name);
         let title = if named { problem.title.clone() } else { format!("{}: {}", problem.name, problem.title) };
         let curves = of_problem(problem);
@@ -97,7 +97,7 @@ pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
     all
 }
 
-/// The name, numbered if it is taken.
+/// The name, numbered if it is already used.
 fn distinct(name: String, taken: &BTreeSet<String>) -> String {
     let numbered = (2_usize..).map(|copy| format!("{name}-{copy}"));
     std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name)).unwrap_or(name)
@@ -108,7 +108,7 @@ pub(super) fn of_problem(problem: &ProblemSummary) -> Vec<Curve<'_>> {
     problem.methods.iter().map(|method| Curve { label: method.label.clone(), method }).collect()
 }
 
-/// A mean with one standard deviation to both sides.
+/// A mean with a band of one standard deviation.
 fn point(x: f64, spread: &Spread) -> Point {
     Point { x, y: spread.mean, low: spread.mean - spread.std, high: spread.mean + spread.std }
 }
@@ -127,12 +127,12 @@ fn figure(title: &str, metric: &Metric, against: Against, curves: &[Curve]) -> F
     }
 }
 
-/// What the trust region did, for the methods that have one, in the colors they have elsewhere.
+/// The trust region of the methods that have one, in the same colors as in the other figures.
 fn trust_region(title: &str, curves: &[Curve]) -> Vec<(&'static str, Figure)> {
     let of = |&(key, label, log): &(&'static str, &str, bool)| {
         let series = curves.iter().enumerate().filter_map(|(color, Curve { label, method })| {
             let spreads = method.trust_region.get(key)?;
-            // The start of a run has had no step: the last entry belongs to the last epoch.
+            // There is no entry for the start: the last entry belongs to the last epoch.
             let first = method.curve.len().saturating_sub(spreads.len());
             let epochs = method.curve.iter().skip(first).map(|at| at.epoch as f64);
             let points = epochs.zip(spreads).map(|(epoch, spread)| point(epoch, spread));
@@ -146,9 +146,9 @@ fn trust_region(title: &str, curves: &[Curve]) -> Vec<(&'static str, Figure)> {
     TRUST_REGION.iter().filter_map(of).collect()
 }
 
-/// The figures of some methods in a page: all metrics in a row, one panel a horizontal axis, and buttons to choose the panel.
-/// It works without scripts: a checked button shows the panel that follows it. `id` is unique in the page, `level` that of
-/// the headings.
+/// The figures of some methods in a page: all metrics in a row, one panel per horizontal axis, and buttons to choose the
+/// panel. It works without scripts: a checked button shows the panel after it. `id` is unique in the page; `level` is the
+/// level of the headings.
 pub(super) fn panels(title: &str, metrics: &[Metric], curves: &[Curve], id: &str, level: usize) -> Markup {
     let region = trust_region(title, curves);
     html! {

@@ -1,10 +1,10 @@
-//! The diagnosis of every method, in plain words.
+//! The diagnosis of every method.
 
 use super::parts::heading;
 use crate::data::{diagnosis::Diagnosis, summary::Summary};
 use maud::{Markup, html};
 
-/// The section on the runs themselves; nothing if there is none.
+/// The section with the diagnoses; empty if there are none.
 pub(super) fn section(summary: &Summary, level: usize) -> Markup {
     let many = summary.problems.len() > 1;
     html! {

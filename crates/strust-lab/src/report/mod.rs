@@ -1,4 +1,4 @@
-//! One self-contained page for one or several summaries: figures, tables, tuning, and where the numbers come from.
+//! One self-contained page for one or several summaries: figures, tables, tuning and the origin of the numbers.
 
 pub(crate) mod csv;
 mod curves;
@@ -25,13 +25,13 @@ use std::collections::BTreeSet;
 
 const CSS: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
-/// Nothing is loaded from anywhere, whatever a name or a title may contain.
+/// The page loads nothing, whatever a name or a title may contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// In the head of every report.
+/// The generator in the head of every report.
 const GENERATOR: &str = concat!("strust ", env!("CARGO_PKG_VERSION"));
 
-/// Whether a page is a report that this program, in any version, has written.
+/// Whether a page is a report of any version of strust.
 fn is_ours(page: &[u8]) -> bool {
     String::from_utf8_lossy(page).contains("<meta name=\"generator\" content=\"strust ")
 }
@@ -83,7 +83,7 @@ fn problem_id(run: usize, problem: usize) -> String {
     format!("run-{}-problem-{}", run + 1, problem + 1)
 }
 
-/// The table of contents; a single entry needs none.
+/// The table of contents; empty for a single entry.
 fn contents(links: &[(String, String)]) -> Markup {
     markup! {
         @if links.len() > 1 {
@@ -94,7 +94,7 @@ fn contents(links: &[(String, String)]) -> Markup {
     }
 }
 
-/// Several runs: first what they have in common in one figure, then one after the other.
+/// Several runs: first their common problems in shared figures, then each run.
 fn several(summaries: &[Summary]) -> Markup {
     let names = run_names(summaries);
     let groups = common(summaries, &names);
@@ -115,7 +115,7 @@ fn several(summaries: &[Summary]) -> Markup {
     }
 }
 
-/// The names of the experiments, numbered where the same experiment was run more than once.
+/// The names of the experiments, numbered if an experiment occurs more than once.
 fn run_names(summaries: &[Summary]) -> Vec<String> {
     let same =
         |summary: &Summary, of: &[Summary]| of.iter().filter(|other| other.experiment == summary.experiment).count();
@@ -174,7 +174,7 @@ fn explanation() -> Markup {
     }
 }
 
-/// Everything about one summary. With a name it is one of several and gets a heading of its own.
+/// Everything about one summary. With a name, it is one of several and has a heading.
 fn article(summary: &Summary, run: usize, name: Option<&String>) -> Markup {
     let level = if name.is_some() { 3 } else { 2 };
     markup! {
@@ -209,7 +209,7 @@ fn problem(problem: &ProblemSummary, id: &str, level: usize) -> Markup {
     }
 }
 
-/// Where the numbers come from.
+/// The origin of the numbers.
 fn provenance(summary: &Summary) -> Markup {
     let machine = &summary.machine;
     let methods = || summary.problems.iter().flat_map(|problem| &problem.methods);

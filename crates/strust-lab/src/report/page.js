@@ -1,4 +1,4 @@
-// Reads the curves out under the pointer or by the arrow keys. Without this script the page loses nothing else.
+// Shows the values of the curves at the pointer or with the arrow keys. The rest of the page works without this script.
 "use strict";
 for (const svg of document.querySelectorAll("svg.figure")) {
   const curves = [...svg.querySelectorAll("g[data-points]")].map((group) => ({
@@ -8,7 +8,7 @@ for (const svg of document.querySelectorAll("svg.figure")) {
   })).filter((curve) => curve.points.length);
   if (!curves.length) continue;
 
-  // The title would pop up over the read-out.
+  // The browser would show the title over the values.
   const title = svg.querySelector("title");
   svg.setAttribute("aria-label", title.textContent);
   title.remove();
@@ -30,7 +30,7 @@ for (const svg of document.querySelectorAll("svg.figure")) {
 
   function show(x) {
     at = nearest(steps.map((step) => [step]), x)[0];
-    // A curve that ended long before has nothing to say here.
+    // Skip a curve that ended long before this point.
     const rows = curves.map((curve) => [curve, nearest(curve.points, at)]).filter(([, point]) => Math.abs(point[0] - at) <= 12);
     const same = rows.every(([, point]) => point[2] === rows[0][1][2]);
     const table = document.createElement("table");
@@ -48,7 +48,7 @@ for (const svg of document.querySelectorAll("svg.figure")) {
     cursor.setAttribute("x2", at);
     svg.append(cursor);
     svg.parentNode.append(box);
-    // Below the figure or, if the window ends there, above the plot: over data it would be in the way.
+    // Below the figure or, if the window ends there, above the plot, so that it does not cover the data.
     const scale = svg.clientWidth / svg.viewBox.baseVal.width;
     const room = svg.clientWidth - box.offsetWidth;
     const below = svg.getBoundingClientRect().bottom + box.offsetHeight < innerHeight;

@@ -1,4 +1,4 @@
-//! Small parts that all of the page uses.
+//! Small parts of the page.
 
 use crate::{
     data::parameters::Parameters,
@@ -21,12 +21,12 @@ pub(super) fn heading(level: usize, content: &Markup) -> Markup {
     }
 }
 
-/// A name as files have it, beside its title.
+/// A title with the name used in files.
 pub(super) fn tag(name: &str) -> Markup {
     html! { code.tag { (name) } }
 }
 
-/// Names and values. A line may break between pairs but not inside of one.
+/// Names and values. A line may break between pairs but not inside a pair.
 pub(super) fn pairs(parameters: &Parameters) -> Markup {
     html! {
         @if parameters.is_empty() { span.quiet { "none" } }
@@ -37,12 +37,12 @@ pub(super) fn pairs(parameters: &Parameters) -> Markup {
     }
 }
 
-/// The picture of a method's line, and the method's name.
+/// A sample of a method's line, and the method's name.
 pub(super) fn keyed(color: usize, name: &str) -> Markup {
     html! { (PreEscaped(key(color))) (name) }
 }
 
-/// A table in a box of its own, which scrolls where the page is narrow, also by keyboard.
+/// A table in a box that scrolls on a narrow page, also by keyboard.
 pub(super) fn boxed(label: &str, table: &Markup) -> Markup {
     html! { div.box role="region" tabindex="0" aria-label=(label) { (table) } }
 }

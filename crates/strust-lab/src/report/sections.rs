@@ -1,4 +1,4 @@
-//! Sections of a report that are not curves over epochs, and the checks they make.
+//! Sections of a report that are not curves over epochs, and their checks.
 
 use super::parts::{boxed, heading, tag, titled};
 use crate::{
@@ -19,13 +19,13 @@ fn id(run: usize, section: usize) -> String {
     format!("run-{}-section-{}", run + 1, section + 1)
 }
 
-/// All checks in one table, then section by section.
+/// All checks in one table, then each section.
 pub(super) fn all(summary: &Summary, run: usize, level: usize) -> Markup {
     let held = summary.checks.iter().filter(|check| check.holds).count();
     let open = match summary.checks.iter().filter(|check| check.is_open()).count() {
         0 => String::new(),
-        1 => " 1 is open: its last column says why.".into(),
-        open => format!(" {open} are open: their last column says why."),
+        1 => " 1 is open: its last column gives the reason.".into(),
+        open => format!(" {open} are open: their last column gives the reason."),
     };
     html! {
         @if !summary.sections.is_empty() {

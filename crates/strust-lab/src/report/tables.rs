@@ -1,4 +1,4 @@
-//! The tables of a problem: where every method ended, with which settings, and what went wrong.
+//! The tables of a problem: final values, settings and failures of every method.
 
 use super::parts::{boxed, heading, keyed, pairs};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use maud::{Markup, html};
 
-/// Which value of a column is worth a mark.
+/// Which value of a column is marked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Best {
     Lowest,
@@ -15,7 +15,7 @@ enum Best {
     None,
 }
 
-/// One column of numbers, a cell a method.
+/// One column of numbers, with one cell per method.
 struct Column {
     title: &'static str,
     cells: Vec<String>,
@@ -23,7 +23,7 @@ struct Column {
 }
 
 impl Column {
-    /// A column of what `value` finds, shown by `show`.
+    /// A column of the results of `value`, formatted by `show`.
     fn new<T>(
         title: &'static str,
         methods: &[MethodSummary],
@@ -52,12 +52,12 @@ fn marks(values: &[Option<f64>], best: Best) -> Vec<bool> {
     if good.iter().all(|good| *good) { vec![false; good.len()] } else { good }
 }
 
-/// A metric is an error or a loss, so low is good, unless its name says otherwise.
+/// A metric is an error or a loss, so low is good, unless it is an accuracy.
 fn direction(metric: &Metric) -> Best {
     if metric.key.contains("accuracy") { Best::Highest } else { Best::Lowest }
 }
 
-/// Where every method ended.
+/// The final values of every method.
 pub(super) fn finals(problem: &ProblemSummary) -> Markup {
     let methods = &problem.methods;
     let last = |read: fn(&CurvePoint) -> f64| move |method: &MethodSummary| method.last.as_ref().map(read);
@@ -131,7 +131,7 @@ fn cell(text: &str, best: bool, first: bool) -> Markup {
 
 fn metric_columns(metric: &Metric, methods: &[MethodSummary]) -> Vec<Column> {
     let find = |method: &MethodSummary| method.last.as_ref().and_then(|at| at.metrics.get(&metric.key)).copied();
-    // One format a column: plain numbers only where all of them are of ordinary size.
+    // One format per column: plain numbers only if all of them are of ordinary size.
     let ordinary = |value: f64| value == 0.0 || (1e-3..1e5).contains(&value.abs());
     let plain = !metric.log && methods.iter().filter_map(find).all(|spread| ordinary(spread.mean));
     let show = |value: f64| if plain { fixed(value, 4) } else { scientific(value) };
@@ -158,7 +158,7 @@ pub(super) fn settings(problem: &ProblemSummary) -> Markup {
     boxed("Hyperparameters", &table)
 }
 
-/// The runs that broke down; nothing if none did.
+/// The failed runs; empty if there are none.
 pub(super) fn failures(problem: &ProblemSummary, level: usize) -> Markup {
     let total: usize = problem.methods.iter().map(|method| method.failures.len()).sum();
     let are = if total == 1 { "is" } else { "are" };

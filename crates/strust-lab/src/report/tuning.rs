@@ -1,4 +1,4 @@
-//! What a grid search tried, what it chose and what it cost.
+//! The grid search: the settings tried, the choice and the cost.
 
 use super::parts::{boxed, framed, heading, pairs};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use maud::{Markup, html};
 
-/// The section on tuning; nothing if there was none.
+/// The section on tuning; empty without a grid search.
 pub(super) fn section(summary: &Summary, level: usize) -> Markup {
     let mut problems: Vec<&str> = vec![];
     for tuning in &summary.tuning {
@@ -38,14 +38,14 @@ fn problem(summary: &Summary, name: &str, level: usize) -> Markup {
     }
 }
 
-/// How much the result depends on the setting: the score of every setting against the number that the grid of a method
-/// varies, in units of its best one. Nothing where no grid varies one number alone.
+/// How much the result depends on the setting: the score of every setting over the number that the grid varies, relative
+/// to the best value. `None` if no grid varies exactly one number.
 pub(super) fn dependence(summary: &Summary, problem: &ProblemSummary) -> Option<Figure> {
     let series = |tuning: &Tuning| {
         let best = only_number(chosen(tuning)?)?;
         let mut points: Vec<Point> = Vec::new();
         for trial in &tuning.tried {
-            // A setting that failed breaks the line.
+            // The line has a gap at a failed setting.
             let (x, y) = (only_number(trial)? / best, trial.score.unwrap_or(f64::NAN));
             points.push(Point { x, y, low: f64::NAN, high: f64::NAN });
         }
@@ -59,20 +59,20 @@ pub(super) fn dependence(summary: &Summary, problem: &ProblemSummary) -> Option<
     let log = problem.metrics.iter().any(|known| metric.starts_with(&known.key) && known.log);
     Some(Figure {
         title: format!("{}: how much the result depends on the setting", problem.name),
-        x: Axis { label: "setting, in units of the best one".into(), log: true },
+        x: Axis { label: "setting, relative to the best one".into(), log: true },
         y: Axis { label: metric.clone(), log },
         series,
     })
 }
 
-/// The number that a setting is, if it is one positive number.
+/// The number of a setting that consists of one positive number.
 fn only_number(trial: &Trial) -> Option<f64> {
     let mut values = trial.setting.values();
     let value = values.next().filter(|_| trial.setting.len() == 1)?;
     value.as_float().or_else(|| value.as_integer().map(|n| n as f64)).filter(|&number| number > 0.0)
 }
 
-/// Whether the methods had the same chances.
+/// Whether the methods had the same budget.
 fn budget(tunings: &[&Tuning]) -> Markup {
     let size = |tuning: &Tuning| (tuning.tried.len(), tuning.cost.runs);
     let seeds = |tuning: &Tuning| tuning.cost.runs / (tuning.tried.len() as u64).max(1);
@@ -109,7 +109,7 @@ fn untuned(summary: &Summary, name: &str, tunings: &[&Tuning]) -> String {
     if untuned.is_empty() { String::new() } else { format!(" Not tuned: {}.", untuned.join(", ")) }
 }
 
-/// What each method chose and what that cost.
+/// The choice of each method and its cost.
 fn costs(tunings: &[&Tuning]) -> Markup {
     let row = |tuning: &Tuning| {
         let cost = &tuning.cost;
@@ -129,13 +129,13 @@ fn costs(tunings: &[&Tuning]) -> Markup {
     let table = html! {
         table.numbers {
             caption {
-                span { "The choice and its cost, without the cost of runs that broke down." }
+                span { "The choice and its cost, without the cost of failed runs." }
             }
             thead {
                 tr {
                     th scope="col" { "method" }
                     th.left scope="col" { "chosen" }
-                    @for head in ["settings", "runs", "broke down", "gradients", "values", "seconds"] {
+                    @for head in ["settings", "runs", "failed", "gradients", "values", "seconds"] {
                         th scope="col" { (head) }
                     }
                 }

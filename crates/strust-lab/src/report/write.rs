@@ -4,15 +4,12 @@ use super::{figures, html, is_ours};
 use crate::{Error, data::summary::Summary, figure::Theme, io::atomic};
 use std::path::{Path, PathBuf};
 
-/// Checks that a report of the runs in `of` may be written into a folder: it replaces only what strust wrote there.
+/// Checks that a report of the runs in `of` may be written into a folder: it may replace only files of strust.
 pub fn check_place(folder: &Path, of: &[PathBuf]) -> Result<(), Error> {
     let same = |run: &PathBuf| run.canonicalize().ok() == folder.canonicalize().ok();
     let run = ["plan.json", "theory.json"].iter().any(|file| folder.join(file).exists());
     if run && !(of.len() == 1 && of.iter().all(same)) {
-        return Err(Error::saved(
-            folder,
-            "this is the folder of a run, which has a report of its own: choose another one",
-        ));
+        return Err(Error::saved(folder, "this is the folder of a run with its own report: choose another folder"));
     }
     let page = folder.join("report.html");
     match std::fs::read(&page) {
@@ -23,10 +20,10 @@ pub fn check_place(folder: &Path, of: &[PathBuf]) -> Result<(), Error> {
 
 /// An error for a file that must not be replaced.
 pub(crate) fn in_the_way(path: &Path) -> Error {
-    Error::saved(path, "strust did not write this file, and would replace it: choose another folder")
+    Error::saved(path, "strust did not write this file and does not replace it: choose another folder")
 }
 
-/// Draws figures and page of one or several summaries into a folder.
+/// Writes the figures and the page of one or several summaries into a folder.
 pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
     let place = folder.join("figures");
     atomic::make_folder(&place)?;

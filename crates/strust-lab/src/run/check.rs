@@ -1,4 +1,4 @@
-//! Checks a plan before anything is written: a mistake is better known now than in an hour.
+//! Checks a plan before anything is written, so that errors appear at once.
 
 use super::{
     prepare::{Prepared, Purpose, prepare},

@@ -1,4 +1,4 @@
-//! One job: step, record, measure at the end of an epoch, save now and then.
+//! One job: it makes steps, writes records, measures at the end of each epoch and saves checkpoints.
 
 use super::{
     Options,
@@ -31,12 +31,12 @@ use std::{
 use strust::prelude::*;
 use strust_problems::Problem;
 
-/// Runs a job of a plan to its end, from its last checkpoint if it has one. A method that breaks down is a result and
-/// is written down; every other failure is an error.
+/// Runs a job of a plan to its end, from its last checkpoint if it has one. A method that fails is a result and
+/// is saved; every other failure is an error.
 pub(super) fn run(folder: &Path, plan: &Plan, job: &Job, halt: Halt, options: &Options) -> Result<(), Error> {
     let folder = job_folder(folder, job);
     let mut pace = Pace::new(options.progress.job(&job.name));
-    // In a grid search, a setting that diverges is no reason for alarm.
+    // In a grid search some settings are expected to diverge, so their errors are not shown.
     let shown = |failure: &Failure| (!job.tuning).then(|| failure.error.clone());
     let id = job.checksum(&plan.experiment);
     if let Some(failure) = load_failure(&folder, id)? {
@@ -111,13 +111,13 @@ impl Purpose for Run<'_, '_> {
         if saved.is_none() {
             journal.write_epoch(epoch_steps, &mut measure)?;
         }
-        self.walk(journal, sampler, &mut measure)
+        self.run_steps(journal, sampler, &mut measure)
     }
 }
 
 impl Run<'_, '_> {
-    /// The loop.
-    fn walk<F, C>(
+    /// Makes all remaining steps.
+    fn run_steps<F, C>(
         self,
         mut journal: Journal<F>,
         mut sampler: Box<dyn Sampler>,
@@ -162,7 +162,7 @@ impl Run<'_, '_> {
             }
             outcome?;
             if k.is_multiple_of(epoch_steps) {
-                // A capture may fail, or a kernel may turn out to be missing, only when the first steps run.
+                // Failed captures and missing kernels become known only during the first steps.
                 for warning in device::take_warnings() {
                     pace.warn(&warning);
                 }
@@ -172,7 +172,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// A running job and what it writes.
+/// A running job and its output files.
 struct Journal<F: Objective> {
     f: F,
     stepper: Box<dyn Stepper<F>>,
@@ -180,7 +180,7 @@ struct Journal<F: Objective> {
     logs: Logs,
     /// The checksum of the job.
     id: u64,
-    /// The checkpoint.
+    /// The checkpoint file.
     path: PathBuf,
 }
 

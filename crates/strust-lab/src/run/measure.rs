@@ -1,4 +1,4 @@
-//! The metrics of a point, measured on the full sum, outside of every budget and clock.
+//! The metrics of a point, measured on the full sum. Their time and evaluations are not counted.
 
 use super::prepare::Prepared;
 use crate::registry::{Quantity, problems};
@@ -15,7 +15,7 @@ pub(super) struct Measure<F: Objective, C: Constraint> {
 }
 
 impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
-    /// For a problem of the kind; takes the constraint.
+    /// For a problem of this kind. It takes the constraint.
     pub fn new(kind: &str, prepared: &mut Prepared<F, C>) -> Self {
         let constraint = prepared.constraint.take().map(|c| {
             let residual = c.new_residual();

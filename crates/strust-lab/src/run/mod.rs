@@ -1,4 +1,4 @@
-//! Runs the jobs of a plan in parallel; each can be resumed.
+//! Runs the jobs of a plan in parallel. Every job can be resumed.
 
 mod check;
 mod job;
@@ -21,16 +21,16 @@ use std::{path::Path, sync::atomic::AtomicBool, time::Duration};
 pub struct Options<'a> {
     /// Jobs in parallel.
     pub jobs: usize,
-    /// How long a job runs before it is saved again. A kill loses at most this much work, never the results.
+    /// The time between two checkpoints of a job. A killed job loses at most this much work.
     pub save_every: Duration,
-    /// Set to stop cleanly.
+    /// Set this to stop cleanly.
     pub interrupt: &'a AtomicBool,
     /// Shows the progress.
     pub progress: &'a dyn RunProgress,
 }
 
-/// Runs those jobs of a plan that belong to its grid search, or those that do not. The result of a job does not depend
-/// on the others.
+/// Runs the jobs of a plan that belong to its grid search, or the others. The result of a job does not depend on other
+/// jobs.
 pub(crate) fn run_jobs(folder: &Path, plan: &Plan, tuning: bool, options: &Options) -> Result<(), Error> {
     let jobs: Vec<&Job> = plan.jobs.iter().filter(|job| job.tuning == tuning).collect();
     options.progress.begin(if tuning { "grid search" } else { "runs" }, jobs.len());

@@ -1,5 +1,4 @@
-//! The one construction path of a job: its problem, its method and its mini-batches. Running a job, checking it before
-//! anything is written, and examining its last checkpoint all start here.
+//! Constructs a job: its problem, its method and its mini-batches. Running, checking and diagnosing a job all start here.
 
 use crate::{
     Error,
@@ -15,7 +14,7 @@ use std::path::Path;
 use strust::prelude::*;
 use strust_problems::Problem;
 
-/// A job that is ready to start or to resume.
+/// A job that can start or resume.
 pub(crate) struct Prepared<F: Objective, C> {
     pub f: F,
     pub constraint: Option<C>,
@@ -24,7 +23,7 @@ pub(crate) struct Prepared<F: Objective, C> {
     pub sampler: Box<dyn Sampler>,
 }
 
-/// What is done with a prepared job, whatever the type of its problem is.
+/// What to do with a prepared job, for any type of problem.
 pub(crate) trait Purpose {
     type Output;
     fn with<F, C>(self, prepared: Prepared<F, C>) -> Result<Self::Output, Error>
@@ -33,7 +32,7 @@ pub(crate) trait Purpose {
         C: Manifold<Point = F::Point> + 'static;
 }
 
-/// Constructs a job and hands it over. `folder` is the job's, for messages.
+/// Constructs a job and passes it to `purpose`. `folder` is the job's folder, for messages.
 pub(crate) fn prepare<P: Purpose>(
     job: &Job,
     experiment: &Experiment,
@@ -41,7 +40,7 @@ pub(crate) fn prepare<P: Purpose>(
     purpose: P,
 ) -> Result<P::Output, Error> {
     problems::visit(&job.problem, job.seed, Constructed { job, experiment, purpose }).map_err(|error| match error {
-        // A plan holds checked settings: one that does not fit was edited, or another version made it.
+        // The settings of a plan were checked. If they do not fit, the plan was edited or is of another version.
         Error::Misfit(why) => Error::saved(folder, format!("the plan does not fit this program: {why}")),
         error => error,
     })
@@ -82,13 +81,14 @@ fn sampler(experiment: &Experiment, terms: usize, seed: u64) -> Result<Box<dyn S
 }
 
 impl<F: Problem, C> Prepared<F, C> {
-    /// Starts at the seed's start.
+    /// Starts at the starting point of the seed.
     pub fn start(&mut self, seed: u64) -> Result<(), Error> {
         let start = self.f.start(seed);
         self.stepper.start(&mut self.f, start)
     }
 
-    /// Resumes from the last checkpoint in the job's folder and returns it; `None`, and nothing done, if there is none.
+    /// Resumes from the last checkpoint in the job's folder and returns it. Without a checkpoint it does nothing and returns
+    /// `None`.
     pub fn resume(&mut self, folder: &Path, id: u64) -> Result<Option<Checkpoint>, Error> {
         let Some(saved) = Checkpoint::load(&checkpoint_file(folder), id)? else { return Ok(None) };
         self.f.restore_extra_state(&saved.head.extra_state).map_err(|e| saved.refuse(e))?;

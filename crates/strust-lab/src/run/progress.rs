@@ -1,10 +1,10 @@
-//! Progress of a running experiment, for the program that shows it.
+//! The interface for showing the progress of an experiment.
 
 /// Shows the progress of a whole experiment.
 pub trait RunProgress: Sync {
     /// A stage of `jobs` jobs starts.
     fn begin(&self, stage: &str, jobs: usize);
-    /// A job starts; the handle follows it.
+    /// A job starts. The handle shows its progress.
     fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a>;
 }
 
@@ -12,11 +12,11 @@ pub trait RunProgress: Sync {
 pub trait JobProgress {
     /// The job has made `step` of `last` steps.
     fn at(&mut self, step: u64, last: u64);
-    /// The user should know this about the job. Several jobs may report the same.
+    /// Shows a warning about the job. Several jobs may report the same warning.
     fn warn(&mut self, warning: &str);
-    /// The job is over: done, or broken down with this error.
+    /// The job is finished, or failed with this error.
     fn end(&mut self, error: Option<&str>);
-    /// The job stops in the middle.
+    /// The job stops before its end.
     fn stop(&mut self);
 }
 

@@ -1,4 +1,4 @@
-//! The one pool of threads: items are taken in order and run in parallel.
+//! The pool of threads: it takes items in order and runs them in parallel.
 
 use super::{Options, progress::JobProgress};
 use crate::{Error, device::gpu_failure};
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Whether a running item has to stop: the user asked for it, or another item failed.
+/// Whether a running item must stop: the user requested it, or another item failed.
 #[derive(Clone, Copy)]
 pub(crate) struct Halt<'a> {
     interrupt: &'a AtomicBool,
@@ -60,14 +60,17 @@ pub(crate) fn run_all<T: Sync>(
     }
 }
 
-/// Turns a panic into an error: it ends one job, not the program with all its other jobs unsaved.
+/// Turns a panic into an error, so that the other jobs can save their state.
 pub(crate) fn caught<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let why = panic_text(&*panic).unwrap_or("no reason given");
         if let Some(why) = gpu_failure(why) {
             return Err(Error::Network(why));
         }
-        Err(Error::Problem { problem: "internal".into(), why: format!("this should not have happened: {why}") })
+        Err(Error::Problem {
+            problem: "internal".into(),
+            why: format!("this is an error in strust, please report it: {why}"),
+        })
     })
 }
 
@@ -77,7 +80,7 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> Option<&str> {
     payload.downcast_ref::<String>().map(String::as_str).or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
-/// Passes progress on at a readable pace: steps take microseconds or seconds.
+/// Limits the rate of progress updates: a step may take only microseconds.
 pub(crate) struct Pace<'a> {
     progress: Box<dyn JobProgress + 'a>,
     shown: Instant,
@@ -89,7 +92,7 @@ impl<'a> Pace<'a> {
     pub fn new(progress: Box<dyn JobProgress + 'a>) -> Self {
         Self { progress, shown: Instant::now() }
     }
-    /// Shows a step, unless one was shown a moment ago.
+    /// Shows a step, unless another one was shown a moment before.
     pub fn at(&mut self, step: u64, last: u64) {
         if self.shown.elapsed() > Self::EVERY {
             self.now(step, last);
@@ -116,18 +119,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_of_a_gpu_is_no_fault_of_ours() {
+    fn a_gpu_panic_is_not_reported_as_an_error_in_strust() {
         let of = |text: &str| {
             let text = text.to_string();
             caught::<()>(|| std::panic::panic_any(text)).unwrap_err()
         };
         let full = of("called `Result::unwrap()` on an `Err` value: Torch(\"CUDA out of memory. Tried to allocate\")");
         assert!(matches!(&full, Error::Network(why) if why.contains("`strust resume`")), "{full}");
-        assert!(of("index out of bounds").to_string().contains("this should not have happened: index out of bounds"));
+        assert!(of("index out of bounds").to_string().contains("please report it: index out of bounds"));
     }
 
     #[test]
-    fn a_real_error_is_reported_rather_than_the_interruption_it_caused() {
+    fn a_real_error_is_preferred_to_the_interruption_it_caused() {
         let interrupt = AtomicBool::new(false);
         let options =
             Options { jobs: 2, save_every: Duration::MAX, interrupt: &interrupt, progress: &super::super::Silent };

@@ -1,4 +1,4 @@
-//! A method that stays on the GPU: its steps are captured once and replayed.
+//! A method on the GPU whose steps are captured once and replayed.
 
 use super::{STARTED, Stepper};
 use crate::{
@@ -10,10 +10,10 @@ use std::path::Path;
 use strust::{methods::State, objective::Objective, record::StepRecord, samplers::Sampler};
 use strust_torch::{DeviceMethod, DeviceRun, Flat, ImageClassification, Launch};
 
-/// Steps that are given to the device before the caller may stop it.
+/// The number of steps on the device between two chances for the caller to stop.
 const AT_A_TIME: u64 = 32;
 
-/// A method on the GPU, an epoch at a time. Its records are read at the end of each call.
+/// A method on the GPU that runs up to an epoch per call. Its records are read at the end of each call.
 pub(crate) struct Captured<M: DeviceMethod<f32>> {
     config: M::Config,
     batch: usize,
@@ -64,7 +64,7 @@ impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
             outcome = run.steps(f.objective(), sampler, count);
             made += count;
         }
-        // The records before a breakdown come first; its error is reported when they have been taken.
+        // Add the records before the failure first, then report the error.
         records.extend(run.method().records()?);
         outcome.map_err(network_error)
     }

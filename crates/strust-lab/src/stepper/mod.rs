@@ -1,4 +1,4 @@
-//! How a job gets from one point to the next: one step at a time, or many at a time on a GPU.
+//! Runs the steps of a method: one at a time, or many at a time on a GPU.
 
 #[cfg(feature = "torch")]
 mod captured;
@@ -15,14 +15,14 @@ use crate::{
 use std::path::Path;
 use strust::{objective::Objective, record::StepRecord, samplers::Sampler};
 
-/// A method that runs over `F`. It owns the method's state, and is the only one that knows its type.
+/// A method on `F`. It owns the method's state and hides its type.
 pub(crate) trait Stepper<F: Objective> {
     /// Starts at x.
     fn start(&mut self, f: &mut F, x: F::Point) -> Result<(), Error>;
     /// Resumes from a checkpoint.
     fn resume(&mut self, f: &mut F, saved: &Checkpoint) -> Result<(), Error>;
-    /// Makes at least one step and at most `most`. Now and then it calls `proceed` with the number of steps made, and
-    /// stops where that returns false. It adds the records of all steps, also of those before an error.
+    /// Makes at least one step and at most `most`. It calls `proceed` from time to time with the number of steps made, and
+    /// stops if that returns false. It adds the records of all steps, even if an error follows.
     fn advance(
         &mut self,
         f: &mut F,
@@ -31,9 +31,9 @@ pub(crate) trait Stepper<F: Objective> {
         proceed: &mut dyn FnMut(u64) -> bool,
         records: &mut Vec<StepRecord>,
     ) -> Result<(), Error>;
-    /// Steps made, and the current point; only after a start.
+    /// The number of steps made, and the current point. Call it only after a start.
     fn current(&mut self, f: &mut F) -> (u64, &F::Point);
-    /// Writes a checkpoint with the method's state; only after a start.
+    /// Writes a checkpoint with the method's state. Call it only after a start.
     fn save(&mut self, f: &mut F, head: &Head, path: &Path) -> Result<(), Error>;
 }
 
@@ -59,7 +59,7 @@ mod tests {
     fn captured() -> Captured<DeviceStr<f32>> {
         Captured::new(StrConfig::default(), 8, 20, Launch::Graph)
     }
-    /// Runs up to step `end` as a job does: never beyond the end of an epoch of three steps.
+    /// Runs up to step `end` as a job does: each call stays within an epoch of three steps.
     fn run_to(
         stepper: &mut dyn Stepper<ImageClassification>,
         f: &mut ImageClassification,
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_step_an_epoch_at_a_time_as_they_do_step_by_step() {
+    fn networks_give_the_same_steps_by_epoch_and_step_by_step() {
         let mut f = problem();
         let start = f.start(1);
         let mut plain = StepByStep::new(Str::new(StrConfig::default()).unwrap());
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(records.iter().map(|r| r.k).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
         for (a, b) in records.iter().zip(&expected) {
             assert_eq!((a.verdict, a.evaluations), (b.verdict, b.evaluations));
-            assert!((a.value - b.value).abs() < 1e-3 * b.value.abs(), "step {}: {} against {}", a.k, a.value, b.value);
+            assert!((a.value - b.value).abs() < 1e-3 * b.value.abs(), "step {}: {} and {}", a.k, a.value, b.value);
         }
     }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_that_stop_in_an_epoch_resume_bit_for_bit() {
+    fn networks_stopped_within_an_epoch_resume_bit_for_bit() {
         let bits = |saved: &Checkpoint| {
             let state: StrState<Flat<f32>> = saved.state().unwrap();
             (state.k, state.radius.to_bits(), state.x.to_vec(), saved.head.extra_state.clone())

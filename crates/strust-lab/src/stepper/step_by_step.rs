@@ -19,7 +19,7 @@ pub(crate) struct StepByStep<M, S> {
     method: M,
     state: Option<S>,
     sample: Sample,
-    /// Moves a loaded state to where the problem is.
+    /// Moves a loaded state to the device of the problem.
     place: Box<dyn Fn(S) -> S>,
 }
 
@@ -27,7 +27,7 @@ impl<M, S> StepByStep<M, S> {
     pub fn new(method: M) -> Self {
         Self { method, state: None, sample: Sample::default(), place: Box::new(|state| state) }
     }
-    /// Over a network on a device: a loaded state is on the CPU.
+    /// For a network on a device: a loaded state is on the CPU.
     #[cfg(feature = "torch")]
     pub fn on(method: M, device: strust_torch::device::Device) -> Self
     where

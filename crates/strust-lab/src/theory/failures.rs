@@ -1,4 +1,4 @@
-//! What fails without the assumptions: label noise, noise in the data of a constrained problem, a constraint without LICQ.
+//! Runs without the assumptions: label noise, noisy data of a constrained problem, a constraint without LICQ.
 
 use super::{
     Findings, Tick,
@@ -28,13 +28,13 @@ strust::config! {
         pub sigma: f64 = 0.1, Number(Range::above(0.0));
         /// Passes over the data.
         pub epochs: u64 = 40, Whole(Range::closed(1.0, 1e6));
-        /// Largest radii Δ̄ with which STR is tried against the label noise.
+        /// Largest radii Δ̄ for STR with label noise.
         pub max_radius: Vec<f64> = vec![80.0, 0.01, 0.003], Text("a list of numbers");
-        /// Passes over the data with each of them: small steps need more.
+        /// Passes over the data for each Δ̄: small steps need more.
         pub radius_epochs: u64 = 1000, Whole(Range::closed(1.0, 1e6));
-        /// The ladder of ε for the constraint without LICQ.
+        /// The values of ε for the constraint without LICQ.
         pub epsilon: Vec<f64> = vec![1e-1, 3e-2, 1e-2, 3e-3, 1e-3], Text("a list of numbers");
-        /// Steps after which a run on it gives up.
+        /// Maximum steps of a run with this constraint.
         pub steps: u64 = 200_000, Whole(Range::closed(1.0, 1e9));
     }
     where |c| {
@@ -126,19 +126,19 @@ pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Fin
         let mut f = SubspaceFit::<f64>::spiked(40, 3, 200, if noisy { c.sigma } else { 0.0 }, seed)?;
         let stiefel = f.constraint();
         let (curve, x) = gaps(&mut f, StrP::new(StrPConfig::default(), stiefel.clone())?, 32, c.epochs, seed)?;
-        // What STR-P descends on is φ with μ = 1.
+        // STR-P minimizes φ with μ = 1.
         let found = probe(&mut Penalized::new(&mut f, stiefel, 1.0), &x, 400);
         Ok((curve, found.verdict, found.why))
     })?;
     for (what, pair) in [("label noise", &labels), ("noise in the data", &data)] {
         out.checks.push(Check::at_least(
-            format!("{what}: the failure is detected, and only where it is"),
+            format!("{what}: the failure is detected if and only if there is noise"),
             pair.right(),
             1.0,
-            format!("share of right verdicts over {over} with and without noise; e.g. {}", pair.verdicts[1][0].1),
+            format!("share of correct verdicts over {over} with and without noise; e.g. {}", pair.verdicts[1][0].1),
         ));
         out.checks.push(Check::at_least(
-            format!("{what}: the gap that is left, over that without noise"),
+            format!("{what}: the final gap divided by the final gap without noise"),
             pair.last(true) / pair.last(false).max(1e-30),
             1e6,
             format!(
@@ -157,8 +157,9 @@ pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Fin
     ];
     out.figures.push(Shown {
         stem: "theory-failures-noise".into(),
-        caption: "Median gap f − f* by epoch. Same-batch acceptance cannot see noise between batches: the gap stalls."
-            .into(),
+        caption:
+            "Median gap f − f* by epoch. Same-batch acceptance does not detect noise between batches: the gap stalls."
+                .into(),
         figure: figure("Without interpolation", ("epoch", false), ("f − f*", true), series),
     });
     smaller_radii(c, seeds, labels.last(false), tick, &mut out)?;
@@ -166,7 +167,7 @@ pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Fin
     Ok(out)
 }
 
-/// Does a smaller largest radius help against label noise? It makes steps shorter, as a smaller learning rate would.
+/// Does a smaller Δ̄ help against label noise? It shortens the steps, like a smaller learning rate.
 fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, out: &mut Findings) -> Result<(), Error> {
     let mut left = Vec::new();
     for &max_radius in &c.max_radius {
@@ -176,7 +177,7 @@ fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, ou
         for seed in 0..seeds {
             let mut f = LeastSquares::<f64>::noisy(200, 20, c.label_noise, seed)?;
             let (curve, _) = gaps(&mut f, Str::new(region.clone())?, 10, c.radius_epochs, seed)?;
-            // One epoch alone is a draw of luck.
+            // The value of a single epoch is too random.
             last.push(upper_median(&curve[curve.len() - curve.len().div_ceil(10)..]));
             tick.done()?;
         }
@@ -184,14 +185,14 @@ fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, ou
     }
     let lowest = least(left.iter().map(|(_, gap)| *gap));
     out.checks.push(Check::at_least(
-        "label noise: the least gap that is left with any Δ̄, over that without noise",
+        "label noise: the smallest final gap with any Δ̄ divided by the final gap without noise",
         lowest / exact.max(1e-30),
         1e6,
-        format!("{lowest:.1e} after {} epochs: a smaller Δ̄ may lower the gap, and does not remove it", c.radius_epochs),
+        format!("{lowest:.1e} after {} epochs: a smaller Δ̄ may lower the gap, but does not remove it", c.radius_epochs),
     ));
     out.tables.push(Table {
         caption: format!(
-            "Least squares with label noise: the gap f − f* that is left with each largest radius, the median over the last tenth of {} epochs and over seeds.",
+            "Least squares with label noise: the final gap f − f* for each Δ̄: the median over the last tenth of {} epochs and over seeds.",
             c.radius_epochs
         ),
         header: ["Δ̄", "f − f*"].map(String::from).to_vec(),
@@ -200,7 +201,7 @@ fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, ou
     Ok(())
 }
 
-/// h(x) = ‖x‖² − 1 and its square: the same sphere, once with LICQ and once without.
+/// h(x) = ‖x‖² − 1 and its square: the same sphere, with and without LICQ.
 #[derive(Clone)]
 struct Degenerate {
     squared: bool,
@@ -245,11 +246,11 @@ fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findi
                 let mut at = normal(6, &mut next);
                 Sphere::new(1.0)?.restore(&mut at)?;
                 let rows = (0..20).map(|_| normal(6, &mut next)).collect();
-                // The slope that makes `at` the solution, from the regular form of the constraint in both cases.
+                // This slope makes `at` the solution. Both cases use the regular form of the constraint.
                 let mut f = anchored(rows, &at, &mut Degenerate { squared: false }, &vec![0.5]);
                 let mut start = at.clone();
                 start.add(0.3, &normal(6, &mut next));
-                // All terms at every step: here it is the constraint that is looked at.
+                // Use all terms at every step: only the constraint matters here.
                 let batches = (Epochs::new(20, 20, seed)?, 20, Draws::Different);
                 let ran = climb(&mut f, Degenerate { squared }, start, epsilon, c.steps, batches)?;
                 tick.done()?;
@@ -259,7 +260,7 @@ fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findi
                 }
             }
             reached += norms.len() as u64;
-            // Medians of those that arrived would be medians of the lucky ones.
+            // Medians over only the successful runs would be biased.
             let middle = |values: &[f64]| if values.len() as u64 == seeds { upper_median(values) } else { f64::NAN };
             let (norm, sigma) = (middle(&norms), middle(&sigmas));
             curve.push((epsilon, norm));
@@ -314,7 +315,8 @@ fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findi
         figure: figure("A constraint without LICQ", ("ε", true), ("‖c‖", true), series),
     });
     out.tables.push(Table {
-        caption: "Medians over seeds at the first iterate with ‖∇φ‖ ≤ ε; a dash where a run did not get there.".into(),
+        caption: "Medians over seeds at the first iterate with ‖∇φ‖ ≤ ε; a dash means that a run did not reach it."
+            .into(),
         header: ["constraint", "reached", "‖c‖", "|‖x‖² − 1|", "σ_min(J)", "‖c‖/ε"].map(String::from).to_vec(),
         rows,
     });

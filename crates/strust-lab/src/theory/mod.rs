@@ -1,12 +1,11 @@
-//! The paper's analysis as experiments: one file a claim, each with figures, the measured value beside the bound, and a
-//! verdict.
+//! The paper's analysis as experiments: one file per claim, each with figures, measured values, bounds and verdicts.
 //!
 //! ```text
 //! experiments/theory-*.toml → Theory → Section (checks/NAME.json) → Summary → report.html
 //! ```
 //!
-//! A section is a function of its file and its seeds. It is written when it is done, so a run that was stopped resumes with
-//! the next.
+//! A section depends only on its file and its seeds. It is written when it is finished, so a stopped run resumes with the
+//! next section.
 
 mod failures;
 mod penalty;
@@ -32,7 +31,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::path::Path;
 use strust::config::Config;
 
-/// Which claim is checked, with all settings.
+/// The claim to check, with all settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "theory", content = "settings", rename_all = "kebab-case")]
 pub enum Claim {
@@ -40,20 +39,20 @@ pub enum Claim {
     StrongGrowth(strong_growth::StrongGrowthConfig),
     /// The step-length lemma.
     StepLength(step_length::StepLengthConfig),
-    /// The bound of rejections.
+    /// The bound on rejections.
     Rejections(rejections::RejectionsConfig),
     /// Theorem 1.
     Rate(rate::RateConfig),
     /// Theorem 2 and its corollary.
     Penalty(penalty::PenaltyConfig),
-    /// What fails without the assumptions.
+    /// Failures without the assumptions.
     Failures(failures::FailuresConfig),
 }
 
 /// The words for [`Claim`] in experiment files.
 const CLAIMS: [&str; 6] = ["strong-growth", "step-length", "rejections", "rate", "penalty", "failures"];
 
-/// One experiment on the theory.
+/// One theory experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Theory {
     /// Its name.
@@ -64,12 +63,12 @@ pub struct Theory {
     pub description: String,
     /// The seeds 0 … N−1.
     pub seeds: u64,
-    /// What it checks.
+    /// Its claim.
     #[serde(flatten)]
     pub claim: Claim,
 }
 
-/// A file as it is written: `theory` says which claim, `[settings]` its parameters.
+/// The contents of a file: `theory` names the claim, `[settings]` has its parameters.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File<S: Default> {
@@ -91,11 +90,11 @@ fn five() -> u64 {
 }
 
 impl Theory {
-    /// Reads an experiment file or the built-in one of that name; `None` if it is not on the theory.
+    /// Reads an experiment file or the built-in one of that name; `None` if it is no theory experiment.
     pub fn open(file: &Path) -> Result<Option<Self>, Error> {
         let built_in =
             || built_in::THEORY.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string());
-        // A file that cannot be read is reported when it is read as an ordinary experiment.
+        // Reading the file as an ordinary experiment reports the error.
         let Some(text) = std::fs::read_to_string(file).ok().or_else(built_in) else { return Ok(None) };
         let on_theory = |table: toml::Table| table.contains_key("theory");
         if toml::from_str(&text).is_ok_and(on_theory) { Self::parse(file, &text).map(Some) } else { Ok(None) }
@@ -125,8 +124,10 @@ impl Theory {
         read.settings.clone().check().map_err(|e| refuse(e.to_string()))?;
         let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if read.name.is_empty() || !read.name.chars().all(valid) || read.name.starts_with('.') {
-            let why =
-                format!("`name` is {:?}, but must be letters, digits, `-`, `_` and `.`: it becomes a file", read.name);
+            let why = format!(
+                "`name` is {:?}, but must consist of letters, digits, `-`, `_` and `.`, because it names a file",
+                read.name
+            );
             return Err(refuse(why));
         }
         if !(1..=1000).contains(&read.seeds) {
@@ -157,7 +158,7 @@ fn wrong(file: &Path, text: &str, error: &toml::de::Error) -> Error {
     Error::Experiment { file: file.into(), line, why: error.message().replace('\n', " ") }
 }
 
-/// What an experiment found.
+/// The results of an experiment.
 #[derive(Default)]
 struct Findings {
     text: Vec<String>,
@@ -166,7 +167,7 @@ struct Findings {
     checks: Vec<Check>,
 }
 
-/// A list of a file: not empty, and every entry in the open interval.
+/// Checks a list of a file: it must not be empty, and every entry must be in the open interval.
 fn check_list(
     owner: &'static str,
     field: &'static str,
@@ -182,7 +183,7 @@ fn check_list(
     Err(strust::Error::OutOfRange { owner, field, value, allowed: format!("a list of numbers in ({low}, {high})") })
 }
 
-/// The progress of an experiment, and whether it has to stop.
+/// The progress of an experiment, and whether it must stop.
 struct Tick<'a> {
     pace: Pace<'a>,
     halt: Halt<'a>,
@@ -194,11 +195,11 @@ impl<'a> Tick<'a> {
     fn new(progress: Box<dyn JobProgress + 'a>, halt: Halt<'a>) -> Self {
         Self { pace: Pace::new(progress), halt, at: 0, last: 1 }
     }
-    /// Sets the number of units of work ahead.
+    /// Sets the number of units of work.
     fn expect(&mut self, last: u64) {
         self.last = last.max(1);
     }
-    /// Counts one of them as done.
+    /// Counts one unit as done.
     fn done(&mut self) -> Result<(), Error> {
         self.at += 1;
         if self.halt.requested() {

@@ -1,4 +1,4 @@
-//! Theorem 2 and its corollary: a ladder of ε with μ = 1/ε, where the penalty is not exact.
+//! Theorem 2 and its corollary: several ε with μ = 1/ε, on problems where the penalty is not exact.
 
 use super::{
     Findings, Tick, check_list,
@@ -21,23 +21,23 @@ use strust::{
 strust::config! {
     /// Settings of the experiment on Theorem 2.
     pub struct PenaltyConfig for "penalty" {
-        /// The ladder of ε, each with μ = 1/ε.
+        /// The values of ε, each with μ = 1/ε.
         pub epsilon: Vec<f64> = vec![1e-1, 3e-2, 1e-2, 3e-3, 1e-3], Text("a list of numbers");
         /// Terms of f.
         pub n: u64 = 40, Whole(Range::closed(2.0, 1e5));
         /// Terms of a mini-batch.
         pub batch: u64 = 20, Whole(Range::closed(1.0, 1e5));
-        /// Steps after which a run gives up.
+        /// Maximum steps of a run.
         pub steps: u64 = 200_000, Whole(Range::closed(1.0, 1e9));
     }
     where |c| check_list("penalty", "epsilon", &c.epsilon, 0.0, 1.0)
 }
 
-/// What a run with μ = 1/ε showed.
+/// The results of a run with μ = 1/ε.
 pub(super) struct Ladder<V> {
-    /// Oracle calls until ‖∇φ‖² ≤ ε; absent if never.
+    /// Oracle calls until ‖∇φ‖² ≤ ε; absent if it was never reached.
     pub weak: Option<u64>,
-    /// What was found where ‖∇φ‖ ≤ ε was first reached; absent if never.
+    /// The results at the first point with ‖∇φ‖ ≤ ε; absent if it was never reached.
     pub strong: Option<Found<V>>,
     /// The largest ‖∇f‖ along the run.
     pub steepest: f64,
@@ -54,12 +54,12 @@ pub(super) struct Found<V> {
     pub report: KktReport,
     /// τ of the mini-batches there, for λ = μc.
     pub tau: f64,
-    /// ‖∇²φ‖ there: no more than any L_φ that serves the whole run.
+    /// ‖∇²φ‖ there. It is at most L_φ of the whole run.
     pub curvature: f64,
 }
 
 impl<V> Found<V> {
-    /// 2/(τL_φ), below which Theorem 2 needs all steps. With τ and L_φ of one point it is at least the theorem's.
+    /// 2/(τL_φ). Theorem 2 needs all steps below it. With τ and L_φ of one point it is at least the theorem's value.
     pub fn cap(&self) -> f64 {
         2.0 / (self.tau * self.curvature)
     }
@@ -127,7 +127,7 @@ where
 
 const NAMES: [&str; 3] = ["sphere", "Stiefel", "quartic and product"];
 
-/// What one run on one rung of the ladder showed, in numbers; those of a point that was never reached are NaN.
+/// The numbers of one run with one ε; NaN for a point that was never reached.
 struct Rung {
     weak: f64,
     strong: f64,
@@ -175,7 +175,7 @@ impl Rung {
 fn rung(problem: usize, epsilon: f64, c: &PenaltyConfig, seed: u64) -> Result<Rung, Error> {
     let (n, d) = (c.n as usize, 8);
     let mut next = normals(seed);
-    // Independent of each other, as E_k[g_k] = ∇φ(x_k) asks.
+    // Drawn independently, because E_k[g_k] = ∇φ(x_k) must hold.
     let batches = (WithReplacement::new(n, c.batch as usize, seed)?, c.batch as usize, Draws::Independent);
     match problem {
         0 => {
@@ -247,15 +247,15 @@ impl Constraint for Quartic {
     }
 }
 
-/// All runs on one problem: each ε with what its seeds showed.
+/// All runs on one problem: each ε with the results of its seeds.
 struct Climbed {
     name: &'static str,
     rungs: Vec<(f64, Vec<Rung>)>,
 }
 
 impl Climbed {
-    /// Medians over the seeds, for each ε. A run that never arrived has no number there, and then there is no median: that of the others would be
-    /// a median of the lucky ones. The calls of such a run are infinite, so their median is over all runs.
+    /// Medians over the seeds, for each ε. If a run never reached the point, there is no median, because a median over the
+    /// other runs would be biased. The calls of such a run are infinite, so their median is over all runs.
     fn medians(&self, of: fn(&Rung) -> f64) -> Vec<(f64, f64)> {
         let middle = |rungs: &Vec<Rung>| {
             let values: Vec<f64> = rungs.iter().map(of).collect();
@@ -290,10 +290,10 @@ impl Climbed {
                 format!("{strong} of {runs} runs; {weak} reached ‖∇φ‖² ≤ ε"),
             ),
             Check::at_most(
-                format!("condition of Theorem 2 on {name}: the largest accepted a over 2/(τL_φ)"),
+                format!("condition of Theorem 2 on {name}: the largest accepted a divided by 2/(τL_φ)"),
                 self.worst(|rung| rung.longest / rung.cap),
                 1.0,
-                "a_max < 2/(τL_φ) makes δ positive, but Algorithm 2 has no such cap; τ and L_φ = ‖∇²φ‖ where ‖∇φ‖ ≤ ε, so that the cap is no less than the theorem's",
+                "a_max < 2/(τL_φ) makes δ positive, but Algorithm 2 has no such cap; τ and L_φ = ‖∇²φ‖ are measured where ‖∇φ‖ ≤ ε, so this cap is at least the theorem's",
             ),
             Check::at_most(
                 format!("conclusion of Theorem 2 on {name}: power of 1/ε in the oracle calls until ‖∇φ‖² ≤ ε"),
@@ -310,7 +310,7 @@ impl Climbed {
                 format!("{strong} of {runs} runs reached it, medians of {over}; the abstract allows ε⁻⁴ log(1/ε)"),
             ),
             Check::at_most(
-                format!("Corollary on {name}: ‖c‖ over ε(ε + G)/σ_min, at its largest"),
+                format!("Corollary on {name}: the largest ‖c‖ divided by ε(ε + G)/σ_min"),
                 self.worst(|rung| rung.constraint_norm / rung.limit),
                 1.0,
                 format!("{strong} of {runs} runs reached ‖∇φ‖ ≤ ε; G and σ_min(J) are measured at the iterates"),
@@ -321,7 +321,7 @@ impl Climbed {
                 1.0,
                 0.15,
                 format!(
-                    "the power of ε in ‖c‖, within 0.15 of 1: no better than Cε, as it would be for an exact penalty; {strong} of {runs} runs"
+                    "the power of ε in ‖c‖, within 0.15 of 1: for an exact penalty it would be better than Cε; {strong} of {runs} runs"
                 ),
             ),
             Check::near(
@@ -330,7 +330,7 @@ impl Climbed {
                 1.0,
                 0.15,
                 format!(
-                    "the power of ε in ‖x − x*‖, within 0.15 of 1; the problem is made so that x* is known; {strong} of {runs} runs"
+                    "the power of ε in ‖x − x*‖, within 0.15 of 1; x* is known by construction; {strong} of {runs} runs"
                 ),
             ),
         ]
@@ -381,12 +381,12 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
     }
     let order = |epsilon: f64| epsilon.powi(-2) * (1.0 / epsilon).ln().max(1.0);
     let widest = c.epsilon.iter().copied().fold(0.0, f64::max);
-    // The theorem gives the order only: the line begins where the calls do.
+    // The theorem gives only the order, so the line starts at the first measured value.
     let reference = c.epsilon.iter().map(|&epsilon| (1.0 / epsilon, 20.0 * order(epsilon) / order(widest)));
     calls.push(line("order ε⁻² log(1/ε)", 6, reference));
     out.figures.push(Shown {
         stem: "theory-penalty-calls".into(),
-        caption: "Mini-batch gradients until ‖∇φ‖² ≤ ε with μ = 1/ε, medians over seeds, against the order that Theorem 2 allows where its condition holds.".into(),
+        caption: "Mini-batch gradients until ‖∇φ‖² ≤ ε with μ = 1/ε, medians over seeds, compared with the order that Theorem 2 allows if its condition holds.".into(),
         figure: figure("Theorem 2: oracle calls of STR-P", ("1/ε = μ", true), ("oracle calls", true), calls),
     });
     out.figures.push(Shown {
@@ -418,18 +418,18 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
     });
     out.text.push(format!(
         "The conclusion of Theorem 2 is checked, but not the theorem: its δ is positive only if a_max < 2/(τL_φ), which is of order ε here, and Algorithm 2 has no such cap. It takes steps \
-         a = ‖g‖²/gᵀHg, up to 1 where g is tangent to the constraint, and the table has the largest beside the cap. With a cap of that order the theorem's K \
+         a = ‖g‖²/gᵀHg, up to 1 where g is tangent to the constraint; the table shows the largest a and the cap. With a cap of that order the theorem's K \
          is of order μ(φ(x₀) − φ*)/η for ‖∇φ‖² ≤ η. With μ = 1/ε, η = ε and a feasible start this is ε⁻², as stated; from an infeasible start \
-         φ(x₀) is itself of order μ, and it is ε⁻³; for ‖∇φ‖ ≤ ε, which the corollary needs, it is ε⁻³ and ε⁻⁴, the abstract's. Measured, without a cap and from infeasible \
+         φ(x₀) is itself of order μ, and it is ε⁻³; for ‖∇φ‖ ≤ ε, which the corollary needs, it is ε⁻³ and ε⁻⁴, the abstract's. In the measurements, without a cap and from infeasible \
          starts, the calls grow like ε to a power between {:.2} and {:.2} (the condition number of φ grows like 1/ε).",
         -largest(powers.iter().copied()),
         -least(powers.iter().copied())
     ));
     out.text.push(
-        "That ‖∇f + Jᵀλ‖ ≤ ε with λ = μc is ‖∇φ‖ ≤ ε itself, where the runs stop, so there is nothing to check in this half of the corollary; the table has the residual \
-         with the least-squares multipliers, and the distance from the known KKT point is checked instead. The other half, on ‖c‖, needs LICQ where the iterate is, not \
-         only at feasible points. Strong growth of the Lagrangian for every λ, as it is assumed, forces all terms to have one gradient at every \
-         KKT point; the problems here are made so, and even then it fails at the minimum of φ, which a finite μ moves away from there."
+        "With λ = μc, ‖∇f + Jᵀλ‖ ≤ ε is the same as ‖∇φ‖ ≤ ε, where the runs stop, so this half of the corollary needs no check. The table has the residual \
+         with the least-squares multipliers, and the distance from the known KKT point is checked instead. The other half, on ‖c‖, needs LICQ at the iterate, not \
+         only at feasible points. Strong growth of the Lagrangian for every λ, as the paper assumes, forces all terms to have the same gradient at every \
+         KKT point. The problems here satisfy this, but strong growth still fails at the minimum of φ, because a finite μ moves it away from the KKT point."
             .into(),
     );
     Ok(out)
@@ -456,11 +456,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_claimed_of_points_that_were_not_reached() {
+    fn claims_about_points_that_were_not_reached_are_open() {
         let [reached, rest @ ..] = &climbed(1).checks()[..] else { panic!() };
         assert_eq!((reached.verdict(), reached.measured), ("fails", 0.0));
         assert!(rest.iter().all(|check| check.verdict() == "open"), "{rest:?}");
-        // One run of four that does not arrive opens all claims on the arrivals.
+        // If one of four runs does not reach the point, all claims about it are open.
         let mut some = climbed(100_000);
         assert_eq!(some.checks()[0].verdict(), "holds");
         let before = some.worst(|rung| rung.constraint_norm / rung.limit);

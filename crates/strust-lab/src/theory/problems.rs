@@ -1,4 +1,4 @@
-//! Problems made for the checks: their constants are known, or their solution is.
+//! Problems for the checks, with known constants or known solutions.
 
 use crate::figure::{Axis, Figure, Point, Series};
 use rand_core::Rng;
@@ -6,7 +6,7 @@ use strust::{diagnostics::StrongGrowth, prelude::*, sample::generator};
 
 /// Independent standard normal numbers of a seed.
 pub(super) fn normals(seed: u64) -> impl FnMut() -> f64 {
-    // A stream that neither samplers nor problems use.
+    // Neither samplers nor problems use this stream.
     let mut rng = generator(seed, 1 << 61);
     let mut uniform = move || (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     move || {
@@ -20,7 +20,7 @@ pub(super) fn normal(d: usize, next: &mut impl FnMut() -> f64) -> Vec<f64> {
     (0..d).map(|_| next()).collect()
 }
 
-/// What a term makes of its residual r: the value and the derivative.
+/// The loss ψ of a residual r: value and derivative.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Loss {
     /// ½r², with |ψ″| ≤ 1.
@@ -39,7 +39,7 @@ impl Loss {
     fn at(self, r: f64) -> (f64, f64) {
         match self {
             Self::Square => (0.5 * r * r, r),
-            // Neither end overflows.
+            // This form does not overflow.
             Self::Logistic => ((-r.abs()).exp().ln_1p() + (-r).max(0.0), -1.0 / (1.0 + r.exp())),
             Self::Bounded => (0.5 * r * r / (1.0 + r * r), r / (1.0 + r * r).powi(2)),
         }
@@ -57,8 +57,8 @@ pub(super) struct Linear<V> {
 }
 
 impl Linear<Vec<f64>> {
-    /// n rows N(0, scaleᵢ²/d), with scales spread evenly from the first to the second of `scales` on a logarithmic scale; b = Ax* for
-    /// a normal x*, so that every term can be satisfied, and 0 for the logistic loss.
+    /// n rows N(0, scaleᵢ²/d). The scales are spaced evenly on a logarithmic scale, from the first to the second of `scales`.
+    /// b = Ax* for a normal x*, so that every term can be satisfied; b = 0 for the logistic loss.
     pub(super) fn random(n: usize, d: usize, scales: [f64; 2], loss: Loss, seed: u64) -> Self {
         let mut next = normals(seed);
         let answer = normal(d, &mut next);
@@ -76,14 +76,14 @@ impl<V: Vector> Linear<V> {
         self.rows.iter().map(|row| self.loss.curvature() * row.norm_squared()).collect()
     }
 
-    /// L of the mean over a sample: max|ψ″| times the largest eigenvalue of (1/b) Σ aᵢaᵢᵀ. Exact for the squares, and never below for
-    /// the other losses.
+    /// L of the mean over a sample: max|ψ″| times the largest eigenvalue of (1/b) Σ aᵢaᵢᵀ. Exact for the squares; an upper bound
+    /// for the other losses.
     pub(super) fn sample_lipschitz(&self, sample: &[usize]) -> f64 {
         self.loss.curvature() * largest_eigenvalue(&sample.iter().map(|&i| &self.rows[i]).collect::<Vec<_>>())
     }
 
-    /// What [`strong_growth`](strust::diagnostics::strong_growth) finds, in one pass: the gradient of a term is ψ′(r)·aᵢ, and a slope that all
-    /// terms share does not change their variance.
+    /// The result of [`strong_growth`](strust::diagnostics::strong_growth), computed in one pass: the gradient of a term is
+    /// ψ′(r)·aᵢ, and a slope shared by all terms does not change their variance.
     pub(super) fn strong_growth(&self, x: &V) -> StrongGrowth {
         let scale = 1.0 / self.rows.len() as f64;
         let (mut gradient, mut squares) = (x.zeros_like(), 0.0);
@@ -139,7 +139,7 @@ impl<V: Vector> Objective for Linear<V> {
     }
 }
 
-/// The largest eigenvalue of (1/n) Σ aᵢaᵢᵀ, by the power method until it has settled.
+/// The largest eigenvalue of (1/n) Σ aᵢaᵢᵀ, by the power method until it converges.
 pub(super) fn largest_eigenvalue<V: Vector>(rows: &[&V]) -> f64 {
     let Some(steepest) = rows.iter().max_by(|a, b| a.norm().total_cmp(&b.norm())) else { return 0.0 };
     let (mut v, mut next, mut estimate) = ((*steepest).clone(), steepest.zeros_like(), 0.0);
@@ -166,9 +166,9 @@ pub(super) fn line(name: &str, color: usize, points: impl IntoIterator<Item = (f
     Series { name: name.into(), color, points: points.into_iter().map(|(x, y)| Point::at(x, y)).collect() }
 }
 
-/// Points of a figure that no line joins.
+/// Points of a figure without a line.
 pub(super) fn dots(name: &str, color: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
-    // A point that cannot be drawn breaks the line.
+    // A point that cannot be drawn makes a gap in the line.
     let broken = points.into_iter().flat_map(|(x, y)| [Point::at(x, y), Point::at(f64::NAN, f64::NAN)]);
     Series { name: name.into(), color, points: broken.collect() }
 }
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strong_growth_in_one_pass_is_that_of_the_instrument() {
+    fn strong_growth_in_one_pass_agrees_with_the_instrument() {
         for slope in [None, Some(vec![0.3; 7])] {
             let mut f = Linear { slope, ..Linear::random(12, 7, [0.5, 3.0], Loss::Bounded, 3) };
             let x = normal(7, &mut normals(5));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lipschitz_constant_of_a_sample_is_that_of_its_mean() {
+    fn the_lipschitz_constant_of_a_sample_belongs_to_its_mean() {
         let f = Linear {
             rows: vec![vec![3.0, 0.0], vec![0.0, 2.0], vec![3.0, 0.0]],
             ..Linear::random(3, 2, [1.0; 2], Loss::Square, 0)

@@ -1,4 +1,4 @@
-//! Theorem 1: the least squared gradient against the number of steps.
+//! Theorem 1: the smallest squared gradient after a number of steps.
 
 use super::{
     Findings, Tick,
@@ -31,22 +31,22 @@ strust::config! {
     }
 }
 
-/// Terms, and terms of a mini-batch, of the problems with a bound.
+/// The number of terms, and of terms per mini-batch, of the problems with a bound.
 const TERMS: usize = 60;
 const BATCH: usize = 30;
 
-/// ‖∇f‖² below this is rounding.
+/// ‖∇f‖² below this is rounding error.
 const FLOOR: f64 = 1e-26;
 
-/// Mini-batches are drawn independently of each other: the theorem needs E_k[g_k] = ∇f(x_k) at every step, whatever came before. In passes over a
-/// permutation the last batch of each is what the others have left.
+/// Mini-batches are drawn independently, because the theorem needs E_k[g_k] = ∇f(x_k) at every step. In a pass over a
+/// permutation, the earlier batches determine the last one.
 const DRAWS: Draws = Draws::Independent;
 
-/// What a run showed.
+/// The results of a run.
 struct RateRun {
     /// The number of iterates, and ‖∇f‖² at the last of them.
     curve: Vec<(u64, f64)>,
-    /// The largest exact ρ of all iterates; 1 if it was not asked for.
+    /// The largest exact ρ of all iterates; 1 if it was not computed.
     rho: f64,
     /// f(x₀) − f*, where f* = 0.
     gap: f64,
@@ -75,7 +75,7 @@ fn follow<F: Objective>(
     let (mut curve, mut rho, mut least_step, mut ratio) = (Vec::new(), 1.0_f64, f64::INFINITY, 0.0_f64);
     let (mut sample, mut seen) = (Sample::default(), Iterations::default());
     for count in ladder(steps, 8) {
-        // The theorem's minimum is over x₀ … x_{K−1}. A minimum over some of them is not below that over all.
+        // The theorem's minimum is over x₀ … x_{K−1}. A minimum over some of them is at least as large.
         while state.steps() + 1 < count && squared >= FLOOR {
             if let Some(growth) = growth {
                 let at = growth(f, state.point());
@@ -84,7 +84,7 @@ fn follow<F: Objective>(
             }
             sampler.draw(state.steps(), &mut sample);
             let record = method.step(f, &mut state, &sample)?;
-            // Below, a ratio is one of rounding errors.
+            // Below this, a ratio is a quotient of rounding errors.
             if record.gradient_norm * record.gradient_norm < FLOOR {
                 continue;
             }
@@ -101,13 +101,13 @@ fn follow<F: Objective>(
     Ok(RateRun { curve, rho, gap, least_step, steps: seen.steps(), rejected: seen.unsuccessful, ratio })
 }
 
-/// The runs of a problem over the seeds, with what is known of it.
+/// The runs of a problem over the seeds, with its known constants.
 struct Curves {
     name: &'static str,
     runs: Vec<RateRun>,
-    /// L_max of mini-batches and L_f, where they are known exactly.
+    /// L_max of mini-batches and L_f, if they are known exactly.
     smoothness: Option<(f64, f64)>,
-    /// ρ over all x, where it is known; else the largest of all iterates of all runs.
+    /// ρ over all x, if it is known; otherwise the largest ρ of all iterates of all runs.
     rho: Option<f64>,
     convex: &'static str,
 }
@@ -129,7 +129,7 @@ impl Curves {
     fn rejected(&self) -> u64 {
         self.runs.iter().map(|run| run.rejected).sum()
     }
-    /// δ of the theorem, and the constants it rests on.
+    /// δ of the theorem, and the constants it depends on.
     fn delta(&self) -> Option<(f64, bounds::Smoothness)> {
         let (largest, mean) = self.smoothness?;
         let problem = bounds::Smoothness { largest, mean, rho: self.rho() };
@@ -232,14 +232,17 @@ fn report(problems: &[Curves]) -> Findings {
         let least_step = least(problem.runs.iter().map(|run| run.least_step));
         if let Some((delta, smoothness)) = &known {
             let unsuccessful = largest(problem.runs.iter().map(|run| run.ratio));
-            // An infinite bound proves nothing.
+            // An infinite bound is not a check.
             let bound = |k: f64| match bounds::theorem_one(*delta, unsuccessful, gap, k as u64) {
                 bound if bound.is_finite() => bound,
                 _ => f64::NAN,
             };
             out.checks.extend(conditions(problem, smoothness, least_step));
             out.checks.push(Check::at_most(
-                format!("Theorem 1 on {}: the least E‖∇f‖² over the bound, at its largest over K", problem.name),
+                format!(
+                    "Theorem 1 on {}: the smallest E‖∇f‖² divided by the bound, largest value over K",
+                    problem.name
+                ),
                 largest(curve.iter().map(|&(k, g)| g / bound(k))),
                 1.0,
                 format!(
@@ -279,25 +282,25 @@ fn report(problems: &[Curves]) -> Findings {
         ),
     });
     out.tables.push(Table {
-        caption: "Slopes, and the constants that Theorem 1 rests on: L_max / L_f / ρ of the mini-batches.".into(),
+        caption: "Slopes, and the constants of Theorem 1: L_max / L_f / ρ of the mini-batches.".into(),
         header: ["problem", "kind", "slope", "δ", "L_max / L_f / ρ", "least accepted a", "rejected"]
             .map(String::from)
             .to_vec(),
         rows,
     });
-    // The theorem for the paper's own way to sample, one term at a time, on the same least squares.
+    // The theorem for the paper's sampling, one term at a time, on the same least-squares problem.
     let single = problems.first().and_then(|problem| {
         let (largest, mean) = problem.smoothness?;
         let rho = 1.0 + (problem.rho() - 1.0) / DRAWS.share(BATCH, TERMS);
         Some(bounds::Smoothness { largest, mean, rho })
     });
     if let Some(single) = single {
-        let says = |void: bool| if void { "says nothing" } else { "applies" };
-        let with = |problem: &bounds::Smoothness| says(bounds::delta(&StrConfig::default(), problem, 1.0).is_none());
+        let applies = |void: bool| if void { "does not apply" } else { "applies" };
+        let with = |problem: &bounds::Smoothness| applies(bounds::delta(&StrConfig::default(), problem, 1.0).is_none());
         out.text.push(format!(
-            "Theorem 1 needs 1/δ = (a_max + a_min) − ρ(a_max − a_min + L_f·a_max²) > 0, and Algorithm 1 knows no a_max but 1. With mini-batches of {BATCH} \
-             the theorem {} on the least squares here. With single terms, as the algorithm is written, ρ = {:.0} on them, and the theorem {}.",
-            says(problems[0].delta().is_none()),
+            "Theorem 1 needs 1/δ = (a_max + a_min) − ρ(a_max − a_min + L_f·a_max²) > 0, and the only a_max of Algorithm 1 is 1. With mini-batches of {BATCH} \
+             the theorem {} to the least-squares problem here. With single terms, as in the paper's listing, ρ = {:.0}, and the theorem {}.",
+            applies(problems[0].delta().is_none()),
             single.rho,
             with(&single)
         ));
@@ -305,20 +308,20 @@ fn report(problems: &[Curves]) -> Findings {
     let rejected: u64 = problems.iter().filter(|problem| problem.delta().is_some()).map(Curves::rejected).sum();
     out.text.push(format!(
         "The theorem bounds ‖∇f‖² by ε after O(1/ε) steps; the abstract's ε⁻² is for ‖∇f‖ ≤ ε. The factor log(1/ε) is not needed (see the section on \
-         rejections). Mini-batches are drawn independently, as E_k[g_k] = ∇f(x_k) asks; a pass over a permutation does not have it. The proof bounds a, which depends \
-         on g, by constants inside of expectations, and sums over successful steps as if success did not depend on g. Where a is 1 at every step and none is \
-         rejected nothing is lost by it; {rejected} steps were rejected on the problems with a bound."
+         rejections). Mini-batches are drawn independently, because the theorem needs E_k[g_k] = ∇f(x_k); a pass over a permutation violates this. The proof bounds a, which depends \
+         on g, by constants inside expectations, and sums over successful steps as if success did not depend on g. This does no harm if a is 1 at every step and no \
+         step is rejected; {rejected} steps were rejected on the problems with a bound."
     ));
     out
 }
 
-/// What the theorem takes for granted of a run: every accepted a ≥ a_min, and that success does not depend on g.
+/// The theorem's assumptions on a run: every accepted a ≥ a_min, and success does not depend on g.
 fn conditions(problem: &Curves, smoothness: &bounds::Smoothness, least_step: f64) -> [Check; 2] {
     let a_min = bounds::accepted_below(&StrConfig::default(), smoothness.largest).min(1.0);
     let steps: u64 = problem.runs.iter().map(|run| run.steps).sum();
     [
         Check::at_least(
-            format!("condition of Theorem 1 on {}: the least accepted a over a_min", problem.name),
+            format!("condition of Theorem 1 on {}: the smallest accepted a divided by a_min", problem.name),
             least_step / a_min,
             1.0,
             format!("{steps} steps of {}; a_min = {a_min:.3} with a_max = 1", plural(problem.runs.len(), "seed")),
@@ -327,23 +330,23 @@ fn conditions(problem: &Curves, smoothness: &bounds::Smoothness, least_step: f64
             format!("condition of Theorem 1 on {}: rejected steps", problem.name),
             problem.rejected() as f64,
             0.0,
-            format!("of {steps}; the proof takes expectations as if success did not depend on g"),
+            format!("of {steps}; the proof assumes that success does not depend on g"),
         ),
     ]
 }
 
-/// Whether a slope is at most −1, where its interval decides it.
+/// Checks that a slope is at most −1. The check is open if the interval of the slope does not decide it.
 fn slope_check(name: &str, slope: f64, half: f64, seeds: usize) -> Check {
     let name = format!("{name}: slope of log min‖∇f‖² over log K, upper end of its 95 % interval");
     let measured = format!("{slope:.2} ± {half:.2} over {seeds} seeds, from K = 10 on");
     if slope.is_nan() {
-        return Check::open(name, -1.0, "fewer than two points from K = 10 on: take more steps");
+        return Check::open(name, -1.0, "fewer than two points from K = 10 on: use more steps");
     }
     if !half.is_finite() {
-        return Check::open(name, -1.0, format!("{slope:.2} for one seed, which gives no interval: take more seeds"));
+        return Check::open(name, -1.0, format!("{slope:.2} for one seed, which gives no interval: use more seeds"));
     }
     if slope + half > -1.0 && slope - half <= -1.0 {
-        let why = format!("{measured}: too few seeds to distinguish it from −1, take more");
+        let why = format!("{measured}: too few seeds to distinguish it from −1: use more seeds");
         return Check::open(name, -1.0, why);
     }
     Check::at_most(name, slope + half, -1.0, format!("{measured}; the theorem's bound falls with slope −1"))
@@ -354,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slope_is_only_judged_where_its_interval_decides() {
+    fn a_slope_is_open_unless_its_interval_decides() {
         let verdict = |slope, half, seeds| slope_check("a", slope, half, seeds).verdict();
         assert_eq!(verdict(-2.0, 0.5, 20), "holds");
         assert_eq!(verdict(-0.5, 0.4, 20), "fails");
@@ -366,8 +369,8 @@ mod tests {
     }
 
     #[test]
-    fn the_conditions_of_the_theorem_are_read_off_the_run() {
-        // Terms with Lᵢ near 16: a = 1 is rejected, and what is accepted is cut.
+    fn the_conditions_of_the_theorem_are_measured_on_the_run() {
+        // Terms with Lᵢ near 16: a = 1 is rejected, and accepted steps are shorter.
         let mut steep = Linear::random(20, 5, [4.0, 4.0], Loss::Square, 0);
         let largest = steep.lipschitz().into_iter().fold(0.0, f64::max);
         let ran = follow(&mut steep, vec![0.0; 5], 1, 100, 0, Some(Linear::strong_growth)).unwrap();
@@ -377,7 +380,7 @@ mod tests {
         let problem = Curves { name: "a", runs: vec![ran], smoothness: None, rho: None, convex: "" };
         let [step, rejected] = conditions(&problem, &smoothness, least_step);
         assert!(!step.holds && !rejected.holds, "{step:?} {rejected:?}");
-        // And with Lᵢ near 1 both hold.
+        // With Lᵢ near 1 both conditions hold.
         let mut calm = Linear::random(60, 120, [0.9, 0.9], Loss::Square, 0);
         let ran = follow(&mut calm, vec![0.0; 120], 30, 100, 0, None).unwrap();
         assert!(ran.rejected == 0 && ran.ratio == 0.0 && ran.least_step >= 1.0 && ran.steps == 99);

@@ -1,4 +1,4 @@
-//! #U/#S against its bounds, over problems and constants of the trust region.
+//! #U/#S and its bounds, for several problems and constants of the trust region.
 
 use super::{
     Findings, Tick, check_list,
@@ -20,13 +20,13 @@ strust::config! {
     pub struct RejectionsConfig for "rejections" {
         /// Steps of every run.
         pub steps: u64 = 2000, Whole(Range::closed(1.0, 1e9));
-        /// Thresholds c₀ of acceptance; c₁ is the same.
+        /// Acceptance thresholds c₀; c₁ = c₀.
         pub accept_above: Vec<f64> = vec![0.05, 0.3], Text("a list of numbers");
-        /// Thresholds c₂ of growth.
+        /// Growth thresholds c₂.
         pub grow_above: Vec<f64> = vec![0.5, 0.9], Text("a list of numbers");
-        /// Factors ν₁ of shrinking.
+        /// Shrink factors ν₁.
         pub shrink: Vec<f64> = vec![1.5, 2.0, 4.0], Text("a list of numbers");
-        /// Factors ν₂ of growing.
+        /// Growth factors ν₂.
         pub grow: Vec<f64> = vec![1.5, 5.0], Text("a list of numbers");
         /// Largest radii Δ̄.
         pub max_radius: Vec<f64> = vec![5.0, 80.0], Text("a list of numbers");
@@ -40,7 +40,7 @@ strust::config! {
     }
 }
 
-/// A count beside its bound, at the first K steps of a run where their quotient is largest.
+/// A count and its bound after the K steps of a run that give the largest quotient.
 #[derive(Clone, Copy, Default)]
 struct Beside {
     measured: f64,
@@ -50,9 +50,9 @@ struct Beside {
 impl Beside {
     fn quotient(&self) -> f64 {
         match (self.measured, self.bound) {
-            // Nothing has happened yet.
+            // There is no rejection yet.
             (0.0, _) => 0.0,
-            // A logarithm may be negative, and is exceeded by everything then.
+            // A logarithm may be negative; then every count exceeds it.
             (measured, bound) if bound < 0.0 => measured / f64::MIN_POSITIVE,
             (measured, bound) => measured / bound,
         }
@@ -66,7 +66,7 @@ impl Beside {
     }
 }
 
-/// What one run showed. The lemmas speak of the first K steps for every K, with ε the least ‖g_k‖ of these.
+/// The results of one run. The lemmas hold for the first K steps for every K, where ε is the smallest ‖g_k‖ of these.
 #[derive(Default)]
 struct RejectionRun {
     problem: usize,
@@ -81,7 +81,7 @@ struct RejectionRun {
     limit: f64,
     row: Beside,
     radius: Beside,
-    /// The lemma's bound at the end, where ε is smallest, over #U/#S there.
+    /// The lemma's bound at the end, where ε is smallest, divided by #U/#S there.
     slack_at_end: f64,
 }
 
@@ -99,7 +99,7 @@ fn one(problem: usize, region: &StrConfig, steps: u64, seed: u64) -> Result<Reje
     for k in 0..steps {
         sampler.draw(k, &mut sample);
         seen.add(&method.step(&mut f, &mut state, &sample)?);
-        // Below, the reductions are rounding errors, and no lemma covers them.
+        // Below this, the reductions are rounding errors, and no lemma applies.
         if seen.least_gradient < 1e-10 {
             break;
         }
@@ -113,7 +113,7 @@ fn one(problem: usize, region: &StrConfig, steps: u64, seed: u64) -> Result<Reje
         }
         ran.corrected.meet(rejected, seen.unsuccessful_bound(region, steepest));
         ran.row.meet(seen.longest_rejection as f64, bounds::rejections_in_a_row(region, steepest, epsilon));
-        // A bound from below: the quotient the other way round.
+        // A lower bound: the quotient is inverted.
         ran.radius.meet(seen.radius_bound(region, steepest), seen.least_radius);
         (ran.ratio, ran.slack_at_end) = (seen.ratio(), stated / seen.ratio());
         ran.limit = seen.unsuccessful_bound(region, steepest) / seen.successful as f64;
@@ -162,7 +162,7 @@ fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings
     let all = runs.len();
     let worst = |of: fn(&RejectionRun) -> &Beside| largest(runs.iter().map(|(_, run)| of(run).quotient()));
     let of = format!(
-        "the largest quotient over the first K steps of {all} runs, for every K up to {}, with ε the least ‖g_k‖ of these steps",
+        "the largest quotient over the first K steps of {all} runs, for every K up to {}, where ε is the smallest ‖g_k‖ of these steps",
         c.steps
     );
     let late = runs.iter().filter(|(_, run)| run.before_success > 0).count();
@@ -172,7 +172,7 @@ fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings
         late as f64,
         0.0,
         format!(
-            "of {all} runs; where the first step is rejected #U/#S = 1/0, and up to {longest} rejections came before the first success. The lemma does not count them"
+            "of {all} runs; if the first step is rejected, #U/#S = 1/0; up to {longest} rejections came before the first success. The lemma does not count them"
         ),
     ));
     out.checks.push(Check::at_most(
@@ -203,11 +203,11 @@ fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings
     out.tables.push(table(runs, c));
     let least_slack = |of: fn(&RejectionRun) -> f64| least(runs.iter().map(|(_, run)| of(run)));
     out.text.push(format!(
-        "The lemma's ε bounds the mini-batch gradients ‖g_k‖ from below, not the tolerance on ∇f: on interpolating problems the two have nothing to \
-         do with each other, and ε is taken from the run. Its 4 is the factor ν₁ by which the radius shrinks; its M = L needs L ≥ 1 and is (1 + L)/2 \
-         in general; rejections before the first success have to be added, and without them the lemma fails for the first K of every run that begins with a \
-         rejection. How wide its bound is depends on ε. These runs converge, and at their end log(1/ε) has made it at least {:.0} times #U/#S; at the K where it is \
-         nearest it is {:.1} times. A sharper bound needs none of this in the limit: a rejection divides Δ by ν₁, an acceptance multiplies it by at most ν₂, so \
+        "The lemma's ε bounds the mini-batch gradients ‖g_k‖ from below, not the tolerance on ∇f: on interpolating problems the two are \
+         unrelated, and ε is taken from the run. Its 4 is the factor ν₁ by which the radius shrinks; its M = L needs L ≥ 1 and is (1 + L)/2 \
+         in general; rejections before the first success must be added: without them the lemma fails for the first K of every run that starts with a \
+         rejection. The quality of the bound depends on ε. These runs converge, and because of log(1/ε) the bound at the end is at least {:.0} times #U/#S; at the K where it is \
+         closest, it is {:.1} times. A sharper bound does not need ε in the limit: a rejection divides Δ by ν₁, an acceptance multiplies it by at most ν₂, so \
          there are at most log ν₂/log ν₁ rejections for each success, and a constant. The factor log(1/ε) of Theorem 1 can be dropped.",
         least_slack(|run| run.slack_at_end),
         least_slack(|run| 1.0 / run.stated.quotient())
@@ -219,7 +219,7 @@ fn figures(runs: &[(&StrConfig, RejectionRun)]) -> [Shown; 2] {
     [
         (
             "stated",
-            "Rejections over successes, against the lemma",
+            "Rejections per success, and the bound of the lemma",
             (("bound of #U/#S", true), ("measured #U/#S", false)),
             "A mark a run, at the K from the first success on at which #U/#S is nearest to the bound. Before the first success #U/#S has no value, and where the first \
              step was rejected no bound of it can hold.",
@@ -227,7 +227,7 @@ fn figures(runs: &[(&StrConfig, RejectionRun)]) -> [Shown; 2] {
         ),
         (
             "corrected",
-            "Rejections, against the sharper bound",
+            "Rejections, and the sharper bound",
             (("bound of #U", true), ("measured #U", true)),
             "A mark a run, at the K at which #U is nearest to the bound; runs without a rejection have none. All are below the line. Counting how the radius goes down and up leaves \
              little room where rejections are many: #U/#S tends to at most log ν₂/log ν₁, whatever ε.",
@@ -266,8 +266,8 @@ fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
         }
     }
     Table {
-        caption: "For each pair of factors: the largest #U/#S at the end of a run, its limit log ν₂/log ν₁ and the least sharper bound there; how many times too large the lemma's \
-                  bound is, at the end, where ε is smallest, and at the K where it is nearest; and the runs that begin with a rejection."
+        caption: "For each pair of factors: the largest #U/#S at the end of a run, its limit log ν₂/log ν₁ and the smallest sharper bound there; the lemma's bound divided by #U/#S, \
+                  at the end, where ε is smallest, and at the K where it is closest; and the runs that start with a rejection."
             .into(),
         header: [
             "factors",
@@ -275,8 +275,8 @@ fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
             "log ν₂/log ν₁",
             "least sharper bound",
             "lemma, at the end: times",
-            "lemma, at the nearest K: times",
-            "begin with a rejection",
+            "lemma, at the closest K: times",
+            "start with a rejection",
         ]
         .map(String::from)
         .to_vec(),
@@ -284,7 +284,7 @@ fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
     }
 }
 
-/// A mark for every run, and the line on which measured and bound are equal.
+/// A mark for every run, and the line where the measured value equals the bound.
 fn cloud(runs: &[(&StrConfig, RejectionRun)], of: fn(&RejectionRun) -> &Beside) -> Vec<Series> {
     let series = PROBLEMS.iter().enumerate().map(|(i, (name, _))| {
         let mine = runs.iter().filter(|(_, run)| run.problem == i).map(|(_, run)| of(run));
@@ -292,11 +292,11 @@ fn cloud(runs: &[(&StrConfig, RejectionRun)], of: fn(&RejectionRun) -> &Beside) 
     });
     let ends = runs.iter().map(|(_, run)| of(run).bound).filter(|bound| *bound > 0.0 && bound.is_finite());
     let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
-    // With one logarithmic axis this is a curve.
+    // If only one axis is logarithmic, this is a curve.
     let equal = (0..=60).map(|i| low * (high / low).powf(f64::from(i) / 60.0)).map(|bound| (bound, bound));
     let most = largest(runs.iter().map(|(_, run)| of(run).measured));
     let equal: Vec<_> = equal.take_while(|(bound, _)| *bound <= 2.0 * most).collect();
-    // Where every bound is far above what happens there is nothing to draw.
+    // If every bound is far above the measured values, there is nothing to draw.
     let equal = (equal.len() > 1).then(|| line("measured = bound", 6, equal));
     series.chain(equal).collect()
 }
@@ -306,30 +306,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_met_at_every_number_of_steps_and_not_only_at_the_end() {
+    fn bounds_hold_at_every_number_of_steps() {
         let region = StrConfig { initial_radius: 80.0, shrink: 4.0, grow: 1.5, ..Default::default() };
         let runs: Vec<RejectionRun> = (0..10).map(|seed| one(0, &region, 300, seed).unwrap()).collect();
         for run in &runs {
-            // The nearest K is nearer than the last, where ε is smallest.
+            // The bound at the closest K is closer than at the last K, where ε is smallest.
             assert!(1.0 / run.stated.quotient() < run.slack_at_end && run.stated.quotient() <= 1.0);
             assert!(run.corrected.quotient() <= 1.0 && run.row.quotient() <= 1.0 && run.radius.quotient() <= 1.0);
         }
         let late = runs.iter().filter(|run| run.before_success > 0).count();
-        assert!(late > 0, "some begin with a rejection");
+        assert!(late > 0, "some runs must start with a rejection");
         let runs: Vec<_> = runs.into_iter().map(|run| (&region, run)).collect();
         let check = &report(&runs, &RejectionsConfig::default()).checks[0];
         assert!(!check.holds && (check.measured - late as f64).abs() < 1e-12, "{check:?}");
     }
 
     #[test]
-    fn the_larger_quotient_is_kept_and_what_is_no_number_is_not_lost() {
+    fn the_larger_quotient_is_kept_and_nan_counts_as_the_largest() {
         let mut at = Beside::default();
         at.meet(0.0, 0.0);
         assert!(at.quotient() == 0.0);
         at.meet(1.0, 2.0);
         at.meet(1.0, 4.0);
         assert!((at.quotient() - 0.5).abs() < 1e-15);
-        // A bound that is negative or no number is exceeded, or at least not kept.
+        // A negative bound is exceeded; a NaN bound does not hold.
         at.meet(1.0, -2.0);
         assert!(at.quotient() > 1e300);
         at.meet(1.0, f64::NAN);

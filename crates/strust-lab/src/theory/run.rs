@@ -1,4 +1,4 @@
-//! Runs experiments on the theory in parallel; each is written when it is done.
+//! Runs theory experiments in parallel. Each section is written when it is finished.
 
 use super::{Theory, Tick};
 use crate::{
@@ -22,16 +22,16 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The whole of `theory.json`.
+/// The contents of `theory.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TheoryPlan {
     /// The version of strust that made it.
     pub version: String,
-    /// The command that made it.
+    /// The command line of the run.
     pub command: String,
-    /// The machine it was made on.
+    /// The machine of the run.
     pub machine: Machine,
-    /// Its name, also that of the folder of results.
+    /// Its name, also the name of the results folder.
     pub name: String,
     /// One line for people.
     pub title: String,
@@ -73,7 +73,7 @@ impl TheoryPlan {
     }
 }
 
-/// What `checks/NAME.json` holds: a section, and the settings it is of.
+/// The contents of `checks/NAME.json`: a section and the checksum of its settings.
 #[derive(Serialize, Deserialize)]
 struct SavedSection {
     settings: u64,
@@ -126,7 +126,7 @@ fn load(folder: &Path, theory: &Theory) -> Result<Option<Section>, Error> {
         Err(e) => Err(Error::io("read", &path)(e)),
         Ok(text) => match serde_json::from_slice::<SavedSection>(&text) {
             Ok(saved) if saved.settings == settings(theory) => Ok(Some(saved.section)),
-            Ok(_) => Err(Error::saved(&path, "belongs to other settings: remove it and resume")),
+            Ok(_) => Err(Error::saved(&path, "this file belongs to other settings: remove it and resume")),
             Err(e) => Err(Error::saved(&path, format!("{e}: remove it and resume"))),
         },
     }

@@ -13,23 +13,23 @@ use strust::{diagnostics::bounds::accepted_below, prelude::*};
 strust::config! {
     /// Settings of the experiment on the step-length lemma.
     pub struct StepLengthConfig for "step-length" {
-        /// Steps in which an exception is looked for.
+        /// Number of steps that are checked.
         pub steps: u64 = 1_000_000, Whole(Range::closed(1.0, 1e12));
-        /// Steps from one random radius before the next.
+        /// Steps per random radius.
         pub stretch: u64 = 500, Whole(Range::closed(1.0, 1e9));
         /// Equations of each problem.
         pub n: u64 = 40, Whole(Range::closed(1.0, 1e5));
         /// Unknowns of each problem.
         pub d: u64 = 10, Whole(Range::closed(1.0, 1e5));
-        /// First radii Δ₀ at which the literal lower bound is held against accepted steps.
+        /// Initial radii Δ₀ for the check of the lemma as stated.
         pub initial_radii: Vec<f64> = vec![1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0], Text("a list of numbers");
-        /// Steps from each of these, few enough that the first radius is felt.
+        /// Steps per initial radius, few enough that Δ₀ still matters.
         pub literal_steps: u64 = 40, Whole(Range::closed(1.0, 1e9));
     }
     where |c| check_list("step-length", "initial_radii", &c.initial_radii, 0.0, 1e6)
 }
 
-/// What was seen of a million steps.
+/// Counts of steps.
 #[derive(Default)]
 struct StepCounts {
     steps: u64,
@@ -47,7 +47,7 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
     let mut seen: Vec<StepCounts> = problems.iter().map(|_| StepCounts::default()).collect();
     for stretch in 0..stretches {
         let which = stretch as usize % problems.len();
-        // Lᵢ from 0.1 to 100, or a quarter of it: flat terms and steep ones.
+        // Lᵢ from 0.1 to 100, or a quarter of that: both flat and steep terms.
         let f = Linear::random(c.n as usize, c.d as usize, [0.3, 10.0], problems[which].1, stretch);
         let steps = c.stretch.min(c.steps - stretch * c.stretch);
         short_steps(f, stretch, steps, &mut seen[which])?;
@@ -64,7 +64,7 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
         total.exceptions as f64,
         0.0,
         format!(
-            "{} steps on {} problems with radii from 1e-6 to 1e2, of which {} were short and {} were rejected",
+            "{} steps on {} problems with radii from 1e-6 to 1e2, of which {} had a < a_min and {} were rejected",
             total.steps, stretches, total.short, total.rejected
         ),
     ));
@@ -102,7 +102,7 @@ fn short_steps(mut f: Linear<Vec<f64>>, seed: u64, steps: u64, seen: &mut StepCo
         sampler.draw(k, &mut sample);
         let record = method.step(&mut f, &mut state, &sample)?;
         let rejected = record.verdict == Verdict::Rejected;
-        // To rounding of the quotient itself.
+        // The tolerance is the rounding error of the quotient.
         let short = record.step_size < accepted_below(&region, lipschitz[sample.indices()[0]]) * (1.0 - 1e-12);
         seen.steps += 1;
         seen.short += u64::from(short);
@@ -112,15 +112,15 @@ fn short_steps(mut f: Linear<Vec<f64>>, seed: u64, steps: u64, seen: &mut StepCo
     Ok(())
 }
 
-/// What accepted steps of a run show of the literal lower bound.
+/// Counts of a run for the lemma as stated.
 #[derive(Clone, Copy, Default)]
 struct Literal {
     accepted: u64,
-    /// Accepted with a below a_min of the function that was sampled: what the lemma excludes.
+    /// Accepted with a below a_min of the sampled function. The lemma excludes this.
     below: u64,
-    /// Accepted with a below a_min of the steepest term of all: what Theorem 1 excludes.
+    /// Accepted with a below a_min of the steepest term. Theorem 1 excludes this.
     below_all: u64,
-    /// Steps below a_min of the function that was sampled, accepted or not.
+    /// Steps with a below a_min of the sampled function, accepted or not.
     short: u64,
     /// Rejected among these.
     exceptions: u64,
@@ -142,9 +142,9 @@ impl Literal {
     }
 }
 
-/// Runs STR from Δ₀ on batches of that size.
+/// Runs STR from Δ₀ with mini-batches of this size.
 fn literally(c: &StepLengthConfig, initial_radius: f64, batch: usize, seed: u64) -> Result<Literal, Error> {
-    // Steep terms only, Lᵢ well above 2: for L < 2 − c₀ the lemma's lower bound would be above its upper bound 1.
+    // Only steep terms, Lᵢ well above 2: for L < 2 − c₀ the lemma's lower bound exceeds its upper bound 1.
     let mut f = Linear::random(c.n as usize, c.d as usize, [3.0, 10.0], Loss::Square, seed);
     let region = StrConfig { initial_radius, ..Default::default() };
     let steepest = f.lipschitz().into_iter().fold(0.0, f64::max);
@@ -155,12 +155,12 @@ fn literally(c: &StepLengthConfig, initial_radius: f64, batch: usize, seed: u64)
     for k in 0..c.literal_steps {
         sampler.draw(k, &mut sample);
         let record = method.step(&mut f, &mut state, &sample)?;
-        // Below, reductions are rounding errors and every step is accepted.
+        // Below this, reductions are rounding errors and every step is accepted.
         if record.gradient_norm < 1e-6 {
             break;
         }
-        // The lemma's L is that of the function that was sampled. The largest Lᵢ of a batch would only be a bound of it, often a
-        // wide one, and a_min too small.
+        // The lemma's L belongs to the sampled function. The largest Lᵢ of a batch is only an upper bound, often a poor one,
+        // and would make a_min too small.
         let own = accepted_below(&region, f.sample_lipschitz(sample.indices())) * (1.0 - 1e-9);
         let (accepted, short) = (record.verdict == Verdict::Accepted, record.step_size < own);
         seen += Literal {
@@ -174,7 +174,7 @@ fn literally(c: &StepLengthConfig, initial_radius: f64, batch: usize, seed: u64)
     Ok(seen)
 }
 
-/// How often an accepted step is below the literal lower bound, from each Δ₀.
+/// For each Δ₀, how often an accepted step is below the lemma's lower bound.
 fn literal(c: &StepLengthConfig, seeds: u64, tick: &mut Tick, out: &mut Findings) -> Result<(), Error> {
     let batch = (c.n as usize / 4).max(1);
     let mut curves = [Vec::new(), Vec::new(), Vec::new()];
@@ -216,16 +216,16 @@ fn literal(c: &StepLengthConfig, seeds: u64, tick: &mut Tick, out: &mut Findings
     out.figures.push(Shown {
         stem: "theory-step-length-literal".into(),
         caption: format!(
-            "Accepted steps with a below 2(1 − c₀)/(L − c₀), in per cent of all accepted steps of up to {} each, by the first radius. On one equation the curvature \
-             along the step is L, and a step is accepted exactly if it is below. In a mini-batch the curvature along the step is at most L, and some longer steps \
-             are accepted too. Theorem 1 puts the steepest of all terms for L, a smaller a_min: below that are only steps that a small first radius has cut to \
-             Δ/‖g‖ before it has grown.",
+            "Accepted steps with a below 2(1 − c₀)/(L − c₀), in percent of all accepted steps (runs of up to {} steps), by the initial radius. On one equation the curvature \
+             along the step is L, and a step is accepted if and only if it is below this bound. In a mini-batch the curvature along the step is at most L, and some longer steps \
+             are also accepted. Theorem 1 uses L of the steepest term, which gives a smaller a_min: only steps that a small initial radius cuts to \
+             Δ/‖g‖ are below it.",
             c.literal_steps
         ),
         figure: figure(
             "How often the step-length lemma fails as stated",
-            ("first radius Δ₀", true),
-            ("accepted steps below it, per cent", false),
+            ("initial radius Δ₀", true),
+            ("accepted steps below a_min, percent", false),
             vec![
                 line("single equations, L of the equation", 0, single),
                 line(&format!("mini-batches of {batch}, L of the batch"), 1, own),
@@ -234,10 +234,10 @@ fn literal(c: &StepLengthConfig, seeds: u64, tick: &mut Tick, out: &mut Findings
         ),
     });
     out.text.push(format!(
-        "A step shorter than a_min is always accepted: no exception in {} steps. The lemma as it is stated says the converse, that an accepted step is never \
-         shorter; with L of the function that was sampled it fails for {:.0} % of the accepted steps on single equations and for {:.0} % on mini-batches. With \
-         the largest Lᵢ of all terms, as Theorem 1 uses it, it fails on mini-batches for {:.0} % of them, from {:.0} % with the first of these first radii to {:.0} % with the last; where the theorem \
-         is applied, a ≥ a_min has to be checked on the run.",
+        "A step shorter than a_min is always accepted: no exception in {} steps. The lemma as stated is the converse: an accepted step is never \
+         shorter. With L of the sampled function it fails for {:.0} % of the accepted steps on single equations and for {:.0} % on mini-batches. With \
+         the largest Lᵢ of all terms, as in Theorem 1, it fails on mini-batches for {:.0} % of them, from {:.0} % with the first Δ₀ to {:.0} % with the last. To apply the theorem, \
+         check a ≥ a_min on the run.",
         c.steps,
         100.0 * one.share(one.below),
         100.0 * many.share(many.below),

@@ -31,7 +31,7 @@ strust::config! {
         pub batch: u64 = 20, Whole(Range::closed(2.0, 1e5));
         /// Passes over the data.
         pub epochs: u64 = 60, Whole(Range::closed(1.0, 1e6));
-        /// Pairs of half batches that a running estimate rests on.
+        /// Pairs of half batches per running estimate.
         pub window: u64 = 40, Whole(Range::closed(4.0, 1e6));
     }
     where |c| check_list("strong-growth", "unknowns", &c.unknowns, 0.5, 1e6)
@@ -61,7 +61,7 @@ fn watch(c: &StrongGrowthConfig, d: usize, noise: f64, seed: u64) -> Result<Watc
     let steps = sampler.steps_per_epoch();
     let mut sample = Sample::default();
     let (mut curve, mut covered): (Vec<(f64, Point)>, _) = (Vec::new(), (0, 0));
-    // The mean age of what the estimate rests on, in epochs: the estimate belongs to where the run was then.
+    // The mean age, in epochs, of the pairs of an estimate: the estimate belongs to that earlier point of the run.
     let lag = (c.window as f64 / steps as f64).round() as usize;
     for epoch in 1..=c.epochs {
         for _ in 0..steps {
@@ -69,7 +69,7 @@ fn watch(c: &StrongGrowthConfig, d: usize, noise: f64, seed: u64) -> Result<Watc
             method.step(&mut split, &mut state, &sample)?;
         }
         let at = strong_growth(&mut f, state.point());
-        // Below this both are rounding errors.
+        // Below this, both are rounding errors.
         if at.gradient_squared < 1e-26 {
             break;
         }
@@ -86,7 +86,7 @@ fn watch(c: &StrongGrowthConfig, d: usize, noise: f64, seed: u64) -> Result<Watc
     Ok(Watched { curve, covered, verdict: found.verdict, why: found.why, in_run: split.verdict().0 })
 }
 
-/// Whether a verdict is the opposite of the truth; a doubtful one is not.
+/// Whether a verdict is wrong. A doubtful verdict is not wrong.
 fn opposite(verdict: Interpolation, truth: Interpolation) -> bool {
     verdict != truth && verdict != Interpolation::Doubtful
 }
@@ -123,7 +123,7 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
                 format!("{}", run.in_run),
                 format!("{}: {}", run.verdict, run.why),
             ]);
-            // One band: those of all lines would cover them.
+            // Draw only one band, because several would cover the lines.
             let banded = color + 1 == c.unknowns.len();
             let shown = |(_, point): (f64, Point)| if banded { point } else { Point::at(point.x, point.y) };
             let points = run.curve.into_iter().map(shown).collect();
@@ -135,7 +135,7 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
         out.figures.push(Shown {
             stem: format!("theory-strong-growth-{kind}"),
             caption: format!(
-                "The exact ρ of the mini-batches after every epoch, seed 0; for the largest d also the 95 % interval that the run's own half batches give. {}",
+                "The exact ρ of the mini-batches after every epoch, seed 0; for the largest d also the 95 % interval from the run's half batches. {}",
                 if noise > 0.0 { "With d ≥ n the noise can be fitted, and ρ stays bounded." } else { "" }
             ),
             figure: figure(&title, ("epoch", false), ("strong growth constant ρ", true), series),
@@ -147,17 +147,17 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
         all - right - wrong
     );
     out.checks.push(Check::at_least(
-        "the verdict on interpolation is right",
+        "the verdict on interpolation is correct",
         f64::from(right) / f64::from(all),
         1.0,
         why,
     ));
-    let why = "the verdict of the run's own mini-batches may be doubtful, but never the opposite of the truth";
-    out.checks.push(Check::at_most("verdicts during the run that are wrong", f64::from(wrong_in_run), 0.0, why));
+    let why = "the verdict from the run's mini-batches may be doubtful, but never wrong";
+    out.checks.push(Check::at_most("wrong verdicts during the run", f64::from(wrong_in_run), 0.0, why));
     let why =
-        format!("{} intervals of all runs, once a window is full; promised for a fixed point, and x moves", covered.1);
+        format!("{} intervals of all runs with full windows; the 95 % hold for a fixed point, but x moves", covered.1);
     let share = f64::from(covered.0) / f64::from(covered.1);
-    out.checks.push(Check::at_least("share of 95 % intervals that hold the exact ρ", share, 0.9, why));
+    out.checks.push(Check::at_least("share of 95 % intervals that contain the exact ρ", share, 0.9, why));
     out.tables.push(Table {
         caption: "Seed 0: the largest exact ρ of a mini-batch along the run, ‖∇f‖² at the end, and both verdicts."
             .into(),
@@ -173,15 +173,15 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
 /// The largest exact ρ of seed 0 for each number of unknowns, without noise and with it.
 type Peaks = [Vec<(f64, f64)>; 2];
 
-/// What the table shows, in sentences, without problems that it does not have.
+/// Sentences about the table, only for the problems that it contains.
 fn sentences(c: &StrongGrowthConfig, [exact, noisy]: &Peaks) -> String {
     let highest = |peaks: &[(f64, f64)]| peaks.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
-    let mut text = String::from("Strong growth is a statement on a limit: ρ is finite wherever ∇f ≠ 0.");
+    let mut text = String::from("Strong growth is a statement about a limit: ρ is finite wherever ∇f ≠ 0.");
     if let Some((d, rho)) = highest(exact) {
         let _ = write!(
             text,
-            " Where all equations can be satisfied, ρ stays moderate while ‖∇f‖² falls by many orders: {rho:.0} at most, for d = {d}. It is largest \
-             where d is near n = {}, because the equations are ill-conditioned there, and falls off on both sides; near n it may still rise at the end.",
+            " Where all equations can be satisfied, ρ stays moderate while ‖∇f‖² falls by many orders of magnitude: {rho:.0} at most, for d = {d}. It is largest \
+             where d is near n = {}, because the equations are ill-conditioned there, and falls on both sides; near n it may still rise at the end.",
             c.n
         );
     }
@@ -189,14 +189,14 @@ fn sentences(c: &StrongGrowthConfig, [exact, noisy]: &Peaks) -> String {
     if let Some((d, rho)) = highest(&not) {
         let _ = write!(
             text,
-            " On noisy data that cannot be fitted (d < n) it rises until the run stalls, where its mini-batches no longer resolve ‖∇f‖²; it reaches {rho:.0} \
-             for d = {d}. Full gradients from there show that it has no bound."
+            " On noisy data that cannot be fitted (d < n) ρ rises until the run stalls, because its mini-batches no longer resolve ‖∇f‖²; it reaches {rho:.0} \
+             for d = {d}. Full gradients from there show that ρ has no bound."
         );
     }
     if highest(&fits).is_some() {
-        text += " With d > n noise can be fitted, so it is not noise to the method.";
+        text += " With d > n noise can be fitted, so it does not affect the method.";
     }
-    text + " The table leaves out d = n: near it the equations are so ill-conditioned that a verdict may be doubtful, and sometimes wrong."
+    text + " The table omits d = n: near it the equations are so ill-conditioned that a verdict may be doubtful, and sometimes wrong."
 }
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_those_of_the_table() {
+    fn the_sentences_match_the_table() {
         let c = StrongGrowthConfig { n: 100, ..Default::default() };
         let peaks = [vec![(40.0, 9.0), (400.0, 50.0), (800.0, 30.0)], vec![(40.0, 7000.0), (400.0, 60.0)]];
         let text = sentences(&c, &peaks);

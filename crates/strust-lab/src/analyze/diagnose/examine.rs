@@ -1,4 +1,4 @@
-//! The point of a job's last checkpoint, measured again on the full sum.
+//! Measures the point of a job's last checkpoint on the full sum.
 
 use super::Effort;
 use crate::{
@@ -20,24 +20,24 @@ use strust::{
 };
 use strust_problems::Problem;
 
-/// What was measured at the point of the last checkpoint.
+/// Measurements at the point of the last checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Examination {
-    /// Steps made until then.
+    /// The number of steps before it.
     pub steps: u64,
-    /// ρ of the run's mini-batches, with its interval where it is estimated.
+    /// ρ of the run's mini-batches.
     pub rho: f64,
-    /// The interval of ρ; absent where it is exact.
+    /// The interval of ρ; absent if ρ is exact.
     pub rho_interval: Option<(f64, f64)>,
-    /// Whether interpolation holds near the point, and why; absent where the probe would take too long.
+    /// Whether interpolation holds near the point, and why; absent if the probe would take too long.
     pub interpolation: Option<(Interpolation, String)>,
-    /// KKT residuals and the Jacobian, with constraints.
+    /// KKT residuals and the Jacobian; absent without constraints.
     pub kkt: Option<KktReport>,
-    /// The penalty μ that the residuals are for.
+    /// The penalty μ of the residuals.
     pub penalty: f64,
 }
 
-/// Up to this many numbers in the gradients of all terms, ρ is computed exactly and interpolation is probed.
+/// ρ is computed exactly and interpolation is probed if the gradients of all terms have at most this many numbers.
 fn most(effort: Effort) -> usize {
     match effort {
         Effort::Report => 100_000_000,
@@ -81,7 +81,7 @@ impl Purpose for Examine<'_> {
             Sampling::Epochs => Draws::Different,
             Sampling::Replacement => Draws::Independent,
         };
-        // With batch norm the terms of a mini-batch interact, and a term alone is another function.
+        // With batch norm the terms of a mini-batch interact, so a single term is another function.
         let exact = (!is_network(&job.problem)).then_some((draws, most(effort)));
         // A method without a penalty is examined with a penalty of weight 1.
         let penalty = job.method.hyperparameters.get("penalty").and_then(toml::Value::as_float).unwrap_or(1.0);
@@ -97,8 +97,8 @@ impl Purpose for Examine<'_> {
     }
 }
 
-/// ρ at x. With `exact`, which says how terms are drawn and how many numbers their gradients may have, it is computed
-/// exactly, with the verdict of a probe; otherwise it is estimated from pairs.
+/// ρ at x. With `exact` (how terms are drawn, and the size limit of their gradients) it is computed exactly, with the
+/// verdict of a probe. Otherwise it is estimated from pairs.
 fn growth<F: Objective>(
     f: &mut F,
     x: &F::Point,

@@ -1,5 +1,4 @@
-//! The diagnosis of a run in plain words, each sentence with its number: from the records, and from the point of the last
-//! checkpoint, measured again.
+//! The diagnosis of a run in sentences with numbers. It uses the records and measures the last checkpoint.
 
 mod examine;
 mod read;
@@ -23,18 +22,19 @@ use std::path::Path;
 /// How much a diagnosis may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// What a report can afford: networks are not evaluated again.
+    /// For a report: networks are not evaluated again.
     Report,
-    /// What a user who asks can wait for.
+    /// For `strust diagnose`: everything is measured.
     Asked,
 }
 
-/// Diagnoses the first seed of every method of a folder of results, or the one job of a job's folder. The run may still be in progress.
+/// Diagnoses the first seed of every method in a results folder, or the job of a job's folder. The run may still be in
+/// progress.
 pub fn diagnose(folder: &Path) -> Result<Vec<Diagnosis>, Error> {
     if is_theory(folder) {
-        return Err(Error::saved(folder, "these are checks of the theory: there is no run to diagnose"));
+        return Err(Error::saved(folder, "this folder holds checks of the theory: there is no run to diagnose"));
     }
-    // A job's folder lies in `runs` of the folder of results.
+    // A job's folder is in `runs` of the results folder.
     let above = folder.parent().and_then(Path::parent).filter(|_| !has_plan(folder));
     let Some(results) = above.filter(|above| has_plan(above)) else {
         let plan = Plan::load(folder)?;
@@ -68,13 +68,13 @@ fn of_job(folder: &Path, plan: &Plan, job: &Job, effort: Effort) -> Result<Diagn
     let broken = load_failure(&folder, job.checksum(&plan.experiment))?;
     let stats = RecordStats::read(&folder.join(RECORDS), job)?;
     let state = match (&broken, stats.epochs >= job.epochs) {
-        (Some(failure), _) => format!("broke down: {}", failure.error),
+        (Some(failure), _) => format!("failed: {}", failure.error),
         (None, true) => "finished".into(),
         (None, false) => format!("running or stopped, {} of {} epochs", stats.epochs, job.epochs),
     };
     let (mut examined, mut note) = (None, None);
     if effort == Effort::Report && is_network(&job.problem) {
-        note = Some("a network is not evaluated again for a report; `strust diagnose` does".to_string());
+        note = Some("a report does not evaluate networks again; use `strust diagnose`".to_string());
     } else if stats.epochs > 0 || stats.iterations.steps() > 0 {
         // A failure here must not hide the rest of the diagnosis.
         match examine::examine(plan, job, &folder, effort) {

@@ -1,4 +1,4 @@
-//! Statistics of the records of a job, in constant memory: a line is read, counted and forgotten.
+//! Statistics of the records of a job, computed line by line in constant memory.
 
 use crate::{
     Error,
@@ -28,22 +28,23 @@ pub(super) struct RecordStats {
     pub iterations: Iterations,
     /// Curvature along their trials.
     pub curvature: Curvature,
-    /// Epochs done.
+    /// Finished epochs.
     pub epochs: u64,
-    /// All steps, and those accepted, as the last epoch counted them.
+    /// All steps and the accepted steps, from the record of the last epoch.
     pub steps: u64,
     pub accepted: u64,
-    /// Radius at the end of the last epoch, and epochs that ended with the largest one.
+    /// The radius at the end of the last epoch, and the number of epochs that ended with the largest radius.
     pub radius: Option<f64>,
     pub at_largest: u64,
-    /// The name of the metric to make small, its first and its last value.
+    /// The name of the main metric, its first and its last value.
     pub metric: Option<(&'static str, f64, f64)>,
-    /// That metric an epoch before the last, and after half of the epochs.
+    /// This metric one epoch before the last, and after half of the epochs.
     pub before: Option<f64>,
     pub halfway: Option<f64>,
     /// ‖c‖ after the last epoch.
     pub constraint_norm: Option<f64>,
-    /// Sum of the decreases that accepted steps made on their own mini-batches, and the decrease of the full sum, over the last half.
+    /// Over the second half: the sum of the decreases of accepted steps on their own mini-batches, and the decrease of the
+    /// full sum.
     pub claimed: f64,
     pub fell: f64,
     merit: Option<f64>,
@@ -114,7 +115,7 @@ impl RecordStats {
         }
         self.metric = Some((label, first, value));
         self.constraint_norm = record.metrics.get("constraint_norm").copied();
-        // What a penalty method descends on is f + (μ/2)‖c‖².
+        // A penalty method decreases f + (μ/2)‖c‖².
         let penalty = if model(&job.method.name) == Model::Penalty { number("penalty").unwrap_or(0.0) } else { 0.0 };
         let merit = value + 0.5 * penalty * self.constraint_norm.unwrap_or(0.0).powi(2);
         if let Some(before) = self.merit.filter(|_| 2 * record.epoch > job.epochs) {

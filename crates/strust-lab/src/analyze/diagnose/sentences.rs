@@ -1,4 +1,4 @@
-//! From numbers to sentences. Each gives a number, then its meaning; advice is separate.
+//! Turns numbers into sentences. Each sentence gives a number and its meaning; advice is separate.
 
 use super::{Examination, Finding, RecordStats};
 use crate::{
@@ -17,13 +17,13 @@ use strust::{
 
 /// Collects findings and advice.
 #[derive(Default)]
-struct Said {
+struct Sentences {
     findings: Vec<Finding>,
     advice: Vec<String>,
 }
 
-impl Said {
-    fn say(&mut self, about: &str, text: String, numbers: &[(&str, f64)]) {
+impl Sentences {
+    fn find(&mut self, about: &str, text: String, numbers: &[(&str, f64)]) {
         let numbers = numbers.iter().filter(|(_, value)| value.is_finite());
         let numbers = numbers.map(|(name, value)| ((*name).to_string(), *value)).collect();
         self.findings.push(Finding { about: about.into(), text, numbers });
@@ -39,33 +39,30 @@ pub(super) fn compose(
     point: Option<&Examination>,
     note: Option<&str>,
     job: &Job,
-    broken: bool,
+    failed: bool,
 ) -> (Vec<Finding>, Vec<String>) {
-    let mut said = Said::default();
-    if broken {
-        said.advise(
-            "Fix what broke it down: use shorter steps (a smaller learning_rate, initial_radius or max_radius), or data without extreme numbers.",
+    let mut out = Sentences::default();
+    if failed {
+        out.advise(
+            "Remove the cause of the failure: use shorter steps (a smaller learning_rate, initial_radius or max_radius), or data without extreme numbers.",
         );
     }
     if stats.steps == 0 && stats.iterations.steps() == 0 {
-        let text = if broken {
-            "It made no step."
-        } else {
-            "The records have no step yet: repeat the diagnosis when the run has made some."
-        };
-        said.say("steps", text.into(), &[("steps", 0.0)]);
-        return (said.findings, said.advice);
+        let text =
+            if failed { "The run made no step." } else { "The records have no step yet: repeat the diagnosis later." };
+        out.find("steps", text.into(), &[("steps", 0.0)]);
+        return (out.findings, out.advice);
     }
-    progress(stats, point, job, &mut said);
+    progress(stats, point, job, &mut out);
     if stats.radius.is_some() || stats.iterations.largest_radius > 0.0 {
         let region = region(job);
-        radius(stats, &region, &mut said);
-        waste(stats, &region, model(&job.method.name) == Model::Identity, &mut said);
-        curvature(stats, &region, &mut said);
+        radius(stats, &region, &mut out);
+        waste(stats, &region, model(&job.method.name) == Model::Identity, &mut out);
+        curvature(stats, &region, &mut out);
     }
-    interpolation(stats, point, note, job, &mut said);
-    constraints(point, job, &mut said);
-    (said.findings, said.advice)
+    interpolation(stats, point, note, job, &mut out);
+    constraints(point, job, &mut out);
+    (out.findings, out.advice)
 }
 
 fn region(job: &Job) -> RegionConfig {
@@ -84,10 +81,10 @@ fn region(job: &Job) -> RegionConfig {
     }
 }
 
-/// A metric that lost at least this share over the second half, and again in the last epoch, is still falling.
+/// A metric is still falling if it fell by at least this share over the second half, and again in the last epoch.
 const FALLING: f64 = 0.05;
-/// Below this share of its first value a metric has converged, falling or not.
-const ARRIVED: f64 = 1e-12;
+/// Below this share of its first value a metric has converged, even if it still falls.
+const CONVERGED: f64 = 1e-12;
 
 fn per_cent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
@@ -102,45 +99,45 @@ fn fall(from: f64, to: f64) -> String {
     }
 }
 
-fn progress(stats: &RecordStats, point: Option<&Examination>, job: &Job, said: &mut Said) {
+fn progress(stats: &RecordStats, point: Option<&Examination>, job: &Job, out: &mut Sentences) {
     let Some((name, first, last)) = &stats.metric else { return };
     let text = format!(
-        "After {} epochs and {} steps the {name} is {last:.1e}; it began at {first:.1e}.",
+        "After {} epochs and {} steps the {name} is {last:.1e}; at the start it was {first:.1e}.",
         stats.epochs, stats.steps
     );
     let numbers = [("epochs", stats.epochs as f64), ("steps", stats.steps as f64), ("first", *first), ("last", *last)];
-    said.say("progress", text, &numbers);
-    let falls = |before: &f64| *last < (1.0 - FALLING) * before && *last > ARRIVED * first;
+    out.find("progress", text, &numbers);
+    let falls = |before: &f64| *last < (1.0 - FALLING) * before && *last > CONVERGED * first;
     let violated =
         point.and_then(|point| point.interpolation.as_ref()).is_some_and(|(v, _)| *v == Interpolation::Violated);
-    // The last epoch alone may be a fluctuation, and where the terms do not agree a run fluctuates forever.
+    // The last epoch alone may be a fluctuation. Without interpolation a run never stops to fluctuate.
     if let (Some(before), Some(halfway)) = (stats.before.filter(falls), stats.halfway.filter(falls))
         && stats.epochs == job.epochs
         && !violated
     {
-        said.advise(format!(
-            "Give it more epochs: the {name} fell {} over the second half, and still {} in the last one.",
+        out.advise(format!(
+            "Run more epochs: the {name} fell {} over the second half, and {} in the last epoch.",
             fall(halfway, *last),
             fall(before, *last)
         ));
     }
     if last > first {
-        said.advise(format!(
+        out.advise(format!(
             "Shorten the steps (a smaller learning_rate or max_radius) or enlarge the mini-batch: the {name} is larger than at the start."
         ));
     }
 }
 
-fn radius(stats: &RecordStats, region: &RegionConfig, said: &mut Said) {
+fn radius(stats: &RecordStats, region: &RegionConfig, out: &mut Sentences) {
     let largest = region.max_radius;
     if stats.iterations.steps() == 0 {
         let share = per_cent(stats.at_largest as f64, stats.epochs as f64);
         let text = format!(
-            "The radius ended {share:.0} % of the epochs at its largest value, {largest}, and is {} now; the records keep epochs only, so the number of steps that it cut \
+            "The radius had its largest value, {largest}, at the end of {share:.0} % of the epochs, and is {} now. The records have no steps, so the number of steps that it cut \
              is not known.",
             n(stats.radius.unwrap_or(f64::NAN))
         );
-        said.say(
+        out.find(
             "radius",
             text,
             &[("epochs_at_largest_per_cent", share), ("radius", stats.radius.unwrap_or(f64::NAN))],
@@ -150,26 +147,26 @@ fn radius(stats: &RecordStats, region: &RegionConfig, said: &mut Said) {
     let (i, steps) = (&stats.iterations, stats.iterations.steps() as f64);
     let cut = per_cent(i.on_boundary as f64, steps);
     let meaning = if cut < 5.0 {
-        "it is hardly active, and the model's curvature alone sets the steps"
+        "it is rarely active, and the model's curvature alone sets the step length"
     } else if cut < 80.0 {
         "it is active"
     } else {
-        "it decides nearly every step"
+        "it limits nearly every step"
     };
     let text = format!(
-        "The radius cut {cut:.1} % of the steps: {meaning}. It lay between {} and {}, and at the larger of these for {:.0} % of the steps.",
+        "The radius cut {cut:.1} % of the steps: {meaning}. It was between {} and {}, and had the larger value at {:.0} % of the steps.",
         n(i.least_radius),
         n(i.largest_radius),
         per_cent(i.at_largest_radius as f64, steps)
     );
-    said.say("radius", text, &[("cut_per_cent", cut), ("least", i.least_radius), ("largest", i.largest_radius)]);
+    out.find("radius", text, &[("cut_per_cent", cut), ("least", i.least_radius), ("largest", i.largest_radius)]);
     if cut >= 50.0 && i.largest_radius >= largest && i.at_largest_radius as f64 > 0.5 * steps {
-        said.advise(format!("Raise max_radius: the radius stands at {largest} and cuts {cut:.0} % of the steps."));
+        out.advise(format!("Raise max_radius: the radius stays at {largest} and cuts {cut:.0} % of the steps."));
     }
 }
 
-/// The lemma's bound is for a model with H = I, `plain`.
-fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, said: &mut Said) {
+/// `plain` means a model with H = I. The lemma's bound holds only for such a model.
+fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, out: &mut Sentences) {
     let (rejected, steps) = if stats.iterations.steps() > 0 {
         (stats.iterations.unsuccessful, stats.iterations.steps())
     } else {
@@ -178,43 +175,43 @@ fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, said: &mut Sai
     let share = per_cent(rejected as f64, steps as f64);
     let mut text = match rejected {
         0 => format!("None of {steps} steps was rejected"),
-        _ => format!(
-            "{rejected} of {steps} steps were rejected ({share:.1} %), each at the price of a gradient and a value"
-        ),
+        _ => format!("{rejected} of {steps} steps were rejected ({share:.1} %), and each cost a gradient and a value"),
     };
     let mut numbers = vec![("rejected", rejected as f64), ("steps", steps as f64), ("rejected_per_cent", share)];
     if plain && stats.iterations.steps() > 0 && stats.curvature.seen > 0 {
-        // The largest curvature seen is a lower estimate of L, so this bound is the least that the lemma may give.
+        // The largest curvature seen is at most L, so the lemma's bound is at least this one.
         let bound = stats.iterations.unsuccessful_bound(region, stats.curvature.largest.max(0.0));
-        let _ =
-            write!(text, "; with the largest curvature seen for L, the lemma allows {bound:.0} for these successes");
+        let _ = write!(
+            text,
+            "; with the largest curvature seen as L, the lemma allows {bound:.0} for this number of accepted steps"
+        );
         numbers.push(("bound", bound));
     }
-    said.say("wasted steps", text + ".", &numbers);
+    out.find("wasted steps", text + ".", &numbers);
     let idle = stats.iterations.steps() > 0 && stats.iterations.on_boundary < stats.iterations.steps() / 20;
     if idle && share > 10.0 {
-        // Shrinking a radius that does not cut changes nothing: the next step is as long again.
-        said.advise(format!(
-            "Lower max_radius or raise shrink: {share:.0} % of the steps are rejected, but the radius, up to {}, is above nearly all steps, and dividing it by {} does not shorten the next.",
+        // If the radius does not limit the step, a smaller radius does not shorten the next one.
+        out.advise(format!(
+            "Lower max_radius or raise shrink: {share:.0} % of the steps are rejected, but the radius (up to {}) is larger than nearly all steps, so dividing it by {} does not shorten the next step.",
             n(stats.iterations.largest_radius),
             region.shrink
         ));
     } else if share > 40.0 {
         let limit = region.grow.ln() / region.shrink.ln();
-        said.advise(format!(
-            "Lower grow or raise shrink: with {} and {} the radius allows up to {limit:.1} rejections for each success, and {share:.0} % of the steps are rejected.",
+        out.advise(format!(
+            "Lower grow or raise shrink: with {} and {} the radius allows up to {limit:.1} rejections per accepted step, and {share:.0} % of the steps are rejected.",
             region.grow, region.shrink
         ));
     }
 }
 
-fn curvature(stats: &RecordStats, region: &RegionConfig, said: &mut Said) {
+fn curvature(stats: &RecordStats, region: &RegionConfig, out: &mut Sentences) {
     let c = &stats.curvature;
     if c.seen == 0 {
         if stats.iterations.steps() == 0 {
-            said.say(
+            out.find(
                 "curvature",
-                "The records keep epochs only (records = \"epochs\"), so the curvature along the trials is not known."
+                "The records have no steps (records = \"epochs\"), so the curvature along the trials is not known."
                     .into(),
                 &[],
             );
@@ -223,8 +220,8 @@ fn curvature(stats: &RecordStats, region: &RegionConfig, said: &mut Said) {
     }
     let sure = bounds::accepted_below(region, c.largest);
     let text = format!(
-        "The curvature along the trials was between {} and {}, {} on average ({} of {} below 0): a step goes {} of the way to the minimum along it. If none is above the largest seen, \
-         steps with a < {} are sure to be accepted.",
+        "The curvature along the trials was between {} and {}, {} on average ({} of {} below 0): a step goes {} of the way to the minimum in its direction. If no curvature is above the largest one seen, \
+         all steps with a < {} are accepted.",
         n(c.least),
         n(c.largest),
         n(c.mean),
@@ -240,30 +237,30 @@ fn curvature(stats: &RecordStats, region: &RegionConfig, said: &mut Said) {
         ("step_times_curvature", c.mean_step),
         ("a_min", sure),
     ];
-    said.say("curvature", text, &numbers);
+    out.find("curvature", text, &numbers);
     let idle = stats.iterations.on_boundary < stats.iterations.steps() / 20;
     if idle && c.mean_step > 0.0 && c.mean_step < 0.05 {
-        said.advise(format!(
-            "Multiply the loss by about {:.0}: a step goes only {:.1} % of the way to the minimum along it, because H = I in the model is far above the curvature of the loss.",
+        out.advise(format!(
+            "Multiply the loss by about {:.0}: a step goes only {:.1} % of the way to the minimum in its direction, because H = I in the model is far above the curvature of the loss.",
             1.0 / c.mean_step,
             100.0 * c.mean_step
         ));
     }
 }
 
-fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<&str>, job: &Job, said: &mut Said) {
+fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<&str>, job: &Job, out: &mut Sentences) {
     if stats.claimed > 0.0 && stats.epochs > 1 {
         let share = 100.0 * stats.fell / stats.claimed;
         let outcome = if stats.fell < 0.0 {
             format!("rose by {:.1e}", -stats.fell)
         } else {
-            format!("fell by {:.1e}: {} % of it", stats.fell, n(share))
+            format!("fell by {:.1e}, {} % of this", stats.fell, n(share))
         };
         let text = format!(
-            "Over the second half, accepted steps lowered their own mini-batches by {:.1e} in all, and the full objective {outcome}.",
+            "Over the second half, the accepted steps lowered the objective of their own mini-batches by {:.1e} in total; the full objective {outcome}.",
             stats.claimed
         );
-        said.say(
+        out.find(
             "agreement of mini-batches",
             text,
             &[("claimed", stats.claimed), ("fell", stats.fell), ("share_per_cent", share)],
@@ -271,7 +268,7 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
     }
     let Some(point) = point else {
         let why = note.unwrap_or("there is no checkpoint yet");
-        said.say("interpolation", format!("Whether interpolation holds was not measured: {why}."), &[]);
+        out.find("interpolation", format!("Interpolation was not measured: {why}."), &[]);
         return;
     };
     let batches = match &point.kkt {
@@ -281,14 +278,17 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
     match (&point.interpolation, point.rho_interval) {
         (Some((verdict, why)), _) => {
             let text = format!(
-                "Interpolation {verdict} (near the last checkpoint, with full gradients): {why}, for single terms. At the checkpoint itself ρ = {} for {batches}, exactly.",
+                "Interpolation {verdict} (near the last checkpoint, with full gradients): {why}, for single terms. At the checkpoint, the exact ρ is {} for {batches}.",
                 n(point.rho)
             );
-            said.say("interpolation", text, &[("rho", point.rho)]);
+            out.find("interpolation", text, &[("rho", point.rho)]);
             if *verdict == Interpolation::Violated {
-                let unseen =
-                    if stats.radius.is_some() { ", and acceptance on the same mini-batch cannot see it" } else { "" };
-                said.advise(format!(
+                let unseen = if stats.radius.is_some() {
+                    ", and the acceptance test on one mini-batch does not detect this"
+                } else {
+                    ""
+                };
+                out.advise(format!(
                     "The terms do not agree on a solution{unseen}: enlarge the mini-batch, use a model with more parameters, or finish with a method whose step size \
                      decays."
                 ));
@@ -296,33 +296,38 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
         }
         (None, Some((low, high))) => {
             let rho = if point.rho.is_finite() {
-                format!("ρ = {} for {batches} (95 %: {} to {}, from pairs of them)", n(point.rho), n(low), n(high))
+                format!(
+                    "ρ = {} for {batches} (95 % interval {} to {}, from pairs of them)",
+                    n(point.rho),
+                    n(low),
+                    n(high)
+                )
             } else {
                 format!(
-                    "ρ for {batches} is at least {} (95 %, from pairs of them); they do not distinguish it from infinity",
+                    "ρ for {batches} is at least {} (95 % interval, from pairs of them) and may be infinite",
                     n(low)
                 )
             };
             let why = if is_network(&job.problem) {
-                "with batch norm the terms of a mini-batch interact, and a term alone is another function"
+                "with batch norm the terms of a mini-batch interact, so a single term is another function"
             } else {
                 "there are too many terms and parameters"
             };
             let text = format!(
-                "At the last checkpoint {rho}. One point does not show whether interpolation holds, and no full gradients were followed from there: {why}."
+                "At the last checkpoint {rho}. One point does not show whether interpolation holds. The probe with full gradients was not run: {why}."
             );
-            said.say("interpolation", text, &[("rho", point.rho), ("rho_low", low), ("rho_high", high)]);
+            out.find("interpolation", text, &[("rho", point.rho), ("rho_low", low), ("rho_high", high)]);
         }
         (None, None) => {}
     }
 }
 
-/// Up to this ‖c‖ no larger penalty is advised.
+/// If ‖c‖ is at most this, the diagnosis does not advise a larger penalty.
 const FEASIBLE: f64 = 1e-6;
-/// ‖μc − λ‖ against ‖λ‖ up to which x counts as a minimum of φ.
+/// x counts as a minimum of φ if ‖μc − λ‖/‖λ‖ is at most this.
 const AT_MINIMUM: f64 = 0.1;
 
-fn constraints(point: Option<&Examination>, job: &Job, said: &mut Said) {
+fn constraints(point: Option<&Examination>, job: &Job, out: &mut Sentences) {
     let Some((point, kkt)) = point.and_then(|point| Some((point, point.kkt.as_ref()?))) else { return };
     let j = &kkt.jacobian;
     let licq = if j.licq { "the constraints' gradients are independent there (LICQ)" } else { "LICQ fails there" };
@@ -334,23 +339,23 @@ fn constraints(point: Option<&Examination>, job: &Job, said: &mut Said) {
     );
     let numbers =
         [("constraint_norm", kkt.constraint_norm), ("kkt_residual", kkt.least_residual), ("sigma_min", j.smallest)];
-    said.say("constraints", text, &numbers);
+    out.find("constraints", text, &numbers);
     if !j.licq {
-        said.advise("State the constraints so that their gradients are linearly independent: without that no penalty bounds ‖c‖ by a multiple of 1/μ.");
+        out.advise("State the constraints so that their gradients are linearly independent: otherwise no penalty bounds ‖c‖ by a multiple of 1/μ.");
     }
     if model(&job.method.name) != Model::Penalty {
         return;
     }
     let mu = point.penalty;
-    // At a minimum of φ, μc = λ, so the multipliers show what ‖c‖ the penalty leaves. Elsewhere they do not.
+    // At a minimum of φ, μc = λ, so the multipliers give ‖c‖ for each μ. Elsewhere they do not.
     let (gap, floor) = (kkt.multiplier_gap, kkt.multiplier_norm / mu);
     let minimum = gap <= AT_MINIMUM * kkt.multiplier_norm;
     let meaning = if kkt.constraint_norm <= FEASIBLE {
-        "‖c‖ is small already, so μ is large enough".into()
+        "‖c‖ is already small, so μ is large enough".into()
     } else if minimum {
-        format!("x is near a minimum of φ, and ‖c‖ = ‖λ‖/μ = {floor:.1e} is what μ leaves")
+        format!("x is near a minimum of φ, and ‖c‖ = ‖λ‖/μ = {floor:.1e} for this μ")
     } else {
-        "x is not near a minimum of φ, so it is not yet known whether μ is large enough".into()
+        "x is not near a minimum of φ, so it is not known yet whether μ is large enough".into()
     };
     let text = format!(
         "With μ = {mu}, ‖∇φ‖ = {:.1e}; μc differs by {gap:.1e} from the best multipliers, of norm {:.1e}: {meaning}. The bound on ‖c‖ is \
@@ -364,10 +369,10 @@ fn constraints(point: Option<&Examination>, job: &Job, said: &mut Said) {
         ("multiplier_gap", gap),
         ("bound", kkt.feasibility_bound),
     ];
-    said.say("penalty", text, &numbers);
+    out.find("penalty", text, &numbers);
     if kkt.constraint_norm > FEASIBLE && minimum {
-        said.advise(format!(
-            "Raise the penalty: ‖c‖ = {:.1e} is what μ = {mu} leaves; ‖c‖ ≤ {FEASIBLE:e} needs μ of about {:.1e}.",
+        out.advise(format!(
+            "Raise the penalty: ‖c‖ = {:.1e} with μ = {mu}; ‖c‖ ≤ {FEASIBLE:e} needs μ of about {:.1e}.",
             kkt.constraint_norm,
             kkt.multiplier_norm / FEASIBLE
         ));
@@ -380,7 +385,7 @@ mod tests {
     use crate::{data::plan::Plan, experiment::Experiment};
     use strust::diagnostics::{Jacobian, KktReport};
 
-    /// At a point with ‖λ‖ = 2 and μc off by `gap`.
+    /// The last finding and the advice at a point with ‖λ‖ = 2 and ‖μc − λ‖ = `gap`.
     fn advice(gap: f64, constraint_norm: f64) -> (String, Vec<String>) {
         let text = "name = \"a\"\nepochs = 1\nbatch = 4\nseeds = 1\n[[problem]]\nkind = \"subspace\"\n[[method]]\nname = \"str-p\"\n";
         let experiment = Experiment::parse(std::path::Path::new("a.toml"), text).unwrap();
@@ -399,20 +404,20 @@ mod tests {
         };
         let point =
             Examination { steps: 1, rho: 1.0, rho_interval: None, interpolation: None, kkt: Some(kkt), penalty: 10.0 };
-        let mut said = Said::default();
-        constraints(Some(&point), &plan.jobs[0], &mut said);
-        (said.findings.last().unwrap().text.clone(), said.advice)
+        let mut out = Sentences::default();
+        constraints(Some(&point), &plan.jobs[0], &mut out);
+        (out.findings.last().unwrap().text.clone(), out.advice)
     }
 
     #[test]
-    fn a_larger_penalty_is_advised_where_the_penalty_is_what_keeps_x_from_the_set() {
+    fn a_larger_penalty_is_advised_only_at_an_infeasible_minimum_of_phi() {
         let (text, found) = advice(0.01, 0.2);
-        assert!(text.contains("‖c‖ = ‖λ‖/μ = 2.0e-1 is what μ leaves"), "{text}");
+        assert!(text.contains("‖c‖ = ‖λ‖/μ = 2.0e-1 for this μ"), "{text}");
         assert_eq!(found.len(), 1);
         assert!(found[0].contains("‖c‖ ≤ 1e-6 needs μ of about 2.0e6"), "{found:?}");
         let (text, found) = advice(1.5, 0.2);
-        assert!(text.contains("not yet known") && found.is_empty(), "{text} {found:?}");
+        assert!(text.contains("not known yet") && found.is_empty(), "{text} {found:?}");
         let (text, found) = advice(0.01, 1e-9);
-        assert!(text.contains("small already") && found.is_empty(), "{text} {found:?}");
+        assert!(text.contains("already small") && found.is_empty(), "{text} {found:?}");
     }
 }

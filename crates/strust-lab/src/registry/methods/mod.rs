@@ -14,18 +14,18 @@ use strust_problems::Problem;
 #[cfg(feature = "torch")]
 use strust_torch::{ImageClassification, Launch, device::Device};
 
-/// The model that a method trusts inside of its region, which decides what a diagnosis may say.
+/// The model of a trust-region method. A diagnosis depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Model {
     /// No trust region.
     None,
     /// H = I: the paper's lemma bounds the rejections.
     Identity,
-    /// H = I + μJᵀJ: the method descends on f + (μ/2)‖c‖², with the parameter `penalty` for μ.
+    /// H = I + μJᵀJ: the method minimizes f + (μ/2)‖c‖². The parameter `penalty` is μ.
     Penalty,
 }
 
-/// One method: everything that the lab knows about it.
+/// Everything about one method.
 pub(crate) trait MethodEntry {
     /// Its parameters.
     type Config: Config;
@@ -38,20 +38,20 @@ pub(crate) trait MethodEntry {
     /// Its model.
     const MODEL: Model = Model::None;
 
-    /// The method over a problem.
+    /// The method on a problem.
     fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static;
 
-    /// The method over a network on a GPU; `None` if it runs there as everywhere.
+    /// The method on a network on a GPU; `None` if it needs no special code there.
     #[cfg(feature = "torch")]
     fn on_gpu(_config: Self::Config, _gpu: &Gpu) -> Option<Result<Box<dyn Stepper<ImageClassification>>, Error>> {
         None
     }
 }
 
-/// How a method runs over a network on a GPU.
+/// How a method runs on a network on a GPU.
 #[cfg(feature = "torch")]
 pub(crate) struct Gpu {
     pub device: Device,
@@ -60,13 +60,13 @@ pub(crate) struct Gpu {
     pub terms: usize,
 }
 
-/// From a list of files, each with a [`MethodEntry`] called `Method`: the modules, and everything that looks a method
-/// up by its name.
+/// Declares the modules of a list of files, each with a [`MethodEntry`] called `Method`, and generates all functions that
+/// look up a method by name.
 macro_rules! methods {
     ($($module:ident),* $(,)?) => {
         $(mod $module;)*
 
-        /// All methods, in the order to list them.
+        /// All methods, in the order of the list.
         #[must_use]
         pub fn all() -> Vec<Entry> {
             vec![$(entry::<$module::Method>()),*]
@@ -80,7 +80,7 @@ macro_rules! methods {
             }
         }
 
-        /// The method over a problem, with mini-batches of `batch` terms.
+        /// The method on a problem, with mini-batches of `batch` terms.
         pub(crate) fn stepper<F, C>(
             method: &MethodSpec,
             setup: &Setup<F, C>,
@@ -102,7 +102,7 @@ macro_rules! methods {
             }
         }
 
-        /// The method over a network on a GPU; `None` if it runs there as everywhere.
+        /// The method on a network on a GPU; `None` if it needs no special code there.
         #[cfg(feature = "torch")]
         pub(crate) fn on_gpu(
             method: &MethodSpec,
@@ -120,7 +120,7 @@ macro_rules! methods {
     };
 }
 
-// One line a method, in the order to list them.
+// One line per method, in the order of the list.
 methods! {
     str,
     str_p,

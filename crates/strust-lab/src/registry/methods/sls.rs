@@ -28,7 +28,7 @@ impl MethodEntry for Method {
         config: Self::Config,
         gpu: &super::Gpu,
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
-        // A line search reads every value on the host, so it runs step by step.
+        // A line search needs every value on the CPU, so it runs step by step.
         let method = LineSearch::new(config);
         Some(method.map_err(Error::from).map(|method| Box::new(StepByStep::on(method, gpu.device)) as Box<_>))
     }

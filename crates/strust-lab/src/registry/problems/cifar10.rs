@@ -1,4 +1,4 @@
-//! ResNet-20 on CIFAR-10, by libtorch.
+//! ResNet-20 on CIFAR-10, with libtorch.
 
 #[cfg(feature = "torch")]
 pub(crate) mod network;
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 strust::config! {
     /// ResNet-20 on CIFAR-10.
     pub struct Cifar10Config for "cifar10" {
-        /// The folder with the binary files, or cifar-10-binary.tar.gz itself; `strust data cifar10` gets it. Required.
+        /// The folder with the binary files, or the file cifar-10-binary.tar.gz; `strust data cifar10` downloads it. Required.
         pub data: String = String::new(), Text("a folder or a file");
-        /// Training images, the first ones of the data; 0 is all.
+        /// Number of training images, from the start of the data; 0 is all.
         pub train_images: u64 = 0, Whole(Range::closed(0.0, 1e7));
-        /// Test images, the first ones of the data; 0 is all.
+        /// Number of test images, from the start of the data; 0 is all.
         pub test_images: u64 = 0, Whole(Range::closed(0.0, 1e7));
         /// Whether training images are cropped and mirrored at random: on or off.
         pub augment: Switch = Switch::On, OneOf(&["on", "off"]);
-        /// Whether the files must be those of CIFAR-10; none is for images of your own in the same format.
+        /// Whether the files must be the original CIFAR-10; none allows your own images in the same format.
         pub checksums: ImageFiles = ImageFiles::Official, OneOf(&["official", "none"]);
-        /// Where the network runs: cpu, cuda, cuda:1 and so on; auto is the first GPU, or else the CPU.
+        /// The device of the network: cpu, cuda, cuda:1 and so on; auto is the first GPU, otherwise the CPU.
         pub device: String = "auto".into(), Text("cpu, cuda, cuda:N or auto");
-        /// Arithmetic of convolutions and products on a GPU: single; tf32, whose factors are rounded to ten bits; bf16, the network in bfloat16 and the loss, from which STR's ratio comes, in single. On the CPU it is single.
+        /// Precision of convolutions and products on a GPU: single; tf32, with factors rounded to ten bits; bf16, with the network in bfloat16 and the loss, which STR's ratio uses, in single. The CPU always uses single.
         pub precision: NetworkPrecision = NetworkPrecision::Tf32, OneOf(&["single", "tf32", "bf16"]);
-        /// How SGD, Adam and STR give a step to a GPU: graph, captured once and replayed; eager, operation by operation.
+        /// How SGD, Adam and STR run a step on a GPU: graph, captured once and replayed; eager, operation by operation.
         pub launch: StepLaunch = StepLaunch::Graph, OneOf(&["graph", "eager"]);
-        /// Threads of an operation on the CPU. The last digits depend on it, so it belongs to the experiment and not to the machine; other cores serve other jobs.
+        /// Threads per operation on the CPU. The last digits of the results depend on it, so the experiment sets it. Other cores run other jobs.
         pub threads: u64 = 1, Whole(Range::closed(1.0, 1024.0));
     }
 }
@@ -41,19 +41,19 @@ pub enum Switch {
     Off,
 }
 
-/// Arithmetic of a [`Cifar10Config`] on a GPU.
+/// The precision of a [`Cifar10Config`] on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkPrecision {
     /// Single precision.
     Single,
-    /// Single precision with the factors of products rounded to TF32.
+    /// Single precision, with factors of products rounded to TF32.
     Tf32,
-    /// bfloat16 in the network, single precision in its parameters and its loss.
+    /// bfloat16 in the network, single precision for its parameters and its loss.
     Bf16,
 }
 
-/// How a step of a [`Cifar10Config`] is given to a GPU.
+/// How a step of a [`Cifar10Config`] runs on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepLaunch {
@@ -63,13 +63,13 @@ pub enum StepLaunch {
     Eager,
 }
 
-/// Which files a [`Cifar10Config`] takes.
+/// Which files a [`Cifar10Config`] accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageFiles {
-    /// Those of CIFAR-10, by their checksums.
+    /// The original files of CIFAR-10, checked by their checksums.
     Official,
-    /// Any of the same format.
+    /// Any files of the same format.
     None,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Problem;
 
 impl ProblemEntry for Problem {
     type Config = Cifar10Config;
-    const TITLE: &'static str = "ResNet-20 on CIFAR-10, by libtorch";
+    const TITLE: &'static str = "ResNet-20 on CIFAR-10, with libtorch";
     const NETWORK: bool = true;
     const METRICS: &'static [(Quantity, &'static str)] =
         &[(Quantity::TrainLoss, "training loss"), (Quantity::TestAccuracy, "test accuracy")];

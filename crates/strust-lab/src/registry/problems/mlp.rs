@@ -16,12 +16,12 @@ strust::config! {
         pub activation: HiddenActivation = HiddenActivation::Relu, OneOf(&["relu", "tanh"]);
         /// Precision of the arithmetic: f32 or f64.
         pub precision: Precision = Precision::F32, OneOf(&["f32", "f64"]);
-        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); a fifth becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which have a test set. Empty is the built-in UCI digits.
+        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); one fifth becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
         pub data: String = String::new(), Text("a file, a folder, or empty");
     }
 }
 
-/// HiddenActivation of the hidden layers.
+/// Activation of the hidden layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HiddenActivation {

@@ -11,7 +11,7 @@ use crate::{
 use std::path::Path;
 use strust::config::Config;
 
-/// One problem: everything that the lab knows about it.
+/// Everything about one problem.
 pub(crate) trait ProblemEntry {
     /// Its parameters.
     type Config: Config;
@@ -23,18 +23,17 @@ pub(crate) trait ProblemEntry {
     const CONSTRAINED: bool = false;
     /// Whether libtorch runs it, on a device that the experiment chooses.
     const NETWORK: bool = false;
-    /// What is measured after every epoch, with its name for people, in the order to show it. The first is the one
-    /// that a run makes small.
+    /// The metrics after every epoch, with their labels, in display order. A run minimizes the first one.
     const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::Objective, "objective f(x)")];
     /// The parameters of synthetic data, which have no effect if there is a data file.
     const SYNTHETIC: &'static [&'static str] = &[];
 
-    /// Checks what ranges and relations do not say.
+    /// Further checks, in addition to ranges and relations.
     fn check(_config: &Self::Config) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether its arithmetic is single precision.
+    /// Whether it uses single precision.
     fn is_single(_config: &Self::Config) -> bool {
         false
     }
@@ -44,23 +43,23 @@ pub(crate) trait ProblemEntry {
         if text(parameters, "data").is_empty() { parameter != "data" } else { !Self::SYNTHETIC.contains(&parameter) }
     }
 
-    /// Constructs the problem and hands it to the visitor.
+    /// Constructs the problem and passes it to the visitor.
     fn visit<V: Visitor>(config: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error>;
 }
 
-/// From a list of files, each with a [`ProblemEntry`] called `Problem`: the modules, and everything that looks a problem
-/// up by its name.
+/// Declares the modules of a list of files, each with a [`ProblemEntry`] called `Problem`, and generates all functions
+/// that look up a problem by name.
 macro_rules! problems {
     ($($module:ident),* $(,)?) => {
         $(pub(crate) mod $module;)*
 
-        /// All problems, in the order to list them.
+        /// All problems, in the order of the list.
         #[must_use]
         pub fn all() -> Vec<Entry> {
             vec![$(entry::<$module::Problem>()),*]
         }
 
-        /// What is measured on a problem; nothing for an unknown one.
+        /// The metrics of a problem; empty for an unknown one.
         pub(crate) fn quantities(kind: &str) -> &'static [(Quantity, &'static str)] {
             match kind {
                 $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::METRICS,)*
@@ -77,7 +76,7 @@ macro_rules! problems {
             }
         }
 
-        /// Whether the problem's arithmetic is single precision.
+        /// Whether the problem uses single precision.
         pub(crate) fn is_single(problem: &ProblemSpec) -> bool {
             match problem.kind.as_str() {
                 $(<$module::Problem as ProblemEntry>::NAME => {
@@ -94,7 +93,7 @@ macro_rules! problems {
             }
         }
 
-        /// Constructs a problem from a seed and hands it to the visitor.
+        /// Constructs a problem from a seed and passes it to the visitor.
         pub(crate) fn visit<V: Visitor>(problem: &ProblemSpec, seed: u64, visitor: V) -> Result<V::Output, Error> {
             match problem.kind.as_str() {
                 $(<$module::Problem as ProblemEntry>::NAME => {
@@ -107,7 +106,7 @@ macro_rules! problems {
     };
 }
 
-// One line a problem, in the order to list them.
+// One line per problem, in the order of the list.
 problems! {
     subspace,
     least_squares,
@@ -122,7 +121,7 @@ fn entry<P: ProblemEntry>() -> Entry {
     Entry::new::<P::Config>(P::NAME, P::TITLE, P::CONSTRAINED, |given| Ok(values(&parsed::<P>(given)?)))
 }
 
-/// The checked configuration that parameters describe.
+/// The checked configuration of some parameters.
 pub(crate) fn parsed<P: ProblemEntry>(parameters: &Parameters) -> Result<P::Config, String> {
     let config = config(parameters)?;
     P::check(&config)?;
@@ -143,7 +142,7 @@ pub(crate) fn with_effect(kind: &str, parameters: &Parameters) -> Parameters {
     let mut shown = parameters.clone();
     shown.retain(|name, _| has_effect(kind, name, parameters));
     if let Some(toml::Value::String(data)) = shown.get_mut("data") {
-        // A report must not depend on where the file lies on this machine.
+        // A report must not depend on the path of the file on this machine.
         *data = Path::new(data).file_name().unwrap_or_default().to_string_lossy().into_owned();
     }
     shown
@@ -154,7 +153,7 @@ fn text<'a>(parameters: &'a Parameters, name: &str) -> &'a str {
     parameters.get(name).and_then(toml::Value::as_str).unwrap_or_default()
 }
 
-/// Refuses synthetic data that does not fit into memory, before the machine runs out of it.
+/// Refuses synthetic data that does not fit into memory.
 fn check_size(rows: u64, columns: u64) -> Result<(), Error> {
     const MOST: u64 = 1 << 31;
     if rows.saturating_mul(columns) <= MOST {
@@ -165,7 +164,7 @@ fn check_size(rows: u64, columns: u64) -> Result<(), Error> {
     Err(strust::Error::OutOfRange { owner: "synthetic data", field: "size", value, allowed }.into())
 }
 
-/// Words of a configuration: fields that hold an enum.
+/// Fields of a configuration that hold an enum.
 macro_rules! words {
     ($($word:ident),*) => {$(
         impl strust::config::FieldValue for $word {

@@ -16,7 +16,7 @@ strust::config! {
         pub n: u64 = 500, Whole(Range::closed(1.0, 1e7));
         /// Standard deviation σ of the noise on every coordinate; 0 is exact interpolation.
         pub noise: f64 = 0.0, Number(Range::at_least(0.0));
-        /// A file (.npy or .csv, also .gz and .xz) with one point a row, instead of the spiked model; d, n and noise then have no effect.
+        /// A file (.npy or .csv, also .gz and .xz) with one point per row, instead of the spiked model; d, n and noise then have no effect.
         pub data: String = String::new(), Text("a file, or empty");
     }
 }
@@ -40,7 +40,7 @@ impl ProblemEntry for Problem {
             check_size(c.d, c.k)?;
             SubspaceFit::<f64>::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
         } else {
-            // One point a row in the file, one a column in the problem.
+            // The file has one point per row, the problem one per column.
             SubspaceFit::from_data(&read::read_matrix(Path::new(&c.data))?.transpose().to_owned(), k)?
         };
         let stiefel = f.constraint();

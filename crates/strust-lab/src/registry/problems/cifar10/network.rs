@@ -1,4 +1,4 @@
-//! The network itself: images, ResNet-20, and how methods run over it on a GPU.
+//! The network: images, ResNet-20, and how methods run on a GPU.
 
 use super::{Cifar10Config, ImageFiles, NetworkPrecision, StepLaunch, Switch};
 use crate::{
@@ -17,8 +17,8 @@ use strust_torch::{
     images::{ImageBytes, Normalization},
 };
 
-/// Constructs the network and hands it to the visitor. On a GPU it has a stream of its own until the visitor returns,
-/// so that other jobs do not wait for it.
+/// Constructs the network and passes it to the visitor. On a GPU it has a separate stream until the visitor returns, so
+/// that other jobs do not wait for it.
 pub(super) fn visit<V: Visitor>(config: &Cifar10Config, visitor: V) -> Result<V::Output, Error> {
     let device = device::open(&config.device).map_err(network_error)?;
     let _stream = cuda::OwnStream::on(device).ok();
@@ -35,7 +35,7 @@ pub(super) fn visit<V: Visitor>(config: &Cifar10Config, visitor: V) -> Result<V:
     visitor.visit(setup)
 }
 
-/// The problem that a configuration describes. It also sets the number of threads for everything this thread does.
+/// The problem of a configuration. This also sets the number of libtorch threads for the current thread.
 pub(crate) fn cifar10(config: &Cifar10Config) -> Result<ImageClassification, Error> {
     device::set_threads(config.threads as usize);
     let ImageSet { train, test, classes } = read(&config.data, config.checksums)?;
@@ -71,13 +71,13 @@ pub(crate) fn bytes(images: &Images) -> ImageBytes<'_> {
 fn first(images: Images, field: &'static str, count: u64) -> Result<Images, Error> {
     let there = images.len() as u64;
     if count > there {
-        let (value, allowed) = (count.to_string(), format!("at most {there}, the images there are, or 0 for all"));
+        let (value, allowed) = (count.to_string(), format!("at most {there}, the number of images, or 0 for all"));
         return Err(strust::Error::OutOfRange { owner: "cifar10", field, value, allowed }.into());
     }
     Ok(if count == 0 { images } else { images.take(count as usize) })
 }
 
-/// All images are normalized by CIFAR-10's constants, so that a network trained on some can be used on others.
+/// All images are normalized with CIFAR-10's constants, so that a network trained on some images works on others.
 pub(crate) fn resnet20(set: &ImageSet, device: device::Device) -> Result<ImageClassification, Error> {
     let (train, test) = (bytes(&set.train), bytes(&set.test));
     ImageClassification::resnet20(&train, Some(&test), set.classes.len(), device)
