@@ -97,7 +97,7 @@ pub enum Command {
         /// Show mean ± standard deviation in the Markdown tables instead of the median
         #[arg(long, requires = "tables")]
         mean: bool,
-        /// Copy the summary, the report, the figures and one record per job and epoch to this folder
+        /// Write the summary, the report, the figures and one record per job and epoch to this folder
         #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "markdown", "into", "out"])]
         publish: Option<PathBuf>,
         /// Folder for the report [default: the results folder; for several runs, runs/comparison]

@@ -133,7 +133,7 @@ fn step_and_products(d: usize, k: usize, n: usize, batch: usize) -> std::result:
     let (mut best_step, mut best_products) = (f64::INFINITY, f64::INFINITY);
     let all = Instant::now();
     while all.elapsed() < TURN {
-        // Start again each time: near the solution, denormal numbers could change the speed.
+        // Start again each time, so that every round does the same steps.
         let mut state = start.clone();
         let began = Instant::now();
         for sample in &samples {

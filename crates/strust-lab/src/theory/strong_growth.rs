@@ -155,7 +155,7 @@ pub(super) fn run(c: &StrongGrowthConfig, seeds: u64, tick: &mut Tick) -> Result
     let why = "the verdict from the run's mini-batches may be doubtful, but never wrong";
     out.checks.push(Check::at_most("wrong verdicts during the run", f64::from(wrong_in_run), 0.0, why));
     let why =
-        format!("{} intervals of all runs with full windows; the 95 % hold for a fixed point, but x moves", covered.1);
+        format!("{} intervals of all runs with full windows; the 95 % are for a fixed point, but x moves", covered.1);
     let share = f64::from(covered.0) / f64::from(covered.1);
     out.checks.push(Check::at_least("share of 95 % intervals that contain the exact ρ", share, 0.9, why));
     out.tables.push(Table {
@@ -189,12 +189,12 @@ fn sentences(c: &StrongGrowthConfig, [exact, noisy]: &Peaks) -> String {
     if let Some((d, rho)) = highest(&not) {
         let _ = write!(
             text,
-            " On noisy data that cannot be fitted (d < n) ρ rises until the run stalls, because its mini-batches no longer resolve ‖∇f‖²; it reaches {rho:.0} \
+            " On noisy data that cannot be fitted (d < n) ρ rises until the run stalls, where its mini-batches no longer resolve ‖∇f‖²; it reaches {rho:.0} \
              for d = {d}. Full gradients from there show that ρ has no bound."
         );
     }
     if highest(&fits).is_some() {
-        text += " With d > n noise can be fitted, so it does not affect the method.";
+        text += " With d > n the noise can be fitted, so interpolation holds.";
     }
     text + " The table omits d = n: near it the equations are so ill-conditioned that a verdict may be doubtful, and sometimes wrong."
 }

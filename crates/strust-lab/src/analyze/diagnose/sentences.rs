@@ -110,7 +110,7 @@ fn progress(stats: &RecordStats, point: Option<&Examination>, job: &Job, out: &m
     let falls = |before: &f64| *last < (1.0 - FALLING) * before && *last > CONVERGED * first;
     let violated =
         point.and_then(|point| point.interpolation.as_ref()).is_some_and(|(v, _)| *v == Interpolation::Violated);
-    // The last epoch alone may be a fluctuation. Without interpolation a run never stops to fluctuate.
+    // The last epoch alone may be a fluctuation. Without interpolation a run never stops fluctuating.
     if let (Some(before), Some(halfway)) = (stats.before.filter(falls), stats.halfway.filter(falls))
         && stats.epochs == job.epochs
         && !violated
