@@ -1,5 +1,7 @@
 //! Errors: what happened, where, and how to fix it.
 
+use crate::sample::Draws;
+
 /// An error of this crate. A run that uses up its budget is not an error: see [`StopReason`](crate::stop::StopReason).
 ///
 /// [`Self::kind`] groups errors by cause.
@@ -50,6 +52,28 @@ pub enum Error {
     /// A saved vector does not match the type it is loaded into.
     #[error("saved vector: {0}")]
     Saved(String),
+    /// A sampler draws in another way than the objective assumes.
+    #[error("the sampler draws {sampler} terms, but the objective assumes {objective} terms: use the same way in both")]
+    Draws {
+        /// How the sampler draws.
+        sampler: Draws,
+        /// How the objective assumes that it draws.
+        objective: Draws,
+    },
+    /// A sampler drew a sample that does not fit the objective.
+    #[error("sample {k}: {why}")]
+    Sample {
+        /// The number of the sample.
+        k: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The start cannot be used.
+    #[error("start: {why}")]
+    Start {
+        /// The reason.
+        why: String,
+    },
     /// The objective is NaN or infinite at the start.
     #[error("the objective is {value} at the start: check the start and the data for NaN, infinity and overflow")]
     NonFiniteStart {
@@ -135,6 +159,9 @@ impl Error {
             Self::OutOfRange { .. }
             | Self::Shape { .. }
             | Self::Terms { .. }
+            | Self::Draws { .. }
+            | Self::Sample { .. }
+            | Self::Start { .. }
             | Self::DependentRows { .. }
             | Self::Saved(_)
             | Self::NonFiniteStart { .. } => ErrorKind::Setup,

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct Measurement {
     /// f(x).
     pub value: f64,
-    /// The function that the method minimizes: f(x), or φ(x) = f(x) + (μ/2)‖c(x)‖² for a penalty method.
+    /// The function that the method minimizes: f(x), or φ(x) = f(x) + (μ/2)‖c(x)‖² for a penalty method. An augmented
+    /// Lagrangian changes its function during the run, so its merit is the KKT residual.
     pub merit: f64,
     /// ‖∇f(x)‖. With constraints it is the norm of the Lagrangian's gradient ‖∇f(x) + J(x)ᵀλ‖ with the method's
     /// multipliers. On a manifold it is the norm of the Riemannian gradient.
@@ -41,6 +42,13 @@ impl Measurement {
             self.constraint_norm + 0.0 * self.gradient_norm
         }
     }
+}
+
+/// Measures f(x) and ‖∇f(x)‖ on the full sum, and ‖c(x)‖ of a constraint inside the objective. The merit is f(x).
+pub fn measure<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> Measurement {
+    let mut gradient = x.zeros_like();
+    let value = full_value_and_gradient(f, x, &mut gradient);
+    Measurement { value, merit: value, gradient_norm: gradient.norm(), constraint_norm: f.constraint_norm(x) }
 }
 
 /// Measures ‖∇f(x) + J(x)ᵀλ‖ and ‖c(x)‖ on the full sum; both are 0 at a KKT point (the paper's Definition 4.10). The

@@ -90,6 +90,7 @@ pub mod prelude {
         Adam, AdamConfig, AugLag, AugLagConfig, LineSearch, LineSearchConfig, Method, ProjectedSgd, ProjectedSgdConfig,
         Reset, Riemannian, RiemannianConfig, Sgd, SgdConfig, State, Str, StrConfig, StrP, StrPConfig, TrustRegion,
     };
+    pub use crate::models::{Local, Model, Step, Trial};
     pub use crate::objective::{
         Counted, Evaluation, Evaluations, Objective, Penalized, from_fn, from_fn_approximate_gradient, from_residuals,
         from_terms,

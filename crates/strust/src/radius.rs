@@ -102,7 +102,8 @@ impl RegionConfig {
     #[must_use]
     pub fn judge(&self, radius: f64, actual: f64, predicted: f64, rounding: f64) -> Judgment {
         let ratio = (actual + rounding) / (predicted + rounding);
-        let ratio = if actual.is_finite() { ratio } else { f64::NEG_INFINITY };
+        // A model that predicts an increase must not turn an increase into a success.
+        let ratio = if actual.is_finite() && predicted >= 0.0 { ratio } else { f64::NEG_INFINITY };
         let verdict = if ratio > self.accept_above { Verdict::Accepted } else { Verdict::Rejected };
         // Differs: with c₀ = c₁ = r the paper rejects the step and keeps the radius. Here a rejection always shrinks
         // it.

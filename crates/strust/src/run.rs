@@ -36,7 +36,8 @@ impl<S, F: FnMut(&StepRecord, &S) -> ControlFlow<()>> Observer<S> for F {
 #[must_use = "the report states whether the run converged"]
 pub struct Report<S: State> {
     /// The final state; [`Run::resume`] continues from it. After a breakdown it is the last good state: the state at
-    /// the breakdown if the objective is finite there, otherwise a state at most 128 steps before it.
+    /// the breakdown if the objective is finite there, otherwise a copy at most 128 steps before it, or the start if the
+    /// objective is not finite at the copy either.
     pub state: S,
     /// Why it stopped.
     pub reason: StopReason,
@@ -94,6 +95,7 @@ pub fn minimize<F: Objective>(f: &mut F) -> Run<'_, F, Str<F::Point>> {
         f,
         method: Str::default(),
         drawing: Drawing::Batches(None),
+        drawings: 0,
         seed: None,
         stop: Stop::default(),
         observers: Vec::new(),
@@ -129,6 +131,8 @@ pub struct Run<'a, F: Objective, M: Method<F>> {
     f: &'a mut F,
     method: M,
     drawing: Drawing<'a>,
+    /// How often the way to draw was chosen.
+    drawings: usize,
     seed: Option<u64>,
     stop: Stop,
     observers: Vec<Box<dyn Observer<M::State> + 'a>>,
@@ -141,17 +145,17 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
     /// The method, by value or as `&mut method`; [`Str`] by default. Name it before the observers: they see its state, so
     /// those of another method cannot be kept, and starting the run reports an error.
     pub fn method<N: Method<F>>(self, method: N) -> Run<'a, F, N> {
-        let Self { f, drawing, seed, stop, measure_every, .. } = self;
+        let Self { f, drawing, drawings, seed, stop, measure_every, .. } = self;
         let lost_observers = self.lost_observers + self.observers.len();
-        Run { f, method, drawing, seed, stop, observers: Vec::new(), lost_observers, measure_every }
+        Run { f, method, drawing, drawings, seed, stop, observers: Vec::new(), lost_observers, measure_every }
     }
     /// Terms per mini-batch, drawn by [`Epochs`]. The default is 32, or all terms if there are fewer.
     pub fn batch(self, batch: usize) -> Self {
-        Self { drawing: Drawing::Batches(Some(batch)), ..self }
+        Self { drawing: Drawing::Batches(Some(batch)), drawings: self.drawings + 1, ..self }
     }
     /// Uses all terms in every step.
     pub fn full_batch(self) -> Self {
-        Self { drawing: Drawing::Full, ..self }
+        Self { drawing: Drawing::Full, drawings: self.drawings + 1, ..self }
     }
     /// The seed of the mini-batches; 0 by default. It cannot be combined with [`Self::sampler`]: set the sampler's
     /// seed.
@@ -160,7 +164,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
     }
     /// Your own sampler, by value or as `&mut sampler`.
     pub fn sampler(self, sampler: impl Sampler + 'a) -> Self {
-        Self { drawing: Drawing::Own(Box::new(sampler)), ..self }
+        Self { drawing: Drawing::Own(Box::new(sampler)), drawings: self.drawings + 1, ..self }
     }
     /// When to stop; [`Stop::default`] by default.
     pub fn stop(self, stop: impl Into<Stop>) -> Self {
@@ -188,10 +192,11 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
     }
 
     /// Continues from a state; its step count is the number of the next sample. Budgets of steps and epochs include the
-    /// earlier steps of the state. Budgets of evaluations and time start at zero.
+    /// earlier steps of the state. Budgets of evaluations and time start at zero, and so does the count of measurements
+    /// without progress. Use the batch, the seed and the sampler of the first run; the state does not contain them.
     pub fn resume(mut self, state: M::State) -> Result<Report<M::State>, Error> {
-        self.f.check_point(state.point())?;
         let sampler = self.checked_sampler()?;
+        self.method.prepare(self.f, state.point())?;
         self.drive(state, sampler)
     }
 
@@ -199,6 +204,10 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
     fn checked_sampler(&mut self) -> Result<Box<dyn Sampler + 'a>, Error> {
         if self.lost_observers > 0 {
             return Err(out_of_range("run", "observers", self.lost_observers, "added after the method is named"));
+        }
+        if self.drawings > 1 {
+            let only = "only one of `batch`, `full_batch` and `sampler`";
+            return Err(out_of_range("run", "ways to draw", self.drawings, only));
         }
         let seed = self.seed.unwrap_or(0);
         let sampler: Box<dyn Sampler + 'a> = match std::mem::replace(&mut self.drawing, Drawing::Full) {
@@ -211,7 +220,12 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             Drawing::Own(sampler) => sampler,
         };
         sampler.check(self.f.terms())?;
-        Ok(sampler)
+        match self.f.draws() {
+            Some(objective) if objective != sampler.draws() => {
+                Err(Error::Draws { sampler: sampler.draws(), objective })
+            }
+            _ => Ok(sampler),
+        }
     }
 
     fn drive(mut self, mut state: M::State, mut sampler: Box<dyn Sampler + 'a>) -> Result<Report<M::State>, Error> {
@@ -219,34 +233,35 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         let first_step = state.steps();
         let mut progress =
             Progress { steps: first_step, steps_per_epoch: sampler.steps_per_epoch(), ..Progress::default() };
-        let mut last = self.method.measure(self.f, &state)?;
-        if !last.value.is_finite() {
-            return Err(Error::NonFiniteStart { value: last.value });
+        let start = self.method.measure(self.f, &state)?;
+        if !start.is_finite() {
+            return Err(if start.value.is_finite() {
+                Error::Start { why: "the gradient or the constraint is not finite there".into() }
+            } else {
+                Error::NonFiniteStart { value: start.value }
+            });
         }
-        let mut tally = Tally { measurements: 1, accepted: 0, best: (state.point().clone(), last) };
+        let mut tally = Tally { measurements: 1, accepted: 0, best: (state.point().clone(), start) };
         let mut safe = LastGood::new(&state);
-        progress.measured = Some(last);
-        progress.merits.push(last.merit);
+        progress.measured = Some(start);
+        progress.add_merit(start.merit);
 
         let stopped = self.repeat(&mut state, &mut *sampler, &mut progress, &mut tally, &mut safe, began);
-        let (reason, breakdown) = match stopped {
-            Ok(reason) => (reason, None),
-            Err(error) if error.kind() == ErrorKind::Setup => return Err(error),
+        let stopped = stopped.and_then(|reason| self.finish(reason, &state, &mut progress, &mut tally));
+        let (reason, breakdown, last) = match stopped {
+            Ok((reason, last)) => (reason, None, last),
+            // Nothing was done yet, so nothing is lost.
+            Err(error) if error.kind() == ErrorKind::Setup && progress.steps == first_step => return Err(error),
             Err(error) => {
-                (state, last) = safe.recover(state, |state| self.method.measure(self.f, state));
-                tally.measurements += 1;
+                let last;
+                (state, last) = safe.recover(state, |state| {
+                    tally.measurements += 1;
+                    self.method.measure(self.f, state)
+                });
                 tally.keep_best(&last, state.point());
-                progress.measured = Some(last);
-                (StopReason::Breakdown, Some(error))
+                (StopReason::Breakdown, Some(error), last)
             }
         };
-        if let Some(measured) = progress.measured {
-            last = measured;
-        } else {
-            last = self.method.measure(self.f, &state)?;
-            tally.measurements += 1;
-            tally.keep_best(&last, state.point());
-        }
         Ok(Report {
             reason,
             breakdown,
@@ -259,6 +274,40 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             accepted: tally.accepted,
             state,
         })
+    }
+
+    /// The final measurement. A tolerance that holds there is the reason, even if a budget ended the run.
+    fn finish(
+        &mut self,
+        reason: StopReason,
+        state: &M::State,
+        progress: &mut Progress,
+        tally: &mut Tally<F::Point>,
+    ) -> Result<(StopReason, Measurement), Error> {
+        let last = match progress.measured {
+            Some(measured) => measured,
+            None => self.measure(state, progress, tally)?,
+        };
+        let converged = self.stop.decide(progress).filter(|_| reason != StopReason::Observer);
+        Ok((converged.filter(|reason| reason.converged()).unwrap_or(reason), last))
+    }
+
+    /// Measures the state. A measurement that is not finite is a breakdown.
+    fn measure(
+        &mut self,
+        state: &M::State,
+        progress: &mut Progress,
+        tally: &mut Tally<F::Point>,
+    ) -> Result<Measurement, Error> {
+        let measured = self.method.measure(self.f, state)?;
+        tally.measurements += 1;
+        if !(measured.value.is_finite() && measured.merit.is_finite()) {
+            return Err(Error::NonFiniteValue { step: state.steps(), value: measured.value });
+        }
+        progress.measured = Some(measured);
+        progress.add_merit(measured.merit);
+        tally.keep_best(&measured, state.point());
+        Ok(measured)
     }
 
     /// Makes steps until a rule stops the run or an error occurs.
@@ -280,6 +329,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             }
             safe.before_step(state);
             sampler.draw(state.steps(), &mut sample);
+            check_sample(&sample, state.steps(), self.f.terms())?;
             let record = self.method.step(self.f, state, &sample)?;
             safe.after_step();
             progress.steps = state.steps();
@@ -289,11 +339,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             tally.accepted += u64::from(record.verdict == Verdict::Accepted);
             let mut flow = self.notify(|observer| observer.step(&record, state));
             if interval.is_some_and(|every| progress.steps.is_multiple_of(every)) {
-                let measured = self.method.measure(self.f, state)?;
-                tally.measurements += 1;
-                progress.measured = Some(measured);
-                progress.merits.push(measured.merit);
-                tally.keep_best(&measured, state.point());
+                let measured = self.measure(state, progress, tally)?;
                 if flow.is_continue() {
                     flow = self.notify(|observer| observer.measured(&measured, state));
                 }
@@ -314,6 +360,16 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         }
         flow
     }
+}
+
+/// A sampler of the user's own may draw anything.
+fn check_sample(sample: &Sample, k: u64, terms: usize) -> Result<(), Error> {
+    let why = match sample.indices().iter().find(|&&i| i >= terms) {
+        Some(i) => format!("it holds term {i}, but the objective has {terms} terms, from 0 on"),
+        None if sample.is_empty() => "it is empty".into(),
+        None => return Ok(()),
+    };
+    Err(Error::Sample { k, why })
 }
 
 /// Counts and the best point of a run.

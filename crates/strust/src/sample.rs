@@ -67,6 +67,15 @@ pub enum Draws {
     Different,
 }
 
+impl std::fmt::Display for Draws {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Independent => "independent",
+            Self::Different => "different",
+        })
+    }
+}
+
 impl Draws {
     /// The variance of the gradient of a batch of b out of n terms, divided by the variance of the gradient of one
     /// term: 1/b for independent terms, (n − b)/(b(n − 1)) for different terms.

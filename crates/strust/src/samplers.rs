@@ -67,7 +67,7 @@ fn check_terms(sampler: usize, objective: usize) -> Result<(), Error> {
 
 fn check_batch(owner: &'static str, n: usize, batch: usize) -> Result<(), Error> {
     if n == 0 {
-        return Err(out_of_range(owner, "n", n, Range::at_least(1.0)));
+        return Err(out_of_range(owner, "the number of terms", n, Range::at_least(1.0)));
     }
     if batch == 0 || batch > n {
         return Err(out_of_range(owner, "batch", batch, Range::closed(1.0, n as f64)));

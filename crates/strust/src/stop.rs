@@ -166,8 +166,8 @@ pub struct Progress {
     pub elapsed: Duration,
     /// The measurement at the current point, if one was made.
     pub measured: Option<Measurement>,
-    /// All measured merits, oldest first.
-    pub merits: Vec<f64>,
+    /// All measured merits, oldest first, and the least of the first n of them for each n.
+    pub(crate) merits: Vec<(f64, f64)>,
 }
 
 impl Progress {
@@ -175,14 +175,19 @@ impl Progress {
     fn is_kkt_point(&self, tolerance: f64) -> bool {
         self.measured.is_some_and(|m| m.kkt() <= tolerance)
     }
+    /// Adds a measured merit.
+    pub(crate) fn add_merit(&mut self, merit: f64) {
+        let least = self.merits.last().map_or(f64::INFINITY, |&(_, least)| least).min(merit);
+        self.merits.push((merit, least));
+    }
     fn stagnated(&self, tolerance: f64, patience: u64) -> bool {
         let patience = patience.max(1) as usize;
         if self.measured.is_none() || self.merits.len() <= patience {
             return false;
         }
         let (before, recent) = self.merits.split_at(self.merits.len() - patience);
-        let least = |merits: &[f64]| merits.iter().copied().fold(f64::INFINITY, f64::min);
-        let (before, recent) = (least(before), least(recent));
+        let before = before.last().map_or(f64::INFINITY, |&(_, least)| least);
+        let recent = recent.iter().fold(f64::INFINITY, |least, &(merit, _)| least.min(merit));
         before - recent <= tolerance * before.abs()
     }
 }
@@ -285,7 +290,13 @@ mod tests {
     #[test]
     fn stagnation_compares_the_best_earlier_merit_with_the_best_recent_one() {
         let stop = Stop::stagnation(0.01, 2);
-        let with = |merits: &[f64]| Progress { merits: merits.to_vec(), ..at(1, Some(1.0)) };
+        let with = |merits: &[f64]| {
+            let mut progress = at(1, Some(1.0));
+            for &merit in merits {
+                progress.add_merit(merit);
+            }
+            progress
+        };
         assert_eq!(stop.decide(&with(&[3.0, 2.0])), None);
         assert_eq!(stop.decide(&with(&[3.0, 2.0, 1.0])), None);
         assert_eq!(stop.decide(&with(&[3.0, 1.0, 1.0, 0.995])), Some(StopReason::Stagnation));

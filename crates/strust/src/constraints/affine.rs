@@ -1,5 +1,9 @@
 use super::{Constraint, Manifold};
-use crate::{Error, vector::Vector};
+use crate::{
+    Error,
+    config::{Range, out_of_range},
+    vector::Vector,
+};
 use faer::{Mat, Side, linalg::solvers::Llt, prelude::Solve};
 
 /// The affine set {x : ⟨aⱼ, x⟩ = bⱼ for every row j}, that is Ax = b.
@@ -28,10 +32,16 @@ impl<V: Vector> Affine<V> {
     /// The set Ax = b; the rows must be linearly independent.
     pub fn new(rows: Vec<V>, right: Vec<f64>) -> Result<Self, Error> {
         let m = rows.len();
-        if right.len() != m || m == 0 {
+        if m == 0 {
+            return Err(out_of_range("affine constraint", "rows", m, Range::at_least(1.0)));
+        }
+        if let Some(bad) = right.iter().find(|b| !b.is_finite()) {
+            return Err(out_of_range("affine constraint", "right-hand side", bad, "finite"));
+        }
+        if right.len() != m {
             return Err(Error::Shape {
                 place: "affine constraint, right-hand side",
-                expected: vec![m.max(1)],
+                expected: vec![m],
                 found: vec![right.len()],
             });
         }

@@ -182,7 +182,9 @@ where
         (self.maps.1)(x, v, out);
     }
     fn add_vjp(&mut self, x: &V, a: f64, y: &Vec<f64>, out: &mut V) {
-        self.scaled.scale_add(0.0, a, y);
+        // Not `scale_add(0, …)`: 0 · NaN is NaN, and one bad residual would stay forever.
+        self.scaled.set_zero();
+        self.scaled.add(a, y);
         (self.maps.2)(x, &self.scaled, out);
     }
     fn rounding(&self, _: &V, norm: f64) -> f64 {

@@ -18,6 +18,7 @@ const WINDOW: u64 = 200;
 /// its interval).
 #[derive(Debug, Clone)]
 struct Watch {
+    draws: Draws,
     now: Pairs,
     before: Option<Pairs>,
     /// The largest estimate of ‖∇f‖² + V: the scale for rounding errors.
@@ -28,7 +29,8 @@ struct Watch {
 
 impl Watch {
     fn new(terms: usize, draws: Draws) -> Self {
-        Self { now: Pairs::new(terms, draws), before: None, largest: 0.0, batch: 1, window: WINDOW }.with_window(WINDOW)
+        Self { draws, now: Pairs::new(terms, draws), before: None, largest: 0.0, batch: 1, window: WINDOW }
+            .with_window(WINDOW)
     }
     fn with_window(self, window: u64) -> Self {
         Self { now: self.now.with_window(window), window, ..self }
@@ -130,6 +132,12 @@ macro_rules! forward {
         }
         fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
             self.inner.value(x, sample)
+        }
+        fn constraint_norm(&mut self, x: &F::Point) -> f64 {
+            self.inner.constraint_norm(x)
+        }
+        fn draws(&self) -> Option<Draws> {
+            Some(self.watch.draws)
         }
         fn check_point(&self, x: &F::Point) -> Result<(), Error> {
             self.inner.check_point(x)

@@ -67,10 +67,14 @@ state!(AugLagState<V, R: Vector>);
 impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     type State = AugLagState<F::Point, C::Residual>;
 
-    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
-        f.check_point(&x)?;
-        self.constraint.check_point(&x)?;
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
         (self.gradient, self.residual) = (None, None);
+        f.check_point(x)?;
+        self.constraint.check_point(x)
+    }
+
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        self.prepare(f, &x)?;
         let multipliers = self.constraint.new_residual();
         Ok(AugLagState { x, multipliers, penalty: self.config.penalty, terms_seen: 0, k: 0 })
     }
@@ -118,7 +122,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
         let mut y = c.zeros_like();
         y.set_sum(&state.multipliers, state.penalty, &c);
         let m = kkt(f, &mut self.constraint, &state.x, &y);
-        let merit = m.value + state.multipliers.dot(&c) + 0.5 * state.penalty * m.constraint_norm.powi(2);
-        Ok(Measurement { merit, ..m })
+        // λ and μ change during the run, so values of the Lagrangian cannot be compared. KKT residuals can.
+        Ok(Measurement { merit: m.kkt(), ..m })
     }
 }

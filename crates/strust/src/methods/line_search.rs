@@ -1,9 +1,10 @@
 //! SLS: SGD with a stochastic Armijo line search (Vaswani et al. 2019), the second baseline of section 5.1.
 
-use super::{Measurement, Method, evaluate, measure_unconstrained, scratch, state};
+use super::{Measurement, Method, evaluate, scratch, state};
 use crate::{
     Error, config,
     config::{Checked, Config, FieldValue},
+    kkt::measure,
     objective::{Evaluation, Evaluations, Objective},
     radius::Verdict,
     record::StepRecord,
@@ -87,9 +88,12 @@ state!(LineSearchState);
 impl<F: Objective> Method<F> for LineSearch<F::Point> {
     type State = LineSearchState<F::Point>;
 
-    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
-        f.check_point(&x)?;
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
         self.scratch = (None, None);
+        f.check_point(x)
+    }
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        self.prepare(f, &x)?;
         Ok(LineSearchState { x, step_size: self.config.max_step, k: 0 })
     }
 
@@ -142,6 +146,6 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
     }
 
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure_unconstrained(f, &state.x))
+        Ok(measure(f, &state.x))
     }
 }

@@ -43,11 +43,14 @@ pub trait Method<F: Objective + ?Sized> {
     /// Everything on which the next step depends, except the sample.
     type State: State<Point = F::Point>;
 
-    /// The state at the start `x`. Resets the scratch space. Fails if x does not fit the problem.
+    /// Checks that x fits the problem, and resets the scratch space: before a start and before a resumed run.
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error>;
+
+    /// The state at the start `x`, after [`Self::prepare`].
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
-    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold. An error does not
-    /// change the step count of the state.
+    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold. An error leaves
+    /// the state unchanged.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
 
     /// Measures the current point on the full sum.
@@ -56,6 +59,9 @@ pub trait Method<F: Objective + ?Sized> {
 
 impl<F: Objective + ?Sized, M: Method<F> + ?Sized> Method<F> for &mut M {
     type State = M::State;
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
+        (**self).prepare(f, x)
+    }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
         (**self).init(f, x)
     }
@@ -128,6 +134,11 @@ fn evaluate<F: Objective + ?Sized>(
     step: u64,
 ) -> Result<(Evaluation, f64), Error> {
     let evaluation = f.value_and_gradient(x, sample, gradient);
+    Ok((evaluation, finite(evaluation, gradient, step)?))
+}
+
+/// ‖g‖², or an error if the value or the gradient at an accepted point is not finite.
+fn finite<V: Vector>(evaluation: Evaluation, gradient: &V, step: u64) -> Result<f64, Error> {
     if !evaluation.value.is_finite() {
         return Err(Error::NonFiniteValue { step, value: evaluation.value });
     }
@@ -135,13 +146,7 @@ fn evaluate<F: Objective + ?Sized>(
     if !squared.is_finite() {
         return Err(Error::NonFiniteGradient { step, norm: squared.sqrt() });
     }
-    Ok((evaluation, squared))
-}
-
-fn measure_unconstrained<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> Measurement {
-    let mut g = x.zeros_like();
-    let value = full_value_and_gradient(f, x, &mut g);
-    Measurement { value, merit: value, gradient_norm: g.norm(), constraint_norm: 0.0 }
+    Ok(squared)
 }
 
 fn measure_on_manifold<F, M>(f: &mut F, manifold: &mut M, x: &F::Point) -> Result<Measurement, Error>

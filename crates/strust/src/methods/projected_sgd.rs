@@ -29,31 +29,38 @@ pub struct ProjectedSgd<M: Manifold> {
     config: Checked<ProjectedSgdConfig>,
     manifold: M,
     gradient: Option<M::Point>,
+    trial: Option<M::Point>,
 }
 
 impl<M: Manifold> ProjectedSgd<M> {
     /// Checks the configuration.
     pub fn new(config: ProjectedSgdConfig, manifold: M) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, manifold, gradient: None })
+        Ok(Self { config: config.check()?, manifold, gradient: None, trial: None })
     }
 }
 
 impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for ProjectedSgd<M> {
     type State = Iterate<F::Point>;
 
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
+        (self.gradient, self.trial) = (None, None);
+        f.check_point(x)?;
+        self.manifold.check_point(x)
+    }
     fn init(&mut self, f: &mut F, mut x: F::Point) -> Result<Self::State, Error> {
-        f.check_point(&x)?;
-        self.manifold.check_point(&x)?;
-        self.gradient = None;
-        self.manifold.restore(&mut x)?;
+        self.prepare(f, &x)?;
+        self.manifold.restore(&mut x).map_err(|error| Error::Start { why: error.to_string() })?;
         Ok(Iterate { x, k: 0 })
     }
     fn step(&mut self, f: &mut F, Iterate { x, k }: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let eta = self.config.learning_rate;
         let g = scratch(&mut self.gradient, x);
         let (Evaluation { value, .. }, squared_norm) = evaluate(f, x, sample, g, *k)?;
-        x.add(-eta, g);
-        self.manifold.restore(x)?;
+        // In scratch space: if the retraction fails, x stays.
+        let trial = scratch(&mut self.trial, x);
+        trial.set_sum(x, -eta, g);
+        self.manifold.restore(trial)?;
+        std::mem::swap(x, trial);
         *k += 1;
         let norm = squared_norm.sqrt();
         Ok(StepRecord::plain(*k - 1, value, norm, eta, eta * norm))

@@ -1,9 +1,10 @@
 //! SGD with a constant step: the baseline of section 5.1.
 
-use super::{Measurement, Method, evaluate, measure_unconstrained, scratch, state};
+use super::{Measurement, Method, evaluate, scratch, state};
 use crate::{
     Error, config,
     config::{Checked, Config},
+    kkt::measure,
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
@@ -62,9 +63,12 @@ state!(SgdState);
 impl<F: Objective> Method<F> for Sgd<F::Point> {
     type State = SgdState<F::Point>;
 
-    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
-        f.check_point(&x)?;
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
         self.gradient = None;
+        f.check_point(x)
+    }
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        self.prepare(f, &x)?;
         Ok(SgdState { velocity: x.zeros_like(), x, k: 0 })
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
@@ -79,6 +83,6 @@ impl<F: Objective> Method<F> for Sgd<F::Point> {
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), learning_rate, learning_rate * velocity.norm()))
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure_unconstrained(f, &state.x))
+        Ok(measure(f, &state.x))
     }
 }

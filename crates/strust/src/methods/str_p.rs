@@ -99,7 +99,8 @@ impl Config for StrPConfig {
 /// // The point on the unit circle nearest to (3, 4).
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     let r = [x[0] - 3.0, x[1] - 4.0];
-///     (g[0], g[1]) = (2.0 * r[0], 2.0 * r[1]);
+///     g[0] += 2.0 * r[0];
+///     g[1] += 2.0 * r[1];
 ///     r[0] * r[0] + r[1] * r[1]
 /// });
 /// let config = StrPConfig { penalty: 1e3, ..Default::default() };
@@ -134,10 +135,14 @@ impl<C: Constraint> StrP<C> {
 impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrP<C> {
     type State = StrState<F::Point>;
 
-    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
-        f.check_point(&x)?;
-        self.constraint.check_point(&x)?;
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
         (self.scratch, self.penalty_scratch) = (Scratch::default(), None);
+        f.check_point(x)?;
+        self.constraint.check_point(x)
+    }
+
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        self.prepare(f, &x)?;
         Ok(StrState { x, radius: self.config.region.initial_radius, k: 0, memory: () })
     }
 

@@ -1,6 +1,6 @@
 //! STR, Algorithm 1: the trust-region loop over any model.
 
-use super::{Measurement, Method, evaluate, measure_unconstrained, state};
+use super::{Measurement, Method, finite, state};
 use crate::{
     Error,
     config::{Checked, Config},
@@ -66,6 +66,10 @@ impl<V: Vector, M> TrustRegion<V, M> {
     pub fn with_model(config: RegionConfig, model: M) -> Result<Self, Error> {
         Ok(Self { region: config.check()?, model, scratch: Scratch::default() })
     }
+    /// The model.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
 }
 
 /// State of [`TrustRegion`]: the point, the radius, and the memory `S` of the model.
@@ -87,9 +91,12 @@ state!(TrustRegionState<V, S: Clone + Serialize + DeserializeOwned>);
 impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
     type State = TrustRegionState<F::Point, M::Memory>;
 
-    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
-        f.check_point(&x)?;
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
         self.scratch = Scratch::default();
+        f.check_point(x)
+    }
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        self.prepare(f, &x)?;
         let memory = self.model.init(f, &x)?;
         Ok(TrustRegionState { x, radius: self.region.initial_radius, k: 0, memory })
     }
@@ -97,7 +104,7 @@ impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
         trust_region_step(f, &self.region, &mut self.model, state, sample, &mut self.scratch)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(measure_unconstrained(f, &state.x))
+        Ok(self.model.measure(f, &state.memory, &state.x))
     }
 }
 
@@ -126,19 +133,22 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     let (step, old_radius) = (*k, *radius);
 
     // fᵢ(x) and g = ∇fᵢ(x)
-    let (evaluation, gradient_squared) = evaluate(f, x, sample, g, step)?;
+    let evaluation = model.value_and_gradient(f, memory, x, sample, g);
+    let gradient_squared = finite(evaluation, g, step)?;
     let at = Local { k: step, x, sample, evaluation, gradient: g, gradient_squared };
 
     // p = argmin m(p) subject to ‖p‖ ≤ Δ
     let p = model.propose(f, memory, &at, old_radius)?;
     let (size, length, predicted, exit) = (p.size, p.length, p.predicted, p.exit);
+    let mut evaluations = Evaluations { values: u64::from(exit != Exit::Stationary), gradients: 1 };
+    evaluations += p.evaluations;
 
     // r on the same sample, the verdict and the next radius
     let mut trial_value = None;
     let (mut ratio, mut verdict, mut change) = (None, Verdict::Accepted, Change::Keep);
     if exit != Exit::Stationary {
         trial.set_sum(x, -size, p.direction);
-        let at_trial = f.value(trial, sample).value;
+        let at_trial = model.value(f, memory, trial, sample).value;
         let actual = evaluation.value - at_trial;
         let judgment = region.judge(old_radius, actual, predicted, evaluation.rounding);
         model.learn(memory, &Trial { at, point: trial, size, actual, predicted, judgment });
@@ -163,6 +173,6 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
         verdict,
         region: Some(RegionRecord { radius: old_radius, exit, trial: trial_value, predicted, ratio, change }),
         constraint_norm: None,
-        evaluations: Evaluations { values: u64::from(exit != Exit::Stationary), gradients: 1 },
+        evaluations,
     })
 }

@@ -14,7 +14,7 @@ impl<F: Objective + ?Sized> Model<F> for Identity {
     fn propose<'a>(
         &'a mut self,
         _: &mut F,
-        (): &mut (),
+        (): &(),
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {

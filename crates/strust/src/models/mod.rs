@@ -19,7 +19,8 @@ pub use penalty::Penalty;
 
 use crate::{
     Error,
-    objective::{Evaluation, Objective},
+    kkt::{self, Measurement},
+    objective::{Evaluation, Evaluations, Objective},
     radius::Judgment,
     sample::Sample,
     vector::Vector,
@@ -32,6 +33,9 @@ use serde::{Serialize, de::DeserializeOwned};
 /// The memory is part of the method's state, so checkpoints contain it. The model gets the sample of the step and must
 /// evaluate f on this sample only. It must not change x.
 ///
+/// [`TrustRegion`](crate::methods::TrustRegion) calls these functions for a method with one point. A method with several
+/// points, such as a base and an average, calls them itself.
+///
 /// ```
 /// use strust::{methods::TrustRegion, models::{Local, Model, Step, Trial, cauchy_step}, prelude::*};
 ///
@@ -43,7 +47,7 @@ use serde::{Serialize, de::DeserializeOwned};
 ///     fn init(&mut self, _: &mut F, _: &F::Point) -> Result<f64, Error> {
 ///         Ok(1.0)
 ///     }
-///     fn propose<'a>(&'a mut self, _: &mut F, kappa: &mut f64, at: &Local<'a, F::Point>, radius: f64)
+///     fn propose<'a>(&'a mut self, _: &mut F, kappa: &f64, at: &Local<'a, F::Point>, radius: f64)
 ///         -> Result<Step<'a, F::Point>, Error> {
 ///         let p = cauchy_step(at.gradient_squared, *kappa * at.gradient_squared, radius);
 ///         Ok(Step::along(at.gradient, p))
@@ -52,7 +56,7 @@ use serde::{Serialize, de::DeserializeOwned};
 ///         // f(x) − f(x + p) = a‖g‖² − ½κa²‖g‖² for a quadratic function
 ///         let (a, g2) = (trial.size, trial.at.gradient_squared);
 ///         let seen = 2.0 * (a * g2 - trial.actual) / (a * a * g2);
-///         if seen > *kappa {
+///         if seen.is_finite() && seen > *kappa { // a trial may be infinite
 ///             *kappa = seen;
 ///         }
 ///     }
@@ -68,20 +72,43 @@ pub trait Model<F: Objective + ?Sized> {
     /// The values that the model keeps from step to step, as plain data. `()` if there are none.
     type Memory: Clone + Serialize + DeserializeOwned;
 
-    /// The memory at the start x.
+    /// The memory at the start x. A run that resumes does not call this, so scratch space is made when it is needed.
     fn init(&mut self, f: &mut F, x: &F::Point) -> Result<Self::Memory, Error>;
 
     /// An exact or approximate minimizer of m(p) subject to ‖p‖ ≤ `radius`.
     fn propose<'a>(
         &'a mut self,
         f: &mut F,
-        memory: &mut Self::Memory,
+        memory: &Self::Memory,
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error>;
 
     /// Updates the memory after the trial of the last proposal, accepted or rejected. The default does nothing.
     fn learn(&mut self, _memory: &mut Self::Memory, _trial: &Trial<'_, F::Point>) {}
+
+    /// The function that the method minimizes, at x on the sample; its gradient overwrites `gradient`. The default is f.
+    /// An augmented Lagrangian adds ⟨λ, c⟩ + (μ/2)‖c‖² with the multipliers from its memory.
+    fn value_and_gradient(
+        &mut self,
+        f: &mut F,
+        _memory: &Self::Memory,
+        x: &F::Point,
+        sample: &Sample,
+        gradient: &mut F::Point,
+    ) -> Evaluation {
+        f.value_and_gradient(x, sample, gradient)
+    }
+
+    /// The same function without its gradient.
+    fn value(&mut self, f: &mut F, _memory: &Self::Memory, x: &F::Point, sample: &Sample) -> Evaluation {
+        f.value(x, sample)
+    }
+
+    /// Measures x on the full sum. A model with a constraint measures ‖c‖ and the Lagrangian's gradient.
+    fn measure(&mut self, f: &mut F, _memory: &Self::Memory, x: &F::Point) -> Measurement {
+        kkt::measure(f, x)
+    }
 }
 
 /// The data at the point x of a step: fᵢ(x) and g = ∇fᵢ(x) on the sample of the step.
@@ -116,13 +143,22 @@ pub struct Step<'a, V> {
     pub predicted: f64,
     /// What determined the length.
     pub exit: Exit,
+    /// Evaluations that the model made for this step. A Hessian product counts as a gradient.
+    pub evaluations: Evaluations,
 }
 
 impl<'a, V> Step<'a, V> {
     /// The step −p.size·direction, with length and prediction from `p`.
     #[must_use]
     pub fn along(direction: &'a V, p: CauchyStep) -> Self {
-        Self { direction, size: p.size, length: p.length, predicted: p.predicted, exit: p.exit }
+        Self {
+            direction,
+            size: p.size,
+            length: p.length,
+            predicted: p.predicted,
+            exit: p.exit,
+            evaluations: Evaluations::default(),
+        }
     }
 }
 

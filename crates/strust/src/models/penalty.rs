@@ -19,7 +19,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Model<Penalized<F, C>> for P
     fn propose<'a>(
         &'a mut self,
         phi: &mut Penalized<F, C>,
-        (): &mut (),
+        (): &(),
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {

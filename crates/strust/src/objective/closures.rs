@@ -114,8 +114,15 @@ impl<V: Vector, F: FnMut(usize, &V, &mut V) -> f64> FromTerms<V, F> {
     fn mean(&mut self, x: &V, sample: &Sample) -> Evaluation {
         let gradient = self.sum.get_or_insert_with(|| x.zeros_like());
         gradient.set_zero();
-        let sum: f64 = sample.indices().iter().map(|&i| (self.term)(i, x, gradient)).sum();
-        Evaluation::new(sum / sample.len() as f64, V::EPSILON)
+        let (mut sum, mut size) = (0.0, 0.0);
+        for &i in sample.indices() {
+            let value = (self.term)(i, x, gradient);
+            sum += value;
+            size += value.abs();
+        }
+        let scale = 1.0 / sample.len() as f64;
+        // Terms of different signs cancel in the sum, but not their errors.
+        Evaluation { value: scale * sum, rounding: Evaluation::new(scale * size, V::EPSILON).rounding }
     }
 }
 

@@ -1,5 +1,8 @@
 use super::{Evaluation, Objective};
-use crate::{Error, sample::Sample};
+use crate::{
+    Error,
+    sample::{Draws, Sample},
+};
 use serde::{Deserialize, Serialize};
 
 /// The number of mini-batch evaluations.
@@ -52,6 +55,12 @@ impl<F: Objective> Objective for Counted<F> {
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         self.evaluations.gradients += 1;
         self.inner.value_and_gradient(x, sample, gradient)
+    }
+    fn constraint_norm(&mut self, x: &F::Point) -> f64 {
+        self.inner.constraint_norm(x)
+    }
+    fn draws(&self) -> Option<Draws> {
+        self.inner.draws()
     }
     fn check_point(&self, x: &F::Point) -> Result<(), Error> {
         self.inner.check_point(x)

@@ -22,7 +22,11 @@ pub use counted::{Counted, Evaluations};
 pub use evaluation::Evaluation;
 pub use penalized::{Penalized, PenaltyScratch};
 
-use crate::{Error, sample::Sample, vector::Vector};
+use crate::{
+    Error,
+    sample::{Draws, Sample},
+    vector::Vector,
+};
 
 /// A finite sum evaluated on samples.
 ///
@@ -41,6 +45,17 @@ pub trait Objective {
     /// The mean of the sampled terms at x, with its rounding error. Its gradient overwrites `gradient`.
     fn value_and_gradient(&mut self, x: &Self::Point, sample: &Sample, gradient: &mut Self::Point) -> Evaluation;
 
+    /// ‖c(x)‖ of a constraint inside this objective, such as the penalty of [`Penalized`]; 0 without one. A point where it
+    /// is large never counts as converged.
+    fn constraint_norm(&mut self, _x: &Self::Point) -> f64 {
+        0.0
+    }
+
+    /// How the samples must be drawn, if it matters to this objective. A run checks its sampler against this.
+    fn draws(&self) -> Option<Draws> {
+        None
+    }
+
     /// Checks that x has the shape this objective is defined on.
     fn check_point(&self, _x: &Self::Point) -> Result<(), Error> {
         Ok(())
@@ -57,6 +72,12 @@ impl<F: Objective + ?Sized> Objective for &mut F {
     }
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         (**self).value_and_gradient(x, sample, gradient)
+    }
+    fn constraint_norm(&mut self, x: &F::Point) -> f64 {
+        (**self).constraint_norm(x)
+    }
+    fn draws(&self) -> Option<Draws> {
+        (**self).draws()
     }
     fn check_point(&self, x: &F::Point) -> Result<(), Error> {
         (**self).check_point(x)

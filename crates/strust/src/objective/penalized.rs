@@ -1,5 +1,10 @@
 use super::{Evaluation, Objective};
-use crate::{Error, constraints::Constraint, sample::Sample, vector::Vector};
+use crate::{
+    Error,
+    constraints::Constraint,
+    sample::{Draws, Sample},
+    vector::Vector,
+};
 
 /// φᵢ(x) = fᵢ(x) + (μ/2)‖c(x)‖², the objective of Algorithm 2.
 ///
@@ -78,6 +83,13 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Objective for Penalized<F, C
         (penalized, self.gradient_norm) = self.penalize(x, value);
         self.constraint.add_vjp(x, self.penalty, &self.scratch.residual, gradient);
         penalized
+    }
+    fn constraint_norm(&mut self, x: &F::Point) -> f64 {
+        self.constraint.residual(x, &mut self.scratch.residual);
+        self.scratch.residual.norm()
+    }
+    fn draws(&self) -> Option<Draws> {
+        self.objective.draws()
     }
     fn check_point(&self, x: &F::Point) -> Result<(), Error> {
         self.objective.check_point(x)?;

@@ -109,7 +109,11 @@ pub fn serialize<V: Vector, S: Serializer>(vector: &V, serializer: S) -> Result<
     let mut bytes = Vec::new();
     vector.write(&mut bytes);
     if serializer.is_human_readable() {
-        let values = (0..vector.dimension()).map(|i| vector.component(i).into()).collect();
+        // From the bytes: a component of a vector on a device would be read by itself.
+        let values = match V::scalar() {
+            "f32" => bytes.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b)).into()).collect(),
+            _ => bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b).into()).collect(),
+        };
         return Text { scalar, shape, values, checksum: Some(checksum(&bytes)) }.serialize(serializer);
     }
     Binary { scalar, shape, bytes: Bytes(bytes) }.serialize(serializer)

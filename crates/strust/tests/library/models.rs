@@ -3,8 +3,9 @@
 use crate::common::{LeastSquares, bits, normal, normals};
 use serde::{Deserialize, Serialize};
 use strust::{
+    kkt::{Measurement, kkt},
     methods::TrustRegionState,
-    models::{Exit, Identity, Local, Model, Step, Trial, cauchy_step},
+    models::{Exit, Identity, cauchy_step},
     prelude::*,
     vector::saved,
 };
@@ -13,6 +14,8 @@ use strust::{
 #[derive(Default)]
 struct LearnedMetric {
     direction: Vec<f64>,
+    /// The mean of squared gradients with the gradient of this step. The memory takes it over after the trial.
+    squares: Vec<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,23 +34,32 @@ impl<F: Objective<Point = Vec<f64>>> Model<F> for LearnedMetric {
     fn propose<'a>(
         &'a mut self,
         _: &mut F,
-        memory: &mut MetricMemory,
+        memory: &MetricMemory,
         at: &Local<'a, Vec<f64>>,
         radius: f64,
     ) -> Result<Step<'a, Vec<f64>>, Error> {
         let weight = if at.k == 0 { 1.0 } else { 0.1 };
         let mean = memory.squares.iter().sum::<f64>() / memory.squares.len() as f64;
         let metric = |square: f64| square.sqrt() + 1e-3 * mean.sqrt() + f64::MIN_POSITIVE;
-        memory.squares.iter_mut().zip(at.gradient).for_each(|(v, g)| *v += weight * (g * g - *v));
-        self.direction = memory.squares.iter().zip(at.gradient).map(|(&v, g)| g / metric(v)).collect();
+        let new = |(v, g): (&f64, &f64)| v + weight * (g * g - v);
+        self.squares = memory.squares.iter().zip(at.gradient).map(new).collect();
+        self.direction = self.squares.iter().zip(at.gradient).map(|(&v, g)| g / metric(v)).collect();
         // Along −a·d with d = D⁻¹g the model is −a·gᵀd + ½a²κ·dᵀDd, and dᵀDd = gᵀd.
         let (slope, norm) = (at.gradient.dot(&self.direction), self.direction.norm());
         let size = (1.0 / memory.kappa).min(radius / norm);
         let predicted = size * slope * (1.0 - 0.5 * size * memory.kappa);
         let exit = if size * norm < radius { Exit::Interior } else { Exit::Boundary };
-        Ok(Step { direction: &self.direction, size, length: size * norm, predicted, exit })
+        Ok(Step {
+            direction: &self.direction,
+            size,
+            length: size * norm,
+            predicted,
+            exit,
+            evaluations: Evaluations::default(),
+        })
     }
     fn learn(&mut self, memory: &mut MetricMemory, trial: &Trial<'_, Vec<f64>>) {
+        memory.squares.clone_from(&self.squares);
         let slope = trial.at.gradient.dot(&self.direction);
         let seen = 2.0 * (trial.size * slope - trial.actual) / (trial.size * trial.size * slope);
         if seen.is_finite() {
@@ -134,13 +146,14 @@ impl<F: HessianProducts<Point = Vec<f64>>> Model<F> for TruncatedCg {
     fn propose<'a>(
         &'a mut self,
         f: &mut F,
-        (): &mut (),
+        (): &(),
         at: &Local<'a, Vec<f64>>,
         radius: f64,
     ) -> Result<Step<'a, Vec<f64>>, Error> {
         let d = at.gradient.len();
         let (mut p, mut r, mut hv, mut predicted) = (vec![0.0; d], at.gradient.clone(), vec![0.0; d], 0.0);
         let mut v: Vec<f64> = r.iter().map(|g| -g).collect();
+        let mut evaluations = Evaluations::default();
         let mut exit = if at.gradient_squared == 0.0 { Exit::Stationary } else { Exit::Interior };
         for _ in 0..d {
             let squared = r.norm_squared();
@@ -148,6 +161,7 @@ impl<F: HessianProducts<Point = Vec<f64>>> Model<F> for TruncatedCg {
                 break;
             }
             f.hessian_product(&v, at.sample, &mut hv);
+            evaluations.gradients += 1;
             self.samples.push(at.sample.clone());
             let curvature = v.dot(&hv);
             // ‖p + a·v‖ = Δ
@@ -166,7 +180,7 @@ impl<F: HessianProducts<Point = Vec<f64>>> Model<F> for TruncatedCg {
             v.scale_add(next / squared, -1.0, &r);
         }
         self.direction = p.iter().map(|p| -p).collect();
-        Ok(Step { direction: &self.direction, size: 1.0, length: p.norm(), predicted, exit })
+        Ok(Step { direction: &self.direction, size: 1.0, length: p.norm(), predicted, exit, evaluations })
     }
 }
 
@@ -198,7 +212,7 @@ fn every_product_of_a_step_uses_the_sample_of_the_step() {
         let evaluation = f.value_and_gradient(&state.x, &sample, &mut g);
         let at =
             Local { k, x: &state.x, sample: &sample, evaluation, gradient: &g, gradient_squared: g.norm_squared() };
-        let proposed = model.propose(&mut f, &mut (), &at, state.radius).unwrap().length;
+        let proposed = model.propose(&mut f, &(), &at, state.radius).unwrap().length;
         let record = method.step(&mut f, &mut state, &sample).unwrap();
         assert_eq!(record.step_length.to_bits(), proposed.to_bits());
         assert!(!model.samples.is_empty() && model.samples.drain(..).all(|seen| seen == sample));
@@ -214,10 +228,102 @@ fn the_identity_model_proposes_the_step_of_the_paper() {
     let at = Local { k: 0, x: &x, sample: &sample, evaluation, gradient: &g, gradient_squared: squared };
     for radius in [1e-3, 1e3] {
         let mut model = Identity;
-        let p = model.propose(&mut f, &mut (), &at, radius).unwrap();
+        let p = model.propose(&mut f, &(), &at, radius).unwrap();
         let a = f64::min(1.0, radius / squared.sqrt());
         assert!((p.size - a).abs() <= 1e-15 * a && std::ptr::eq(p.direction, &raw const g));
         assert!((p.predicted - (a * squared - 0.5 * a * a * squared)).abs() <= 1e-14 * p.predicted);
         assert_eq!(p.exit, cauchy_step(squared, squared, radius).exit);
     }
+}
+
+/// STR on the augmented Lagrangian of the unit sphere: the multiplier is the memory, and H = I + μJᵀJ.
+struct SphereLagrangian {
+    sphere: Sphere<Vec<f64>>,
+    penalty: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Multiplier {
+    value: f64,
+    accepted: u64,
+}
+
+impl SphereLagrangian {
+    fn residual(&mut self, x: &Vec<f64>) -> f64 {
+        let mut c = vec![0.0];
+        self.sphere.residual(x, &mut c);
+        c[0]
+    }
+    /// ⟨λ, c⟩ + (μ/2)c².
+    fn term(&mut self, memory: &Multiplier, x: &Vec<f64>) -> f64 {
+        let c = self.residual(x);
+        memory.value * c + 0.5 * self.penalty * c * c
+    }
+}
+
+impl<F: Objective<Point = Vec<f64>>> Model<F> for SphereLagrangian {
+    type Memory = Multiplier;
+
+    fn init(&mut self, _: &mut F, _: &Vec<f64>) -> Result<Multiplier, Error> {
+        Ok(Multiplier { value: 0.0, accepted: 0 })
+    }
+    fn value_and_gradient(
+        &mut self,
+        f: &mut F,
+        memory: &Multiplier,
+        x: &Vec<f64>,
+        sample: &Sample,
+        gradient: &mut Vec<f64>,
+    ) -> Evaluation {
+        let at = f.value_and_gradient(x, sample, gradient);
+        let pull = memory.value + self.penalty * self.residual(x);
+        self.sphere.add_vjp(x, 1.0, &vec![pull], gradient);
+        Evaluation { value: at.value + self.term(memory, x), ..at }
+    }
+    fn value(&mut self, f: &mut F, memory: &Multiplier, x: &Vec<f64>, sample: &Sample) -> Evaluation {
+        let at = f.value(x, sample);
+        Evaluation { value: at.value + self.term(memory, x), ..at }
+    }
+    fn measure(&mut self, f: &mut F, memory: &Multiplier, x: &Vec<f64>) -> Measurement {
+        let pull = memory.value + self.penalty * self.residual(x);
+        kkt(f, &mut self.sphere, x, &vec![pull])
+    }
+    fn propose<'a>(
+        &'a mut self,
+        _: &mut F,
+        _: &Multiplier,
+        at: &Local<'a, Vec<f64>>,
+        radius: f64,
+    ) -> Result<Step<'a, Vec<f64>>, Error> {
+        let mut jg = vec![0.0];
+        self.sphere.jvp(at.x, at.gradient, &mut jg);
+        let curvature = at.gradient_squared + self.penalty * jg[0] * jg[0];
+        Ok(Step::along(at.gradient, cauchy_step(at.gradient_squared, curvature, radius)))
+    }
+    fn learn(&mut self, memory: &mut Multiplier, trial: &Trial<'_, Vec<f64>>) {
+        memory.accepted += u64::from(trial.judgment.verdict == Verdict::Accepted);
+        if memory.accepted == 20 {
+            memory.accepted = 0;
+            memory.value += self.penalty * self.residual(trial.point);
+        }
+    }
+}
+
+#[test]
+fn an_augmented_lagrangian_is_a_model_whose_memory_holds_the_multipliers() {
+    // The point of the unit circle nearest to (3, 4): x = (0.6, 0.8), and 2(x − (3, 4)) + 2λx = 0 gives λ = 4.
+    let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
+        let r = [x[0] - 3.0, x[1] - 4.0];
+        g[0] += 2.0 * r[0];
+        g[1] += 2.0 * r[1];
+        r[0] * r[0] + r[1] * r[1]
+    });
+    let model = SphereLagrangian { sphere: Sphere::new(1.0).unwrap(), penalty: 10.0 };
+    let region = StrConfig { initial_radius: 0.2, max_radius: 5.0, ..Default::default() };
+    let method = TrustRegion::with_model(region, model).unwrap();
+    let stop = Stop::kkt(1e-6).or(Stop::steps(20_000));
+    let report = minimize(&mut f).method(method).stop(stop).start(vec![1.0, 0.2]).unwrap();
+    assert_eq!(report.reason, StopReason::Kkt, "{:?}", report.last);
+    assert!((report.point()[0] - 0.6).abs() < 1e-6 && (report.point()[1] - 0.8).abs() < 1e-6);
+    assert!((report.state.memory.value - 4.0).abs() < 1e-3, "{:?}", report.state.memory);
 }

@@ -108,3 +108,15 @@ fn an_approximate_gradient_finds_the_minimum_to_half_its_digits() {
     by_differences().value_and_gradient(&vec![0.0, 0.0], &Sample::range(0..TERMS), &mut g);
     assert!(g.norm() > 0.1 && g.norm().is_finite());
 }
+
+#[test]
+fn terms_of_different_signs_state_the_rounding_of_their_size() {
+    // The mean of x² ± 1e8 is x², with the errors of 1e8.
+    let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
+        g[0] += x[0];
+        0.5 * x[0] * x[0] + if i == 0 { 1e8 } else { -1e8 }
+    });
+    assert!(f.value(&vec![1e-6], &Sample::range(0..2)).rounding > 1e-9);
+    let report = minimize(&mut f).full_batch().stop(Stop::steps(50)).start(vec![1e-5]).unwrap();
+    assert!(report.state.radius > 1e-3, "the radius stays: {}", report.state.radius);
+}

@@ -5,7 +5,7 @@ use std::{
     ops::ControlFlow,
     time::{Duration, Instant},
 };
-use strust::{kkt::Measurement, prelude::*, run::Observer};
+use strust::{diagnostics::SplitBatch, kkt::Measurement, prelude::*, run::Observer, sample::Draws};
 
 fn problem() -> LeastSquares<f64> {
     let mut f = LeastSquares::interpolating(1, 12, &normals(1, 5));
@@ -362,4 +362,138 @@ fn an_observer_added_before_the_method_is_a_setup_error() {
     let error = run.method(Sgd::default()).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Setup);
     assert_eq!(error.to_string(), "run: `observers` is 1, but must be added after the method is named");
+}
+
+#[test]
+fn an_infeasible_minimum_of_a_penalized_objective_never_counts_as_converged() {
+    let nearest = from_terms(1, |_, x: &Vec<f64>, g: &mut Vec<f64>| {
+        g[0] += 2.0 * (x[0] - 3.0);
+        g[1] += 2.0 * (x[1] - 4.0);
+        (x[0] - 3.0).powi(2) + (x[1] - 4.0).powi(2)
+    });
+    let mut phi = Counted::new(Penalized::new(nearest, Sphere::new(1.0).unwrap(), 1.0));
+    let stop = Stop::kkt(1e-8).or(Stop::steps(2000));
+    let sgd = Sgd::new(SgdConfig { learning_rate: 0.02, ..Default::default() }).unwrap();
+    let report = minimize(&mut phi).method(sgd).stop(&stop).start(vec![1.0, 0.2]).unwrap();
+    assert!(report.last.gradient_norm <= 1e-8 && report.last.constraint_norm > 1.9, "{:?}", report.last);
+    assert_eq!(report.reason, StopReason::Steps);
+}
+
+#[test]
+fn a_run_that_diverges_on_its_last_step_broke_down() {
+    // The value overflows at step 155, and no further step evaluates it.
+    let report = diverging(11.0, Stop::steps(155));
+    assert_eq!((report.reason, report.state.k), (StopReason::Breakdown, 128));
+    assert!(report.last.is_finite() && report.breakdown.is_some(), "{:?}", report.last);
+}
+
+#[test]
+fn a_retraction_that_fails_leaves_the_state_unchanged() {
+    // x − ηg = 0 has no nearest point on the sphere.
+    let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
+        g[0] += 4.0 * x[0];
+        2.0 * x[0] * x[0]
+    });
+    let sphere = || Sphere::new(1.0).unwrap();
+    let config = ProjectedSgdConfig { learning_rate: 0.25 };
+    let mut method = ProjectedSgd::new(config, sphere()).unwrap();
+    let mut state = method.init(&mut f, vec![1.0]).unwrap();
+    let error = method.step(&mut f, &mut state, &Sample::range(0..1)).unwrap_err();
+    assert_eq!((error.kind(), state.x.clone(), state.k), (ErrorKind::Breakdown, vec![1.0], 0));
+    let report = minimize(&mut f).method(&mut method).stop(Stop::steps(9)).start(vec![1.0]).unwrap();
+    assert_eq!((report.reason, report.point(), report.steps), (StopReason::Breakdown, &vec![1.0], 0));
+    // A start that cannot be moved onto the sphere is a set-up error.
+    let error = minimize(&mut f).method(method).start(vec![0.0]).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Setup);
+}
+
+#[test]
+fn a_residual_that_is_not_finite_has_no_effect_on_later_products() {
+    let mut c = constraint_from_fn(
+        1,
+        |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0],
+        |_, v, out| out[0] = v[0],
+        |_, y, out| out[0] += y[0],
+    );
+    let (x, mut out) = (vec![1.0], vec![0.0]);
+    c.add_vjp(&x, 1.0, &vec![f64::NAN], &mut out);
+    out[0] = 0.0;
+    c.add_vjp(&x, 2.0, &vec![3.0], &mut out);
+    assert_eq!(out, [6.0]);
+}
+
+#[test]
+fn the_best_point_of_an_augmented_lagrangian_is_nearly_a_kkt_point() {
+    let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
+        g[0] += 2.0 * (x[0] - 3.0);
+        g[1] += 2.0 * (x[1] - 4.0);
+        (x[0] - 3.0).powi(2) + (x[1] - 4.0).powi(2)
+    });
+    let config = AugLagConfig { learning_rate: 0.05, penalty: 2.0, growth: 1.0, inner_epochs: 10, damping: 1.0 };
+    let method = AugLag::new(config, Sphere::new(1.0).unwrap()).unwrap();
+    let stop = Stop::kkt(1e-8).or(Stop::epochs(20_000));
+    let report = minimize(&mut f).method(method).stop(stop).start(vec![1.0, 0.2]).unwrap();
+    assert!(report.reason.converged() && report.best_measurement.kkt() <= 1e-8, "{:?}", report.best_measurement);
+}
+
+#[test]
+fn a_method_can_be_used_again_for_a_state_of_another_size() {
+    let (mut small, mut large) =
+        (Targets::<Vec<f64>>::random(1, 12, &[3], 1.0, 1.0), Targets::<Vec<f64>>::random(1, 12, &[6], 1.0, 1.0));
+    let mut method = method();
+    let state = minimize(&mut large).stop(Stop::steps(2)).start(vec![0.0; 6]).unwrap().state;
+    let _ = minimize(&mut small).method(&mut method).stop(Stop::steps(2)).start(vec![0.0; 3]).unwrap();
+    let report = minimize(&mut large).method(&mut method).stop(Stop::steps(4)).resume(state.clone()).unwrap();
+    assert_eq!(report.state.k, 4);
+    // A constraint of another shape is a set-up error also when a run resumes.
+    let affine = Affine::new(vec![vec![1.0, 1.0]], vec![1.0]).unwrap();
+    let constrained = StrP::new(StrPConfig::default(), affine).unwrap();
+    let error = minimize(&mut large).method(constrained).resume(state).map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::Shape { .. }), "{error}");
+}
+
+#[test]
+fn a_tolerance_that_holds_when_a_budget_ends_is_the_reason() {
+    // Two steps make an epoch, so the end is not one at which the run measures anyway.
+    let mut f = from_terms(2, |_, x: &Vec<f64>, g| {
+        g[0] += x[0];
+        0.5 * x[0] * x[0]
+    });
+    let stop = Stop::gradient_norm(1e-8).or(Stop::steps(1));
+    let report = minimize(&mut f).batch(1).stop(stop).start(vec![1.0]).unwrap();
+    assert_eq!((report.reason, report.steps), (StopReason::GradientNorm, 1));
+}
+
+/// Draws the terms from the first to before the second number, out of twelve.
+struct From(usize, usize);
+
+impl Sampler for From {
+    fn draw(&mut self, _: u64, sample: &mut Sample) {
+        sample.set(self.0..self.1, 1);
+    }
+    fn terms(&self) -> usize {
+        12
+    }
+    fn draws(&self) -> Draws {
+        Draws::Different
+    }
+    fn steps_per_epoch(&self) -> u64 {
+        4
+    }
+}
+
+#[test]
+fn a_sampler_that_draws_in_another_way_or_draws_nonsense_is_an_error() {
+    let mut split = SplitBatch::new(problem(), Draws::Independent);
+    let error = minimize(&mut split).batch(4).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::Draws { sampler: Draws::Different, .. }), "{error}");
+    let fits = WithReplacement::over(&split).batch(4);
+    assert!(minimize(&mut split).sampler(fits).stop(Stop::steps(3)).start(vec![0.0; 5]).is_ok());
+
+    for (sampler, why) in [(From(10, 13), "it holds term 12"), (From(3, 3), "it is empty")] {
+        let error = minimize(&mut problem()).sampler(sampler).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("sample 0: {why}")), "{error}");
+    }
+    let both = minimize(&mut problem()).sampler(sampler()).batch(3).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
+    assert!(both.to_string().contains("only one of `batch`, `full_batch` and `sampler`"), "{both}");
 }
