@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The same plan gives the same bytes in `records.jsonl` on every run and for any number of parallel jobs: every
-//! stochastic result is a function of its seed. Only networks on a GPU differ from run to run, by rounding. Wall-clock
-//! times are in a separate file, `timings.jsonl`.
+//! stochastic result is a function of its seed. The exception is a network on a GPU with `precision = "single"`: its
+//! bytes differ from run to run. Wall-clock times are in a separate file, `timings.jsonl`.
 //!
 //! The modules follow that pipeline. Each depends only on modules above it, and a test checks this:
 //!
