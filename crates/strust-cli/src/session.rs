@@ -16,7 +16,10 @@ use std::{
 };
 use strust_lab::{
     Error,
-    data::{experiment::Experiment, summary::Summary},
+    data::{
+        experiment::Experiment,
+        summary::{Summary, Tuning},
+    },
     format::plural,
     run::Options,
 };
@@ -94,6 +97,11 @@ pub fn conclude(
     } else if !shared.quiet {
         print(&tables::overview(&summary, shared))?;
         print(&format!("Report: {}\n", folder.join("report.html").display()))?;
+    }
+    let without_choice = |tuning: &&Tuning| tuning.tried.first().is_none_or(|best| best.score.is_none());
+    if let Some(tuning) = summary.tuning.iter().find(without_choice) {
+        let why = format!("every setting of {} failed on {}; choose other settings", tuning.method, tuning.problem);
+        return Err(Failure::Failed(why));
     }
     let failed: usize = summary.problems.iter().flat_map(|p| &p.methods).map(|m| m.failures.len()).sum();
     if failed > 0 {

@@ -7,7 +7,7 @@ use crate::{
 use std::{collections::BTreeSet, fmt::Write as _};
 use strust_lab::{
     data::summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
-    format::{brief, plain, plain_number},
+    format::{brief, plain, plain_number, plural},
 };
 
 /// The final values of every method, the settings chosen by a grid search, and the theory checks.
@@ -38,14 +38,12 @@ pub fn overview(summary: &Summary, shared: &Shared) -> String {
     for tuning in &summary.tuning {
         let Some(best) = tuning.tried.first() else { continue };
         let setting = best.setting.iter().map(|(name, value)| format!("{name} = {}", plain(value)));
-        let _ = writeln!(
-            text,
-            "\n{} on {}: {}, the best of {} settings",
-            tuning.method,
-            tuning.problem,
-            setting.collect::<Vec<_>>().join(", "),
-            tuning.tried.len()
-        );
+        let result = match (best.score, tuning.tried.len()) {
+            (None, tried) => format!("no setting is chosen, because each of {} failed", plural(tried, "setting")),
+            (Some(_), 1) => "the only setting".into(),
+            (Some(_), tried) => format!("{}, the best of {tried} settings", setting.collect::<Vec<_>>().join(", ")),
+        };
+        let _ = writeln!(text, "\n{} on {}: {result}", tuning.method, tuning.problem);
     }
     text.push('\n');
     text

@@ -18,8 +18,10 @@ fn objective() -> impl Objective<Point = Vec<f64>> {
 
 /// Makes steps until `end`. The k-th sample depends only on the seed and k.
 fn advance(state: &mut StrState<Vec<f64>>, end: u64) -> Result<(), Error> {
-    let (mut f, mut method) = (objective(), Str::new(StrConfig::default())?);
-    let (mut sampler, mut sample) = (Epochs::new(8, 2, 42)?, Sample::default());
+    let (mut f, mut method) = (objective(), Str::default());
+    let (mut sampler, mut sample) = (Epochs::over(&f).batch(2).seed(42), Sample::default());
+    sampler.check(f.terms())?;
+    method.prepare(&mut f, &state.x)?;
     while state.steps() < end {
         sampler.draw(state.steps(), &mut sample);
         let record = method.step(&mut f, state, &sample)?;
@@ -31,7 +33,7 @@ fn advance(state: &mut StrState<Vec<f64>>, end: u64) -> Result<(), Error> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let start = Str::new(StrConfig::default())?.init(&mut objective(), vec![10.0; 8])?;
+    let start = Str::default().init(&mut objective(), vec![10.0; 8])?;
 
     let mut whole = start.clone();
     advance(&mut whole, STEPS)?;

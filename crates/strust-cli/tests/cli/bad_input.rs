@@ -280,7 +280,7 @@ fn wrong_checkpoints_are_refused_with_a_fix() {
 
     let other_format = [b"strust-checkpoint 9", &whole[19..]].concat();
     std::fs::write(checkpoint(0), other_format).unwrap();
-    assert!(resumed().1.contains("has format 9, but this program reads format 1"));
+    assert!(resumed().1.contains("has format 9, but this program reads format 2"));
 
     std::fs::write(checkpoint(0), &whole).unwrap();
     assert_eq!(resumed().0, Some(0));

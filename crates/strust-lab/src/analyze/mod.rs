@@ -106,6 +106,23 @@ mod tests {
     }
 
     #[test]
+    fn a_grid_search_over_an_accuracy_chooses_the_largest_median() {
+        let text = "name = \"a\"\nepochs = 1\nbatch = 2\nseeds = 1\n[tune]\nmetric = \"test_accuracy\"\nepochs = 1\n\
+                    seeds = 1\n[[problem]]\nkind = \"mlp\"\n[[method]]\nname = \"sgd\"\nlearning_rate = [0.5, 0.1, 0.2]\n";
+        let experiment = Experiment::parse(Path::new("a.toml"), text).unwrap();
+        let plan = Plan::new(experiment, String::new(), crate::this_machine(1, None));
+        let read = |job: &Job| -> Result<Outcome, Error> {
+            let accuracy = if job.method.label.ends_with("0.1") { 0.9 } else { 0.3 };
+            let Outcome::Finished(mut finished) = finished(job, 1.0) else { panic!("finished") };
+            let last = finished.epochs.last_mut().unwrap();
+            last.metrics.insert("test_accuracy".into(), accuracy);
+            Ok(Outcome::Finished(finished))
+        };
+        let chosen = choose(&plan, plan.experiment.tune.as_ref().unwrap(), &read).unwrap();
+        assert_eq!(chosen[0].1.label, "sgd learning_rate=0.1");
+    }
+
+    #[test]
     fn a_failed_setting_is_never_chosen() {
         assert_eq!(chosen([None, Some(9.0), None]), ["sgd learning_rate=0.1", "adam"]);
         assert_eq!(chosen([None, None, None]), ["adam"]);

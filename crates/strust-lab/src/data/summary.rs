@@ -85,6 +85,12 @@ pub struct Metric {
     pub log: bool,
 }
 
+/// Whether large values of a metric are good: those of an accuracy. All others are errors or losses.
+#[must_use]
+pub fn higher_is_better(metric: &str) -> bool {
+    metric.ends_with("accuracy")
+}
+
 /// One method on one problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MethodSummary {

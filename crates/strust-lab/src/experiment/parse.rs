@@ -365,7 +365,12 @@ impl Source<'_> {
 }
 
 fn label(name: &str, parameters: &Parameters, varied: &[String]) -> String {
-    varied.iter().fold(name.to_string(), |label, key| format!("{label} {key}={}", plain(&parameters[key])))
+    // Only the name of a data file: its folder belongs to this machine.
+    let shown = |key: &String| match parameters[key].as_str().filter(|_| key == "data") {
+        Some(path) => Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        None => plain(&parameters[key]),
+    };
+    varied.iter().fold(name.to_string(), |label, key| format!("{label} {key}={}", shown(key)))
 }
 
 /// Whether two values are equal; 1 and 1.0 are.

@@ -1,6 +1,6 @@
 //! Checkpoints: the state of an unfinished job, with a version, named fields and a checksum.
 //!
-//! Layout: the line `strust-checkpoint 1 <checksum>\n`, then a MessagePack map.
+//! Layout: the line `strust-checkpoint 2 <checksum>\n`, then a MessagePack map.
 
 use super::atomic;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
 
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 const MAGIC: &str = "strust-checkpoint";
 
 /// Everything that a job needs to resume, except the method's state. Only the method's stepper knows the type of

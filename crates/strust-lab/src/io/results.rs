@@ -72,6 +72,11 @@ impl Plan {
         let path = folder.join(PLAN);
         let text = std::fs::read(&path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound if !folder.exists() => Error::saved(folder, "there is no such folder"),
+            std::io::ErrorKind::NotADirectory => Error::saved(folder, "this is a file, not a results folder"),
+            std::io::ErrorKind::NotFound if folder.join("summary.json").exists() => Error::saved(
+                folder,
+                "these are published results: `strust report` shows them, but there is no run here",
+            ),
             std::io::ErrorKind::NotFound => Error::saved(folder, "this is not a results folder: it has no plan.json"),
             _ => Error::io("read", &path)(e),
         })?;

@@ -28,11 +28,28 @@ use std::path::Path;
 /// Starts a plan in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
     run::check(plan)?;
+    check_names(plan)?;
     atomic::make_folder(folder)?;
     let _lock = lock(folder)?;
     check_empty(folder)?;
     plan.save(folder)?;
     finish(folder, plan, options)
+}
+
+/// File systems accept names of at most 255 bytes. A run with a longer one could start, but never finish.
+fn check_names(plan: &Plan) -> Result<(), Error> {
+    const MOST: usize = 240;
+    match plan.jobs.iter().find(|job| job.name.len() > MOST) {
+        Some(job) => Err(Error::Problem {
+            problem: job.problem.name.clone(),
+            why: format!(
+                "the folder of a job would have a name of {} characters, but at most {MOST} are allowed: give problems \
+                 a shorter `name`, or use fewer lists",
+                job.name.len()
+            ),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Resumes the plan of a folder.

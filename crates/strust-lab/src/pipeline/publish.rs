@@ -38,7 +38,7 @@ pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     }
     let plan = Plan::load(folder)?;
     let summary = load_summary(folder)?;
-    if has_plan(to) {
+    if has_plan(to) || is_theory(to) {
         return Err(Error::saved(to, "this is the folder of a run: choose another folder to publish to"));
     }
     // Only earlier published files may be replaced.

@@ -2,7 +2,7 @@
 
 use super::parts::{boxed, heading, keyed, pairs};
 use crate::{
-    data::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary},
+    data::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, higher_is_better},
     format::{NOTHING, count, fixed, plural, scientific},
 };
 use maud::{Markup, html};
@@ -52,9 +52,8 @@ fn marks(values: &[Option<f64>], best: Best) -> Vec<bool> {
     if good.iter().all(|good| *good) { vec![false; good.len()] } else { good }
 }
 
-/// A metric is an error or a loss, so low is good, unless it is an accuracy.
 fn direction(metric: &Metric) -> Best {
-    if metric.key.contains("accuracy") { Best::Highest } else { Best::Lowest }
+    if higher_is_better(&metric.key) { Best::Highest } else { Best::Lowest }
 }
 
 /// The final values of every method.

@@ -160,12 +160,14 @@ impl Run<'_, '_> {
                 k += 1;
                 journal.write_step(record, experiment.records)?;
             }
-            outcome?;
-            if k.is_multiple_of(epoch_steps) {
+            if outcome.is_err() || k.is_multiple_of(epoch_steps) {
                 // Failed captures and missing kernels become known only during the first steps.
                 for warning in device::take_warnings() {
                     pace.warn(&warning);
                 }
+            }
+            outcome?;
+            if k.is_multiple_of(epoch_steps) {
                 journal.write_epoch(epoch_steps, measure)?;
             }
         }

@@ -8,7 +8,10 @@ use crate::{
         plan::{Job, Plan},
     },
     registry::problems::is_network,
-    run::prepare::{Prepared, Purpose, prepare},
+    run::{
+        prepare::{Prepared, Purpose, prepare},
+        workers::caught,
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -51,7 +54,8 @@ const PAIRS: u64 = 16;
 
 /// Measures the point of the last checkpoint of a job; `None` if there is none.
 pub(super) fn examine(plan: &Plan, job: &Job, folder: &Path, effort: Effort) -> Result<Option<Examination>, Error> {
-    prepare(job, &plan.experiment, folder, Examine { job, experiment: &plan.experiment, folder, effort })
+    // A panic, as of a GPU that is full, must not hide the other results.
+    caught(|| prepare(job, &plan.experiment, folder, Examine { job, experiment: &plan.experiment, folder, effort }))
 }
 
 struct Examine<'a> {

@@ -34,7 +34,9 @@ pub fn diagnose(folder: &Path) -> Result<Vec<Diagnosis>, Error> {
     if is_theory(folder) {
         return Err(Error::saved(folder, "this folder holds checks of the theory: there is no run to diagnose"));
     }
-    // A job's folder is in `runs` of the results folder.
+    // A job's folder is in `runs` of the results folder, which a relative path may not name.
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
+    let folder = whole.as_path();
     let above = folder.parent().and_then(Path::parent).filter(|_| !has_plan(folder));
     let Some(results) = above.filter(|above| has_plan(above)) else {
         let plan = Plan::load(folder)?;

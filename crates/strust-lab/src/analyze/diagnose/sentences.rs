@@ -4,6 +4,7 @@ use super::{Examination, Finding, RecordStats};
 use crate::{
     data::plan::Job,
     format::in_sentence as n,
+    format::plural,
     registry::{
         methods::{Model, model},
         problems::is_network,
@@ -102,8 +103,9 @@ fn fall(from: f64, to: f64) -> String {
 fn progress(stats: &RecordStats, point: Option<&Examination>, job: &Job, out: &mut Sentences) {
     let Some((name, first, last)) = &stats.metric else { return };
     let text = format!(
-        "After {} epochs and {} steps the {name} is {last:.1e}; at the start it was {first:.1e}.",
-        stats.epochs, stats.steps
+        "After {} and {} the {name} is {last:.1e}; at the start it was {first:.1e}.",
+        plural(stats.epochs as usize, "epoch"),
+        plural(stats.steps as usize, "step")
     );
     let numbers = [("epochs", stats.epochs as f64), ("steps", stats.steps as f64), ("first", *first), ("last", *last)];
     out.find("progress", text, &numbers);
