@@ -1,7 +1,7 @@
 //! `strust bench`: speed on this machine, as ratios within one run.
 
 use crate::{
-    Failure,
+    CommandFailure,
     args::{Benchmark, Shared},
     session::print,
     show::{heading, table},
@@ -56,18 +56,18 @@ pub fn run(
     device: Option<&str>,
     memory_of: Option<&str>,
     shared: &Shared,
-) -> std::result::Result<(), Failure> {
+) -> std::result::Result<(), CommandFailure> {
     match (what, device) {
         (Benchmark::Cifar10, device) => crate::network::bench(device.unwrap_or("auto"), memory_of, shared),
         (Benchmark::Subspace, None) => subspace(shared),
         (Benchmark::Instruments, None) => crate::bench_instruments::run(shared),
         (Benchmark::Subspace | Benchmark::Instruments, Some(_)) => {
-            Err(Failure::Usage("--device is only for `strust bench cifar10`".into()))
+            Err(CommandFailure::Usage("--device is only for `strust bench cifar10`".into()))
         }
     }
 }
 
-fn subspace(shared: &Shared) -> std::result::Result<(), Failure> {
+fn subspace(shared: &Shared) -> std::result::Result<(), CommandFailure> {
     let (d, k, n, batch) = (500, 10, 1000, 32);
     let (mut step_us, mut products_us, mut numpy_us, mut numpy_columns_us) = (f64::INFINITY, f64::INFINITY, None, None);
     for _ in 0..ROUNDS {
@@ -88,7 +88,7 @@ fn subspace(shared: &Shared) -> std::result::Result<(), Failure> {
     let ratio = step_us / products_us;
     let result = Result { d, k, batch, step_us, products_us, ratio, numpy_us, numpy_ratio, numpy_columns_us, scaling };
     if shared.json {
-        let text = serde_json::to_string_pretty(&result).map_err(|e| Failure::Failed(e.to_string()))?;
+        let text = serde_json::to_string_pretty(&result).map_err(|e| CommandFailure::Failed(e.to_string()))?;
         return print(&(text + "\n"));
     }
     print(&text(&result, shared))
@@ -115,8 +115,8 @@ fn text(r: &Result, shared: &Shared) -> String {
 }
 
 /// Microseconds of a step of STR-P, and of its matrix products. The two take turns.
-fn step_and_products(d: usize, k: usize, n: usize, batch: usize) -> std::result::Result<(f64, f64), Failure> {
-    let failed = |e: strust::Error| Failure::Failed(e.to_string());
+fn step_and_products(d: usize, k: usize, n: usize, batch: usize) -> std::result::Result<(f64, f64), CommandFailure> {
+    let failed = |e: strust::Error| CommandFailure::Failed(e.to_string());
     let mut f = SubspaceFit::<f64>::spiked(d, k, n, 0.0, 0).map_err(failed)?;
     let mut sampler = Epochs::new(n, batch, 0).map_err(failed)?;
     let mut method = StrP::new(StrPConfig::default(), f.constraint()).map_err(failed)?;

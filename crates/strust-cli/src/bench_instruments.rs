@@ -1,7 +1,7 @@
 //! `strust bench instruments`: the cost that each instrument of `strust::diagnostics` adds to a step.
 
 use crate::{
-    Failure,
+    CommandFailure,
     args::Shared,
     session::{json, print},
     show::{heading, table},
@@ -32,8 +32,8 @@ struct Row {
     ratio: f64,
 }
 
-pub fn run(shared: &Shared) -> Result<(), Failure> {
-    let failed = |e: strust::Error| Failure::Failed(e.to_string());
+pub fn run(shared: &Shared) -> Result<(), CommandFailure> {
+    let failed = |e: strust::Error| CommandFailure::Failed(e.to_string());
     let rows = measure().map_err(failed)?;
     if shared.json {
         return print(&json(&rows)?);

@@ -1,7 +1,7 @@
 //! One function per command.
 
 use crate::{
-    Failure,
+    CommandFailure,
     args::{Jobs, Network, Reproducible, Runs, Saving, Shared},
     session::{all_cores, command_line, conclude, jobs, json, pace, print, resume_command, save_every, unused},
     show::heading,
@@ -34,12 +34,12 @@ pub fn reproduce(
     runs: &Runs,
     network: &Network,
     shared: &Shared,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let open = |name: &str| Experiment::open(Path::new(name));
     let experiment = match (what, quick) {
         (Reproducible::Cifar10, false) => open("cifar10")?,
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
-        (_, true) => return Err(Failure::Usage("--quick is only for cifar10: leave it out".into())),
+        (_, true) => return Err(CommandFailure::Usage("--quick is only for cifar10: leave it out".into())),
         (Reproducible::Theory, _) => return crate::theory::reproduce(runs, network, shared),
         (Reproducible::Subspace, _) => Experiment::subspace()?,
         (Reproducible::Digits, _) => open("digits")?,
@@ -48,14 +48,14 @@ pub fn reproduce(
 }
 
 /// `strust run`.
-pub fn run(file: &Path, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
+pub fn run(file: &Path, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     if let Some(theory) = Theory::open(file)? {
         return crate::theory::run(theory, runs, network, shared);
     }
     start(Experiment::open(file)?, runs, network, shared)
 }
 
-fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
+fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     let out = runs.single.out.clone();
     let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &experiment.name, |path| !path.exists()));
     let mut plan = plan(&mut experiment, runs, network)?;
@@ -64,7 +64,7 @@ fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Sh
 }
 
 /// The plan of an experiment with the options of the command line.
-pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Result<Plan, Failure> {
+pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Result<Plan, CommandFailure> {
     if let Some(seeds) = runs.seeds {
         experiment.seeds = (0..seeds).collect();
     }
@@ -81,7 +81,7 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
     ];
     if let (Some((flag, _)), false) = (given.iter().find(|(_, given)| *given), experiment.has_network()) {
         let why = format!("{flag} is only for networks that run on libtorch, and `{}` has none", experiment.name);
-        return Err(Failure::Usage(why));
+        return Err(CommandFailure::Usage(why));
     }
     if let Some(data) = &network.data {
         experiment.set_data(data)?;
@@ -95,7 +95,7 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
     let settings = experiment.problems.len() * experiment.methods.len();
     let seeds = experiment.tune.as_ref().map_or(experiment.seeds.len(), |tune| tune.seeds as usize);
     if settings.saturating_mul(seeds.max(experiment.seeds.len())) > MAX_JOBS {
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "{} problems, {} method settings and {seeds} seeds make more than {MAX_JOBS} jobs: use fewer of them",
             experiment.problems.len(),
             experiment.methods.len()
@@ -104,14 +104,14 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
     let device = experiment.open_devices()?;
     let without = |p: &ProblemSpec| p.parameters.get("data").and_then(|data| data.as_str()).is_none_or(str::is_empty);
     if experiment.problems.iter().filter(|p| is_network(p)).any(without) {
-        return Err(Failure::Usage(WITHOUT_DATA.into()));
+        return Err(CommandFailure::Usage(WITHOUT_DATA.into()));
     }
     let machine = strust_lab::this_machine(jobs(runs.jobs, experiment), device);
     Ok(Plan::new(experiment.clone(), command_line(), machine))
 }
 
 /// `strust resume`.
-pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Result<(), Failure> {
+pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Result<(), CommandFailure> {
     let again = resume_command(folder);
     if is_theory(folder) {
         let pace = (all_cores(jobs), save_every(saving)?);
@@ -122,8 +122,8 @@ pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Res
 }
 
 /// `strust report --publish`.
-pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), Failure> {
-    let [folder] = folders else { return Err(Failure::Usage("--publish takes one results folder".into())) };
+pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), CommandFailure> {
+    let [folder] = folders else { return Err(CommandFailure::Usage("--publish takes one results folder".into())) };
     pipeline::publish(folder, to)?;
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
@@ -133,14 +133,14 @@ fn load(folder: &Path) -> Result<Summary, Error> {
 }
 
 /// `strust report --markdown` and `--into`.
-pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>) -> Result<(), Failure> {
+pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>) -> Result<(), CommandFailure> {
     let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
     let Some(file) = into else {
         return summaries.iter().try_for_each(|summary| print(&markdown_tables(summary, shown)));
     };
     for (i, Summary { experiment, .. }) in summaries.iter().enumerate() {
         if summaries[..i].iter().any(|other| other.experiment == *experiment) {
-            return Err(Failure::Failed(format!(
+            return Err(CommandFailure::Failed(format!(
                 "two folders hold the experiment `{experiment}`, but the file has one place for its tables: give only one of these folders"
             )));
         }
@@ -149,7 +149,7 @@ pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>) -> Resul
 }
 
 /// `strust report`.
-pub fn report(folders: &[PathBuf], out: Option<PathBuf>, shared: &Shared) -> Result<(), Failure> {
+pub fn report(folders: &[PathBuf], out: Option<PathBuf>, shared: &Shared) -> Result<(), CommandFailure> {
     let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
     let folder = match (folders, out) {
         (_, Some(out)) => {
@@ -170,8 +170,8 @@ pub fn report(folders: &[PathBuf], out: Option<PathBuf>, shared: &Shared) -> Res
 }
 
 /// Replaces the text between the lines `<!-- strust:NAME -->` and `<!-- /strust -->` of a file.
-fn insert_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
-    let failed = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
+fn insert_into(file: &Path, name: &str, table: &str) -> Result<(), CommandFailure> {
+    let failed = |why: String| CommandFailure::Failed(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
     let (open, close) = (format!("<!-- strust:{name} -->"), "<!-- /strust -->");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -191,7 +191,7 @@ fn insert_into(file: &Path, name: &str, table: &str) -> Result<(), Failure> {
 }
 
 /// `strust list`.
-pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
+pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), CommandFailure> {
     let (methods, problems) = (methods::all(), problems::all());
     let wanted = |entry: &&registry::Entry| name.is_none_or(|name| name == entry.name);
     let methods: Vec<_> = methods.iter().filter(wanted).collect();
@@ -203,7 +203,7 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), Failure> {
             || format!("known: {}", all().collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
-        return Err(Failure::Usage(format!("there is no method or problem `{name}`; {hint}")));
+        return Err(CommandFailure::Usage(format!("there is no method or problem `{name}`; {hint}")));
     }
     if shared.json {
         return print(&json(&serde_json::json!({ "methods": methods, "problems": problems }))?);

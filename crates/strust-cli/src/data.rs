@@ -1,9 +1,9 @@
 //! `strust data`: downloads the original files of the data sets that the experiments use.
 
 use crate::{
-    Failure,
+    CommandFailure,
     args::{DataSet, Shared},
-    download::{self, Outcome, Wanted},
+    download::{self, FetchOutcome, Wanted},
     session::{json, print},
     show,
 };
@@ -40,7 +40,7 @@ const FASHION_MNIST: Published = Published {
 };
 
 /// Downloads the missing files.
-pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Result<(), Failure> {
+pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Result<(), CommandFailure> {
     let published = match set {
         DataSet::Cifar10 => CIFAR10,
         DataSet::Mnist => MNIST,
@@ -52,9 +52,9 @@ pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Resu
         show::error("stopped. The received bytes are saved; run the same command again to resume", &shared_copy);
         std::process::exit(1);
     })
-    .map_err(|e| Failure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
+    .map_err(|e| CommandFailure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
     std::fs::create_dir_all(to).map_err(|e| {
-        Failure::Failed(format!("cannot create the folder {}: {e}. Choose another one with --to", to.display()))
+        CommandFailure::Failed(format!("cannot create the folder {}: {e}. Choose another one with --to", to.display()))
     })?;
     let agent = download::config().build().new_agent();
     let at = from.unwrap_or(published.at).trim_end_matches('/');
@@ -64,11 +64,11 @@ pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Resu
         let mut meter = show::Meter::new(name, bytes, shared);
         let outcome = download::fetch(&agent, &wanted, &mut |have| meter.at(have));
         meter.clear();
-        let outcome = outcome.map_err(Failure::Failed)?;
+        let outcome = outcome.map_err(CommandFailure::Failed)?;
         if !shared.quiet && !shared.json {
             let what = match outcome {
-                Outcome::Kept => "already there",
-                Outcome::Downloaded => "downloaded",
+                FetchOutcome::Kept => "already there",
+                FetchOutcome::Downloaded => "downloaded",
             };
             print(&format!("{}: {what}, {bytes} bytes, MD5 correct\n", wanted.path.display()))?;
         }
@@ -77,7 +77,7 @@ pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Resu
             "url": wanted.url,
             "bytes": bytes,
             "md5": format!("{md5:032x}"),
-            "downloaded": outcome == Outcome::Downloaded,
+            "downloaded": outcome == FetchOutcome::Downloaded,
         }));
     }
     if shared.json { print(&json(&serde_json::json!({ "files": files }))?) } else { Ok(()) }

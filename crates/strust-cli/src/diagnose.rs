@@ -1,7 +1,7 @@
 //! `strust diagnose`.
 
 use crate::{
-    Failure,
+    CommandFailure,
     args::Shared,
     session::{json, print},
     show::heading,
@@ -12,7 +12,7 @@ use strust_lab::analyze::diagnose::{Diagnosis, diagnose};
 /// The maximum length of a line.
 const WIDTH: usize = 100;
 
-pub fn run(folder: &Path, shared: &Shared) -> Result<(), Failure> {
+pub fn run(folder: &Path, shared: &Shared) -> Result<(), CommandFailure> {
     let found = diagnose(folder)?;
     if shared.json {
         return print(&json(&found)?);

@@ -28,7 +28,7 @@ pub struct Wanted {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FetchOutcome {
     /// The file was already there.
     Kept,
     Downloaded,
@@ -54,14 +54,14 @@ pub fn config() -> ConfigBuilder<AgentScope> {
 
 /// Downloads the file unless it already exists. It is written to a `.part` file and renamed when it is complete and
 /// its checksum is correct. `report` receives the number of bytes so far.
-pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Result<FetchOutcome, String> {
     let Wanted { url, path, bytes, md5 } = wanted;
     let failed = |doing: &str, path: &Path, e| format!("cannot {doing} {}: {e}", path.display());
     match File::open(path) {
         Ok(mut file) => {
             let found = checksum(&mut file).map_err(|e| failed("read", path, e))?;
             return if found == *md5 {
-                Ok(Outcome::Kept)
+                Ok(FetchOutcome::Kept)
             } else {
                 let path = path.display();
                 Err(format!(
@@ -117,7 +117,7 @@ pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Res
     }
     file.sync_all().map_err(writing)?;
     std::fs::rename(&part, path).map_err(|e| failed("write", path, e))?;
-    Ok(Outcome::Downloaded)
+    Ok(FetchOutcome::Downloaded)
 }
 
 /// Requests the missing part of the file and appends it.

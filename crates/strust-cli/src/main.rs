@@ -20,7 +20,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 /// Why the program ends early.
-enum Failure {
+enum CommandFailure {
     /// A command failed: exit code 1.
     Failed(String),
     /// The command line is wrong: exit code 2.
@@ -29,7 +29,7 @@ enum Failure {
     Quiet,
 }
 
-impl From<strust_lab::Error> for Failure {
+impl From<strust_lab::Error> for CommandFailure {
     fn from(error: strust_lab::Error) -> Self {
         Self::Failed(error.to_string())
     }
@@ -70,12 +70,12 @@ fn main() -> ExitCode {
         Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
     };
     match outcome {
-        Ok(()) | Err(Failure::Quiet) => ExitCode::SUCCESS,
-        Err(Failure::Failed(why)) => {
+        Ok(()) | Err(CommandFailure::Quiet) => ExitCode::SUCCESS,
+        Err(CommandFailure::Failed(why)) => {
             show::error(&why, &shared);
             ExitCode::from(1)
         }
-        Err(Failure::Usage(why)) => {
+        Err(CommandFailure::Usage(why)) => {
             show::error(&why, &shared);
             ExitCode::from(2)
         }

@@ -1,7 +1,7 @@
 //! The commands for networks: `strust train`, `strust evaluate`, `strust bench cifar10`.
 
 use crate::{
-    Failure,
+    CommandFailure,
     args::{Jobs, Network, Runs, Shared, Single},
     commands,
     session::{self, json, print},
@@ -27,11 +27,11 @@ pub fn train(
     single: Single,
     network: &Network,
     shared: &Shared,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let runs = Runs { seeds: None, single, jobs: Jobs { jobs: None } };
     let mut experiment = Experiment::open(file)?;
     if !experiment.has_network() {
-        return Err(Failure::Failed(format!(
+        return Err(CommandFailure::Failed(format!(
             "{}: the experiment has no network; `strust train` needs a problem of kind `cifar10`",
             file.display()
         )));
@@ -40,7 +40,7 @@ pub fn train(
     experiment.methods.retain(|m| m.label == method);
     if experiment.methods.is_empty() {
         let names = names.join(", ");
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "{}: there is no method `{method}`; choose one of {names}",
             file.display()
         )));
@@ -48,7 +48,10 @@ pub fn train(
     experiment.problems.retain(is_network);
     if experiment.problems.len() > 1 {
         let many = experiment.problems.len();
-        return Err(Failure::Failed(format!("{}: the experiment has {many} networks; keep only one", file.display())));
+        return Err(CommandFailure::Failed(format!(
+            "{}: the experiment has {many} networks; keep only one",
+            file.display()
+        )));
     }
     (experiment.seeds, experiment.tune) = (vec![seed], None);
     // The only job can use all cores.
@@ -58,7 +61,7 @@ pub fn train(
     // Find this out now, not after hours of training.
     atomic::check_writable(save)?;
     if !is_model(save) {
-        return Err(Failure::Failed(format!(
+        return Err(CommandFailure::Failed(format!(
             "{}: the file exists and is not a model: choose another file with --save",
             save.display()
         )));
@@ -105,11 +108,14 @@ fn is_same_training(one: &Plan, other: &Plan) -> bool {
 }
 
 /// `strust evaluate`.
-pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Shared) -> Result<(), Failure> {
-    let missing = || Failure::Usage("`strust evaluate` needs --data DIR, the folder with the test images".into());
+pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
+    let missing =
+        || CommandFailure::Usage("`strust evaluate` needs --data DIR, the folder with the test images".into());
     let data = network.data.as_deref().ok_or_else(missing)?;
     if network.precision.is_some() {
-        return Err(Failure::Usage("`strust evaluate` always uses single precision: leave out --precision".into()));
+        return Err(CommandFailure::Usage(
+            "`strust evaluate` always uses single precision: leave out --precision".into(),
+        ));
     }
     let evaluation = measure(model, data, unchecked, network.device.as_deref().unwrap_or("auto"))?;
     if shared.json { print(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }
@@ -140,7 +146,7 @@ fn text(e: &Scores, shared: &Shared) -> String {
 use strust_lab::analyze::network::export;
 
 #[cfg(feature = "torch")]
-fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, Failure> {
+fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, CommandFailure> {
     Ok(strust_lab::analyze::network::evaluate(model, data, unchecked, device)?)
 }
 
@@ -150,14 +156,14 @@ fn export(_: &Path, _: &Plan, _: &Path) -> Result<(), strust_lab::Error> {
 }
 
 #[cfg(not(feature = "torch"))]
-fn measure(_: &Path, _: &Path, _: bool, _: &str) -> Result<Scores, Failure> {
-    Err(Failure::Failed(WITHOUT_TORCH.into()))
+fn measure(_: &Path, _: &Path, _: bool, _: &str) -> Result<Scores, CommandFailure> {
+    Err(CommandFailure::Failed(WITHOUT_TORCH.into()))
 }
 
 /// `strust bench cifar10`.
 #[cfg(not(feature = "torch"))]
-pub fn bench(_device: &str, _memory_of: Option<&str>, _shared: &Shared) -> Result<(), Failure> {
-    Err(Failure::Failed(WITHOUT_TORCH.into()))
+pub fn bench(_device: &str, _memory_of: Option<&str>, _shared: &Shared) -> Result<(), CommandFailure> {
+    Err(CommandFailure::Failed(WITHOUT_TORCH.into()))
 }
 
 #[cfg(feature = "torch")]
@@ -165,7 +171,7 @@ pub use with_torch::bench;
 
 #[cfg(feature = "torch")]
 mod with_torch {
-    use super::{Failure, Shared, heading, json, print, table};
+    use super::{CommandFailure, Shared, heading, json, print, table};
     use serde::{Deserialize, Serialize};
     use std::{
         fmt::Write as _,
@@ -216,8 +222,8 @@ mod with_torch {
     }
 
     /// `strust bench cifar10`. With `memory_of`, only measures the peak memory of one method in this process.
-    pub fn bench(device: &str, memory_of: Option<&str>, shared: &Shared) -> Result<(), Failure> {
-        let failed = |e: strust_torch::Error| Failure::Failed(e.to_string());
+    pub fn bench(device: &str, memory_of: Option<&str>, shared: &Shared) -> Result<(), CommandFailure> {
+        let failed = |e: strust_torch::Error| CommandFailure::Failed(e.to_string());
         if let Some(name) = memory_of {
             let method = if name == "sgd" { Measured::Sgd } else { Measured::Str };
             let peak = bench::peak_memory(method, BATCH, 5).map_err(failed)?;

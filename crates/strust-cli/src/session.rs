@@ -1,7 +1,7 @@
 //! Shared by the commands that run something: the number of jobs, Ctrl-C and the final output.
 
 use crate::{
-    Failure,
+    CommandFailure,
     args::{Jobs, Saving, Shared},
     show, tables,
 };
@@ -25,24 +25,24 @@ use strust_lab::{
 };
 
 /// Prints to standard output. If the reader has closed it, the program ends without an error.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), CommandFailure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(Failure::Quiet),
-        Err(e) => Err(Failure::Failed(format!("cannot write to standard output: {e}"))),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(CommandFailure::Quiet),
+        Err(e) => Err(CommandFailure::Failed(format!("cannot write to standard output: {e}"))),
     }
 }
 
 /// A value as indented JSON.
-pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| Failure::Failed(e.to_string()))
+pub fn json(value: &impl serde::Serialize) -> Result<String, CommandFailure> {
+    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| CommandFailure::Failed(e.to_string()))
 }
 
 /// The number of jobs in parallel, and the time between two checkpoints.
-pub type Pace = (usize, Duration);
+pub type RunPace = (usize, Duration);
 
-pub fn pace(given: Jobs, saving: Saving, experiment: &Experiment) -> Result<Pace, Failure> {
+pub fn pace(given: Jobs, saving: Saving, experiment: &Experiment) -> Result<RunPace, CommandFailure> {
     Ok((jobs(given, experiment), save_every(saving)?))
 }
 
@@ -57,9 +57,9 @@ pub fn all_cores(given: Jobs) -> usize {
     given.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
 }
 
-pub fn save_every(Saving { save_every }: Saving) -> Result<Duration, Failure> {
+pub fn save_every(Saving { save_every }: Saving) -> Result<Duration, CommandFailure> {
     Duration::try_from_secs_f64(save_every)
-        .map_err(|_| Failure::Usage(format!("--save-every is {save_every}, but must be ≥ 0")))
+        .map_err(|_| CommandFailure::Usage(format!("--save-every is {save_every}, but must be ≥ 0")))
 }
 
 pub fn resume_command(folder: &Path) -> String {
@@ -70,10 +70,10 @@ pub fn resume_command(folder: &Path) -> String {
 pub fn conclude(
     folder: &Path,
     shared: &Shared,
-    (jobs, save_every): Pace,
+    (jobs, save_every): RunPace,
     again: &str,
     run: impl FnOnce(&Options) -> Result<Summary, Error>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupt);
     // A second Ctrl-C exits at once. This is safe because every file is complete at any time.
@@ -82,14 +82,14 @@ pub fn conclude(
             std::process::exit(1);
         }
     })
-    .map_err(|e| Failure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
+    .map_err(|e| CommandFailure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
 
     let outcome = {
         let progress = show::progress(shared);
         run(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })
     };
     let summary = outcome.map_err(|error| match error {
-        Error::Interrupted => Failure::Failed(format!("stopped. Everything is saved; resume with: {again}")),
+        Error::Interrupted => CommandFailure::Failed(format!("stopped. Everything is saved; resume with: {again}")),
         error => error.into(),
     })?;
     if shared.json {
@@ -101,13 +101,13 @@ pub fn conclude(
     let without_choice = |tuning: &&Tuning| tuning.tried.first().is_none_or(|best| best.score.is_none());
     if let Some(tuning) = summary.tuning.iter().find(without_choice) {
         let why = format!("every setting of {} failed on {}; choose other settings", tuning.method, tuning.problem);
-        return Err(Failure::Failed(why));
+        return Err(CommandFailure::Failed(why));
     }
     let failed: usize = summary.problems.iter().flat_map(|p| &p.methods).map(|m| m.failures.len()).sum();
     if failed > 0 {
         let runs = plural(failed, "run");
         let report = folder.join("report.html");
-        return Err(Failure::Failed(format!("{runs} failed; see {} for the reasons", report.display())));
+        return Err(CommandFailure::Failed(format!("{runs} failed; see {} for the reasons", report.display())));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `strust reproduce theory`, and `strust run` for theory experiments.
 
 use crate::{
-    Failure,
+    CommandFailure,
     args::{Network, Runs, Shared},
     session::{all_cores, command_line, conclude, resume_command, save_every, unused},
 };
@@ -12,14 +12,14 @@ use strust_lab::{
 };
 
 /// Runs all theory experiments and writes one report.
-pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
+pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     let open = |(name, text): &(&str, &str)| Theory::parse(Path::new(name), text);
     let experiments = built_in::THEORY.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     start("theory", "The theory, measured", experiments, runs, network, shared)
 }
 
 /// Runs one theory experiment.
-pub fn run(theory: Theory, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), Failure> {
+pub fn run(theory: Theory, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     let (name, title) = (theory.name.clone(), theory.title.clone());
     start(&name, &title, vec![theory], runs, network, shared)
 }
@@ -31,14 +31,14 @@ fn start(
     runs: &Runs,
     network: &Network,
     shared: &Shared,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     if runs.single.epochs.is_some() {
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "--epochs has no effect on `{name}`: leave it out, and change the settings in the file instead"
         )));
     }
     if network.data.is_some() || network.device.is_some() || network.precision.is_some() {
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "--data, --device and --precision are only for networks that run on libtorch, and `{name}` has none"
         )));
     }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use strust_lab::data::summary::{
-    CurvePoint, Failure, Machine, MeanEvaluations, MethodSummary, Metric, ProblemSummary, Spread, Summary, Trial,
-    Tuning, TuningCost,
+    CurvePoint, Failure, Machine, MeanEvaluations, MethodSummary, Metric, ProblemSummary, Spread, Summary,
+    TriedSetting, Tuning, TuningCost,
 };
 use strust_lab::report::{figures, html};
 
@@ -72,7 +72,7 @@ fn two_methods() -> Vec<MethodSummary> {
 }
 
 fn tuning(method: &str, tried: usize) -> Tuning {
-    let trial = |i: usize| Trial {
+    let trial = |i: usize| TriedSetting {
         setting: BTreeMap::from([("learning_rate".to_owned(), toml::Value::Float(0.1 * (i + 1) as f64))]),
         score: (i + 1 < tried).then_some(1e-3 * (i + 1) as f64),
     };

@@ -81,7 +81,7 @@ fn problem(images: usize, device: Device) -> Result<ImageClassification, Error> 
     )
 }
 
-type Step<'a> = Box<dyn FnMut(&Sample) -> Result<(), Error> + 'a>;
+type TimedStep<'a> = Box<dyn FnMut(&Sample) -> Result<(), Error> + 'a>;
 
 /// Steps so short that all numbers stay finite.
 fn short_steps() -> StrConfig {
@@ -89,7 +89,7 @@ fn short_steps() -> StrConfig {
 }
 
 /// Starts a method and returns a function that makes a step on `f`.
-fn stepper(method: Measured, f: &mut ImageClassification) -> Result<Step<'_>, Error> {
+fn stepper(method: Measured, f: &mut ImageClassification) -> Result<TimedStep<'_>, Error> {
     let region = short_steps();
     let start = f.start(0);
     Ok(match method {
@@ -129,7 +129,7 @@ pub fn cifar10(device: Device, batch: usize, rounds: usize) -> Result<Speed, Err
     }
     let batches = problem(4 * batch, device)?;
     let (terms, parameter_bytes) = (batches.terms(), batches.parameters() * size_of::<f32>());
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<TimedStep> = Vec::new();
     for (method, f) in Measured::ALL.into_iter().zip(&mut problems) {
         steps.push(stepper(method, f)?);
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{DeviceProgress, sealed::Step},
+    device_method::{DeviceProgress, sealed::DeviceStep},
     device_records::{PLAIN_COLUMNS, plain},
     objective::BatchSource,
 };
@@ -91,7 +91,7 @@ impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {
     }
 }
 
-impl<T: Component> Step<T> for DeviceAdam<T> {
+impl<T: Component> DeviceStep<T> for DeviceAdam<T> {
     fn progress(&mut self) -> &mut DeviceProgress {
         &mut self.progress
     }

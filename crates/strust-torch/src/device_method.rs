@@ -17,7 +17,7 @@ use tch::{Device, Kind, Tensor};
 /// [`DeviceStr`]: crate::DeviceStr
 /// [`DeviceSgd`]: crate::DeviceSgd
 /// [`DeviceAdam`]: crate::DeviceAdam
-pub trait DeviceMethod<T: Component>: sealed::Step<T> + Sized {
+pub trait DeviceMethod<T: Component>: sealed::DeviceStep<T> + Sized {
     /// The configuration of the library's method.
     type Config: Config;
     /// The state of the library's method, so that a run can switch between the two.
@@ -58,7 +58,7 @@ pub(crate) mod sealed {
     use crate::{BatchLoss, Component, TorchObjective, objective::BatchSource};
 
     /// The two halves of a step.
-    pub trait Step<T: Component> {
+    pub trait DeviceStep<T: Component> {
         /// The device's half. It reads no number and writes in place all that is kept.
         fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>);
         /// The host's half: the counters.

@@ -3,7 +3,7 @@
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{DeviceProgress, sealed::Step},
+    device_method::{DeviceProgress, sealed::DeviceStep},
     device_records::{REGION_COLUMNS, region},
     objective::BatchSource,
 };
@@ -90,7 +90,7 @@ impl<T: Component> DeviceMethod<T> for DeviceStr<T> {
     }
 }
 
-impl<T: Component> Step<T> for DeviceStr<T> {
+impl<T: Component> DeviceStep<T> for DeviceStr<T> {
     fn progress(&mut self) -> &mut DeviceProgress {
         &mut self.progress
     }

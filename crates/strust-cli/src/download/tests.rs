@@ -26,14 +26,14 @@ impl Target {
     fn part(&self) -> PathBuf {
         self.folder.path().join("a.gz.part")
     }
-    fn fetch(&self) -> Result<Outcome, String> {
+    fn fetch(&self) -> Result<FetchOutcome, String> {
         let agent = config().proxy(None).build().new_agent();
         fetch(&agent, &self.wanted, &mut |_| ())
     }
     /// Asserts that the file is complete and correct, and that no other file remains.
     #[track_caller]
     fn succeeds(&self) {
-        assert_eq!(self.fetch(), Ok(Outcome::Downloaded));
+        assert_eq!(self.fetch(), Ok(FetchOutcome::Downloaded));
         assert!(std::fs::read(&self.wanted.path).unwrap() == contents());
         assert_eq!(std::fs::read_dir(self.folder.path()).unwrap().count(), 1);
     }
@@ -56,7 +56,7 @@ fn an_existing_file_is_not_downloaded_again() {
     let server = Server::new(contents(), &[Answer::Requested]);
     let place = Target::new(&server.url);
     place.succeeds();
-    assert_eq!(place.fetch(), Ok(Outcome::Kept));
+    assert_eq!(place.fetch(), Ok(FetchOutcome::Kept));
     assert_eq!(server.requested(), [0]);
 }
 

@@ -2,7 +2,11 @@
 //! each other in a circle.
 
 use crate::{modules::Crate, support::requires};
-use std::{collections::BTreeSet, path::Path, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    process::Command,
+};
 
 /// Licenses that may be combined with MIT OR Apache-2.0 in a program.
 const COMPATIBLE: &[&str] = &[
@@ -166,4 +170,40 @@ fn links_between_pages_lead_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// Names that several files may use: one error per crate, scratch space, the entries of the registry, and the two forms of
+/// a capture with and without CUDA.
+const SHARED_NAMES: &[&str] = &["Error", "Scratch", "Method", "Problem", "Capture"];
+
+#[test]
+fn no_two_types_have_the_same_name() {
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for name in WITHOUT_CIRCLES {
+        let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
+        let mut folders = vec![src];
+        while let Some(folder) = folders.pop() {
+            for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("tests.rs") {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    for line in text.split("\nmod tests {").next().unwrap_or_default().lines() {
+                        let words: Vec<&str> = line.split_whitespace().take(3).collect();
+                        let at = words.iter().position(|word| ["struct", "enum", "trait"].contains(word));
+                        let before_is_visibility =
+                            at.is_some_and(|at| words[..at].iter().all(|w| w.starts_with("pub")));
+                        let Some(word) = at.filter(|_| before_is_visibility).and_then(|at| words.get(at + 1)) else {
+                            continue;
+                        };
+                        let name: String = word.chars().take_while(|c| c.is_alphanumeric()).collect();
+                        places.entry(name).or_default().insert(path.display().to_string());
+                    }
+                }
+            }
+        }
+    }
+    assert!(places.len() > 300, "only {} types were found", places.len());
+    places.retain(|name, places| places.len() > 1 && !SHARED_NAMES.contains(&name.as_str()) && !name.is_empty());
+    assert!(places.is_empty(), "{places:#?}");
 }

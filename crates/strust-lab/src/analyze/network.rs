@@ -78,7 +78,7 @@ mod with_torch {
     /// A method's state; only the point is needed here.
     #[derive(Serialize, Deserialize)]
     #[serde(bound = "V: Vector")]
-    struct Point<V> {
+    struct TrainedPoint<V> {
         #[serde(with = "saved")]
         x: V,
     }
@@ -94,7 +94,7 @@ mod with_torch {
         let mut network = cifar10::network::cifar10(&config)?;
         network.restore_extra_state(&checkpoint.head.extra_state)?;
         let device = device::open(&config.device).map_err(network_error)?;
-        let trained: Point<Flat<f32>> = checkpoint.state()?;
+        let trained: TrainedPoint<Flat<f32>> = checkpoint.state()?;
         // libtorch does not write atomically, so it writes to another file first.
         let space = tempfile::tempdir().map_err(Error::io("write", &std::env::temp_dir()))?;
         let path = space.path().join("model.safetensors");

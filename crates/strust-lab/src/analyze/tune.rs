@@ -7,7 +7,7 @@ use crate::{
         experiment::{MethodSpec, ProblemSpec, Tune},
         parameters::Parameters,
         plan::{Job, Plan},
-        summary::{Trial, Tuning, TuningCost, higher_is_better},
+        summary::{TriedSetting, Tuning, TuningCost, higher_is_better},
     },
     statistics::spread,
 };
@@ -46,10 +46,10 @@ pub(super) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning
                     }
                 }
                 let score = (cost.failed == before && !scores.is_empty()).then(|| spread(&scores).median);
-                tried.push((Trial { setting: differing(method, &settings), score }, *method));
+                tried.push((TriedSetting { setting: differing(method, &settings), score }, *method));
             }
             let sign = if higher_is_better(&tune.metric) { -1.0 } else { 1.0 };
-            let rank = |trial: &Trial| trial.score.map_or(f64::INFINITY, |score| sign * score);
+            let rank = |trial: &TriedSetting| trial.score.map_or(f64::INFINITY, |score| sign * score);
             tried.sort_by(|(a, _), (b, _)| rank(a).total_cmp(&rank(b)));
             let best = tried.first().filter(|(trial, _)| trial.score.is_some()).map(|(_, method)| (*method).clone());
             let tuning = Tuning {

@@ -170,14 +170,14 @@ pub struct Tuning {
     /// The key of the metric that decides, and the number of epochs.
     pub metric: String,
     /// Settings tried, best first.
-    pub tried: Vec<Trial>,
+    pub tried: Vec<TriedSetting>,
     /// The cost in runs, evaluations and seconds.
     pub cost: TuningCost,
 }
 
 /// One setting of a grid search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
+pub struct TriedSetting {
     /// The parameters that the grid varies.
     pub setting: Parameters,
     /// The median of the metric over seeds at the end; absent if a seed failed.

@@ -123,7 +123,7 @@ fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
         return Err(damaged("is truncated or damaged: its checksum does not match"));
     }
     // Check version and job first, because the state of another job may not parse.
-    let head: Identity = parse(path, body)?;
+    let head: CheckpointOwner = parse(path, body)?;
     let version = env!("CARGO_PKG_VERSION");
     if head.version != version {
         let why = format!(
@@ -141,7 +141,7 @@ fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
 
 /// The part that is read first.
 #[derive(Deserialize)]
-struct Identity {
+struct CheckpointOwner {
     version: String,
     job: u64,
 }

@@ -2,7 +2,7 @@
 
 use super::parts::{boxed, framed, heading, pairs};
 use crate::{
-    data::summary::{ProblemSummary, Summary, Trial, Tuning},
+    data::summary::{ProblemSummary, Summary, TriedSetting, Tuning},
     figure::{Axis, Figure, Point, Series},
     format::{count, fixed, plural, scientific},
 };
@@ -66,7 +66,7 @@ pub(super) fn dependence(summary: &Summary, problem: &ProblemSummary) -> Option<
 }
 
 /// The number of a setting that consists of one positive number.
-fn only_number(trial: &Trial) -> Option<f64> {
+fn only_number(trial: &TriedSetting) -> Option<f64> {
     let mut values = trial.setting.values();
     let value = values.next().filter(|_| trial.setting.len() == 1)?;
     value.as_float().or_else(|| value.as_integer().map(|n| n as f64)).filter(|&number| number > 0.0)
@@ -147,13 +147,13 @@ fn costs(tunings: &[&Tuning]) -> Markup {
 }
 
 /// The best setting, if it has a score.
-fn chosen(tuning: &Tuning) -> Option<&Trial> {
+fn chosen(tuning: &Tuning) -> Option<&TriedSetting> {
     tuning.tried.first().filter(|trial| trial.score.is_some())
 }
 
 /// The settings of one method, best first.
 fn trials(tuning: &Tuning) -> Markup {
-    let row = |best: bool, trial: &Trial| {
+    let row = |best: bool, trial: &TriedSetting| {
         html! {
             tr class=[best.then_some("best")] {
                 td.left { (pairs(&trial.setting)) }

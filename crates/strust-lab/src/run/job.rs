@@ -43,7 +43,7 @@ pub(super) fn run(folder: &Path, plan: &Plan, job: &Job, halt: Halt, options: &O
         pace.end(shown(&failure).as_deref());
         return Ok(());
     }
-    let run = Run {
+    let run = RunJob {
         job,
         experiment: &plan.experiment,
         id,
@@ -75,7 +75,7 @@ pub(super) fn run(folder: &Path, plan: &Plan, job: &Job, halt: Halt, options: &O
     Ok(())
 }
 
-struct Run<'a, 'p> {
+struct RunJob<'a, 'p> {
     job: &'a Job,
     experiment: &'a Experiment,
     id: u64,
@@ -85,7 +85,7 @@ struct Run<'a, 'p> {
     pace: &'a mut Pace<'p>,
 }
 
-impl Purpose for Run<'_, '_> {
+impl Purpose for RunJob<'_, '_> {
     type Output = ();
 
     fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<(), Error>
@@ -115,7 +115,7 @@ impl Purpose for Run<'_, '_> {
     }
 }
 
-impl Run<'_, '_> {
+impl RunJob<'_, '_> {
     /// Makes all remaining steps.
     fn run_steps<F, C>(
         self,

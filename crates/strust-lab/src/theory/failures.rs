@@ -67,7 +67,7 @@ fn gaps<F: Problem, M: Method<F>>(
 }
 
 /// Runs with and without noise: gaps by epoch, and the verdict of a probe at the end.
-struct Pair {
+struct NoisePair {
     curves: [Vec<Vec<f64>>; 2],
     verdicts: [Vec<(Interpolation, String)>; 2],
 }
@@ -76,9 +76,9 @@ fn compare(
     seeds: u64,
     tick: &mut Tick,
     run: impl Fn(bool, u64) -> Result<(Vec<f64>, Interpolation, String), Error>,
-) -> Result<Pair, Error> {
+) -> Result<NoisePair, Error> {
     let mut pair =
-        Pair { curves: <[Vec<Vec<f64>>; 2]>::default(), verdicts: <[Vec<(Interpolation, String)>; 2]>::default() };
+        NoisePair { curves: <[Vec<Vec<f64>>; 2]>::default(), verdicts: <[Vec<(Interpolation, String)>; 2]>::default() };
     for seed in 0..seeds {
         for noisy in [false, true] {
             let (curve, verdict, why) = run(noisy, seed)?;
@@ -90,7 +90,7 @@ fn compare(
     Ok(pair)
 }
 
-impl Pair {
+impl NoisePair {
     fn medians(&self, noisy: bool) -> Vec<(f64, f64)> {
         let curves = &self.curves[usize::from(noisy)];
         let at = |i: usize| upper_median(&curves.iter().map(|curve| curve[i]).collect::<Vec<_>>());

@@ -42,12 +42,12 @@ strust::config! {
 
 /// A count and its bound after the K steps of a run that give the largest quotient.
 #[derive(Clone, Copy, Default)]
-struct Beside {
+struct MeasuredAndBound {
     measured: f64,
     bound: f64,
 }
 
-impl Beside {
+impl MeasuredAndBound {
     fn quotient(&self) -> f64 {
         match (self.measured, self.bound) {
             // There is no rejection yet.
@@ -73,14 +73,14 @@ struct RejectionRun {
     /// Steps before the first success: there #U/#S is 1/0, 2/0, …
     before_success: u64,
     /// #U/#S and the lemma's bound, from the first success on.
-    stated: Beside,
+    stated: MeasuredAndBound,
     /// #U and its corrected bound.
-    corrected: Beside,
+    corrected: MeasuredAndBound,
     /// The same two as #U/#S at the end.
     ratio: f64,
     limit: f64,
-    row: Beside,
-    radius: Beside,
+    row: MeasuredAndBound,
+    radius: MeasuredAndBound,
     /// The lemma's bound at the end, where ε is smallest, divided by #U/#S there.
     slack_at_end: f64,
 }
@@ -160,7 +160,7 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<F
 fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings {
     let mut out = Findings::default();
     let all = runs.len();
-    let worst = |of: fn(&RejectionRun) -> &Beside| largest(runs.iter().map(|(_, run)| of(run).quotient()));
+    let worst = |of: fn(&RejectionRun) -> &MeasuredAndBound| largest(runs.iter().map(|(_, run)| of(run).quotient()));
     let of = format!(
         "the largest quotient over the first K steps of {all} runs, for every K up to {}, where ε is the smallest ‖g_k‖ of these steps",
         c.steps
@@ -223,7 +223,7 @@ fn figures(runs: &[(&StrConfig, RejectionRun)]) -> [Shown; 2] {
             (("bound of #U/#S", true), ("measured #U/#S", false)),
             "A mark a run, at the K from the first success on at which #U/#S is nearest to the bound. Before the first success #U/#S has no value, and where the first \
              step was rejected no bound of it can hold.",
-            (|run: &RejectionRun| &run.stated) as fn(&RejectionRun) -> &Beside,
+            (|run: &RejectionRun| &run.stated) as fn(&RejectionRun) -> &MeasuredAndBound,
         ),
         (
             "corrected",
@@ -285,7 +285,7 @@ fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
 }
 
 /// A mark for every run, and the line where the measured value equals the bound.
-fn cloud(runs: &[(&StrConfig, RejectionRun)], of: fn(&RejectionRun) -> &Beside) -> Vec<Series> {
+fn cloud(runs: &[(&StrConfig, RejectionRun)], of: fn(&RejectionRun) -> &MeasuredAndBound) -> Vec<Series> {
     let series = PROBLEMS.iter().enumerate().map(|(i, (name, _))| {
         let mine = runs.iter().filter(|(_, run)| run.problem == i).map(|(_, run)| of(run));
         dots(name, i, mine.map(|at| (at.bound, at.measured)))
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_larger_quotient_is_kept_and_nan_counts_as_the_largest() {
-        let mut at = Beside::default();
+        let mut at = MeasuredAndBound::default();
         at.meet(0.0, 0.0);
         assert!(at.quotient() == 0.0);
         at.meet(1.0, 2.0);

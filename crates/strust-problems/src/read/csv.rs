@@ -24,12 +24,12 @@ pub(super) fn read_labeled(reader: impl BufRead, path: &Path) -> Result<Labeled,
 }
 
 /// Numbers row by row.
-struct Table {
+struct CsvTable {
     width: usize,
     values: Vec<f64>,
 }
 
-impl Table {
+impl CsvTable {
     fn rows(&self) -> usize {
         self.values.len() / self.width
     }
@@ -38,7 +38,7 @@ impl Table {
     }
 }
 
-fn read(reader: impl BufRead, path: &Path, narrowest: usize) -> Result<Table, ReadError> {
+fn read(reader: impl BufRead, path: &Path, narrowest: usize) -> Result<CsvTable, ReadError> {
     let mut lines = TextLines::new(reader, path);
     let mut width = None;
     let mut values = Vec::new();
@@ -63,7 +63,7 @@ fn read(reader: impl BufRead, path: &Path, narrowest: usize) -> Result<Table, Re
         }
     }
     match width {
-        Some(width) if !values.is_empty() => Ok(Table { width, values }),
+        Some(width) if !values.is_empty() => Ok(CsvTable { width, values }),
         _ => Err(lines.error_at_end("the file ends without a row of numbers")),
     }
 }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 /// Configuration of [`StrP`]. The defaults are the paper's for subspace fitting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Flat")]
+#[serde(from = "FlatConfig")]
 pub struct StrPConfig {
     /// Penalty μ. A fixed μ leaves ‖c‖ = O(1/μ) unless the penalty is exact, as it is for subspace fitting.
     pub penalty: f64,
@@ -39,7 +39,7 @@ impl Default for StrPConfig {
 /// [`RegionConfig::constrained`], and it would accept misspelled fields.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Flat {
+struct FlatConfig {
     penalty: f64,
     initial_radius: f64,
     max_radius: f64,
@@ -50,7 +50,7 @@ struct Flat {
     grow: f64,
 }
 
-impl Default for Flat {
+impl Default for FlatConfig {
     fn default() -> Self {
         let StrPConfig { penalty, region } = StrPConfig::default();
         let RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } = region;
@@ -58,9 +58,10 @@ impl Default for Flat {
     }
 }
 
-impl From<Flat> for StrPConfig {
-    fn from(flat: Flat) -> Self {
-        let Flat { penalty, initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } = flat;
+impl From<FlatConfig> for StrPConfig {
+    fn from(flat: FlatConfig) -> Self {
+        let FlatConfig { penalty, initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } =
+            flat;
         let region = RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow };
         Self { penalty, region }
     }

@@ -7,7 +7,7 @@ use crate::{
         record::{EpochRecord, Line},
     },
     registry::{
-        methods::{Model, model},
+        methods::{ModelKind, model},
         problems,
     },
 };
@@ -116,7 +116,8 @@ impl RecordStats {
         self.metric = Some((label, first, value));
         self.constraint_norm = record.metrics.get("constraint_norm").copied();
         // A penalty method decreases f + (μ/2)‖c‖².
-        let penalty = if model(&job.method.name) == Model::Penalty { number("penalty").unwrap_or(0.0) } else { 0.0 };
+        let penalty =
+            if model(&job.method.name) == ModelKind::Penalty { number("penalty").unwrap_or(0.0) } else { 0.0 };
         let merit = value + 0.5 * penalty * self.constraint_norm.unwrap_or(0.0).powi(2);
         if let Some(before) = self.merit.filter(|_| 2 * record.epoch > job.epochs) {
             self.claimed += self.since;

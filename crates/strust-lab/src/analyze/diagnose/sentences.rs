@@ -6,7 +6,7 @@ use crate::{
     format::in_sentence as n,
     format::plural,
     registry::{
-        methods::{Model, model},
+        methods::{ModelKind, model},
         problems::is_network,
     },
 };
@@ -58,7 +58,7 @@ pub(super) fn compose(
     if stats.radius.is_some() || stats.iterations.largest_radius > 0.0 {
         let region = region(job);
         radius(stats, &region, &mut out);
-        waste(stats, &region, model(&job.method.name) == Model::Identity, &mut out);
+        waste(stats, &region, model(&job.method.name) == ModelKind::Identity, &mut out);
         curvature(stats, &region, &mut out);
     }
     interpolation(stats, point, note, job, &mut out);
@@ -345,7 +345,7 @@ fn constraints(point: Option<&Examination>, job: &Job, out: &mut Sentences) {
     if !j.licq {
         out.advise("State the constraints so that their gradients are linearly independent: otherwise no penalty bounds ‖c‖ by a multiple of 1/μ.");
     }
-    if model(&job.method.name) != Model::Penalty {
+    if model(&job.method.name) != ModelKind::Penalty {
         return;
     }
     let mu = point.penalty;

@@ -16,7 +16,7 @@ use strust_torch::{ImageClassification, Launch, device::Device};
 
 /// The model of a trust-region method. A diagnosis depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Model {
+pub(crate) enum ModelKind {
     /// No trust region.
     None,
     /// H = I: the paper's lemma bounds the rejections.
@@ -36,7 +36,7 @@ pub(crate) trait MethodEntry {
     /// Whether it needs a constraint.
     const CONSTRAINED: bool = false;
     /// Its model.
-    const MODEL: Model = Model::None;
+    const MODEL: ModelKind = ModelKind::None;
 
     /// The method on a problem.
     fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
@@ -73,10 +73,10 @@ macro_rules! methods {
         }
 
         /// The model of a method; none for an unknown one.
-        pub(crate) fn model(name: &str) -> Model {
+        pub(crate) fn model(name: &str) -> ModelKind {
             match name {
                 $(<$module::Method as MethodEntry>::NAME => $module::Method::MODEL,)*
-                _ => Model::None,
+                _ => ModelKind::None,
             }
         }
 

@@ -1,6 +1,6 @@
 //! STR: the stochastic trust region.
 
-use super::{MethodEntry, Model};
+use super::{MethodEntry, ModelKind};
 use crate::{
     Error,
     registry::Setup,
@@ -15,7 +15,7 @@ impl MethodEntry for Method {
     type Config = StrConfig;
     const NAME: &'static str = "str";
     const TITLE: &'static str = "Stochastic trust region, Algorithm 1";
-    const MODEL: Model = Model::Identity;
+    const MODEL: ModelKind = ModelKind::Identity;
 
     fn stepper<F, C>(config: Self::Config, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where

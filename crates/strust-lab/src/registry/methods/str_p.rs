@@ -1,6 +1,6 @@
 //! STR-P: the stochastic trust region with a quadratic penalty.
 
-use super::{MethodEntry, Model};
+use super::{MethodEntry, ModelKind};
 use crate::{
     Error,
     registry::Setup,
@@ -15,7 +15,7 @@ impl MethodEntry for Method {
     type Config = StrPConfig;
     const TITLE: &'static str = "Stochastic trust region with a quadratic penalty, Algorithm 2";
     const CONSTRAINED: bool = true;
-    const MODEL: Model = Model::Penalty;
+    const MODEL: ModelKind = ModelKind::Penalty;
 
     fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where
