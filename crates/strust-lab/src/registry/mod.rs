@@ -10,7 +10,7 @@ pub mod problems;
 mod setup;
 
 pub use entry::{Entry, Parameter, nearest};
-pub(crate) use setup::{Accuracy, Quantity, Setup, Visitor};
+pub(crate) use setup::{Accuracy, Quantity, SaveModel, Setup, Visitor};
 
 #[cfg(test)]
 mod tests {
@@ -55,7 +55,7 @@ mod tests {
             let mut stepper = methods::stepper(self.0, &setup, 2)?;
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
-            assert_eq!(stepper.current(&mut setup.f).0, 0);
+            assert_eq!(stepper.current(&mut setup.f).steps, 0);
             Ok(setup.constraint.is_some())
         }
     }

@@ -5,11 +5,15 @@ use crate::{
     data::{experiment::MethodSpec, summary::Metric},
     stepper::Stepper,
 };
+use std::path::Path;
 use strust::prelude::*;
 use strust_problems::{Classifier, Problem};
 
 /// The accuracy of a classifier on its test set.
 pub(crate) type Accuracy<F> = fn(&mut F, &<F as Objective>::Point) -> Option<f64>;
+
+/// Writes a point of a network as a file.
+pub(crate) type SaveModel<F> = fn(&mut F, &Path, &<F as Objective>::Point) -> Result<(), Error>;
 
 /// Makes a special stepper of a method for this problem and a mini-batch size; `None` for the usual stepper.
 pub(crate) type OwnStepper<F> = Box<dyn Fn(&MethodSpec, usize) -> Option<Result<Box<dyn Stepper<F>>, Error>>>;
@@ -21,13 +25,15 @@ pub(crate) struct Setup<F: Objective, C> {
     pub constraint: Option<Box<dyn Fn(Retraction) -> C>>,
     /// The accuracy, for a classifier with a test set.
     pub accuracy: Option<Accuracy<F>>,
+    /// Writes the model of a point, for a network.
+    pub save: Option<SaveModel<F>>,
     /// Special steppers, for a problem on a GPU.
     pub own_stepper: Option<OwnStepper<F>>,
 }
 
 impl<F: Problem> Setup<F, Sphere<F::Point>> {
     pub fn unconstrained(f: F) -> Self {
-        Self { f, constraint: None, accuracy: None, own_stepper: None }
+        Self { f, constraint: None, accuracy: None, save: None, own_stepper: None }
     }
 }
 

@@ -1,13 +1,13 @@
 //! A method on the GPU whose steps are captured once and replayed.
 
-use super::{STARTED, Stepper};
+use super::{Position, STARTED, Stepper};
 use crate::{
     Error,
     device::network_error,
     io::checkpoint::{Checkpoint, Head},
 };
 use std::path::Path;
-use strust::{methods::State, objective::Objective, record::StepRecord, samplers::Sampler};
+use strust::{objective::Objective, record::StepRecord, samplers::Sampler};
 use strust_torch::{DeviceMethod, DeviceRun, Flat, ImageClassification, Launch};
 
 /// The number of steps on the device between two chances for the caller to stop.
@@ -68,9 +68,8 @@ impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
         records.extend(run.method().records()?);
         outcome.map_err(network_error)
     }
-    fn current(&mut self, f: &mut ImageClassification) -> (u64, &Flat<f32>) {
-        let state = self.read_state(f);
-        (state.steps(), state.point())
+    fn current(&mut self, f: &mut ImageClassification) -> Position<'_, Flat<f32>> {
+        Position::of(self.read_state(f))
     }
     fn save(&mut self, f: &mut ImageClassification, head: &Head, path: &Path) -> Result<(), Error> {
         head.save(path, self.read_state(f))

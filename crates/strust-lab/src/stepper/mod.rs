@@ -13,7 +13,23 @@ use crate::{
     io::checkpoint::{Checkpoint, Head},
 };
 use std::path::Path;
-use strust::{objective::Objective, record::StepRecord, samplers::Sampler};
+use strust::{methods::State, objective::Objective, record::StepRecord, samplers::Sampler};
+
+/// Where a method is.
+pub(crate) struct Position<'a, P> {
+    /// The number of steps made.
+    pub steps: u64,
+    /// The method's answer.
+    pub x: &'a P,
+    /// Whether x is an average ([`State::is_averaged`]). What a problem keeps from step to step does not belong to x then.
+    pub averaged: bool,
+}
+
+impl<'a, P> Position<'a, P> {
+    fn of(state: &'a impl State<Point = P>) -> Self {
+        Self { steps: state.steps(), x: state.point(), averaged: state.is_averaged() }
+    }
+}
 
 /// A method on `F`. It owns the method's state and hides its type.
 pub(crate) trait Stepper<F: Objective> {
@@ -31,8 +47,8 @@ pub(crate) trait Stepper<F: Objective> {
         proceed: &mut dyn FnMut(u64) -> bool,
         records: &mut Vec<StepRecord>,
     ) -> Result<(), Error>;
-    /// The number of steps made, and the current point. Call it only after a start.
-    fn current(&mut self, f: &mut F) -> (u64, &F::Point);
+    /// The current position. Call it only after a start.
+    fn current(&mut self, f: &mut F) -> Position<'_, F::Point>;
     /// Writes a checkpoint with the method's state. Call it only after a start.
     fn save(&mut self, f: &mut F, head: &Head, path: &Path) -> Result<(), Error>;
 }
@@ -67,7 +83,7 @@ mod tests {
     ) -> Vec<StepRecord> {
         let (mut sampler, mut records) = (Epochs::new(20, 8, 3).unwrap(), Vec::new());
         loop {
-            let k = stepper.current(f).0;
+            let k = stepper.current(f).steps;
             if k == end {
                 return records;
             }

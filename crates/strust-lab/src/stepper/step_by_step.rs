@@ -1,6 +1,6 @@
 //! A method of the library, one step at a time.
 
-use super::{STARTED, Stepper};
+use super::{Position, STARTED, Stepper};
 use crate::{
     Error,
     io::checkpoint::{Checkpoint, Head},
@@ -59,9 +59,8 @@ impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
         records.push(self.method.step(f, state, &self.sample)?);
         Ok(())
     }
-    fn current(&mut self, _: &mut F) -> (u64, &F::Point) {
-        let state = self.state.as_ref().expect(STARTED);
-        (state.steps(), state.point())
+    fn current(&mut self, _: &mut F) -> Position<'_, F::Point> {
+        Position::of(self.state.as_ref().expect(STARTED))
     }
     fn save(&mut self, _: &mut F, head: &Head, path: &Path) -> Result<(), Error> {
         head.save(path, self.state.as_ref().expect(STARTED))

@@ -29,6 +29,7 @@ pub(super) fn visit<V: Visitor>(config: &Cifar10Config, visitor: V) -> Result<V:
     };
     let (device, terms) = (problem.device(), problem.terms());
     let mut setup = Setup::classifier(problem);
+    setup.save = Some(|f, path, x| f.save(path, x).map_err(network_error));
     if device.is_cuda() {
         setup.own_stepper = Some(Box::new(move |method, batch| on_gpu(method, &Gpu { device, launch, batch, terms })));
     }
