@@ -278,8 +278,7 @@ fn recomputed_statistics_are_the_mean_over_training_batches_and_depend_on_nothin
         f.objective().set(&x);
         f.recompute_extra_state(&x);
         let fresh = f.extra_state();
-        let found: Vec<f64> =
-            fresh.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()).into()).collect();
+        let found: Vec<f64> = fresh.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()).into()).collect();
         for (a, b) in found.iter().zip(&expected) {
             assert!((a - b).abs() < 1e-5, "momentum {momentum}: {found:?} and {expected:?}");
         }

@@ -19,15 +19,23 @@ pub(crate) struct Captured<M: DeviceMethod<f32>> {
     batch: usize,
     steps_per_epoch: usize,
     launch: Launch,
+    /// Sets what is not part of the configuration.
+    with: Box<dyn Fn(M) -> M>,
     run: Option<DeviceRun<M>>,
     state: Option<M::State>,
 }
 
 impl<M: DeviceMethod<f32>> Captured<M> {
     pub fn new(config: M::Config, batch: usize, terms: usize, launch: Launch) -> Self {
-        Self { config, batch, steps_per_epoch: terms.div_ceil(batch), launch, run: None, state: None }
+        let (steps_per_epoch, with) = (terms.div_ceil(batch), Box::new(|method| method));
+        Self { config, batch, steps_per_epoch, launch, with, run: None, state: None }
+    }
+    /// Changes the method before it runs, for example to give it a schedule.
+    pub fn with(self, change: impl Fn(M) -> M + 'static) -> Self {
+        Self { with: Box::new(change), ..self }
     }
     fn begin(&mut self, f: &mut ImageClassification, method: M) {
+        let method = (self.with)(method);
         self.run = Some(DeviceRun::new(f.objective(), method, self.batch, AT_A_TIME as usize, self.launch));
     }
     fn read_state(&mut self, f: &mut ImageClassification) -> &M::State {

@@ -61,7 +61,7 @@ mod tests {
     use crate::data::totals::Totals;
     use strust::{methods::StrState, prelude::*};
     use strust_problems::Problem;
-    use strust_torch::{DeviceStr, Flat, ImageClassification, Launch, device::Device, images::ImageBytes};
+    use strust_torch::{DeviceSgd, DeviceStr, Flat, ImageClassification, Launch, device::Device, images::ImageBytes};
 
     /// Twenty images of made-up bytes, 3×32×32.
     fn problem() -> ImageClassification {
@@ -110,6 +110,25 @@ mod tests {
             assert_eq!((a.verdict, a.evaluations), (b.verdict, b.evaluations));
             assert!((a.value - b.value).abs() < 1e-3 * b.value.abs(), "step {}: {} and {}", a.k, a.value, b.value);
         }
+    }
+
+    #[test]
+    fn captured_steps_follow_a_schedule() {
+        let (config, schedule) = (SgdConfig { learning_rate: 0.1, ..Default::default() }, Schedule::cosine(7));
+        let mut f = problem();
+        let start = f.start(1);
+        let mut plain = StepByStep::new(Sgd::new(config.clone()).unwrap().schedule(schedule));
+        Stepper::start(&mut plain, &mut f, start.clone()).unwrap();
+        let expected = run_to(&mut plain, &mut f, 7);
+        f.start(1);
+        let mut stepper =
+            Captured::<DeviceSgd<f32>>::new(config, 8, 20, Launch::Graph).with(move |method| method.schedule(schedule));
+        stepper.start(&mut f, start).unwrap();
+        for (a, b) in run_to(&mut stepper, &mut f, 7).iter().zip(&expected) {
+            assert!((a.step_size - b.step_size).abs() < 1e-15, "step {}: {} and {}", a.k, a.step_size, b.step_size);
+            assert!((a.value - b.value).abs() < 1e-3 * b.value.abs(), "step {}: {} and {}", a.k, a.value, b.value);
+        }
+        assert!(expected[6].step_size < 0.1 * expected[0].step_size);
     }
 
     /// The checkpoint of a stepper, through a file.

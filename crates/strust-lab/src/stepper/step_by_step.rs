@@ -19,21 +19,11 @@ pub(crate) struct StepByStep<M, S> {
     method: M,
     state: Option<S>,
     sample: Sample,
-    /// Moves a loaded state to the device of the problem.
-    place: Box<dyn Fn(S) -> S>,
 }
 
 impl<M, S> StepByStep<M, S> {
     pub fn new(method: M) -> Self {
-        Self { method, state: None, sample: Sample::default(), place: Box::new(|state| state) }
-    }
-    /// For a network on a device: a loaded state is on the CPU.
-    #[cfg(feature = "torch")]
-    pub fn on(method: M, device: strust_torch::device::Device) -> Self
-    where
-        S: strust_torch::OnDevice,
-    {
-        Self { place: Box::new(move |state: S| state.on(device)), ..Self::new(method) }
+        Self { method, state: None, sample: Sample::default() }
     }
 }
 
@@ -43,7 +33,7 @@ impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
         Ok(())
     }
     fn resume(&mut self, _: &mut F, saved: &Checkpoint) -> Result<(), Error> {
-        self.state = Some((self.place)(saved.state()?));
+        self.state = Some(saved.state()?);
         Ok(())
     }
     fn advance(

@@ -1,11 +1,12 @@
 //! The network: images, ResNet-20, and how methods run on a GPU.
 
-use super::{Cifar10Config, ImageFiles, NetworkPrecision, StepLaunch, Switch};
+use super::{Cifar10Config, ImageFiles, NetworkPrecision, StepLaunch};
 use crate::{
     Error,
     device::{WITHOUT_DATA, network_error},
     registry::{
         Setup, Visitor,
+        entry::Switch,
         methods::{Gpu, on_gpu},
     },
 };
@@ -13,7 +14,7 @@ use std::path::Path;
 use strust::objective::Objective;
 use strust_problems::images::{self, Checksums, ImageSet, Images};
 use strust_torch::{
-    ImageClassification, Launch, cuda, device,
+    ImageClassification, Launch, LoadsTo, cuda, device,
     images::{ImageBytes, Normalization},
 };
 
@@ -22,6 +23,7 @@ use strust_torch::{
 pub(super) fn visit<V: Visitor>(config: &Cifar10Config, visitor: V) -> Result<V::Output, Error> {
     let device = device::open(&config.device).map_err(network_error)?;
     let _stream = cuda::OwnStream::on(device).ok();
+    let _loads = LoadsTo::device(device);
     let problem = cifar10(config)?;
     let launch = match config.launch {
         StepLaunch::Graph => Launch::Graph,
@@ -31,7 +33,8 @@ pub(super) fn visit<V: Visitor>(config: &Cifar10Config, visitor: V) -> Result<V:
     let mut setup = Setup::classifier(problem);
     setup.save = Some(|f, path, x| f.save(path, x).map_err(network_error));
     if device.is_cuda() {
-        setup.own_stepper = Some(Box::new(move |method, batch| on_gpu(method, &Gpu { device, launch, batch, terms })));
+        setup.own_stepper =
+            Some(Box::new(move |method, batch, steps| on_gpu(method, &Gpu { launch, batch, terms, steps })));
     }
     visitor.visit(setup)
 }
