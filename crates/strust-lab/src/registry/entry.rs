@@ -70,24 +70,31 @@ impl Entry {
         constrained: bool,
         complete: fn(&Parameters) -> Result<Parameters, String>,
     ) -> Self {
-        let defaults = values(&C::default());
-        let parameters = C::FIELDS
-            .iter()
-            .map(|&Field { name, allowed, meaning }| Parameter {
-                name,
-                default: defaults[name].clone(),
-                allowed: allowed.to_string(),
-                meaning,
-                kind: allowed,
-            })
-            .collect();
-        Self { name, title, constrained, parameters, complete }
+        Self { name, title, constrained, parameters: parameters::<C>(), complete }
+    }
+
+    /// The same entry with the parameters of a further configuration.
+    pub(super) fn with<C: Config>(mut self) -> Self {
+        self.parameters.extend(parameters::<C>());
+        self
     }
 
     /// Checks parameters and completes them with the defaults.
     pub fn complete(&self, parameters: &Parameters) -> Result<Parameters, String> {
         (self.complete)(parameters)
     }
+}
+
+fn parameters<C: Config>() -> Vec<Parameter> {
+    let defaults = values(&C::default());
+    let parameter = |&Field { name, allowed, meaning }: &Field| Parameter {
+        name,
+        default: defaults[name].clone(),
+        allowed: allowed.to_string(),
+        meaning,
+        kind: allowed,
+    };
+    C::FIELDS.iter().map(parameter).collect()
 }
 
 /// A configuration as named values.
