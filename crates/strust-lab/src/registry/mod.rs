@@ -78,7 +78,7 @@ mod tests {
             for _ in 0..10 {
                 stepper.advance(&mut setup.f, &mut sampler, 1, &mut |_| true, &mut records)?;
             }
-            stepper.current(&mut setup.f).1.write(&mut bytes);
+            stepper.current(&mut setup.f).x.write(&mut bytes);
             Ok((records.iter().map(|r| r.step_size).collect(), bytes))
         }
     }
