@@ -9,6 +9,7 @@ use std::{fmt, path::Path};
 use strust::{
     objective::{Evaluation, Objective},
     sample::Sample,
+    samplers::{Epochs, Sampler},
     vector::Vector,
 };
 use strust_problems::{Classifier, Problem};
@@ -20,6 +21,10 @@ use tch::{
 
 /// The number of images per evaluation for predictions: enough to keep a GPU busy, few enough for any memory.
 const PIECE: usize = 512;
+
+/// The number of batches for new running statistics, and the images in each: 8192 images in total.
+const STATISTICS_BATCHES: usize = 32;
+const STATISTICS_BATCH: usize = 256;
 
 /// A network: a function from n×channels×rows×columns images and the mode (`true` for training) to n×classes logits.
 pub type NetworkFn = Box<dyn Fn(&Tensor, bool) -> Tensor + Send>;
@@ -66,6 +71,8 @@ pub struct ImageLoss {
     network: NetworkFn,
     draws: bool,
     bf16: bool,
+    /// The factor of the loss.
+    scale: f64,
     images: DeviceImages,
     /// The batch of the last sample. All evaluations of a step use the same batch.
     last: Option<(Sample, Tensor, Tensor)>,
@@ -79,7 +86,8 @@ impl ImageLoss {
         let forward = || (self.network)(inputs, true);
         // The loss is always in single precision, because STR's ratio compares two losses.
         let logits = if self.bf16 { cuda::bf16(forward).to_kind(Kind::Float) } else { forward() };
-        cross_entropy(&logits, classes)
+        let loss = cross_entropy(&logits, classes);
+        if self.scale == 1.0 { loss } else { loss * self.scale }
     }
 }
 
@@ -174,7 +182,7 @@ impl ImageClassification {
             return Err(Error::Images(why));
         }
         let terms = images.len();
-        let loss = ImageLoss { network, draws: true, bf16: false, images, last: None, queue: None, taken: None };
+        let loss = ImageLoss { network, draws: true, bf16: false, scale: 1.0, images, last: None, queue: None, taken: None };
         let objective = TorchObjective::over(&store, terms, loss)?;
         Ok(Self { objective, test, normalization, classes, build: Box::new(build) })
     }
@@ -216,6 +224,13 @@ impl ImageClassification {
         self
     }
 
+    /// Multiplies the training loss by a number. A power of two changes no digit of the loss or of a gradient.
+    #[must_use]
+    pub fn scaled(mut self, scale: f64) -> Self {
+        self.objective.loss_mut().scale = scale;
+        self
+    }
+
     /// The training loss, as [`DeviceStr`](crate::DeviceStr) takes it.
     pub fn objective(&mut self) -> &mut TorchObjective<f32, ImageLoss> {
         &mut self.objective
@@ -235,8 +250,10 @@ impl ImageClassification {
     /// Writes a point and the running statistics as a safetensors file, under PyTorch's names.
     pub fn save(&mut self, path: &Path, x: &Flat<f32>) -> Result<(), Error> {
         self.objective.check_point(x)?;
-        self.objective.set(x);
-        self.objective.parameters().save(path)
+        self.objective.elsewhere(|objective| {
+            objective.set(x);
+            objective.parameters().save(path)
+        })
     }
     /// Reads such a file: returns the point and sets the running statistics.
     pub fn load(&mut self, path: &Path) -> Result<Flat<f32>, Error> {
@@ -265,16 +282,20 @@ fn of_shape<'a, 'b>(test: &'a ImageBytes<'b>, train: &ImageBytes) -> Result<&'a 
 
 /// The predicted class of each image in evaluation mode, on the device, computed piece by piece.
 fn classes_of(objective: &mut TorchObjective<f32, ImageLoss>, x: &Flat<f32>, images: &DeviceImages) -> Tensor {
-    objective.set(x);
-    let network = &objective.loss().network;
-    let piece = |start: usize| {
-        let _held = cuda::hold_off_capture();
-        let (inputs, _) = images.batch(&Sample::range(start..(start + PIECE).min(images.len())));
-        network(&inputs, false).argmax(1, false)
-    };
-    no_grad(|| Tensor::cat(&(0..images.len()).step_by(PIECE).map(piece).collect::<Vec<_>>(), 0))
+    objective.elsewhere(|objective| {
+        objective.set(x);
+        let network = &objective.loss().network;
+        let piece = |start: usize| {
+            let _held = cuda::hold_off_capture();
+            let (inputs, _) = images.batch(&Sample::range(start..(start + PIECE).min(images.len())));
+            network(&inputs, false).argmax(1, false)
+        };
+        no_grad(|| Tensor::cat(&(0..images.len()).step_by(PIECE).map(piece).collect::<Vec<_>>(), 0))
+    })
 }
 
+/// A measurement, on a sample without a seed, leaves the model's parameters unchanged: a captured step continues from
+/// them. A step evaluates where it wants to be, so its parameters stay, which saves copies.
 impl Objective for ImageClassification {
     type Point = Flat<f32>;
 
@@ -282,9 +303,15 @@ impl Objective for ImageClassification {
         self.objective.terms()
     }
     fn value(&mut self, x: &Flat<f32>, sample: &Sample) -> Evaluation {
+        if sample.seed().is_none() {
+            return self.objective.value(x, sample);
+        }
         Evaluation::new(self.objective.value_at(x, sample), Flat::<f32>::EPSILON)
     }
     fn value_and_gradient(&mut self, x: &Flat<f32>, sample: &Sample, gradient: &mut Flat<f32>) -> Evaluation {
+        if sample.seed().is_none() {
+            return self.objective.value_and_gradient(x, sample, gradient);
+        }
         Evaluation::new(self.objective.value_and_gradient_at(x, sample, gradient), Flat::<f32>::EPSILON)
     }
     fn check_point(&self, x: &Flat<f32>) -> Result<(), strust::Error> {
@@ -305,6 +332,9 @@ impl Problem for ImageClassification {
     }
     fn optimum(&self) -> Option<f64> {
         None
+    }
+    fn scale(&self) -> f64 {
+        self.objective.loss().scale
     }
     /// The state of the network besides its parameters: the running statistics of batch-norm.
     fn extra_state(&self) -> Vec<u8> {
@@ -337,6 +367,20 @@ impl Problem for ImageClassification {
         }
         parameters.set_buffers(&own, &others);
         Ok(())
+    }
+    /// The running statistics of x, from 32 batches of 256 training images, augmented as in training.
+    /// The batches are always the same.
+    fn recompute_extra_state(&mut self, x: &Flat<f32>) {
+        let batch = STATISTICS_BATCH.min(self.terms());
+        let mut sampler = Epochs::over(self).batch(batch);
+        // Batches of the same size have the same weight, so the smaller last one of an epoch is left out.
+        let full = (self.terms() / batch).min(STATISTICS_BATCHES);
+        let samples = (0..full as u64).map(|k| {
+            let mut sample = Sample::default();
+            sampler.draw(k, &mut sample);
+            sample
+        });
+        self.objective.recompute_statistics(x, samples);
     }
 }
 

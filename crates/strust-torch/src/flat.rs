@@ -1,6 +1,6 @@
 //! A one-dimensional tensor as a vector of the library.
 
-use std::{fmt, marker::PhantomData};
+use std::{cell::Cell, fmt, marker::PhantomData};
 use strust::{
     Error,
     vector::{Elementwise, Real, Vector},
@@ -115,6 +115,42 @@ impl<T: Component> Flat<T> {
     }
 }
 
+thread_local! {
+    static LOADS_TO: Cell<Device> = const { Cell::new(Device::Cpu) };
+}
+
+/// While this value lives, vectors that its thread loads are placed on a device instead of the CPU. So a saved state
+/// of any method resumes where its model is.
+///
+/// ```
+/// use strust::vector::Vector;
+/// use strust_torch::{Flat, LoadsTo};
+/// let _loads = LoadsTo::device(tch::Device::Cpu);
+/// let x = Flat::<f64>::read("f64", &[1], &2.0_f64.to_le_bytes())?;
+/// assert_eq!(x.to_vec(), [2.0]);
+/// # Ok::<(), strust::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LoadsTo {
+    before: Device,
+    /// It belongs to its thread.
+    thread: PhantomData<*const ()>,
+}
+
+impl LoadsTo {
+    /// Loads to this device.
+    #[must_use]
+    pub fn device(device: Device) -> Self {
+        Self { before: LOADS_TO.replace(device), thread: PhantomData }
+    }
+}
+
+impl Drop for LoadsTo {
+    fn drop(&mut self) {
+        LOADS_TO.set(self.before);
+    }
+}
+
 impl<T: Component> Clone for Flat<T> {
     fn clone(&self) -> Self {
         Self::adopt(self.tensor.copy())
@@ -160,6 +196,9 @@ impl<T: Component> Vector for Flat<T> {
         }
         let _ = self.tensor.addcmul_(&x.scalar_tensor(a), &x.tensor);
     }
+    fn scale(&mut self, b: f64) {
+        let _ = self.tensor.g_mul_scalar_(b);
+    }
     fn dot(&self, x: &Self) -> f64 {
         self.dot_tensor(x).double_value(&[])
     }
@@ -175,7 +214,7 @@ impl<T: Component> Vector for Flat<T> {
         out.resize(start + self.tensor.numel() * T::KIND.elt_size_in_bytes(), 0);
         self.tensor.to_device(Device::Cpu).copy_data_u8(&mut out[start..], self.tensor.numel());
     }
-    /// The vector is on the CPU; see [`Flat::to_device`].
+    /// The vector is on the CPU, unless [`LoadsTo`] names another device.
     fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error> {
         if scalar != T::NAME {
             return Err(Error::Saved(format!("its components are {scalar}, but {} was expected", T::NAME)));
@@ -188,7 +227,8 @@ impl<T: Component> Vector for Flat<T> {
         if shape.len() != 1 {
             return Err(Error::Saved(format!("the shape {shape:?} does not fit the expected type")));
         }
-        Ok(no_grad(|| Self::adopt(Tensor::from_data_size(bytes, &[(count / size) as i64], T::KIND))))
+        let tensor = no_grad(|| Tensor::from_data_size(bytes, &[(count / size) as i64], T::KIND));
+        Ok(Self::adopt(tensor.to_device(LOADS_TO.get())))
     }
     fn scalar() -> &'static str {
         T::NAME

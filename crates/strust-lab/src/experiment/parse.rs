@@ -335,7 +335,7 @@ impl Source<'_> {
         }
         for problem in problems {
             let known: Vec<&str> =
-                problems::quantities(&problem.kind).iter().map(|(quantity, _)| quantity.key()).collect();
+                problems::quantities(problem).iter().map(|(quantity, _)| quantity.key()).collect();
             if !known.contains(&tune.metric.as_str()) {
                 let known = known.join(", ");
                 let why = format!("[tune]: `metric` is {:?}, but problem `{}` has {known}", tune.metric, problem.name);
