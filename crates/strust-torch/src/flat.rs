@@ -247,6 +247,20 @@ impl<T: Component> Elementwise for Flat<T> {
         let divisor = (&y.tensor * s).sqrt_() + e;
         let _ = self.tensor.addcdiv_(&(&x.tensor * a), &divisor);
     }
+    fn set_root(&mut self, b: f64, x: &Self, a: f64, y: &Self) {
+        let squares = |x: &Self, a: f64| x.tensor.to_kind(Kind::Double).square() * a;
+        self.tensor.copy_(&(squares(x, b) + squares(y, a)).sqrt_());
+    }
+    fn set_affine(&mut self, s: f64, x: &Self, e: f64) {
+        self.tensor.copy_(&(&x.tensor * s + e));
+    }
+    fn set_quotient(&mut self, x: &Self, y: &Self) {
+        self.tensor.copy_(&(&x.tensor / &y.tensor));
+    }
+    fn weighted_norm_squared(&self, w: &Self) -> f64 {
+        let squares = self.tensor.to_kind(Kind::Double).square() * w.tensor.to_kind(Kind::Double);
+        squares.sum(Kind::Double).double_value(&[])
+    }
     fn norm_1(&self) -> f64 {
         self.tensor.to_kind(Kind::Double).abs().sum(Kind::Double).double_value(&[])
     }

@@ -135,6 +135,7 @@ macro_rules! methods {
 
 // One line per method, in the order of the list.
 methods! {
+    auto,
     str,
     str_p,
     sgd,
