@@ -99,6 +99,12 @@ impl<T: Component> Flat<T> {
         self.check(y);
         let _ = x.tensor.addcmul_out(&self.tensor, &a.to_kind(T::KIND), &y.tensor);
     }
+    /// self ← x + share·(y − x).
+    pub(crate) fn set_lerp(&mut self, x: &Self, share: f64, y: &Self) {
+        self.check(x);
+        self.check(y);
+        let _ = x.tensor.lerp_scalar_out(&self.tensor, &y.tensor, share);
+    }
     /// self ← x if `condition`, else y.
     pub(crate) fn set_choice(&mut self, condition: &Tensor, x: &Self, y: &Self) {
         self.check(x);

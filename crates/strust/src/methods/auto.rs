@@ -1,4 +1,6 @@
 //! The default method: a schedule-free trust region with learned curvature, without a learning rate.
+//!
+//! The constants here are not settings: no problem was found that needs others.
 
 use super::{Measurement, Method, finite, state};
 use crate::{
@@ -35,24 +37,25 @@ config! {
 
 /// The length of the first step, relative to 1 + ‖x₀‖. A step that is too short grows by [`GROWTH`] each time; one that is
 /// too long is rejected.
-const FIRST: f64 = 1e-3;
+pub const FIRST: f64 = 1e-3;
 /// A step size is at most this multiple of the last one.
-const GROWTH: f64 = 1.5;
+pub const GROWTH: f64 = 1.5;
 /// A rejection divides the step size by this.
-const SHRINK: f64 = 4.0;
+pub const SHRINK: f64 = 4.0;
 /// A step that increases f is accepted if the curvature that it saw is at most this multiple of κ.
-const TOLERANCE: f64 = 3.0;
+pub const TOLERANCE: f64 = 3.0;
 /// κ grows at most by this factor at once.
-const MOST: f64 = 10.0;
-/// How much of the new curvature κ takes: quickly upwards, because an underestimate makes steps too long; slowly
-/// downwards, because most batches are harmless; and more after a rejection.
-const UPWARDS: f64 = 0.2;
-const DOWNWARDS: f64 = 0.01;
-const AFTER_REJECTION: f64 = 0.6;
+pub const MOST: f64 = 10.0;
+/// The share of a larger curvature in the new κ. It is large, because an underestimate makes steps too long.
+pub const UPWARDS: f64 = 0.2;
+/// The share of a smaller curvature in the new κ. It is small, because most batches are harmless, and a few are not.
+pub const DOWNWARDS: f64 = 0.01;
+/// The share of a larger curvature in the new κ after a rejection.
+pub const AFTER_REJECTION: f64 = 0.6;
 /// The noise is a mean over about the last quarter of the steps.
-const NOISE_MEMORY: f64 = 4.0;
+pub const NOISE_MEMORY: f64 = 4.0;
 /// Before this many steps the noise is not known well enough to limit a step.
-const NOISE_KNOWN: u64 = 10;
+pub const NOISE_KNOWN: u64 = 10;
 
 /// A trust region that needs no learning rate and no schedule: [`Auto::default()`] is meant for every problem.
 ///

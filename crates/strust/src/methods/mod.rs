@@ -14,7 +14,7 @@
 
 mod adam;
 mod augmented_lagrangian;
-mod auto;
+pub mod auto;
 mod averaged;
 mod dog;
 mod line_search;
