@@ -193,7 +193,8 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
             let real = trial.isfinite();
             let seen = beyond * 2.0 / square;
             let known = learned.curvature.gt(0.0);
-            let expected = seen.le_tensor(&(&learned.curvature * auto::TOLERANCE)).logical_and(&known).logical_and(&sees);
+            let expected =
+                seen.le_tensor(&(&learned.curvature * auto::TOLERANCE)).logical_and(&known).logical_and(&sees);
             let descends = trial.le_tensor(&(&value + &rounding));
             let accept = descends.logical_or(&expected).logical_and(&real).logical_and(&finite);
             let moves = squared_norm.gt(0.0);
