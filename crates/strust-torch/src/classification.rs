@@ -177,7 +177,8 @@ impl ImageClassification {
             return Err(Error::Images(why));
         }
         let terms = images.len();
-        let loss = ImageLoss { network, draws: true, bf16: false, scale: 1.0, images, last: None, queue: None, taken: None };
+        let loss =
+            ImageLoss { network, draws: true, bf16: false, scale: 1.0, images, last: None, queue: None, taken: None };
         let objective = TorchObjective::over(&store, terms, loss)?;
         Ok(Self { objective, test, normalization, classes, build: Box::new(build) })
     }
