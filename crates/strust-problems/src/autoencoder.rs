@@ -3,7 +3,7 @@
 use crate::{
     Problem,
     mlp::Activation,
-    network::{Network, Outputs, PIECE, widest, with_ones},
+    network::{ForwardPass, Network, PIECE, widest, with_ones},
     numerics::{at_least_one, finite, out_of_range, rms, shape},
 };
 use faer::{Mat, Side};
@@ -127,20 +127,20 @@ fn left_by_pca(rows: &Mat<f64>, k: usize) -> Result<f64, Error> {
     Ok(left / (n * d) as f64)
 }
 
-fn squared_error<T: Real>(z: Outputs<'_, T>) -> f64 {
+fn squared_error<T: Real>(z: ForwardPass<'_, T>) -> f64 {
     widest(SquaredError(z))
 }
 
 /// The mean of ‖â − a‖²/d over columns of outputs â and inputs a. Its derivatives overwrite the outputs.
 ///
 /// A struct, because a closure cannot be marked `#[inline(always)]`.
-struct SquaredError<'a, T>(Outputs<'a, T>);
+struct SquaredError<'a, T>(ForwardPass<'a, T>);
 
 impl<T: Real> NullaryFnOnce for SquaredError<'_, T> {
     type Output = f64;
     #[inline(always)]
     fn call(self) -> f64 {
-        let Outputs { inputs, outputs, width } = self.0;
+        let ForwardPass { inputs, outputs, width } = self.0;
         let weight = 1.0 / outputs.len() as f64;
         let mut sum = 0.0;
         for (z, a) in outputs.chunks_exact_mut(width).zip(inputs.chunks_exact(width + 1)) {

@@ -3,7 +3,7 @@
 use crate::{
     Classifier, Problem,
     classified::{Classified, is_right},
-    network::{Network, Outputs, PIECE, widest, with_ones},
+    network::{ForwardPass, Network, PIECE, widest, with_ones},
     numerics::shape,
     simd_math::exp_of_negative,
 };
@@ -128,7 +128,7 @@ impl<T: Real> Mlp<T> {
         let Self { network, train, .. } = self;
         let rows = sample.indices().iter().copied();
         let targets = rows.clone().map(|i| train.targets[i]);
-        let head = |z: Outputs<'_, T>| widest(CrossEntropy { scores: z.outputs, classes: z.width, targets });
+        let head = |z: ForwardPass<'_, T>| widest(CrossEntropy { scores: z.outputs, classes: z.width, targets });
         network.evaluate(x, &train.columns, rows, head, gradient)
     }
 }
