@@ -3,7 +3,7 @@
 use crate::{
     Problem,
     mlp::Activation,
-    network::{ForwardPass, Network, PIECE, widest, with_ones},
+    network::{DenseNetwork, ForwardPass, PIECE, widest, with_ones},
     numerics::{at_least_one, finite, out_of_range, rms, shape},
 };
 use faer::{Mat, Side};
@@ -44,7 +44,7 @@ const OWNER: &str = "auto-encoder";
 /// ```
 #[derive(Debug, Clone)]
 pub struct Autoencoder<T: Real = f64> {
-    network: Network<T>,
+    network: DenseNetwork<T>,
     /// Each data point is a column with a 1 below it.
     train: Mat<T>,
     test: Option<Mat<T>>,
@@ -72,7 +72,7 @@ impl<T: Real> Autoencoder<T> {
             return Err(out_of_range(OWNER, "hidden", "empty", "at least one width"));
         };
         let decoder: Vec<usize> = before.iter().rev().copied().collect();
-        let network = Network::new(OWNER, &[&[d], before, &[*code], &decoder, &[d]].concat(), activation)?;
+        let network = DenseNetwork::new(OWNER, &[&[d], before, &[*code], &decoder, &[d]].concat(), activation)?;
         let narrowest = encoder.iter().copied().min().unwrap_or(d);
         let optimum = (activation == Activation::Linear).then(|| left_by_pca(train, narrowest)).transpose()?;
         // Each residual is a difference of an output and a feature. Near a good fit both have the same size.

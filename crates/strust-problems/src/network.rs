@@ -27,7 +27,7 @@ pub enum Activation {
 
 /// Layers aˡ = φ(Wˡaˡ⁻¹ + bˡ), the last one without φ, over flat points: for each layer Wˡ, column by column, then bˡ.
 #[derive(Debug, Clone)]
-pub(crate) struct Network<T> {
+pub(crate) struct DenseNetwork<T> {
     layers: Vec<Layer>,
     activation: Activation,
     scratch: Scratch<T>,
@@ -63,7 +63,7 @@ pub(crate) fn with_ones<T: Real>(owner: &'static str, features: &Mat<f64>) -> Re
     Ok(columns)
 }
 
-impl<T: Real> Network<T> {
+impl<T: Real> DenseNetwork<T> {
     /// `widths` are those of the data, of the hidden layers and of the output.
     pub(crate) fn new(owner: &'static str, widths: &[usize], activation: Activation) -> Result<Self, Error> {
         let (mut layers, mut start) = (Vec::new(), 0_usize);
