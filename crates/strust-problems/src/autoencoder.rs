@@ -120,9 +120,9 @@ fn left_by_pca(rows: &Mat<f64>, k: usize) -> Result<f64, Error> {
     let centered = Mat::from_fn(n, d, |i, j| rows[(i, j)] - mean[j]);
     let covariance = centered.transpose() * &centered;
     // In increasing order.
-    let eigenvalues = covariance.self_adjoint_eigenvalues(Side::Lower).map_err(|_| {
-        out_of_range(OWNER, "features", "a matrix whose eigenvalues did not converge", "better scaled")
-    })?;
+    let eigenvalues = covariance
+        .self_adjoint_eigenvalues(Side::Lower)
+        .map_err(|_| out_of_range(OWNER, "features", "a matrix whose eigenvalues did not converge", "better scaled"))?;
     let left: f64 = eigenvalues[..d.saturating_sub(k)].iter().map(|value| value.max(0.0)).sum();
     Ok(left / (n * d) as f64)
 }
@@ -215,7 +215,8 @@ mod tests {
     #[test]
     fn single_precision_agrees_with_double_within_its_rounding_error() {
         for activation in [Activation::Relu, Activation::Tanh, Activation::Linear] {
-            let (mut single, mut double) = (autoencoder::<f32>(&[16, 4], activation), autoencoder(&[16, 4], activation));
+            let (mut single, mut double) =
+                (autoencoder::<f32>(&[16, 4], activation), autoencoder(&[16, 4], activation));
             for seed in 0..20 {
                 let x = single.start(seed);
                 let y: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
@@ -263,8 +264,7 @@ mod tests {
     #[test]
     fn str_approaches_pca_on_the_digits() {
         let (train, test) = digits::load().unwrap();
-        let mut f =
-            Autoencoder::<f32>::new(train.features(), Some(test.features()), &[8], Activation::Linear).unwrap();
+        let mut f = Autoencoder::<f32>::new(train.features(), Some(test.features()), &[8], Activation::Linear).unwrap();
         let (start, n) = (f.start(0), f.terms());
         let before = full_value(&mut f, &start);
         let report = minimize(&mut f)
@@ -302,7 +302,10 @@ mod tests {
         assert_eq!(message(&rows, None, &[]), "auto-encoder: `hidden` is empty, but must be at least one width");
         assert_eq!(message(&rows, None, &[2, 0]), "auto-encoder: `hidden` is 0, but must be ≥ 1");
         assert_eq!(message(&Mat::zeros(0, 3), None, &[2]), "auto-encoder: `rows` is 0, but must be ≥ 1");
-        assert_eq!(message(&rows, Some(&data(4, 2, 0)), &[2]), "columns of the test set: expected shape [3], found [2]");
+        assert_eq!(
+            message(&rows, Some(&data(4, 2, 0)), &[2]),
+            "columns of the test set: expected shape [3], found [2]"
+        );
         assert!(message(&Mat::from_fn(1, 1, |_, _| f64::NAN), None, &[2]).contains("`features` is NaN at row 0"));
         assert!(message(&Mat::from_fn(1, 1, |_, _| 1e300), None, &[2]).contains("`features` is inf"));
         let f = autoencoder::<f64>(&[2], Activation::Tanh);

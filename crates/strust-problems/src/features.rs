@@ -186,9 +186,7 @@ impl Rows {
     pub(crate) fn only(&self, owner: &'static str, rows: &[usize]) -> Result<Self, Error> {
         at_least_one(owner, "rows", rows.len())?;
         Ok(match self {
-            Self::Dense(matrix) => {
-                Self::Dense(Mat::from_fn(matrix.nrows(), rows.len(), |j, i| matrix[(j, rows[i])]))
-            }
+            Self::Dense(matrix) => Self::Dense(Mat::from_fn(matrix.nrows(), rows.len(), |j, i| matrix[(j, rows[i])])),
             Self::Sparse(matrix) => Self::Sparse(matrix.only(rows)),
         })
     }

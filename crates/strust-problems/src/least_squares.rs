@@ -338,14 +338,14 @@ mod tests {
 
     #[test]
     fn a_condition_that_cannot_be_is_an_error() {
-        let message = |n, condition| {
-            LeastSquares::<f64>::conditioned(n, 4, condition, 0.0, 0).unwrap_err().to_string()
-        };
+        let message = |n, condition| LeastSquares::<f64>::conditioned(n, 4, condition, 0.0, 0).unwrap_err().to_string();
         assert_eq!(message(5, 0.5), "least squares: `condition` is 0.5, but must be finite and ≥ 1");
         assert!(message(5, f64::INFINITY).contains("`condition` is inf"));
         assert!(message(1, 10.0).contains("`condition` is 10, but must be 1, because the Hessian has one positive"));
         assert!(LeastSquares::<f64>::conditioned(1, 4, 1.0, 0.0, 0).is_ok());
-        assert!(LeastSquares::<f64>::conditioned(5, 4, 2.0, -1.0, 0).unwrap_err().to_string().contains("`noise` is -1"));
+        assert!(
+            LeastSquares::<f64>::conditioned(5, 4, 2.0, -1.0, 0).unwrap_err().to_string().contains("`noise` is -1")
+        );
     }
 
     #[test]

@@ -412,7 +412,9 @@ mod tests {
         );
         assert!(message(1, 50, 1.0).contains("`n and d` is 1 and 50"));
         assert!(message(0, 5, 1.0).contains("`n` is 0") && message(5, 0, 1.0).contains("`d` is 0"));
-        assert!(message(5, 5, 0.0).contains("`exponent` is 0") && message(5, 5, f64::NAN).contains("`exponent` is NaN"));
+        assert!(
+            message(5, 5, 0.0).contains("`exponent` is 0") && message(5, 5, f64::NAN).contains("`exponent` is NaN")
+        );
     }
 
     #[test]

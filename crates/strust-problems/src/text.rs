@@ -1,9 +1,6 @@
 //! Text for models of characters: any text file, or a text that is part of the crate.
 
-use crate::{
-    numerics::out_of_range,
-    read::ReadError,
-};
+use crate::{numerics::out_of_range, read::ReadError};
 use std::{collections::BTreeSet, io, path::Path};
 use strust::Error;
 
@@ -82,9 +79,9 @@ mod tests {
     #[test]
     fn the_built_in_text_is_frozen() {
         // FNV-1a.
-        let sum = built_in().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let sum = built_in()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let text = Characters::new(built_in()).unwrap();
         assert_eq!((text.codes().len(), text.alphabet().len(), sum), (186_477, 92, 0xbf8c_8240_c0c3_5a15));
     }

@@ -334,8 +334,7 @@ impl Source<'_> {
             return Err(self.error(&["tune", key], why));
         }
         for problem in problems {
-            let known: Vec<&str> =
-                problems::quantities(problem).iter().map(|(quantity, _)| quantity.key()).collect();
+            let known: Vec<&str> = problems::quantities(problem).iter().map(|(quantity, _)| quantity.key()).collect();
             if !known.contains(&tune.metric.as_str()) {
                 let known = known.join(", ");
                 let why = format!("[tune]: `metric` is {:?}, but problem `{}` has {known}", tune.metric, problem.name);

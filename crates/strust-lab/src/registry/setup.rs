@@ -60,9 +60,8 @@ impl<F: Problem + 'static, C> Setup<F, C> {
     pub fn scaled(self, scale: f64) -> Setup<Scaled<F>, C> {
         assert!(self.own_stepper.is_none(), "a problem with special steppers scales its loss itself");
         let test = self.test.map(|test| -> TestMetric<Scaled<F>> { Box::new(move |f, x| test(f.inner_mut(), x)) });
-        let save = self
-            .save
-            .map(|save| -> SaveModel<Scaled<F>> { Box::new(move |f, path, x| save(f.inner_mut(), path, x)) });
+        let save =
+            self.save.map(|save| -> SaveModel<Scaled<F>> { Box::new(move |f, path, x| save(f.inner_mut(), path, x)) });
         Setup { f: Scaled::new(self.f, scale), constraint: self.constraint, test, save, own_stepper: None }
     }
 }

@@ -1,8 +1,6 @@
 //! Logistic regression.
 
-use super::{
-    ProblemEntry, Quantity, SPLIT_SEED, Setup, Visitor, WITH_TEST, check_size, default_effect, number, text,
-};
+use super::{ProblemEntry, Quantity, SPLIT_SEED, Setup, Visitor, WITH_TEST, check_size, default_effect, number, text};
 use crate::{Error, data::parameters::Parameters};
 use std::path::Path;
 use strust_problems::{Logistic, read};
