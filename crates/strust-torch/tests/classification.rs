@@ -214,6 +214,25 @@ fn str_on_the_device_makes_the_same_steps() {
 }
 
 #[test]
+fn a_power_of_two_scales_the_loss_and_its_gradient_exactly_also_for_methods_on_the_device() {
+    let mut plain = small().without_random_numbers();
+    let (x, sample) = (plain.start(1), Sample::new(vec![5, 0, 40, 95], 7));
+    let mut g = x.zeros_like();
+    let f = plain.value_and_gradient(&x, &sample, &mut g);
+    for scale in [2.0_f64.powi(20), 2.0_f64.powi(-20)] {
+        let mut scaled = small().without_random_numbers().scaled(scale);
+        assert_eq!(bits(&scaled.start(1)), bits(&x));
+        let mut h = x.zeros_like();
+        let found = scaled.value_and_gradient(&x, &sample, &mut h);
+        assert_eq!((found.value, found.rounding, scaled.scale()), (scale * f.value, scale * f.rounding, scale));
+        h.scale(1.0 / scale);
+        assert_eq!(bits(&h), bits(&g));
+        // Methods on the device use this objective.
+        assert_eq!(scaled.objective().value(&x, &sample).value.to_bits(), found.value.to_bits());
+    }
+}
+
+#[test]
 fn images_that_do_not_fit_are_refused_with_a_message() {
     let (cifar, small) = (Data::new(6, CIFAR), Data::new(6, [3, 4, 4]));
     let error = |train: &ImageBytes, test: Option<&ImageBytes>, classes| {

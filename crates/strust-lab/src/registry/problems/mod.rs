@@ -58,7 +58,7 @@ pub(crate) trait ProblemEntry: Sized {
 
     /// The same with the loss multiplied by `scale`. Only a problem with special steppers has its own.
     fn visit_scaled<V: Visitor>(config: Self::Config, scale: f64, seed: u64, visitor: V) -> Result<V::Output, Error> {
-        Self::visit(config, seed, Scale { scale, visitor })
+        Self::visit(config, seed, ScaledVisitor { scale, visitor })
     }
 }
 
@@ -92,12 +92,12 @@ strust::config! {
 }
 
 /// Multiplies the loss of a problem, then passes it to the visitor.
-struct Scale<V> {
+struct ScaledVisitor<V> {
     scale: f64,
     visitor: V,
 }
 
-impl<V: Visitor> Visitor for Scale<V> {
+impl<V: Visitor> Visitor for ScaledVisitor<V> {
     type Output = V::Output;
 
     fn visit<F, C>(self, setup: Setup<F, C>) -> Result<V::Output, Error>
