@@ -3,6 +3,7 @@
 pub mod built_in;
 mod networks;
 mod parse;
+pub(crate) mod source;
 
 use crate::Error;
 pub use crate::data::experiment::Experiment;
