@@ -58,7 +58,9 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
         batch: e.batch,
         problems,
         tuning,
-        diagnoses: Vec::new(),
+        tasks: Vec::new(),
+            skipped: Vec::new(),
+            diagnoses: Vec::new(),
         checks: Vec::new(),
         sections: Vec::new(),
     })

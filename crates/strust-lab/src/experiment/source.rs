@@ -45,6 +45,15 @@ impl<'a> Source<'a> {
         Self { path, table: table.clone(), ..*self }
     }
 
+    /// This table with every value of a list replaced.
+    pub fn mapped(&self, key: &str, map: impl Fn(&toml::Value) -> toml::Value) -> Self {
+        let mut mapped = self.clone();
+        if let Some(toml::Value::Array(list)) = mapped.table.get_mut(key) {
+            list.iter_mut().for_each(|value| *value = map(value));
+        }
+        mapped
+    }
+
     /// An error at the line of a key of this table; without a key, at the line of the table.
     pub fn error(&self, path: &[&str], why: impl Into<String>) -> Error {
         let path: Vec<&str> = self.path.iter().map(String::as_str).chain(path.iter().copied()).collect();

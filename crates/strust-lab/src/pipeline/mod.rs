@@ -25,6 +25,10 @@ use crate::{
 };
 use std::path::Path;
 
+/// The names of the stages, for the progress.
+pub(crate) const GRID_SEARCH: &str = "grid search";
+pub(crate) const RUNS: &str = "runs";
+
 /// Starts a plan in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
     run::check(plan)?;
@@ -37,7 +41,7 @@ pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summar
 }
 
 /// File systems accept names of at most 255 bytes. A run with a longer one could start, but never finish.
-fn check_names(plan: &Plan) -> Result<(), Error> {
+pub(crate) fn check_names(plan: &Plan) -> Result<(), Error> {
     const MOST: usize = 240;
     match plan.jobs.iter().find(|job| job.name.len() > MOST) {
         Some(job) => Err(Error::Problem {
@@ -76,15 +80,20 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
 
 fn finish(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
     if let Some(tune) = plan.experiment.tune.clone() {
-        run::run_jobs(folder, plan, true, options)?;
+        run::run_jobs(folder, GRID_SEARCH, &jobs(plan, true), options)?;
         let chosen = analyze::choose(plan, &tune, &|job| outcome(folder, plan, job))?;
         plan.add_chosen(&chosen);
         plan.save(folder)?;
     }
-    run::run_jobs(folder, plan, false, options)?;
+    run::run_jobs(folder, RUNS, &jobs(plan, false), options)?;
     let summary = summarize(folder, plan)?;
     write_summary(folder, &summary)?;
     Ok(summary)
+}
+
+/// The jobs of the grid search, or the others.
+fn jobs(plan: &Plan, tuning: bool) -> Vec<(&Plan, &Job)> {
+    plan.jobs.iter().filter(|job| job.tuning == tuning).map(|job| (plan, job)).collect()
 }
 
 fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
