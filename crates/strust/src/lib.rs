@@ -8,6 +8,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`schedule`] | how a step size changes during a run |
 //! | [`vector`] | types of x: `Vec`, faer columns and matrices, in `f32` and `f64` |
 //! | [`sample`] | a mini-batch as a value that can be replayed |
 //! | [`constraints`] | c(x) = 0 by value and Jacobian products; Stiefel, sphere, affine, closures |
@@ -75,6 +76,7 @@ pub mod record;
 pub mod run;
 pub mod sample;
 pub mod samplers;
+pub mod schedule;
 pub mod statistics;
 pub mod stop;
 pub mod vector;
@@ -87,8 +89,9 @@ pub mod prelude {
     pub use crate::config::Config;
     pub use crate::constraints::{Affine, Constraint, Manifold, Retraction, Sphere, Stiefel, constraint_from_fn};
     pub use crate::methods::{
-        Adam, AdamConfig, AugLag, AugLagConfig, LineSearch, LineSearchConfig, Method, ProjectedSgd, ProjectedSgdConfig,
-        Reset, Riemannian, RiemannianConfig, Sgd, SgdConfig, State, Str, StrConfig, StrP, StrPConfig, TrustRegion,
+        Adam, AdamConfig, AugLag, AugLagConfig, Averaged, AveragedConfig, LineSearch, LineSearchConfig, Method,
+        ProjectedSgd, ProjectedSgdConfig, Reset, Riemannian, RiemannianConfig, Sgd, SgdConfig, State, Str, StrConfig,
+        StrP, StrPConfig, TrustRegion,
     };
     pub use crate::models::{Local, Model, Step, Trial};
     pub use crate::objective::{
@@ -100,6 +103,7 @@ pub mod prelude {
     pub use crate::run::{Report, Run, minimize};
     pub use crate::sample::Sample;
     pub use crate::samplers::{Epochs, FullBatch, Sampler, WithReplacement};
+    pub use crate::schedule::Schedule;
     pub use crate::stop::{Stop, StopReason};
     pub use crate::vector::Vector;
     pub use crate::{Error, ErrorKind};

@@ -1,8 +1,8 @@
 //! How a method or a problem is listed, and how its parameters are checked and completed.
 
 use crate::data::parameters::Parameters;
-use serde::Serialize;
-use strust::config::{Allowed, Config, Field};
+use serde::{Deserialize, Serialize};
+use strust::config::{Allowed, Config, Field, FieldValue};
 
 /// A method or a problem that an experiment file may name.
 #[derive(Debug, Clone, Serialize)]
@@ -33,6 +33,22 @@ pub struct Parameter {
     /// The allowed values.
     #[serde(skip)]
     pub kind: Allowed,
+}
+
+/// A parameter that is on or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+impl FieldValue for Switch {
+    fn number(&self) -> Option<f64> {
+        None
+    }
 }
 
 impl Parameter {
@@ -70,24 +86,30 @@ impl Entry {
         constrained: bool,
         complete: fn(&Parameters) -> Result<Parameters, String>,
     ) -> Self {
-        let defaults = values(&C::default());
-        let parameters = C::FIELDS
-            .iter()
-            .map(|&Field { name, allowed, meaning }| Parameter {
-                name,
-                default: defaults[name].clone(),
-                allowed: allowed.to_string(),
-                meaning,
-                kind: allowed,
-            })
-            .collect();
-        Self { name, title, constrained, parameters, complete }
+        Self { name, title, constrained, parameters: parameters::<C>().collect(), complete }
+    }
+
+    /// Adds those parameters of `C` for which `wanted` holds.
+    pub(super) fn with<C: Config>(mut self, wanted: fn(&str) -> bool) -> Self {
+        self.parameters.extend(parameters::<C>().filter(|p| wanted(p.name)));
+        self
     }
 
     /// Checks parameters and completes them with the defaults.
     pub fn complete(&self, parameters: &Parameters) -> Result<Parameters, String> {
         (self.complete)(parameters)
     }
+}
+
+fn parameters<C: Config>() -> impl Iterator<Item = Parameter> {
+    let defaults = values(&C::default());
+    C::FIELDS.iter().map(move |&Field { name, allowed, meaning }| Parameter {
+        name,
+        default: defaults[name].clone(),
+        allowed: allowed.to_string(),
+        meaning,
+        kind: allowed,
+    })
 }
 
 /// A configuration as named values.

@@ -52,7 +52,7 @@ mod tests {
             F: Problem + 'static,
             C: Manifold<Point = F::Point> + 'static,
         {
-            let mut stepper = methods::stepper(self.0, &setup, 2)?;
+            let mut stepper = methods::stepper(self.0, &setup, 2, 10)?;
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
             assert_eq!(stepper.current(&mut setup.f).0, 0);

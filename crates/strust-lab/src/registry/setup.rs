@@ -11,8 +11,9 @@ use strust_problems::{Classifier, Problem};
 /// The accuracy of a classifier on its test set.
 pub(crate) type Accuracy<F> = fn(&mut F, &<F as Objective>::Point) -> Option<f64>;
 
-/// Makes a special stepper of a method for this problem and a mini-batch size; `None` for the usual stepper.
-pub(crate) type OwnStepper<F> = Box<dyn Fn(&MethodSpec, usize) -> Option<Result<Box<dyn Stepper<F>>, Error>>>;
+/// Makes a special stepper of a method for this problem, a mini-batch size and a number of steps; `None` for the usual
+/// stepper.
+pub(crate) type OwnStepper<F> = Box<dyn Fn(&MethodSpec, usize, u64) -> Option<Result<Box<dyn Stepper<F>>, Error>>>;
 
 /// A constructed problem. A problem without a constraint has a type `C` but no value of it.
 pub(crate) struct Setup<F: Objective, C> {

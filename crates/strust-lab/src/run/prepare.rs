@@ -60,8 +60,9 @@ impl<P: Purpose> Visitor for Constructed<'_, P> {
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        let stepper = methods::stepper(&self.job.method, &setup, self.experiment.batch as usize)?;
         let sampler = sampler(self.experiment, setup.f.terms(), self.job.seed)?;
+        let steps = self.job.epochs * sampler.steps_per_epoch();
+        let stepper = methods::stepper(&self.job.method, &setup, self.experiment.batch as usize, steps)?;
         let constraint = setup.constraint.map(|make| make(Retraction::Qr));
         self.purpose.with(Prepared { f: setup.f, constraint, accuracy: setup.accuracy, stepper, sampler })
     }

@@ -27,13 +27,10 @@ impl<M, S> StepByStep<M, S> {
     pub fn new(method: M) -> Self {
         Self { method, state: None, sample: Sample::default(), place: Box::new(|state| state) }
     }
-    /// For a network on a device: a loaded state is on the CPU.
+    /// For a network on a device: a loaded state is on the CPU, and `place` moves it.
     #[cfg(feature = "torch")]
-    pub fn on(method: M, device: strust_torch::device::Device) -> Self
-    where
-        S: strust_torch::OnDevice,
-    {
-        Self { place: Box::new(move |state: S| state.on(device)), ..Self::new(method) }
+    pub fn placed(method: M, place: impl Fn(S) -> S + 'static) -> Self {
+        Self { place: Box::new(place), ..Self::new(method) }
     }
 }
 

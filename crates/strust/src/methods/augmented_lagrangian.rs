@@ -9,6 +9,7 @@ use crate::{
     objective::Objective,
     record::StepRecord,
     sample::Sample,
+    schedule::Schedule,
     vector::{Vector, saved},
 };
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,7 @@ config! {
 #[derive(Debug, Clone)]
 pub struct AugLag<C: Constraint> {
     config: Checked<AugLagConfig>,
+    schedule: Schedule,
     constraint: C,
     gradient: Option<C::Point>,
     residual: Option<(C::Residual, C::Residual)>,
@@ -41,7 +43,13 @@ pub struct AugLag<C: Constraint> {
 impl<C: Constraint> AugLag<C> {
     /// Checks the configuration.
     pub fn new(config: AugLagConfig, constraint: C) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, constraint, gradient: None, residual: None })
+        Ok(Self { config: config.check()?, schedule: Schedule::Constant, constraint, gradient: None, residual: None })
+    }
+    /// Multiplies η by the factor of a schedule.
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
     }
 }
 
@@ -99,7 +107,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
             return Err(Error::NonFiniteGradient { step: *k, norm });
         }
 
-        let eta = self.config.learning_rate;
+        let eta = self.config.learning_rate * self.schedule.factor(*k);
         x.add(-eta, g);
         *k += 1;
 

@@ -8,9 +8,11 @@
 //! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 | min f(x) |
 //! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
 //! | [`AugLag`] | baseline of section 5.2 | min f(x), c(x) = 0 |
+//! | [`Averaged`] | any method, with the average of its iterates as the answer | that of the method |
 
 mod adam;
 mod augmented_lagrangian;
+mod averaged;
 mod line_search;
 mod projected_sgd;
 mod riemannian;
@@ -20,6 +22,7 @@ mod trust_region;
 
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
+pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use line_search::{LineSearch, LineSearchConfig, LineSearchState, Reset};
 pub use projected_sgd::{ProjectedSgd, ProjectedSgdConfig};
 pub use riemannian::{Riemannian, RiemannianConfig};
@@ -81,8 +84,16 @@ pub trait State: Clone + Serialize + DeserializeOwned {
     fn point(&self) -> &Self::Point;
     /// x, by value.
     fn into_point(self) -> Self::Point;
+    /// The same state at another point, to measure that point.
+    #[must_use]
+    fn with_point(self, x: Self::Point) -> Self;
     /// Steps made so far. This is also the number of the next sample.
     fn steps(&self) -> u64;
+    /// Whether x is an average, at which no gradient was taken. Statistics that a problem keeps from step to step, such as
+    /// those of batch-norm, then do not belong to x.
+    fn is_averaged(&self) -> bool {
+        false
+    }
 }
 
 /// The state of a method that needs only the point and the step count.
@@ -109,6 +120,9 @@ macro_rules! state {
             }
             fn into_point(self) -> V {
                 self.x
+            }
+            fn with_point(self, x: V) -> Self {
+                Self { x, ..self }
             }
             fn steps(&self) -> u64 {
                 self.k

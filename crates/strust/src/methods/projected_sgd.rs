@@ -8,6 +8,7 @@ use crate::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
+    schedule::Schedule,
     vector::Vector,
 };
 
@@ -27,6 +28,7 @@ config! {
 #[derive(Debug, Clone)]
 pub struct ProjectedSgd<M: Manifold> {
     config: Checked<ProjectedSgdConfig>,
+    schedule: Schedule,
     manifold: M,
     gradient: Option<M::Point>,
     trial: Option<M::Point>,
@@ -35,7 +37,13 @@ pub struct ProjectedSgd<M: Manifold> {
 impl<M: Manifold> ProjectedSgd<M> {
     /// Checks the configuration.
     pub fn new(config: ProjectedSgdConfig, manifold: M) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, manifold, gradient: None, trial: None })
+        Ok(Self { config: config.check()?, schedule: Schedule::Constant, manifold, gradient: None, trial: None })
+    }
+    /// Multiplies η by the factor of a schedule.
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
     }
 }
 
@@ -53,7 +61,7 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for ProjectedSgd<M> 
         Ok(Iterate { x, k: 0 })
     }
     fn step(&mut self, f: &mut F, Iterate { x, k }: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
-        let eta = self.config.learning_rate;
+        let eta = self.config.learning_rate * self.schedule.factor(*k);
         let g = scratch(&mut self.gradient, x);
         let (Evaluation { value, .. }, squared_norm) = evaluate(f, x, sample, g, *k)?;
         // In scratch space: if the retraction fails, x stays.

@@ -8,6 +8,7 @@ use crate::{
     objective::Objective,
     record::StepRecord,
     sample::Sample,
+    schedule::Schedule,
     vector::Vector,
 };
 
@@ -28,6 +29,7 @@ config! {
 #[derive(Debug, Clone)]
 pub struct Riemannian<M: Manifold> {
     config: Checked<RiemannianConfig>,
+    schedule: Schedule,
     manifold: M,
     gradient: Option<M::Point>,
     trial: Option<M::Point>,
@@ -36,7 +38,13 @@ pub struct Riemannian<M: Manifold> {
 impl<M: Manifold> Riemannian<M> {
     /// Checks the configuration.
     pub fn new(config: RiemannianConfig, manifold: M) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, manifold, gradient: None, trial: None })
+        Ok(Self { config: config.check()?, schedule: Schedule::Constant, manifold, gradient: None, trial: None })
+    }
+    /// Multiplies η by the factor of a schedule.
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
     }
 }
 
@@ -54,7 +62,7 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for Riemannian<M> {
         Ok(Iterate { x, k: 0 })
     }
     fn step(&mut self, f: &mut F, Iterate { x, k }: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
-        let eta = self.config.learning_rate;
+        let eta = self.config.learning_rate * self.schedule.factor(*k);
         let g = scratch(&mut self.gradient, x);
         let value = evaluate(f, x, sample, g, *k)?.0.value;
         self.manifold.project_tangent(x, g)?;

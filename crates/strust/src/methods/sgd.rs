@@ -1,4 +1,4 @@
-//! SGD with a constant step: the baseline of section 5.1.
+//! SGD, with or without momentum: the baseline of section 5.1.
 
 use super::{Measurement, Method, evaluate, scratch, state};
 use crate::{
@@ -8,6 +8,7 @@ use crate::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
+    schedule::Schedule,
     vector::{Vector, saved},
 };
 use serde::{Deserialize, Serialize};
@@ -24,17 +25,24 @@ config! {
     }
 }
 
-/// x ← x − η·v with v ← βv + (g + w·x).
+/// x ← x − η·v with v ← βv + (g + w·x). A [schedule](Self::schedule) changes η during the run.
 #[derive(Debug, Clone)]
 pub struct Sgd<V> {
     config: Checked<SgdConfig>,
+    schedule: Schedule,
     gradient: Option<V>,
 }
 
 impl<V: Vector> Sgd<V> {
     /// Checks the configuration.
     pub fn new(config: SgdConfig) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, gradient: None })
+        Ok(Self { config: config.check()?, schedule: Schedule::Constant, gradient: None })
+    }
+    /// Multiplies η by the factor of a schedule.
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
     }
 }
 
@@ -74,13 +82,14 @@ impl<F: Objective> Method<F> for Sgd<F::Point> {
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let SgdConfig { learning_rate, momentum, weight_decay } = *self.config;
         let SgdState { x, velocity, k } = state;
+        let eta = learning_rate * self.schedule.factor(*k);
         let g = scratch(&mut self.gradient, x);
         let (Evaluation { value, .. }, squared_norm) = evaluate(f, x, sample, g, *k)?;
         g.add(weight_decay, x);
         velocity.scale_add(momentum, 1.0, g);
-        x.add(-learning_rate, velocity);
+        x.add(-eta, velocity);
         *k += 1;
-        Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), learning_rate, learning_rate * velocity.norm()))
+        Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, eta * velocity.norm()))
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

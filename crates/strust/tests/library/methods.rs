@@ -423,7 +423,7 @@ fn each_reset_rule_of_the_line_search_starts_as_in_its_paper() {
 
 #[test]
 fn adam_agrees_with_its_formula_from_the_first_step_to_a_million() {
-    let AdamConfig { learning_rate: eta, beta1, beta2, epsilon } = AdamConfig::default();
+    let AdamConfig { learning_rate: eta, beta1, beta2, epsilon, .. } = AdamConfig::default();
     let mut method = Adam::new(AdamConfig::default()).unwrap();
     let mut f = Targets::new(vec![vec![0.5]], 2.0);
     let mut state = method.init(&mut f, vec![2.0]).unwrap();

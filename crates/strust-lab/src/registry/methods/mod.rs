@@ -1,5 +1,7 @@
 //! The methods, one file each.
 
+mod common;
+
 use super::{
     entry::{Entry, config, values},
     setup::Setup,
@@ -13,6 +15,8 @@ use strust::prelude::*;
 use strust_problems::Problem;
 #[cfg(feature = "torch")]
 use strust_torch::{ImageClassification, Launch, device::Device};
+
+use common::{Common, CommonConfig};
 
 /// The model of a trust-region method. A diagnosis depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,14 +43,18 @@ pub(crate) trait MethodEntry {
     const MODEL: ModelKind = ModelKind::None;
 
     /// The method on a problem.
-    fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    fn stepper<F, C>(config: Self::Config, common: Common, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static;
 
     /// The method on a network on a GPU; `None` if it needs no special code there.
     #[cfg(feature = "torch")]
-    fn on_gpu(_config: Self::Config, _gpu: &Gpu) -> Option<Result<Box<dyn Stepper<ImageClassification>>, Error>> {
+    fn on_gpu(
+        _config: Self::Config,
+        _common: Common,
+        _gpu: &Gpu,
+    ) -> Option<Result<Box<dyn Stepper<ImageClassification>>, Error>> {
         None
     }
 }
@@ -58,6 +66,8 @@ pub(crate) struct Gpu {
     pub launch: Launch,
     pub batch: usize,
     pub terms: usize,
+    /// All steps of the job.
+    pub steps: u64,
 }
 
 /// Declares the modules of a list of files, each with a [`MethodEntry`] called `Method`, and generates all functions that
@@ -80,23 +90,25 @@ macro_rules! methods {
             }
         }
 
-        /// The method on a problem, with mini-batches of `batch` terms.
+        /// The method on a problem, for a job of `steps` steps on mini-batches of `batch` terms.
         pub(crate) fn stepper<F, C>(
             method: &MethodSpec,
             setup: &Setup<F, C>,
             batch: usize,
+            steps: u64,
         ) -> Result<Box<dyn Stepper<F>>, Error>
         where
             F: Problem + 'static,
             C: Manifold<Point = F::Point> + 'static,
         {
-            if let Some(stepper) = setup.own_stepper.as_ref().and_then(|make| make(method, batch)) {
+            if let Some(stepper) = setup.own_stepper.as_ref().and_then(|make| make(method, batch, steps)) {
                 return stepper;
             }
             let parameters = &method.hyperparameters;
             match method.name.as_str() {
                 $(<$module::Method as MethodEntry>::NAME => {
-                    $module::Method::stepper(parsed::<$module::Method>(parameters).map_err(Error::Misfit)?, setup)
+                    let (config, common) = parsed::<$module::Method>(parameters).map_err(Error::Misfit)?;
+                    $module::Method::stepper(config, Common::new(&common, steps), setup)
                 })*
                 name => Err(Error::Misfit(unknown(name))),
             }
@@ -111,7 +123,9 @@ macro_rules! methods {
             let parameters = &method.hyperparameters;
             match method.name.as_str() {
                 $(<$module::Method as MethodEntry>::NAME => match parsed::<$module::Method>(parameters) {
-                    Ok(config) => $module::Method::on_gpu(config, gpu),
+                    Ok((config, common)) => {
+                        $module::Method::on_gpu(config, Common::new(&common, gpu.steps), gpu)
+                    }
                     Err(why) => Some(Err(Error::Misfit(why))),
                 },)*
                 _ => None,
@@ -133,11 +147,21 @@ methods! {
 }
 
 fn entry<M: MethodEntry>() -> Entry {
-    Entry::new::<M::Config>(M::NAME, M::TITLE, M::CONSTRAINED, |given| Ok(values(&parsed::<M>(given)?)))
+    let complete = |given: &Parameters| {
+        let (config, common) = parsed::<M>(given)?;
+        let mut all = values(&common);
+        all.retain(|key, _| common::has::<M>(key));
+        all.extend(values(&config));
+        Ok(all)
+    };
+    Entry::new::<M::Config>(M::NAME, M::TITLE, M::CONSTRAINED, complete).with::<CommonConfig>(common::has::<M>)
 }
 
-fn parsed<M: MethodEntry>(parameters: &Parameters) -> Result<M::Config, String> {
-    config(parameters)
+/// The checked keys of the method itself, and those of all methods.
+fn parsed<M: MethodEntry>(parameters: &Parameters) -> Result<(M::Config, CommonConfig), String> {
+    let (common, own): (Parameters, Parameters) =
+        parameters.clone().into_iter().partition(|(key, _)| common::has::<M>(key));
+    Ok((config(&own)?, config(&common)?))
 }
 
 fn unknown(name: &str) -> String {

@@ -1,11 +1,7 @@
 //! Riemannian gradient descent.
 
-use super::MethodEntry;
-use crate::{
-    Error,
-    registry::Setup,
-    stepper::{StepByStep, Stepper},
-};
+use super::{Common, MethodEntry};
+use crate::{Error, registry::Setup, stepper::Stepper};
 use strust::prelude::*;
 use strust_problems::Problem;
 
@@ -16,12 +12,12 @@ impl MethodEntry for Method {
     const TITLE: &'static str = "Riemannian gradient descent";
     const CONSTRAINED: bool = true;
 
-    fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    fn stepper<F, C>(config: Self::Config, common: Common, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
         let manifold = setup.constraint(config.retraction)?;
-        Ok(Box::new(StepByStep::new(Riemannian::new(config, manifold)?)))
+        Ok(common.stepper(Riemannian::new(config, manifold)?.schedule(common.schedule)))
     }
 }

@@ -1,11 +1,7 @@
 //! Stochastic gradient descent.
 
-use super::MethodEntry;
-use crate::{
-    Error,
-    registry::Setup,
-    stepper::{StepByStep, Stepper},
-};
+use super::{Common, MethodEntry};
+use crate::{Error, registry::Setup, stepper::Stepper};
 use strust::prelude::*;
 use strust_problems::Problem;
 
@@ -15,20 +11,27 @@ impl MethodEntry for Method {
     type Config = SgdConfig;
     const TITLE: &'static str = "Stochastic gradient descent";
 
-    fn stepper<F, C>(config: Self::Config, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    fn stepper<F, C>(config: Self::Config, common: Common, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        Ok(Box::new(StepByStep::new(Sgd::new(config)?)))
+        Ok(common.stepper(Sgd::new(config)?.schedule(common.schedule)))
     }
 
     #[cfg(feature = "torch")]
     fn on_gpu(
         config: Self::Config,
+        common: Common,
         gpu: &super::Gpu,
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
         use crate::stepper::Captured;
+        use strust_torch::OnDevice;
+        // The captured step has a constant rate and no average.
+        if common != Common::default() {
+            let method = Sgd::new(config).map(|sgd| sgd.schedule(common.schedule));
+            return Some(method.map(|method| common.stepper_on(method, gpu.device, OnDevice::on)).map_err(Error::from));
+        }
         Some(Ok(Box::new(Captured::<strust_torch::DeviceSgd<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch))))
     }
 }

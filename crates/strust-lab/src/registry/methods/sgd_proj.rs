@@ -1,11 +1,7 @@
 //! SGD with a projection back onto the constraint.
 
-use super::MethodEntry;
-use crate::{
-    Error,
-    registry::Setup,
-    stepper::{StepByStep, Stepper},
-};
+use super::{Common, MethodEntry};
+use crate::{Error, registry::Setup, stepper::Stepper};
 use strust::prelude::*;
 use strust_problems::Problem;
 
@@ -16,11 +12,11 @@ impl MethodEntry for Method {
     const TITLE: &'static str = "SGD, projected back by QR";
     const CONSTRAINED: bool = true;
 
-    fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    fn stepper<F, C>(config: Self::Config, common: Common, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        Ok(Box::new(StepByStep::new(ProjectedSgd::new(config, setup.constraint(Retraction::Qr)?)?)))
+        Ok(common.stepper(ProjectedSgd::new(config, setup.constraint(Retraction::Qr)?)?.schedule(common.schedule)))
     }
 }

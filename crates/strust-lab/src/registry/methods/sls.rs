@@ -1,11 +1,7 @@
 //! SGD with a stochastic line search.
 
-use super::MethodEntry;
-use crate::{
-    Error,
-    registry::Setup,
-    stepper::{StepByStep, Stepper},
-};
+use super::{Common, MethodEntry};
+use crate::{Error, registry::Setup, stepper::Stepper};
 use strust::prelude::*;
 use strust_problems::Problem;
 
@@ -15,21 +11,26 @@ impl MethodEntry for Method {
     type Config = LineSearchConfig;
     const TITLE: &'static str = "SGD with a stochastic Armijo line search";
 
-    fn stepper<F, C>(config: Self::Config, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    fn stepper<F, C>(config: Self::Config, common: Common, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        Ok(Box::new(StepByStep::new(LineSearch::new(config)?)))
+        Ok(common.stepper(LineSearch::new(config)?))
     }
 
     #[cfg(feature = "torch")]
     fn on_gpu(
         config: Self::Config,
+        common: Common,
         gpu: &super::Gpu,
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
+        use strust_torch::OnDevice;
         // A line search needs every value on the CPU, so it runs step by step.
-        let method = LineSearch::new(config);
-        Some(method.map_err(Error::from).map(|method| Box::new(StepByStep::on(method, gpu.device)) as Box<_>))
+        Some(
+            LineSearch::new(config)
+                .map(|method| common.stepper_on(method, gpu.device, OnDevice::on))
+                .map_err(Error::from),
+        )
     }
 }

@@ -1,11 +1,7 @@
 //! STR: the stochastic trust region.
 
-use super::{MethodEntry, ModelKind};
-use crate::{
-    Error,
-    registry::Setup,
-    stepper::{StepByStep, Stepper},
-};
+use super::{Common, MethodEntry, ModelKind};
+use crate::{Error, registry::Setup, stepper::Stepper};
 use strust::prelude::*;
 use strust_problems::Problem;
 
@@ -17,20 +13,28 @@ impl MethodEntry for Method {
     const TITLE: &'static str = "Stochastic trust region, Algorithm 1";
     const MODEL: ModelKind = ModelKind::Identity;
 
-    fn stepper<F, C>(config: Self::Config, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    fn stepper<F, C>(config: Self::Config, common: Common, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        Ok(Box::new(StepByStep::new(Str::new(config)?)))
+        Ok(common.stepper(Str::new(config)?))
     }
 
     #[cfg(feature = "torch")]
     fn on_gpu(
         config: Self::Config,
+        common: Common,
         gpu: &super::Gpu,
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
         use crate::stepper::Captured;
+        use strust_torch::OnDevice;
+        // The captured step has no average.
+        if common.average {
+            return Some(
+                Str::new(config).map(|method| common.stepper_on(method, gpu.device, OnDevice::on)).map_err(Error::from),
+            );
+        }
         Some(Ok(Box::new(Captured::<strust_torch::DeviceStr<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch))))
     }
 }

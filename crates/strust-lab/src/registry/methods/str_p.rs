@@ -1,11 +1,7 @@
 //! STR-P: the stochastic trust region with a quadratic penalty.
 
-use super::{MethodEntry, ModelKind};
-use crate::{
-    Error,
-    registry::Setup,
-    stepper::{StepByStep, Stepper},
-};
+use super::{Common, MethodEntry, ModelKind};
+use crate::{Error, registry::Setup, stepper::Stepper};
 use strust::prelude::*;
 use strust_problems::Problem;
 
@@ -17,11 +13,11 @@ impl MethodEntry for Method {
     const CONSTRAINED: bool = true;
     const MODEL: ModelKind = ModelKind::Penalty;
 
-    fn stepper<F, C>(config: Self::Config, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    fn stepper<F, C>(config: Self::Config, common: Common, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        Ok(Box::new(StepByStep::new(StrP::new(config, setup.constraint(Retraction::Qr)?)?)))
+        Ok(common.stepper(StrP::new(config, setup.constraint(Retraction::Qr)?)?))
     }
 }

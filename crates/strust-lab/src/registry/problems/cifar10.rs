@@ -4,7 +4,7 @@
 pub(crate) mod network;
 
 use super::{ProblemEntry, Quantity, Visitor, text, words};
-use crate::{Error, data::parameters::Parameters};
+use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
 use serde::{Deserialize, Serialize};
 
 strust::config! {
@@ -29,16 +29,6 @@ strust::config! {
         /// Threads per operation on the CPU. The last digits of the results depend on it, so the experiment sets it. Other cores run other jobs.
         pub threads: u64 = 1, Whole(Range::closed(1.0, 1024.0));
     }
-}
-
-/// On or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Switch {
-    /// On.
-    On,
-    /// Off.
-    Off,
 }
 
 /// The precision of a [`Cifar10Config`] on a GPU.
@@ -73,7 +63,7 @@ pub enum ImageFiles {
     None,
 }
 
-words!(Switch, NetworkPrecision, StepLaunch, ImageFiles);
+words!(NetworkPrecision, StepLaunch, ImageFiles);
 
 pub(crate) struct Problem;
 

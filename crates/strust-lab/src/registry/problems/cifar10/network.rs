@@ -1,11 +1,12 @@
 //! The network: images, ResNet-20, and how methods run on a GPU.
 
-use super::{Cifar10Config, ImageFiles, NetworkPrecision, StepLaunch, Switch};
+use super::{Cifar10Config, ImageFiles, NetworkPrecision, StepLaunch};
 use crate::{
     Error,
     device::{WITHOUT_DATA, network_error},
     registry::{
         Setup, Visitor,
+        entry::Switch,
         methods::{Gpu, on_gpu},
     },
 };
@@ -30,7 +31,8 @@ pub(super) fn visit<V: Visitor>(config: &Cifar10Config, visitor: V) -> Result<V:
     let (device, terms) = (problem.device(), problem.terms());
     let mut setup = Setup::classifier(problem);
     if device.is_cuda() {
-        setup.own_stepper = Some(Box::new(move |method, batch| on_gpu(method, &Gpu { device, launch, batch, terms })));
+        setup.own_stepper =
+            Some(Box::new(move |method, batch, steps| on_gpu(method, &Gpu { device, launch, batch, terms, steps })));
     }
     visitor.visit(setup)
 }
