@@ -14,6 +14,7 @@ use strust_lab::{
 pub fn overview(summary: &Summary, shared: &Shared) -> String {
     let mut text = format!("{}\n", heading(&summary.title, shared));
     text.push_str(&checks(summary));
+    text.push_str(&tasks(summary));
     for problem in &summary.problems {
         let _ = writeln!(text, "\n{}: medians over seeds, epoch {}", problem.name, summary.epochs);
         let mut header = vec!["method".to_string()];
@@ -49,10 +50,38 @@ pub fn overview(summary: &Summary, shared: &Shared) -> String {
     text
 }
 
+/// The tasks of a benchmark, and those that were skipped.
+fn tasks(summary: &Summary) -> String {
+    if summary.tasks.is_empty() && summary.skipped.is_empty() {
+        return String::new();
+    }
+    let number = |number: Option<f64>| number.map_or("–".into(), plain_number);
+    let header = ["task", "half", "best tuned", "objective", "objective here", "ratio", "steps", "within"];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    for task in &summary.tasks {
+        let best = task.best_tuned.as_ref();
+        rows.push(vec![
+            task.name.clone(),
+            task.half.word().into(),
+            best.map_or("–".into(), |best| best.method.clone()),
+            best.map_or("–".into(), |best| brief(best.value)),
+            task.tested.map_or("failed".into(), brief),
+            number(task.ratio),
+            number(task.steps_ratio),
+            if task.within { "yes" } else { "no" }.into(),
+        ]);
+    }
+    let mut text = format!("\n{}", table(&rows));
+    for skipped in &summary.skipped {
+        let _ = writeln!(text, "skipped {}: {}", skipped.name, skipped.why);
+    }
+    text
+}
+
 /// The checks, one line each, grouped by experiment.
 fn checks(summary: &Summary) -> String {
     let mut text = String::new();
-    for section in &summary.sections {
+    for section in summary.sections.iter().filter(|section| !section.checks.is_empty()) {
         let _ = writeln!(text, "\n{}", section.title);
         for check in &section.checks {
             if check.is_open() {
@@ -141,7 +170,7 @@ fn with_deviation(metric: &Metric, point: &CurvePoint) -> String {
 /// The checks as a table.
 fn checks_as_markdown(summary: &Summary) -> String {
     let mut text = String::new();
-    for section in &summary.sections {
+    for section in summary.sections.iter().filter(|section| !section.checks.is_empty()) {
         let _ = writeln!(text, "**{}**\n\n| check | measured | claimed | verdict |\n|---|---|---|---|", section.title);
         for check in &section.checks {
             let name = check.name.replace('|', "\\|");

@@ -59,8 +59,8 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
         problems,
         tuning,
         tasks: Vec::new(),
-            skipped: Vec::new(),
-            diagnoses: Vec::new(),
+        skipped: Vec::new(),
+        diagnoses: Vec::new(),
         checks: Vec::new(),
         sections: Vec::new(),
     })

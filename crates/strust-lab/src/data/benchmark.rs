@@ -73,6 +73,18 @@ pub enum Role {
     Untuned,
 }
 
+impl Role {
+    /// Its name in files.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tested => "tested",
+            Self::Tuned => "tuned",
+            Self::Untuned => "untuned",
+        }
+    }
+}
+
 /// A method of a benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entrant {

@@ -1,14 +1,14 @@
 //! The results of an experiment as in `summary.json`: mean, standard deviation and median over seeds.
 
-pub use super::{
-    spread::Spread,
-    tuning::{TriedSetting, Tuning, TuningCost},
-};
 use super::{
     benchmark::{SkippedTask, TaskSummary},
     diagnosis::Diagnosis,
     parameters::Parameters,
     section::{Check, Section},
+};
+pub use super::{
+    spread::Spread,
+    tuning::{TriedSetting, Tuning, TuningCost},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 mod publish;
 
 pub use publish::publish;
+pub(crate) use publish::{Published, check_publish};
 
 use crate::{
     Error,
@@ -56,18 +57,23 @@ pub(crate) fn check_names(plan: &Plan) -> Result<(), Error> {
     }
 }
 
+/// A run resumes only with the version that planned it.
+pub(crate) fn check_version(planned: &str, file: &Path) -> Result<(), Error> {
+    let version = env!("CARGO_PKG_VERSION");
+    if planned == version {
+        return Ok(());
+    }
+    let why = format!(
+        "planned by strust {planned}, but this is {version}: results may differ; run the experiment again, or resume with that version"
+    );
+    Err(Error::saved(file, why))
+}
+
 /// Resumes the plan of a folder.
 pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let mut plan = Plan::load(folder)?;
     let _lock = lock(folder)?;
-    let version = env!("CARGO_PKG_VERSION");
-    if plan.version != version {
-        let why = format!(
-            "planned by strust {}, but this is {version}: results may differ; run the experiment again, or resume with that version",
-            plan.version
-        );
-        return Err(Error::saved(&folder.join("plan.json"), why));
-    }
+    check_version(&plan.version, &folder.join("plan.json"))?;
     // Killed programs may have left temporary files in any folder.
     let jobs = plan.jobs.iter().map(|job| job_folder(folder, job));
     jobs.chain([folder.into(), folder.join("figures")]).for_each(|folder| atomic::sweep(&folder));

@@ -22,11 +22,7 @@ fn between(a: f64, b: f64, share: f64) -> f64 {
 
 /// The inverse of [`between`]: the share of the way at which the value is `target`, which lies between both.
 fn share(a: f64, b: f64, target: f64) -> f64 {
-    if a > 0.0 && target > 0.0 && b > 0.0 {
-        (a.ln() - target.ln()) / (a.ln() - b.ln())
-    } else {
-        (a - target) / (a - b)
-    }
+    if a > 0.0 && target > 0.0 && b > 0.0 { (a.ln() - target.ln()) / (a.ln() - b.ln()) } else { (a - target) / (a - b) }
 }
 
 /// The cost at which a curve first has a value of at most `target`; `None` if it never does.

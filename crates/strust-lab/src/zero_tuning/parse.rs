@@ -29,8 +29,9 @@ const LARGEST_FACTOR: f64 = 1e12;
 impl Benchmark {
     /// Reads the file of a benchmark, or the built-in one of that name; `None` if it is no benchmark.
     pub fn open(file: &Path, resources: &Resources) -> Result<Option<Self>, Error> {
-        let built_in =
-            || built_in::BENCHMARKS.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string());
+        let built_in = || {
+            built_in::BENCHMARKS.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string())
+        };
         // Reading the file as an ordinary experiment reports the error.
         let Some(text) = std::fs::read_to_string(file).ok().or_else(built_in) else { return Ok(None) };
         let has_tasks = |table: toml::Table| table.contains_key("task");
@@ -133,7 +134,8 @@ impl<'a> Competition<'a> {
     fn parse(source: &Source<'a>) -> Result<Self, Error> {
         let tested = source.text("method")?.ok_or_else(|| source.error(&[], "`method` is missing"))?;
         let known = methods::all();
-        let (mut tuned, mut untuned, mut labels) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut tuned, mut untuned) = (Vec::new(), Vec::new());
+        let mut labels: Vec<String> = Vec::new();
         let mut labeled = |item: &Source, entry: &Entry| {
             let label = item.text("label")?.unwrap_or_else(|| entry.name.into());
             if label.is_empty() || label.len() > 60 {
@@ -194,8 +196,12 @@ fn number(value: &toml::Value) -> Option<f64> {
 fn grid(item: &Source, entry: &Entry, label: &str, factor: f64) -> Result<Vec<MethodSpec>, Error> {
     let own = ["name", "label"];
     let list = |value: &toml::Value| value.as_array().is_some_and(|list| list.iter().all(|v| number(v).is_some()));
-    let varied: Vec<&String> =
-        item.table().iter().filter(|(key, value)| !own.contains(&key.as_str()) && value.is_array()).map(|(key, _)| key).collect();
+    let varied: Vec<&String> = item
+        .table()
+        .iter()
+        .filter(|(key, value)| !own.contains(&key.as_str()) && value.is_array())
+        .map(|(key, _)| key)
+        .collect();
     let [key] = varied[..] else {
         let why = format!("[[tuned]] {label}: exactly one parameter must be a list, the one to choose");
         return Err(item.error(&[], why));
@@ -246,7 +252,8 @@ fn variations(source: &Source, known: &[Entry], tested: &MethodSpec) -> Result<V
             hyperparameters.insert(parameter.clone(), value.into());
             let hyperparameters = item.complete("vary", entry, &hyperparameters)?;
             let label = format!("{} {parameter}={}", tested.label, plain(&hyperparameters[&parameter]));
-            let method = MethodSpec { name: tested.name.clone(), label, hyperparameters, varied: vec![parameter.clone()] };
+            let method =
+                MethodSpec { name: tested.name.clone(), label, hyperparameters, varied: vec![parameter.clone()] };
             all.push(Variation { parameter: parameter.clone(), default, value, method });
         }
     }
@@ -327,9 +334,9 @@ fn with_resources(item: &Source, mut task: Task, resources: &Resources) -> Resul
     }
     let gpu = match item.table().get("gpu") {
         None => false,
-        Some(value) => {
-            value.as_bool().ok_or_else(|| item.error(&["gpu"], format!("`gpu` is {value}, but must be true or false")))?
-        }
+        Some(value) => value
+            .as_bool()
+            .ok_or_else(|| item.error(&["gpu"], format!("`gpu` is {value}, but must be true or false")))?,
     };
     if !task.experiment.has_network() {
         return Ok(Ok(task));
