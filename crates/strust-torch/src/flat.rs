@@ -207,4 +207,7 @@ impl<T: Component> Elementwise for Flat<T> {
         let divisor = (&y.tensor * s).sqrt_() + e;
         let _ = self.tensor.addcdiv_(&(&x.tensor * a), &divisor);
     }
+    fn norm_1(&self) -> f64 {
+        self.tensor.to_kind(Kind::Double).abs().sum(Kind::Double).double_value(&[])
+    }
 }

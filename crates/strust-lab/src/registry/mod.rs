@@ -60,6 +60,29 @@ mod tests {
         }
     }
 
+    /// The step sizes of ten steps, and the answer after them.
+    struct Answer<'a>(&'a MethodSpec);
+
+    impl Visitor for Answer<'_> {
+        type Output = (Vec<f64>, Vec<u8>);
+        fn visit<F, C>(self, mut setup: Setup<F, C>) -> Result<Self::Output, Error>
+        where
+            F: Problem + 'static,
+            C: Manifold<Point = F::Point> + 'static,
+        {
+            let mut stepper = methods::stepper(self.0, &setup, 2, 10)?;
+            let start = setup.f.start(0);
+            stepper.start(&mut setup.f, start)?;
+            let mut sampler = Epochs::new(setup.f.terms(), 2, 0)?;
+            let (mut records, mut bytes) = (Vec::new(), Vec::new());
+            for _ in 0..10 {
+                stepper.advance(&mut setup.f, &mut sampler, 1, &mut |_| true, &mut records)?;
+            }
+            stepper.current(&mut setup.f).1.write(&mut bytes);
+            Ok((records.iter().map(|r| r.step_size).collect(), bytes))
+        }
+    }
+
     #[test]
     fn every_method_starts_with_its_defaults_on_every_problem_or_gives_an_error() {
         let (problems, methods) = specs();
@@ -78,6 +101,36 @@ mod tests {
                     Err(Error::Method(error)) => assert!(error.to_string().contains("`data`"), "{pair}: {error}"),
                     Err(error) => assert!(matches!(error, Error::Network(_)), "{pair}: {error}"),
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_method_with_a_rate_follows_its_schedule_and_every_method_can_be_averaged() {
+        let (problems, methods) = specs();
+        let find = |name: &str| &problems.iter().find(|(e, _)| e.name == name).unwrap().1;
+        for (entry, method) in &methods {
+            let problem = find(if entry.constrained { "subspace" } else { "least-squares" });
+            let run = |key: &str, value: &str| {
+                let mut method = method.clone();
+                method.hyperparameters.insert(key.into(), value.into());
+                problems::visit(problem, 0, Answer(&method)).unwrap()
+            };
+            let (sizes, plain) = run("average", "off");
+            let (same_sizes, averaged) = run("average", "on");
+            assert_eq!(sizes, same_sizes, "{}: averaging must not change the steps", entry.name);
+            assert_ne!(plain, averaged, "{}: averaging must change the answer", entry.name);
+
+            let has = |key: &str| entry.parameters.iter().any(|p| p.name == key);
+            assert_eq!(has("schedule"), has("learning_rate"), "{}", entry.name);
+            if has("schedule") {
+                assert_eq!(run("schedule", "constant"), (sizes.clone(), plain));
+                let (falling, _) = run("schedule", "cosine");
+                assert_eq!(falling[0].to_bits(), sizes[0].to_bits(), "{}", entry.name);
+                assert!(falling.last().unwrap() < sizes.last().unwrap(), "{}: {falling:?}", entry.name);
+            } else {
+                let given = [("schedule".to_string(), "cosine".into())].into();
+                assert!(entry.complete(&given).unwrap_err().contains("schedule"), "{}", entry.name);
             }
         }
     }

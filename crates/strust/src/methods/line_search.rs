@@ -85,6 +85,52 @@ pub struct LineSearchState<V> {
 }
 state!(LineSearchState);
 
+/// The condition of a line search, and its backtracks.
+pub(super) struct Armijo {
+    pub decrease: f64,
+    pub backtrack: f64,
+    pub max_backtracks: u64,
+}
+
+/// The half-line x − ηg, with scratch space for a trial point.
+pub(super) struct Line<'a, V> {
+    pub x: &'a mut V,
+    pub gradient: &'a V,
+    pub squared_norm: f64,
+    pub trial: &'a mut V,
+}
+
+impl Armijo {
+    /// Moves x to the first x − ηg, η = η₀, βη₀, β²η₀ …, at which f is at most the reference − cη‖g‖². Returns the
+    /// verdict, the last η and the number of trials.
+    pub fn search<F: Objective>(
+        &self,
+        f: &mut F,
+        sample: &Sample,
+        Line { x, gradient, squared_norm, trial }: Line<F::Point>,
+        // Differs: the decrease is required up to rounding, as in STR. Otherwise the search would backtrack to tiny
+        // steps at the rounding floor of f.
+        Evaluation { value, rounding }: Evaluation,
+        mut eta: f64,
+    ) -> (Verdict, f64, u64) {
+        let mut values = 0;
+        loop {
+            trial.set_sum(x, -eta, gradient);
+            let at_trial = f.value(trial, sample).value;
+            values += 1;
+            if at_trial.is_finite() && at_trial <= value - self.decrease * eta * squared_norm + rounding {
+                std::mem::swap(x, trial);
+                return (Verdict::Accepted, eta, values);
+            }
+            if values > self.max_backtracks {
+                // Differs: the authors' code takes a tiny fixed step here. We keep x and record the step as rejected.
+                return (Verdict::Rejected, eta, values);
+            }
+            eta *= self.backtrack;
+        }
+    }
+}
+
 impl<F: Objective> Method<F> for LineSearch<F::Point> {
     type State = LineSearchState<F::Point>;
 
@@ -102,12 +148,10 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
         let LineSearchState { x, step_size, k } = state;
         let g = scratch(&mut self.scratch.0, x);
         let trial = scratch(&mut self.scratch.1, x);
-        // Differs: the decrease is required up to rounding, as in STR. Otherwise the search would backtrack to tiny
-        // steps at the rounding floor of f.
-        let (Evaluation { value, rounding }, squared_norm) = evaluate(f, x, sample, g, *k)?;
+        let (at_x, squared_norm) = evaluate(f, x, sample, g, *k)?;
 
         let share = sample.len() as f64 / f.terms() as f64;
-        let mut eta = match c.reset {
+        let eta = match c.reset {
             _ if *k == 0 => c.max_step,
             Reset::Last => *step_size,
             Reset::Max => c.max_step,
@@ -115,26 +159,14 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
             // row would make it arbitrarily large. With the limit, `max_step` has the same meaning for every reset.
             Reset::Grow => (*step_size * c.growth.powf(share)).min(c.max_step),
         };
-        let mut values = 0;
-        let verdict = loop {
-            trial.set_sum(x, -eta, g);
-            let at_trial = f.value(trial, sample).value;
-            values += 1;
-            if at_trial.is_finite() && at_trial <= value - c.decrease * eta * squared_norm + rounding {
-                std::mem::swap(x, trial);
-                break Verdict::Accepted;
-            }
-            if values > c.max_backtracks {
-                // Differs: the authors' code takes a tiny fixed step here. We keep x and record the step as rejected.
-                break Verdict::Rejected;
-            }
-            eta *= c.backtrack;
-        };
+        let rule = Armijo { decrease: c.decrease, backtrack: c.backtrack, max_backtracks: c.max_backtracks };
+        let line = Line { x, gradient: g, squared_norm, trial };
+        let (verdict, eta, values) = rule.search(f, sample, line, at_x, eta);
         *step_size = eta;
         *k += 1;
         Ok(StepRecord {
             k: *k - 1,
-            value,
+            value: at_x.value,
             gradient_norm: squared_norm.sqrt(),
             step_size: eta,
             step_length: eta * squared_norm.sqrt(),

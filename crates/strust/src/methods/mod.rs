@@ -6,6 +6,7 @@
 //! | [`TrustRegion`] | Algorithm 1 with your own [model](crate::models) | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
 //! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 | min f(x) |
+//! | [`Prodigy`], [`DoG`], [`ScheduleFreeSgd`], [`ScheduleFreeAdamW`], [`Ponos`] | baselines that need little or no tuning | min f(x) |
 //! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
 //! | [`AugLag`] | baseline of section 5.2 | min f(x), c(x) = 0 |
 //! | [`Averaged`] | any method, with the average of its iterates as the answer | that of the method |
@@ -13,9 +14,14 @@
 mod adam;
 mod augmented_lagrangian;
 mod averaged;
+mod dog;
 mod line_search;
+mod ponos;
+mod prodigy;
 mod projected_sgd;
 mod riemannian;
+mod schedule_free_adamw;
+mod schedule_free_sgd;
 mod sgd;
 mod str_p;
 mod trust_region;
@@ -23,9 +29,14 @@ mod trust_region;
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
+pub use dog::{DoG, DoGConfig, DoGState};
 pub use line_search::{LineSearch, LineSearchConfig, LineSearchState, Reset};
+pub use ponos::{Ponos, PonosConfig, PonosState};
+pub use prodigy::{Prodigy, ProdigyConfig, ProdigyState};
 pub use projected_sgd::{ProjectedSgd, ProjectedSgdConfig};
 pub use riemannian::{Riemannian, RiemannianConfig};
+pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeAdamWState};
+pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
 pub use sgd::{Sgd, SgdConfig, SgdState};
 pub use str_p::{StrP, StrPConfig};
 pub use trust_region::{Str, StrConfig, StrState, TrustRegion, TrustRegionState};
@@ -107,12 +118,12 @@ pub struct Iterate<V> {
     pub k: u64,
 }
 
-/// Implements [`State`] for a struct with the fields `x` and `k`.
+/// Implements [`State`] for a struct with the fields `x` and `k`. With `is_averaged`, x is an average.
 macro_rules! state {
     ($name:ident) => {
         state!($name<V>);
     };
-    ($name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>) => {
+    ($name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?> $(, $is_averaged:ident)?) => {
         impl<V: crate::vector::Vector $(, $s: $first $(+ $bound)*)?> crate::methods::State for $name<V $(, $s)?> {
             type Point = V;
             fn point(&self) -> &V {
@@ -127,6 +138,9 @@ macro_rules! state {
             fn steps(&self) -> u64 {
                 self.k
             }
+            $(fn $is_averaged(&self) -> bool {
+                true
+            })?
         }
     };
 }

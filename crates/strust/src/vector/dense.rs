@@ -296,4 +296,8 @@ impl<D: Dense> Elementwise for D {
             }
         });
     }
+    fn norm_1(&self) -> f64 {
+        let sum = |part: &[D::Scalar]| part.iter().map(|&x| -> f64 { x.into() }).map(f64::abs).sum::<f64>();
+        (0..self.parts()).map(|j| sum(self.part(j))).sum()
+    }
 }

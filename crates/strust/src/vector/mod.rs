@@ -84,4 +84,6 @@ pub trait Elementwise: Vector {
     fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self);
     /// self ← self + a·x/(√(s·y) + e) for each component, the update of Adam.
     fn add_ratio(&mut self, a: f64, x: &Self, s: f64, y: &Self, e: f64);
+    /// ‖self‖₁, the sum of the absolute values.
+    fn norm_1(&self) -> f64;
 }

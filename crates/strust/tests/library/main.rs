@@ -4,6 +4,7 @@ mod common;
 mod convergence;
 mod derivatives;
 mod diagnostics;
+mod golden;
 mod methods;
 mod models;
 mod no_allocation;

@@ -204,6 +204,9 @@ fn frame() -> Mat<f64> {
 fn sls(reset: Reset) -> LineSearchConfig {
     LineSearchConfig { reset, ..Default::default() }
 }
+fn adamw() -> AdamConfig {
+    AdamConfig { weight_decay: 0.01, ..Default::default() }
+}
 fn affine() -> Affine<Vec<f64>> {
     Affine::new(vec![normal(20, &[7]), normal(21, &[7])], vec![0.5, -1.0]).unwrap()
 }
@@ -227,6 +230,21 @@ contract! {
     sgd_with_momentum_and_decay: vectors(), Sgd::new(SgdConfig { momentum: 0.9, weight_decay: 0.01, learning_rate: 0.05 }).unwrap(), at(), vec![0.0; 8];
     adam: vectors(), Adam::new(AdamConfig::default()).unwrap(), at(), vec![0.0; 8];
     adam_in_f32: singles(), Adam::new(AdamConfig::default()).unwrap(), normal(9, &[7]), vec![0.0; 8];
+    sgd_with_a_cosine: vectors(), Sgd::new(SgdConfig::default()).unwrap().schedule(Schedule::cosine(STEPS)), at(), vec![0.0; 8];
+    adamw_with_a_cosine: vectors(), Adam::new(adamw()).unwrap().schedule(Schedule::cosine(STEPS)), at(), vec![0.0; 8];
+    averaged_sgd: vectors(), Averaged::of(Sgd::default()), at(), vec![0.0; 8];
+    averaged_str_p: matrices(), Averaged::of(StrP::new(StrPConfig::default(), stiefel(Retraction::Qr)).unwrap()), frame(), normal(9, &[2, 6]);
+    averaged_twice: vectors(), Averaged::of(Averaged::of(Adam::default())), at(), vec![0.0; 8];
+    prodigy: vectors(), Prodigy::default(), at(), vec![0.0; 8];
+    prodigy_over_matrices: matrices(), Prodigy::new(ProdigyConfig { weight_decay: 0.01, ..Default::default() }).unwrap(), frame(), normal(9, &[2, 6]);
+    prodigy_in_f32: singles(), Prodigy::default(), normal(9, &[7]), vec![0.0; 8];
+    dog: vectors(), DoG::default(), at(), vec![0.0; 8];
+    dog_averaged: squares(), Averaged::of(DoG::new(DoGConfig { weight_decay: 0.01, ..Default::default() }).unwrap()), at(), vec![0.0; 8];
+    schedule_free_sgd: vectors(), ScheduleFreeSgd::new(ScheduleFreeSgdConfig { learning_rate: 0.1, warmup_steps: 20, ..Default::default() }).unwrap(), at(), vec![0.0; 8];
+    schedule_free_adamw: vectors(), ScheduleFreeAdamW::new(ScheduleFreeAdamWConfig { weight_decay: 0.01, ..Default::default() }).unwrap(), at(), vec![0.0; 8];
+    schedule_free_adamw_in_f32: singles(), ScheduleFreeAdamW::default(), normal(9, &[7]), vec![0.0; 8];
+    ponos: vectors(), Ponos::default(), at(), vec![0.0; 8];
+    ponos_on_least_squares: squares(), Ponos::default(), at(), vec![0.0; 8];
     sls_last: vectors(), LineSearch::new(sls(Reset::Last)).unwrap(), at(), vec![0.0; 8];
     sls_max: vectors(), LineSearch::new(sls(Reset::Max)).unwrap(), at(), vec![0.0; 8];
     sls_grow: vectors(), LineSearch::new(sls(Reset::Grow)).unwrap(), at(), vec![0.0; 8];
@@ -277,6 +295,8 @@ fn a_trial_that_is_nan_or_infinite_or_worse_is_rejected_and_keeps_x_bit_for_bit(
         let config = LineSearchConfig { max_backtracks: 5, backtrack: 0.5, ..sls(reset) };
         a_bad_trial_is_rejected(vectors, || LineSearch::new(config.clone()).unwrap(), &at());
     }
+    let config = PonosConfig { max_backtracks: 5, ..Default::default() };
+    a_bad_trial_is_rejected(vectors, || Ponos::new(config.clone()).unwrap(), &at());
 }
 
 #[test]
@@ -445,6 +465,80 @@ fn adam_agrees_with_its_formula_from_the_first_step_to_a_million() {
     assert_eq!(state.k, 1_000_001);
 }
 
+#[test]
+fn a_cosine_ends_at_rest_and_a_constant_schedule_changes_no_bit() {
+    let run = |schedule: Option<Schedule>| {
+        let (mut f, mut method) = (vectors(), Sgd::new(SgdConfig { momentum: 0.5, ..Default::default() }).unwrap());
+        if let Some(schedule) = schedule {
+            method = method.schedule(schedule);
+        }
+        let mut state = method.init(&mut f, at()).unwrap();
+        let records = go(&mut f, &mut method, &mut state, 0..STEPS);
+        (records, bits(state.point()))
+    };
+    assert_eq!(run(None), run(Some(Schedule::Constant)));
+    let (records, _) = run(Some(Schedule::cosine(STEPS - 1)));
+    for (k, record) in (0..).zip(&records) {
+        assert_eq!(record.step_size.to_bits(), (0.2 * Schedule::cosine(STEPS - 1).factor(k)).to_bits(), "step {k}");
+    }
+    assert_eq!(records.last().unwrap().step_length.to_bits(), 0);
+}
+
+#[test]
+fn averaging_leaves_the_method_alone_and_weighs_its_iterates_by_the_formula() {
+    let (mut f, mut plain) = (vectors(), Sgd::default());
+    let mut iterate = plain.init(&mut f, at()).unwrap();
+    let mut uniform = Averaged::new(AveragedConfig { power: 0.0 }, Sgd::default()).unwrap();
+    let mut mean = uniform.init(&mut f, at()).unwrap();
+    let mut cubic = Averaged::of(Sgd::default());
+    let mut weighted = cubic.init(&mut f, at()).unwrap();
+    let (mut sum, mut average) = (0.0, 0.0);
+    for k in 0..STEPS {
+        let record = go(&mut f, &mut plain, &mut iterate, k..k + 1);
+        assert_eq!(go(&mut f, &mut uniform, &mut mean, k..k + 1), record);
+        assert_eq!(go(&mut f, &mut cubic, &mut weighted, k..k + 1), record);
+        assert_eq!(bits(&mean.inner.x), bits(&iterate.x), "the steps are those of the method");
+        sum += iterate.x[0];
+        let c = 4.0 / (k as f64 + 4.0);
+        average += c * (iterate.x[0] - average);
+        assert!((mean.point()[0] - sum / (k + 1) as f64).abs() < 1e-14);
+        assert!((weighted.point()[0] - average).abs() < 1e-14);
+    }
+    assert!(mean.is_averaged() && !mean.inner.is_averaged());
+    // The measurement is at the average, not at the last iterate.
+    let measured = uniform.measure(&mut f, &mean).unwrap();
+    let expected = plain.measure(&mut f, &iterate.with_point(mean.average.clone())).unwrap();
+    assert_eq!(measured.value.to_bits(), expected.value.to_bits());
+    assert_ne!(
+        measured.value.to_bits(),
+        uniform.measure(&mut f, &mean.clone().with_point(at())).unwrap().value.to_bits()
+    );
+}
+
+#[test]
+fn the_answer_of_the_schedule_free_methods_is_an_average() {
+    let mut f = vectors();
+    assert!(Method::init(&mut ScheduleFreeSgd::default(), &mut f, at()).unwrap().is_averaged());
+    assert!(Method::init(&mut ScheduleFreeAdamW::default(), &mut f, at()).unwrap().is_averaged());
+    assert!(!Method::init(&mut DoG::default(), &mut f, at()).unwrap().is_averaged());
+}
+
+#[test]
+fn ponos_shortens_later_steps_by_the_backtracks_of_earlier_ones() {
+    // fᵢ = ½x², so the Polyak step for c_p = 0.1 is ½/0.1 = 5. At a fixed x the reference is fᵢ(x), and the condition
+    // holds for η ≤ 2(1 − c) = 1: three backtracks from 5.
+    let mut f = Targets::new(vec![vec![0.0]; 10], 1.0);
+    let mut method = Ponos::default();
+    let mut state = method.init(&mut f, vec![1.0]).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        state.x = vec![1.0];
+        let record = method.step(&mut f, &mut state, &Sample::range(0..5)).unwrap();
+        seen.push(((record.step_size * 1e6).round() / 1e6, record.evaluations.values, state.backtracks));
+    }
+    assert_eq!(seen, [(0.625, 4, 2), (0.625, 2, 2), (0.625, 2, 2), (0.625, 2, 2)]);
+}
+
 /// Sets every field of a table to numbers outside its range, by the same path as an experiment file.
 fn every_field_is_checked<C: Config>() {
     let table = |field: &Field, value: Value| -> Result<C, serde_json::Error> {
@@ -459,7 +553,7 @@ fn every_field_is_checked<C: Config>() {
         assert!(!field.meaning.is_empty());
         let (range, candidates): (_, Vec<Value>) = match field.allowed {
             Allowed::Number(range) => (range, [-1.0, 0.0, 1.0, 1.5, 1e300].map(Value::from).to_vec()),
-            Allowed::Whole(range) => (range, [0_u64, 1, 2].map(Value::from).to_vec()),
+            Allowed::Whole(range) => (range, [0_u64, 1, 2, 1 << 40].map(Value::from).to_vec()),
             Allowed::OneOf(words) => {
                 for word in words {
                     table(field, (*word).into()).unwrap().check().unwrap();
@@ -506,6 +600,12 @@ fn a_field_out_of_range_is_an_error_that_names_field_value_and_range() {
     every_field_is_checked::<ProjectedSgdConfig>();
     every_field_is_checked::<RiemannianConfig>();
     every_field_is_checked::<AugLagConfig>();
+    every_field_is_checked::<AveragedConfig>();
+    every_field_is_checked::<ProdigyConfig>();
+    every_field_is_checked::<DoGConfig>();
+    every_field_is_checked::<ScheduleFreeSgdConfig>();
+    every_field_is_checked::<ScheduleFreeAdamWConfig>();
+    every_field_is_checked::<PonosConfig>();
 }
 
 #[test]

@@ -1,0 +1,34 @@
+//! PoNoS.
+
+use super::{Common, MethodEntry};
+use crate::{Error, registry::Setup, stepper::Stepper};
+use strust::prelude::*;
+use strust_problems::Problem;
+
+pub(super) struct Method;
+
+impl MethodEntry for Method {
+    type Config = PonosConfig;
+    const TITLE: &'static str = "PoNoS: a nonmonotone line search from a Polyak step";
+
+    fn stepper<F, C>(config: Self::Config, common: Common, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static,
+    {
+        Ok(common.stepper(Ponos::new(config)?))
+    }
+
+    #[cfg(feature = "torch")]
+    fn on_gpu(
+        config: Self::Config,
+        common: Common,
+        gpu: &super::Gpu,
+    ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
+        use strust::methods::PonosState;
+        let stepper = |method: Ponos<_>| {
+            common.stepper_on(method, gpu.device, |state, device| PonosState { x: state.x.to_device(device), ..state })
+        };
+        Some(Ponos::new(config).map(stepper).map_err(Error::from))
+    }
+}
