@@ -9,8 +9,9 @@ use rand_core::Rng;
 use strust::{Error, sample::generator};
 
 const OWNER: &str = "classified data";
-/// The stream of a split. It differs from the streams of synthetic data and of starts.
+/// The streams of a split and of wrong labels. They differ from the streams of synthetic data and of starts.
 const SPLIT: u64 = DATA + 16;
+const WRONG: u64 = DATA + 17;
 
 /// An n×d matrix of features, one row per data point, and the class 0, 1, … of each row.
 ///
@@ -92,26 +93,27 @@ impl Classified {
     /// Splits off a test set: a fraction of each class, rounded to whole rows, drawn at random with the seed. Both
     /// parts keep the order of the rows.
     pub fn split(&self, test_share: f64, seed: u64) -> Result<(Self, Self), Error> {
-        if !(test_share > 0.0 && test_share < 1.0) {
-            return Err(out_of_range(OWNER, "test_share", test_share, "in (0, 1)"));
-        }
-        let mut wanted = vec![0.0; self.classes];
-        self.labels.iter().for_each(|&label| wanted[label] += test_share);
-        let mut rng = generator(seed, SPLIT);
-        let mut order: Vec<usize> = (0..self.rows()).collect();
-        order.sort_by_cached_key(|_| rng.next_u64());
-        let mut in_test = vec![false; self.rows()];
-        for i in order {
-            let left = &mut wanted[self.labels[i]];
-            in_test[i] = *left >= 0.5;
-            *left -= 1.0;
-        }
-        Ok((self.only(|i| !in_test[i])?, self.only(|i| in_test[i])?))
+        let (train, test) = split_rows(OWNER, &self.labels, self.classes, test_share, seed)?;
+        Ok((self.only(&train)?, self.only(&test)?))
+    }
+
+    /// The same data with some labels replaced: `share` of them, rounded to whole rows, each by another class. The seed
+    /// decides which rows and which classes.
+    ///
+    /// ```
+    /// use faer::Mat;
+    /// use strust_problems::Classified;
+    /// let data = Classified::new(Mat::zeros(10, 1), vec![0; 10], 3)?.with_wrong_labels(0.2, 0)?;
+    /// assert_eq!(data.labels().iter().filter(|&&label| label != 0).count(), 2);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn with_wrong_labels(mut self, share: f64, seed: u64) -> Result<Self, Error> {
+        replace_labels(OWNER, &mut self.labels, self.classes, share, seed)?;
+        Ok(self)
     }
 
     /// The selected rows.
-    fn only(&self, keep: impl Fn(usize) -> bool) -> Result<Self, Error> {
-        let rows: Vec<usize> = (0..self.rows()).filter(|&i| keep(i)).collect();
+    fn only(&self, rows: &[usize]) -> Result<Self, Error> {
         let features = Mat::from_fn(rows.len(), self.columns(), |i, j| self.features[(rows[i], j)]);
         Self::new(features, rows.iter().map(|&i| self.labels[i]).collect(), self.classes)
     }
@@ -141,6 +143,66 @@ impl Classified {
     pub fn classes(&self) -> usize {
         self.classes
     }
+}
+
+impl From<Classified> for Labeled {
+    /// The label of a row is the number of its class.
+    fn from(data: Classified) -> Self {
+        let labels = data.labels.iter().map(|&label| label as f64).collect();
+        Self { features: Features::Dense(data.features), labels }
+    }
+}
+
+/// The rows of a training set and of a test set, both in increasing order. The test set has a fraction of each class,
+/// rounded to whole rows.
+pub(crate) fn split_rows(
+    owner: &'static str,
+    targets: &[usize],
+    classes: usize,
+    test_share: f64,
+    seed: u64,
+) -> Result<(Vec<usize>, Vec<usize>), Error> {
+    if !(test_share > 0.0 && test_share < 1.0) {
+        return Err(out_of_range(owner, "test_share", test_share, "in (0, 1)"));
+    }
+    let mut wanted = vec![0.0; classes];
+    targets.iter().for_each(|&target| wanted[target] += test_share);
+    let mut in_test = vec![false; targets.len()];
+    for i in shuffled(targets.len(), &mut generator(seed, SPLIT)) {
+        let left = &mut wanted[targets[i]];
+        in_test[i] = *left >= 0.5;
+        *left -= 1.0;
+    }
+    Ok((0..targets.len()).partition(|&i| !in_test[i]))
+}
+
+/// Replaces `share` of the targets, rounded to whole rows, each by another class with equal probability.
+pub(crate) fn replace_labels(
+    owner: &'static str,
+    targets: &mut [usize],
+    classes: usize,
+    share: f64,
+    seed: u64,
+) -> Result<(), Error> {
+    if !(0.0..1.0).contains(&share) {
+        return Err(out_of_range(owner, "wrong_labels", share, "in [0, 1)"));
+    }
+    let mut rng = generator(seed, WRONG);
+    let count = (share * targets.len() as f64).round() as usize;
+    let rows = shuffled(targets.len(), &mut rng);
+    for &i in &rows[..count] {
+        // 1 to classes − 1 places further, so it is always another class.
+        let places = 1 + rng.next_u64() % (classes as u64 - 1);
+        targets[i] = (targets[i] + places as usize) % classes;
+    }
+    Ok(())
+}
+
+/// The numbers below n in random order.
+pub(crate) fn shuffled(n: usize, rng: &mut impl Rng) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by_cached_key(|_| rng.next_u64());
+    order
 }
 
 /// The distinct labels in increasing order. They must be whole numbers, and at least two unless there are no rows.
@@ -239,6 +301,35 @@ mod tests {
             assert!(data.split(share, 0).unwrap_err().to_string().contains("must be in (0, 1)"));
         }
         assert!(data.split(1e-3, 0).unwrap_err().to_string().contains("`rows` is 0"), "the test set would be empty");
+    }
+
+    #[test]
+    fn the_share_of_wrong_labels_is_exact_and_depends_on_the_seed() {
+        let right: Vec<usize> = (0..103).map(|i| i % 4).collect();
+        let data = Classified::new(Mat::zeros(103, 1), right.clone(), 4).unwrap();
+        for (share, count) in [(0.0, 0), (0.2, 21), (0.5, 52), (0.99, 102)] {
+            let labels = |seed| data.clone().with_wrong_labels(share, seed).unwrap().labels().to_vec();
+            let wrong = |seed| labels(seed).iter().zip(&right).filter(|(a, b)| a != b).count();
+            assert_eq!((wrong(0), wrong(1)), (count, count));
+            assert_eq!(labels(3), labels(3));
+            assert_eq!(labels(3) == labels(4), count == 0);
+        }
+        // Each of the three other classes is equally likely.
+        let many = Classified::new(Mat::zeros(9000, 1), vec![1; 9000], 4).unwrap().with_wrong_labels(0.5, 0).unwrap();
+        for class in [0, 2, 3] {
+            let count = many.labels().iter().filter(|&&label| label == class).count();
+            assert!((1350..1650).contains(&count), "{count} labels of class {class}");
+        }
+        for share in [-0.1, 1.0, f64::NAN] {
+            let message = data.clone().with_wrong_labels(share, 0).unwrap_err().to_string();
+            assert_eq!(message, format!("classified data: `wrong_labels` is {share}, but must be in [0, 1)"));
+        }
+    }
+
+    #[test]
+    fn classes_become_labels_and_back() {
+        let data = Classified::from_labeled(&random_data(9, 3, &[0.0, 1.0, 2.0], 1)).unwrap();
+        assert_eq!(Classified::from_labeled(&data.clone().into()).unwrap(), data);
     }
 
     #[test]

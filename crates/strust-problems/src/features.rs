@@ -127,6 +127,17 @@ impl Csr {
         let range = self.row_starts[i]..self.row_starts[i + 1];
         (&self.indices[range.clone()], &self.values[range])
     }
+    /// The selected rows, in this order.
+    fn only(&self, rows: &[usize]) -> Self {
+        let (mut row_starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for &i in rows {
+            let (columns, entries) = self.row(i);
+            indices.extend_from_slice(columns);
+            values.extend_from_slice(entries);
+            row_starts.push(indices.len());
+        }
+        Self { columns: self.columns, row_starts, indices, values }
+    }
     /// The same matrix with additional zero columns. A test set may lack the last features of its training set.
     pub fn widened(self, columns: usize) -> Result<Self, Error> {
         if columns < self.columns {
@@ -170,6 +181,14 @@ impl Rows {
             Self::Dense(matrix) => matrix.nrows(),
             Self::Sparse(matrix) => matrix.columns(),
         }
+    }
+    /// The selected rows, in this order; at least one.
+    pub(crate) fn only(&self, owner: &'static str, rows: &[usize]) -> Result<Self, Error> {
+        at_least_one(owner, "rows", rows.len())?;
+        Ok(match self {
+            Self::Dense(matrix) => Self::Dense(Mat::from_fn(matrix.nrows(), rows.len(), |j, i| matrix[(j, rows[i])])),
+            Self::Sparse(matrix) => Self::Sparse(matrix.only(rows)),
+        })
     }
     /// aᵢᵀx.
     #[inline(always)]

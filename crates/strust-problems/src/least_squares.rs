@@ -84,9 +84,32 @@ impl<T: Real> LeastSquares<T> {
     ///
     /// For n ≥ d the solution is unique. For n < d, x* is one of many solutions.
     pub fn interpolating(n: usize, d: usize, seed: u64) -> Result<Self, Error> {
-        let (mut problem, solution) = Self::gaussian(n, d, 0.0, seed)?;
-        problem.known = Some(Known { solution, optimum: 0.0 });
-        Ok(problem)
+        Self::gaussian(n, d, None, 0.0, seed)
+    }
+
+    /// Like [`Self::interpolating`] or, with `noise` > 0, [`Self::noisy`], but the Hessian AᵀA/n has the given condition
+    /// number: the ratio of its largest to its smallest positive eigenvalue. The eigenvalues are spaced evenly on a
+    /// logarithmic scale, their directions are random, and their sum is 1, as it is for Gaussian rows on average.
+    ///
+    /// ```
+    /// use strust_problems::LeastSquares;
+    /// let problem = LeastSquares::<f64>::conditioned(40, 10, 1e4, 0.0, 0)?;
+    /// // The largest of the eigenvalues 1, 10^(-4/9), …, 1e-4 over their sum.
+    /// let sum: f64 = (0..10).map(|k| 1e4_f64.powf(-f64::from(k) / 9.0)).sum();
+    /// assert!((problem.constants()?.mean_lipschitz * sum - 1.0).abs() < 1e-12);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn conditioned(n: usize, d: usize, condition: f64, noise: f64, seed: u64) -> Result<Self, Error> {
+        if !(condition.is_finite() && condition >= 1.0) {
+            return Err(out_of_range(OWNER, "condition", condition, "finite and ≥ 1"));
+        }
+        if n.min(d) < 2 && condition > 1.0 {
+            let allowed = "1, because the Hessian has one positive eigenvalue: use n ≥ 2 and d ≥ 2";
+            return Err(out_of_range(OWNER, "condition", condition, allowed));
+        }
+        not_negative(OWNER, "noise", noise)?;
+        let problem = Self::gaussian(n, d, Some(condition), noise, seed)?;
+        if noise == 0.0 { Ok(problem) } else { problem.solved() }
     }
 
     /// Like [`Self::interpolating`], with independent noise N(0, noise²) added to every target. The solution is the
@@ -101,18 +124,24 @@ impl<T: Real> LeastSquares<T> {
     /// ```
     pub fn noisy(n: usize, d: usize, noise: f64, seed: u64) -> Result<Self, Error> {
         not_negative(OWNER, "noise", noise)?;
-        Self::gaussian(n, d, noise, seed)?.0.solved()
+        Self::gaussian(n, d, None, noise, seed)?.solved()
     }
 
-    fn gaussian(n: usize, d: usize, noise: f64, seed: u64) -> Result<(Self, Vec<T>), Error> {
+    /// Without noise the solution is the x* that made b. With noise it is unknown.
+    fn gaussian(n: usize, d: usize, condition: Option<f64>, noise: f64, seed: u64) -> Result<Self, Error> {
         at_least_one(OWNER, "n", n)?;
         at_least_one(OWNER, "d", d)?;
         let mut next = normals(seed, DATA);
         let scale = 1.0 / (d as f64).sqrt();
         let rows = fill(d, n, || scale * next());
+        let rows = match condition {
+            Some(condition) => with_condition(&rows, condition)?,
+            None => rows,
+        };
         let solution: Vec<T> = (0..d).map(|_| T::from_f64(next())).collect();
         let targets = (0..n).map(|i| T::from_f64(dot(rows.col_as_slice(i), &solution) + noise * next())).collect();
-        Ok((Self::from_rows(rows, targets)?, solution))
+        let known = (noise == 0.0).then_some(Known { solution, optimum: 0.0 });
+        Ok(Self { known, ..Self::from_rows(rows, targets)? })
     }
 
     fn from_rows(rows: Mat<T>, targets: Vec<T>) -> Result<Self, Error> {
@@ -134,9 +163,7 @@ impl<T: Real> LeastSquares<T> {
         let (d, n) = (self.rows.nrows(), self.rows.ncols());
         let a = Mat::from_fn(n, d, |i, j| self.rows[(j, i)].into());
         let b = Mat::from_fn(n, 1, |i, _| self.targets[i].into());
-        let svd = a.thin_svd().map_err(|_| {
-            out_of_range(OWNER, "a", "a matrix whose singular values did not converge", "better scaled")
-        })?;
+        let svd = a.thin_svd().map_err(not_converged)?;
         let (sigma, mut coefficients) = (svd.S().column_vector(), svd.U().transpose() * &b);
         // A singular value below this is a rounding error. The solution of smallest norm has no component along its
         // direction.
@@ -169,9 +196,7 @@ impl<T: Real> LeastSquares<T> {
         let (d, n) = (self.rows.nrows(), self.rows.ncols());
         let lipschitz: Vec<f64> = (0..n).map(|i| dot(self.rows.col_as_slice(i), self.rows.col_as_slice(i))).collect();
         let a = Mat::<f64>::from_fn(n, d, |i, j| self.rows[(j, i)].into());
-        let svd = a.thin_svd().map_err(|_| {
-            out_of_range(OWNER, "a", "a matrix whose singular values did not converge", "better scaled")
-        })?;
+        let svd = a.thin_svd().map_err(not_converged)?;
         let (u, sigma) = (svd.U(), svd.S().column_vector());
         let floor = T::EPSILON * n.max(d) as f64 * sigma[0];
         let rank = (0..sigma.nrows()).take_while(|&k| sigma[k] > floor).count();
@@ -186,6 +211,24 @@ impl<T: Real> LeastSquares<T> {
     pub fn solution(&self) -> Option<&[T]> {
         self.known.as_ref().map(|known| &known.solution[..])
     }
+}
+
+/// The matrix with new singular values: their squares are spaced evenly on a logarithmic scale, the largest is
+/// `condition` times the smallest, and their sum is the number of columns.
+fn with_condition<T: Real>(rows: &Mat<T>, condition: f64) -> Result<Mat<T>, Error> {
+    let (d, n) = (rows.nrows(), rows.ncols());
+    let matrix = Mat::<f64>::from_fn(d, n, |i, j| rows[(i, j)].into());
+    let svd = matrix.thin_svd().map_err(not_converged)?;
+    let rank = n.min(d);
+    let square = |k: usize| condition.powf(-(k as f64) / (rank.max(2) - 1) as f64);
+    let unit = n as f64 / (0..rank).map(square).sum::<f64>();
+    let scaled = Mat::from_fn(d, rank, |i, k| svd.U()[(i, k)] * (unit * square(k)).sqrt());
+    let product = scaled * svd.V().transpose();
+    Ok(Mat::from_fn(d, n, |i, j| T::from_f64(product[(i, j)])))
+}
+
+fn not_converged<E>(_: E) -> Error {
+    out_of_range(OWNER, "a", "a matrix whose singular values did not converge", "better scaled")
 }
 
 impl<T: Real> Evaluate for LeastSquares<T> {
@@ -264,6 +307,45 @@ mod tests {
         let mut single = LeastSquares::<f32>::noisy(40, 10, 0.5, 3).unwrap();
         let x = single.solution().unwrap().to_vec();
         contract::solves(&mut single, &x, 1e-6);
+    }
+
+    #[test]
+    fn the_hessian_has_the_given_condition_and_the_solution_is_known() {
+        for (n, d) in [(30, 8), (8, 30), (12, 12)] {
+            for condition in [1.0, 1e3, 1e8] {
+                let mut f = LeastSquares::<f64>::conditioned(n, d, condition, 0.0, 2).unwrap();
+                let a = f.rows.transpose().to_owned();
+                let sigma = a.singular_values().unwrap();
+                let squares: Vec<f64> = sigma.iter().map(|s| s * s / n as f64).collect();
+                assert!((squares[0] / squares[n.min(d) - 1] / condition - 1.0).abs() < 1e-6, "{squares:?}");
+                assert!((squares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+                let step = squares[1] / squares[0];
+                assert!(squares.windows(2).all(|w| (w[1] / w[0] / step - 1.0).abs() < 1e-6), "{squares:?}");
+                let x = f.solution().unwrap().to_vec();
+                contract::solves(&mut f, &x, 1e-15);
+                contract::holds(&mut f, 1.95..2.05, 1e-13);
+                let mut noisy = LeastSquares::<f64>::conditioned(n, d, condition, 0.1, 2).unwrap();
+                assert_eq!(noisy.rows, f.rows);
+                // With a small eigenvalue the solution is large: about noise/σ.
+                let x = noisy.solution().unwrap().to_vec();
+                contract::solves(&mut noisy, &x, 1e-13 * condition.sqrt());
+                assert_eq!(noisy.optimum().unwrap() > 1e-4, n > d);
+            }
+        }
+        let mut single = LeastSquares::<f32>::conditioned(30, 8, 1e4, 0.1, 2).unwrap();
+        contract::holds(&mut single, 1.8..2.2, 1e-6);
+    }
+
+    #[test]
+    fn a_condition_that_cannot_be_is_an_error() {
+        let message = |n, condition| LeastSquares::<f64>::conditioned(n, 4, condition, 0.0, 0).unwrap_err().to_string();
+        assert_eq!(message(5, 0.5), "least squares: `condition` is 0.5, but must be finite and ≥ 1");
+        assert!(message(5, f64::INFINITY).contains("`condition` is inf"));
+        assert!(message(1, 10.0).contains("`condition` is 10, but must be 1, because the Hessian has one positive"));
+        assert!(LeastSquares::<f64>::conditioned(1, 4, 1.0, 0.0, 0).is_ok());
+        assert!(
+            LeastSquares::<f64>::conditioned(5, 4, 2.0, -1.0, 0).unwrap_err().to_string().contains("`noise` is -1")
+        );
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! | module | contents | f* |
 //! |---|---|---|
-//! | [`least_squares`] | linear least squares, interpolating or noisy, `f32` and `f64` | 0, or computed |
-//! | [`logistic`] | two classes, dense or sparse features | 0 if the classes are separable and λ = 0 |
+//! | [`least_squares`] | linear least squares, interpolating or noisy, of any condition, `f32` and `f64` | 0, or computed |
+//! | [`logistic`] | two classes, dense or sparse features, also rare ones | 0 if the classes are separable and λ = 0 |
 //! | [`softmax`] | many classes, dense or sparse features | unknown |
 //! | [`mlp`] | multilayer perceptrons, `f32` and `f64` | unknown |
+//! | [`autoencoder`] | auto-encoders, `f32` and `f64` | that of PCA for linear ones |
 //! | [`factorization`] | X ≈ UVᵀ, with any over-parameterization | from the smallest singular values |
 //! | [`subspace`] | the best-fitting subspace, with WᵀW = I | from the smallest eigenvalues |
 //! | [`digits`] | 1797 handwritten digits, included in the crate | |
@@ -34,8 +35,13 @@
 // must be inlined.
 #![allow(clippy::inline_always)]
 
-use strust::{Error, objective::Objective, vector::Elementwise};
+use strust::{
+    Error,
+    objective::{Objective, Scaled},
+    vector::Elementwise,
+};
 
+pub mod autoencoder;
 pub mod classified;
 #[cfg(test)]
 mod contract;
@@ -46,12 +52,14 @@ pub mod images;
 pub mod least_squares;
 pub mod logistic;
 pub mod mlp;
+mod network;
 mod numerics;
 pub mod read;
 mod simd_math;
 pub mod softmax;
 pub mod subspace;
 
+pub use autoencoder::Autoencoder;
 pub use classified::Classified;
 pub use factorization::Factorization;
 pub use features::{Csr, Features, Labeled};
@@ -77,6 +85,11 @@ pub trait Problem: Objective<Point: Elementwise> {
     fn start(&self, seed: u64) -> Self::Point;
     /// f*, the minimum of the full sum, if it is known.
     fn optimum(&self) -> Option<f64>;
+    /// The number that the loss was multiplied by; 1 by default. A value divided by it can be compared with values of
+    /// other scales.
+    fn scale(&self) -> f64 {
+        1.0
+    }
     /// Values that the problem keeps from step to step, such as the running statistics of batch-norm; none by default.
     /// A checkpoint must contain them.
     fn extra_state(&self) -> Vec<u8> {
@@ -107,4 +120,31 @@ pub trait Classifier: Problem {
     fn test_accuracy(&mut self, x: &Self::Point) -> Option<f64>;
     /// The number of parameters of a point.
     fn parameters(&self) -> usize;
+}
+
+impl<P: Problem> Problem for Scaled<P> {
+    fn start(&self, seed: u64) -> P::Point {
+        self.inner().start(seed)
+    }
+    fn optimum(&self) -> Option<f64> {
+        self.inner().optimum().map(|optimum| Scaled::scale(self) * optimum)
+    }
+    fn scale(&self) -> f64 {
+        Scaled::scale(self) * self.inner().scale()
+    }
+    fn extra_state(&self) -> Vec<u8> {
+        self.inner().extra_state()
+    }
+    fn restore_extra_state(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.inner_mut().restore_extra_state(bytes)
+    }
+}
+
+impl<P: Classifier> Classifier for Scaled<P> {
+    fn test_accuracy(&mut self, x: &P::Point) -> Option<f64> {
+        self.inner_mut().test_accuracy(x)
+    }
+    fn parameters(&self) -> usize {
+        self.inner().parameters()
+    }
 }

@@ -1,18 +1,21 @@
 //! Logistic regression with two classes.
 
 use crate::{
-    Problem,
-    features::{Labeled, Rows},
+    Classifier, Problem,
+    classified::{replace_labels, shuffled, split_rows},
+    features::{Csr, Labeled, Rows},
     numerics::{DATA, Evaluate, START, at_least_one, dot, evaluate, fill, normals, not_negative, out_of_range, shape},
 };
 use faer::Mat;
 use strust::{
     Error,
     objective::{Evaluation, Objective},
-    sample::Sample,
+    sample::{Sample, generator},
     vector::Vector,
 };
 
+/// The stream that decides in which rows a rare feature occurs.
+const RARE: u64 = DATA + 18;
 const OWNER: &str = "logistic regression";
 
 /// f(x) = (1/n) Σ log(1 + exp(−yᵢaᵢᵀx)) + (λ/2)‖x‖², with labels yᵢ = ±1.
@@ -39,6 +42,8 @@ pub struct Logistic {
     classes: [f64; 2],
     regularization: f64,
     separator: Option<Vec<f64>>,
+    /// The rows and signs of the test set.
+    test: Option<(Rows, Vec<f64>)>,
 }
 
 impl Logistic {
@@ -51,7 +56,7 @@ impl Logistic {
         // The comparison is exact: the labels are these two numbers.
         #[allow(clippy::float_cmp)]
         let signs = labels.iter().map(|&label| if label == classes[1] { 1.0 } else { -1.0 }).collect();
-        Ok(Self { rows, signs, classes, regularization, separator: None })
+        Ok(Self { rows, signs, classes, regularization, separator: None, test: None })
     }
 
     /// n points in ℝᵈ that the hyperplane wᵀa = 0 separates, with yᵢwᵀaᵢ ≥ `margin` > 0 for a random unit vector w. The
@@ -87,7 +92,89 @@ impl Logistic {
             let shift = sign * (along.abs() + margin) - along;
             row.iter_mut().zip(&w).for_each(|(a, w)| *a += shift * w);
         }
-        Ok(Self { rows: Rows::Dense(rows), signs, classes: [-1.0, 1.0], regularization: 0.0, separator: Some(w) })
+        Ok(Self::separated(Rows::Dense(rows), signs, w))
+    }
+
+    /// Sparse data with rare features, as in text: feature j = 1, …, d is 1 in n·j⁻ˢ rows, rounded but at least one, and
+    /// 0 in all others. s = `exponent`. So with s = 1 feature 1000 occurs in one of 1000 rows. The first feature occurs
+    /// in every row: it is the intercept.
+    ///
+    /// A model w with weights N(0, 1) gives the labels, yᵢ = sign wᵀaᵢ, with the intercept that makes both classes
+    /// about equally large. So the classes are separable, and the infimum of f is 0 with λ = 0.
+    ///
+    /// ```
+    /// use strust_problems::{Classifier, Logistic, Problem};
+    /// let problem = Logistic::rare(1000, 200, 1.0, 0)?;
+    /// assert_eq!((problem.parameters(), problem.optimum()), (200, Some(0.0)));
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn rare(n: usize, d: usize, exponent: f64, seed: u64) -> Result<Self, Error> {
+        at_least_one(OWNER, "n", n)?;
+        at_least_one(OWNER, "d", d)?;
+        if !(exponent.is_finite() && exponent > 0.0) {
+            return Err(out_of_range(OWNER, "exponent", exponent, "finite and > 0"));
+        }
+        let mut rng = generator(seed, RARE);
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); n];
+        for j in 0..d {
+            let count = (n as f64 * ((j + 1) as f64).powf(-exponent)).round().max(1.0) as usize;
+            let column = u32::try_from(j).map_err(|_| out_of_range(OWNER, "d", d, "below 2³²"))?;
+            shuffled(n, &mut rng)[..count].iter().for_each(|&i| rows[i].push(column));
+        }
+        let mut next = normals(seed, DATA);
+        let mut w: Vec<f64> = (0..d).map(|_| next()).collect();
+        let scores: Vec<f64> = rows.iter().map(|row| row.iter().map(|&j| w[j as usize]).sum()).collect();
+        let cut = middle_gap(&scores).ok_or_else(|| {
+            out_of_range(OWNER, "n and d", format!("{n} and {d}"), "large enough that rows differ: use more of both")
+        })?;
+        let signs = scores.iter().map(|&score| if score > cut { 1.0 } else { -1.0 }).collect();
+        w[0] -= cut;
+        let norm = w.norm();
+        w.iter_mut().for_each(|w| *w /= norm);
+        let starts = std::iter::once(0).chain(rows.iter().scan(0, |end, row| {
+            *end += row.len();
+            Some(*end)
+        }));
+        let (starts, indices) = (starts.collect(), rows.concat());
+        let values = vec![1.0; indices.len()];
+        Ok(Self::separated(Rows::Sparse(Csr::new(d, starts, indices, values)?), signs, w))
+    }
+
+    /// Data that the hyperplane wᵀa = 0 separates.
+    fn separated(rows: Rows, signs: Vec<f64>, w: Vec<f64>) -> Self {
+        Self { rows, signs, classes: [-1.0, 1.0], regularization: 0.0, separator: Some(w), test: None }
+    }
+
+    /// Holds out a test set: a fraction of each class, rounded to whole rows, drawn at random with the seed.
+    pub fn with_test_share(mut self, share: f64, seed: u64) -> Result<Self, Error> {
+        let (train, test) = split_rows(OWNER, &self.targets(), 2, share, seed)?;
+        let part = |rows: &[usize]| -> Result<_, Error> {
+            Ok((self.rows.only(OWNER, rows)?, rows.iter().map(|&i| self.signs[i]).collect::<Vec<_>>()))
+        };
+        let (test, (rows, signs)) = (part(&test)?, part(&train)?);
+        (self.rows, self.signs, self.test) = (rows, signs, Some(test));
+        Ok(self)
+    }
+
+    /// Gives a share of the training data the label of the other class; see [`Classified::with_wrong_labels`]. Hold out
+    /// a test set first: its labels stay right.
+    ///
+    /// [`Classified::with_wrong_labels`]: crate::Classified::with_wrong_labels
+    pub fn with_wrong_labels(mut self, share: f64, seed: u64) -> Result<Self, Error> {
+        let right = self.targets();
+        let mut targets = right.clone();
+        replace_labels(OWNER, &mut targets, 2, share, seed)?;
+        if targets != right {
+            // The classes need not be separable any more.
+            self.separator = None;
+        }
+        self.signs = targets.iter().map(|&target| if target == 1 { 1.0 } else { -1.0 }).collect();
+        Ok(self)
+    }
+
+    /// The class 0 or 1 of each row.
+    fn targets(&self) -> Vec<usize> {
+        self.signs.iter().map(|&sign| usize::from(sign > 0.0)).collect()
     }
 
     /// The same data with another λ.
@@ -107,6 +194,15 @@ impl Logistic {
     pub fn separator(&self) -> Option<&[f64]> {
         self.separator.as_deref()
     }
+}
+
+/// The center of a gap between two different numbers, as close to the median as possible; `None` if all are equal.
+fn middle_gap(numbers: &[f64]) -> Option<f64> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let gaps = (1..sorted.len()).filter(|&i| sorted[i - 1] < sorted[i]);
+    let i = gaps.min_by_key(|&i| (2 * i).abs_diff(sorted.len()))?;
+    Some(0.5 * (sorted[i - 1] + sorted[i]))
 }
 
 /// The two distinct labels, the smaller one first.
@@ -186,6 +282,21 @@ impl Problem for Logistic {
     }
 }
 
+impl Classifier for Logistic {
+    /// The predicted class is that of the larger label where aᵀx > 0. A NaN is never correct.
+    fn test_accuracy(&mut self, x: &Vec<f64>) -> Option<f64> {
+        let (rows, signs) = self.test.as_ref()?;
+        let right = |(i, &sign): (usize, &f64)| {
+            let score = rows.dot(i, x);
+            if sign > 0.0 { score > 0.0 } else { score <= 0.0 }
+        };
+        Some(signs.iter().enumerate().filter(|&term| right(term)).count() as f64 / signs.len() as f64)
+    }
+    fn parameters(&self) -> usize {
+        self.rows.columns()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +368,74 @@ mod tests {
         let far: Vec<f64> = w.iter().map(|w| 400.0 * w).collect();
         assert!(full_value(&mut f, &far) < 1e-40);
         assert_eq!(f.optimum(), Some(0.0));
+    }
+
+    /// The number of rows in which each feature occurs.
+    fn counts(f: &Logistic) -> Vec<usize> {
+        let Rows::Sparse(matrix) = &f.rows else { panic!("rare features are sparse") };
+        let mut counts = vec![0; matrix.columns()];
+        for i in 0..matrix.rows() {
+            let (columns, values) = matrix.row(i);
+            columns.iter().for_each(|&j| counts[j as usize] += 1);
+            assert!(values.iter().all(|&v| v == 1.0));
+        }
+        counts
+    }
+
+    #[test]
+    fn rare_features_have_their_frequencies_and_their_infimum() {
+        let mut f = Logistic::rare(2000, 1000, 1.0, 3).unwrap();
+        let found = counts(&f);
+        assert_eq!((found[0], found[1], found[9], found[99], found[999]), (2000, 1000, 200, 20, 2));
+        assert_eq!(*counts(&Logistic::rare(100, 1000, 2.0, 3).unwrap()).last().unwrap(), 1);
+        let positive = f.signs.iter().filter(|&&sign| sign > 0.0).count();
+        assert!((900..=1100).contains(&positive), "{positive} labels are +1");
+        let w = f.separator().unwrap().to_vec();
+        assert!((w.norm() - 1.0).abs() < 1e-12);
+        assert!((0..2000).all(|i| f.signs[i] * f.rows.dot(i, &w) > 0.0));
+        assert_eq!(f.optimum(), Some(0.0));
+        let far: Vec<f64> = w.iter().map(|w| 1e9 * w).collect();
+        assert!(full_value(&mut f, &far) < 1e-3);
+        let x = f.start(0);
+        let value = |seed| full_value(&mut Logistic::rare(2000, 1000, 1.0, seed).unwrap(), &x).to_bits();
+        assert_eq!(value(3), full_value(&mut f, &x).to_bits());
+        assert_ne!(value(3), value(4));
+        contract::holds(&mut Logistic::rare(60, 20, 0.7, 0).unwrap(), 1.95..2.05, 1e-14);
+    }
+
+    #[test]
+    fn rare_features_that_cannot_make_two_classes_are_an_error() {
+        let message = |n, d, exponent| Logistic::rare(n, d, exponent, 0).unwrap_err().to_string();
+        assert_eq!(
+            message(50, 1, 1.0),
+            "logistic regression: `n and d` is 50 and 1, but must be large enough that rows differ: use more of both"
+        );
+        assert!(message(1, 50, 1.0).contains("`n and d` is 1 and 50"));
+        assert!(message(0, 5, 1.0).contains("`n` is 0") && message(5, 0, 1.0).contains("`d` is 0"));
+        assert!(
+            message(5, 5, 0.0).contains("`exponent` is 0") && message(5, 5, f64::NAN).contains("`exponent` is NaN")
+        );
+    }
+
+    #[test]
+    fn wrong_labels_are_an_exact_share_and_a_test_set_keeps_the_right_ones() {
+        let all = Logistic::separable(200, 5, 0.3, 1).unwrap();
+        let w = all.separator().unwrap().to_vec();
+        let held = all.clone().with_test_share(0.2, 0).unwrap();
+        assert_eq!((held.terms(), held.optimum()), (160, Some(0.0)));
+        let mut wrong = held.clone().with_wrong_labels(0.25, 9).unwrap();
+        assert_eq!(held.signs.iter().zip(&wrong.signs).filter(|(a, b)| a != b).count(), 40);
+        assert_eq!(wrong.optimum(), None, "the classes are not separable any more");
+        assert_eq!(wrong.test_accuracy(&w), Some(1.0));
+        let opposite: Vec<f64> = w.iter().map(|w| -w).collect();
+        assert_eq!((wrong.test_accuracy(&opposite), wrong.test_accuracy(&vec![f64::NAN; 5])), (Some(0.0), Some(0.0)));
+        assert_eq!(wrong.test_accuracy(&vec![0.0; 5]), Some(0.5), "in a tie the smaller label is predicted");
+        assert_eq!(held.clone().with_wrong_labels(0.25, 9).unwrap().signs, wrong.signs);
+        assert_ne!(held.clone().with_wrong_labels(0.25, 8).unwrap().signs, wrong.signs);
+        let mut none = all.clone().with_wrong_labels(0.0, 0).unwrap();
+        assert_eq!((none.signs.clone(), none.optimum(), none.test_accuracy(&w)), (all.signs, Some(0.0), None));
+        let message = held.with_wrong_labels(-0.1, 0).unwrap_err().to_string();
+        assert_eq!(message, "logistic regression: `wrong_labels` is -0.1, but must be in [0, 1)");
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use crate::{
     Classifier, Problem,
     classified::{Classified, is_right},
-    numerics::{START, at_least_one, finite, normals, out_of_range, shape},
-    simd_math::{exp_of_negative, tanh},
+    network::{Network, Outputs, PIECE, widest, with_ones},
+    numerics::shape,
+    simd_math::exp_of_negative,
 };
-use faer::{Accum, Mat, MatMut, MatRef, Par, linalg::matmul::matmul};
+use faer::Mat;
 use pulp::NullaryFnOnce;
 use strust::{
     Error,
@@ -15,21 +16,9 @@ use strust::{
     vector::Real,
 };
 
-const OWNER: &str = "multilayer perceptron";
-/// The largest number of parameters: 16 GiB in `f64`.
-const MOST: usize = 1 << 31;
-/// Data points per classification, to limit the scratch space for large data sets.
-const PIECE: usize = 256;
+pub use crate::network::Activation;
 
-/// The activation function φ of the hidden units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Activation {
-    /// max(z, 0).
-    #[default]
-    Relu,
-    /// tanh z.
-    Tanh,
-}
+const OWNER: &str = "multilayer perceptron";
 
 /// The data on which an accuracy is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,31 +53,9 @@ pub enum Split {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Mlp<T: Real = f64> {
-    layers: Vec<Layer>,
-    activation: Activation,
+    network: Network<T>,
     train: Points<T>,
     test: Option<Points<T>>,
-    scratch: Scratch<T>,
-}
-
-/// The position of a layer's matrix \[W b\] in the flat vector, and its shape.
-#[derive(Debug, Clone, Copy)]
-struct Layer {
-    start: usize,
-    inputs: usize,
-    outputs: usize,
-}
-
-impl Layer {
-    fn range(&self) -> std::ops::Range<usize> {
-        self.start..self.start + self.outputs * (self.inputs + 1)
-    }
-    fn matrix<'a, T>(&self, x: &'a [T]) -> MatRef<'a, T> {
-        MatRef::from_column_major_slice(&x[self.range()], self.outputs, self.inputs + 1)
-    }
-    fn matrix_mut<'a, T>(&self, x: &'a mut [T]) -> MatMut<'a, T> {
-        MatMut::from_column_major_slice_mut(&mut x[self.range()], self.outputs, self.inputs + 1)
-    }
 }
 
 /// Data points and their classes. Each data point is a column with a 1 below it.
@@ -100,12 +67,7 @@ struct Points<T> {
 
 impl<T: Real> Points<T> {
     fn new(data: &Classified) -> Result<Self, Error> {
-        let (d, features) = (data.columns(), data.features());
-        let entry = |i, j| T::from_f64(if i < d { features[(j, i)] } else { 1.0 });
-        let columns = Mat::from_fn(d + 1, data.rows(), entry);
-        // A number that is finite in f64 can be infinite in f32.
-        finite(OWNER, "features", &columns)?;
-        Ok(Self { columns, targets: data.labels().to_vec() })
+        Ok(Self { columns: with_ones(OWNER, data.features())?, targets: data.labels().to_vec() })
     }
 }
 
@@ -126,23 +88,8 @@ impl<T: Real> Mlp<T> {
             )?;
         }
         let widths: Vec<usize> = [&[train.columns()], hidden, &[train.classes()]].concat();
-        let (mut layers, mut start) = (Vec::new(), 0_usize);
-        for pair in widths.windows(2) {
-            let [inputs, outputs] = [pair[0], pair[1]];
-            at_least_one(OWNER, "hidden", outputs)?;
-            layers.push(Layer { start, inputs, outputs });
-            let size = inputs.checked_add(1).and_then(|columns| columns.checked_mul(outputs));
-            start = size.and_then(|size| size.checked_add(start)).filter(|&end| end <= MOST).ok_or_else(|| {
-                let allowed = format!(
-                    "widths of at most {MOST} parameters, with {} features and {} classes",
-                    widths[0],
-                    train.classes()
-                );
-                out_of_range(OWNER, "hidden", format!("{hidden:?}"), allowed)
-            })?;
-        }
-        let scratch = Scratch { inputs: vec![Vec::new(); layers.len()], ..Scratch::default() };
-        Ok(Self { layers, activation, train: Points::new(train)?, test: test.map(Points::new).transpose()?, scratch })
+        let network = Network::new(OWNER, &widths, activation)?;
+        Ok(Self { network, train: Points::new(train)?, test: test.map(Points::new).transpose()? })
     }
 
     /// The fraction of the data that x classifies correctly; `None` without a test set to measure it on.
@@ -161,178 +108,28 @@ impl<T: Real> Mlp<T> {
     /// # Ok::<(), strust::Error>(())
     /// ```
     pub fn accuracy(&mut self, x: &[T], split: Split) -> Option<f64> {
-        let Self { layers, activation, train, test, scratch } = self;
+        let Self { network, train, test } = self;
         let points = match split {
             Split::Train => train,
             Split::Test => test.as_ref()?,
         };
-        let (n, classes) = (points.targets.len(), layers.last()?.outputs);
+        let n = points.targets.len();
         let mut right = 0;
         for start in (0..n).step_by(PIECE) {
             let rows = start..n.min(start + PIECE);
-            scratch.forward(layers, *activation, x, points, rows.clone());
-            let scores = scratch.delta.chunks_exact(classes);
+            let scores = network.forward(x, &points.columns, rows.clone());
+            let scores = scores.outputs.chunks_exact(scores.width);
             right += rows.zip(scores).filter(|(i, scores)| is_right(scores, points.targets[*i])).count();
         }
         Some(right as f64 / n as f64)
     }
 
     fn evaluate(&mut self, x: &[T], sample: &Sample, gradient: Option<&mut [T]>) -> f64 {
-        let Self { layers, activation, train, scratch, .. } = self;
-        let indices = sample.indices();
-        scratch.forward(layers, *activation, x, train, indices.iter().copied());
-        let classes = layers.last().map_or(1, |layer| layer.outputs);
-        let scores = &mut scratch.delta[..classes * indices.len()];
-        let value = widest(CrossEntropy { scores, classes, targets: indices.iter().map(|&i| train.targets[i]) });
-        if let Some(gradient) = gradient {
-            scratch.backward(layers, *activation, x, indices.len(), gradient);
-        }
-        value
-    }
-}
-
-/// Working space. A column is a data point. A smaller batch uses the first columns.
-#[derive(Debug, Clone, Default)]
-struct Scratch<T> {
-    /// The inputs of each layer: the batch, then the hidden units. Each column ends with a 1 for the bias.
-    inputs: Vec<Vec<T>>,
-    /// The scores, later the derivatives with respect to the output of a layer.
-    delta: Vec<T>,
-    /// The same for the previous layer, while it is computed.
-    next: Vec<T>,
-}
-
-impl<T: Real> Scratch<T> {
-    fn reserve(&mut self, layers: &[Layer], batch: usize) {
-        let grow = |space: &mut Vec<T>, size: usize| {
-            if space.len() < size {
-                // The ones below the columns. All other entries are overwritten.
-                space.resize(size, T::from_f64(1.0));
-            }
-        };
-        for (space, layer) in self.inputs.iter_mut().zip(layers) {
-            grow(space, (layer.inputs + 1) * batch);
-            grow(&mut self.delta, layer.outputs * batch);
-            // Both have the same size, because they are swapped.
-            grow(&mut self.next, layer.outputs * batch);
-        }
-    }
-
-    /// Writes the scores of some data points to `delta`.
-    fn forward(
-        &mut self,
-        layers: &[Layer],
-        activation: Activation,
-        x: &[T],
-        points: &Points<T>,
-        rows: impl ExactSizeIterator<Item = usize>,
-    ) {
-        let batch = rows.len();
-        self.reserve(layers, batch);
-        for (column, i) in self.inputs[0].chunks_exact_mut(layers[0].inputs + 1).zip(rows) {
-            column.copy_from_slice(points.columns.col_as_slice(i));
-        }
-        for (l, layer) in layers.iter().enumerate() {
-            let (before, after) = self.inputs.split_at_mut(l + 1);
-            let input = columns(&before[l], layer.inputs + 1, batch);
-            if let Some(hidden) = after.first_mut() {
-                let out = columns_mut(hidden, layer.outputs + 1, batch).subrows_mut(0, layer.outputs);
-                multiply(out, layer.matrix(x), input);
-                widest(Activate(activation, &mut hidden[..(layer.outputs + 1) * batch], layer.outputs));
-            } else {
-                multiply(columns_mut(&mut self.delta, layer.outputs, batch), layer.matrix(x), input);
-            }
-        }
-    }
-
-    /// The gradient, from the derivatives with respect to the scores in `delta`.
-    fn backward(&mut self, layers: &[Layer], activation: Activation, x: &[T], batch: usize, gradient: &mut [T]) {
-        for (l, layer) in layers.iter().enumerate().rev() {
-            let delta = columns(&self.delta, layer.outputs, batch);
-            let input = columns(&self.inputs[l], layer.inputs + 1, batch);
-            multiply(layer.matrix_mut(gradient), delta, input.transpose());
-            if l > 0 {
-                let weights = layer.matrix(x).subcols(0, layer.inputs);
-                multiply(columns_mut(&mut self.next, layer.inputs, batch), weights.transpose(), delta);
-                let next = &mut self.next[..layer.inputs * batch];
-                widest(PullBack(activation, &self.inputs[l], next, layer.inputs));
-                std::mem::swap(&mut self.delta, &mut self.next);
-            }
-        }
-    }
-}
-
-fn columns<T>(space: &[T], rows: usize, batch: usize) -> MatRef<'_, T> {
-    MatRef::from_column_major_slice(&space[..rows * batch], rows, batch)
-}
-
-fn columns_mut<T>(space: &mut [T], rows: usize, batch: usize) -> MatMut<'_, T> {
-    MatMut::from_column_major_slice_mut(&mut space[..rows * batch], rows, batch)
-}
-
-/// Runs a loop with the widest instructions of this machine.
-fn widest<F: NullaryFnOnce>(f: F) -> F::Output {
-    pulp::Arch::new().dispatch(f)
-}
-
-/// out ← A·B.
-fn multiply<T: Real>(out: MatMut<'_, T>, a: MatRef<'_, T>, b: MatRef<'_, T>) {
-    matmul(out, Accum::Replace, a, b, T::from_f64(1.0), Par::Seq);
-}
-
-/// z ← φ(z), in columns of `width` numbers and a 1, which is unchanged. NaN must stay NaN, because it rejects a trial.
-///
-/// The loops are structs, because a closure cannot be marked `#[inline(always)]`, and only inlined code is compiled
-/// with the widest instructions.
-struct Activate<'a, T>(Activation, &'a mut [T], usize);
-
-impl<T: Real> NullaryFnOnce for Activate<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn call(self) {
-        let Self(activation, z, width) = self;
-        let zero = T::default();
-        for column in z.chunks_exact_mut(width + 1) {
-            for z in &mut column[..width] {
-                *z = match activation {
-                    Activation::Relu => {
-                        if *z < zero {
-                            zero
-                        } else {
-                            *z
-                        }
-                    }
-                    Activation::Tanh => T::from_f64(tanh((*z).into())),
-                };
-            }
-        }
-    }
-}
-
-/// delta ← delta∘φ'(z) in columns of `width` numbers, from a = φ(z) with a 1 below each column.
-struct PullBack<'a, T>(Activation, &'a [T], &'a mut [T], usize);
-
-impl<T: Real> NullaryFnOnce for PullBack<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn call(self) {
-        let Self(activation, a, delta, width) = self;
-        let (zero, one) = (T::default(), T::from_f64(1.0));
-        for (delta, a) in delta.chunks_exact_mut(width).zip(a.chunks_exact(width + 1)) {
-            for (delta, &a) in delta.iter_mut().zip(a) {
-                *delta = match activation {
-                    Activation::Relu => {
-                        if a > zero {
-                            *delta
-                        } else {
-                            zero
-                        }
-                    }
-                    // 1 − a² as a product, which does not cancel where a ≈ ±1.
-                    Activation::Tanh => *delta * ((one - a) * (one + a)),
-                };
-            }
-        }
+        let Self { network, train, .. } = self;
+        let rows = sample.indices().iter().copied();
+        let targets = rows.clone().map(|i| train.targets[i]);
+        let head = |z: Outputs<'_, T>| widest(CrossEntropy { scores: z.outputs, classes: z.width, targets });
+        network.evaluate(x, &train.columns, rows, head, gradient)
     }
 }
 
@@ -396,21 +193,10 @@ impl<T: Real> Objective for Mlp<T> {
 }
 
 impl<T: Real> Problem for Mlp<T> {
-    /// Biases are 0. Weights are N(0, 2/inputs) for ReLU (He et al. 2015) and N(0, 2/(inputs + outputs)) for tanh
+    /// Biases are 0. Weights are N(0, 2/inputs) for ReLU (He et al. 2015) and N(0, 2/(inputs + outputs)) otherwise
     /// (Glorot and Bengio 2010). This keeps the size of the activations from layer to layer.
     fn start(&self, seed: u64) -> Vec<T> {
-        let mut next = normals(seed, START);
-        let mut x = vec![T::default(); self.parameters()];
-        for layer in &self.layers {
-            let fan = match self.activation {
-                Activation::Relu => layer.inputs,
-                Activation::Tanh => layer.inputs + layer.outputs,
-            };
-            let scale = (2.0 / fan as f64).sqrt();
-            let weights = layer.start..layer.start + layer.inputs * layer.outputs;
-            x[weights].fill_with(|| T::from_f64(scale * next()));
-        }
-        x
+        self.network.start(seed)
     }
     /// Unknown.
     fn optimum(&self) -> Option<f64> {
@@ -423,7 +209,7 @@ impl<T: Real> Classifier for Mlp<T> {
         self.accuracy(x, Split::Test)
     }
     fn parameters(&self) -> usize {
-        self.layers.last().map_or(0, |layer| layer.range().end)
+        self.network.parameters()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Classifier, Problem,
-    classified::{distinct, is_right, targets},
+    classified::{distinct, is_right, replace_labels, split_rows, targets},
     features::{Labeled, Rows},
     numerics::{Evaluate, START, evaluate, fill, normals, not_negative, out_of_range, shape},
 };
@@ -66,6 +66,26 @@ impl Softmax {
             return Err(out_of_range(OWNER, "columns of the test set", rows.columns(), allowed));
         }
         self.test = Some((rows, targets(OWNER, &labels, &self.classes)?));
+        Ok(self)
+    }
+
+    /// Holds out a test set: a fraction of each class, rounded to whole rows, drawn at random with the seed.
+    pub fn with_test_share(mut self, share: f64, seed: u64) -> Result<Self, Error> {
+        let (train, test) = split_rows(OWNER, &self.targets, self.classes.len(), share, seed)?;
+        let part = |rows: &[usize]| -> Result<_, Error> {
+            Ok((self.rows.only(OWNER, rows)?, rows.iter().map(|&i| self.targets[i]).collect::<Vec<_>>()))
+        };
+        let (test, (rows, targets)) = (part(&test)?, part(&train)?);
+        (self.rows, self.targets, self.test) = (rows, targets, Some(test));
+        Ok(self)
+    }
+
+    /// Replaces a share of the training labels, each by another class; see [`Classified::with_wrong_labels`]. Hold out a
+    /// test set first: its labels stay right.
+    ///
+    /// [`Classified::with_wrong_labels`]: crate::Classified::with_wrong_labels
+    pub fn with_wrong_labels(mut self, share: f64, seed: u64) -> Result<Self, Error> {
+        replace_labels(OWNER, &mut self.targets, self.classes.len(), share, seed)?;
         Ok(self)
     }
 
@@ -264,6 +284,30 @@ mod tests {
         let wide = Labeled { features: Features::Dense(Mat::zeros(1, 3)), labels: vec![5.0] };
         let message = f.with_test(wide).unwrap_err().to_string();
         assert!(message.contains("`columns of the test set` is 3, but must be 2, as in the training set"), "{message}");
+    }
+
+    #[test]
+    fn a_held_out_test_set_keeps_its_labels_dense_and_sparse() {
+        // Feature c is 1 in class c, so the identity classifies everything correctly.
+        let classes = [0.0, 1.0, 2.0];
+        let features = Features::Dense(Mat::from_fn(60, 3, |i, j| f64::from(u8::from(i % 3 == j))));
+        let labels: Vec<f64> = (0..60).map(|i| classes[i % 3]).collect();
+        for features in [features.clone(), features.converted()] {
+            let all = Softmax::new(Labeled { features, labels: labels.clone() }, 0.0).unwrap();
+            let held = all.clone().with_test_share(0.25, 0).unwrap();
+            let mut wrong = held.clone().with_wrong_labels(0.4, 7).unwrap();
+            assert_eq!((held.terms(), wrong.terms()), (45, 45));
+            assert_eq!(held.targets.iter().zip(&wrong.targets).filter(|(a, b)| a != b).count(), 18);
+            assert_eq!(wrong.test_accuracy(&Mat::identity(3, 3)), Some(1.0));
+            let mut again = all.with_test_share(0.25, 0).unwrap().with_wrong_labels(0.4, 7).unwrap();
+            let w = wrong.start(0);
+            assert_eq!(full_value(&mut wrong, &w).to_bits(), full_value(&mut again, &w).to_bits());
+        }
+        let f = Softmax::new(random_data(9, 2, &classes, 0), 0.0).unwrap();
+        let message = |share| f.clone().with_test_share(share, 0).unwrap_err().to_string();
+        assert_eq!(message(1.0), "softmax regression: `test_share` is 1, but must be in (0, 1)");
+        assert_eq!(message(0.1), "softmax regression: `rows` is 0, but must be ≥ 1");
+        assert!(f.with_wrong_labels(1.0, 0).unwrap_err().to_string().contains("`wrong_labels` is 1"));
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub struct ImageLoss {
     network: NetworkFn,
     draws: bool,
     bf16: bool,
+    /// The factor of the loss.
+    scale: f64,
     images: DeviceImages,
     /// The batch of the last sample. All evaluations of a step use the same batch.
     last: Option<(Sample, Tensor, Tensor)>,
@@ -79,7 +81,8 @@ impl ImageLoss {
         let forward = || (self.network)(inputs, true);
         // The loss is always in single precision, because STR's ratio compares two losses.
         let logits = if self.bf16 { cuda::bf16(forward).to_kind(Kind::Float) } else { forward() };
-        cross_entropy(&logits, classes)
+        let loss = cross_entropy(&logits, classes);
+        if self.scale == 1.0 { loss } else { loss * self.scale }
     }
 }
 
@@ -174,7 +177,8 @@ impl ImageClassification {
             return Err(Error::Images(why));
         }
         let terms = images.len();
-        let loss = ImageLoss { network, draws: true, bf16: false, images, last: None, queue: None, taken: None };
+        let loss =
+            ImageLoss { network, draws: true, bf16: false, scale: 1.0, images, last: None, queue: None, taken: None };
         let objective = TorchObjective::over(&store, terms, loss)?;
         Ok(Self { objective, test, normalization, classes, build: Box::new(build) })
     }
@@ -213,6 +217,13 @@ impl ImageClassification {
     #[must_use]
     pub fn in_bf16(mut self) -> Self {
         self.objective.loss_mut().bf16 = true;
+        self
+    }
+
+    /// Multiplies the training loss by a number. A power of two changes no digit of the loss or of a gradient.
+    #[must_use]
+    pub fn scaled(mut self, scale: f64) -> Self {
+        self.objective.loss_mut().scale = scale;
         self
     }
 
@@ -305,6 +316,9 @@ impl Problem for ImageClassification {
     }
     fn optimum(&self) -> Option<f64> {
         None
+    }
+    fn scale(&self) -> f64 {
+        self.objective.loss().scale
     }
     /// The state of the network besides its parameters: the running statistics of batch-norm.
     fn extra_state(&self) -> Vec<u8> {

@@ -160,6 +160,9 @@ impl<T: Component> Vector for Flat<T> {
         }
         let _ = self.tensor.addcmul_(&x.scalar_tensor(a), &x.tensor);
     }
+    fn scale(&mut self, b: f64) {
+        let _ = self.tensor.g_mul_scalar_(b);
+    }
     fn dot(&self, x: &Self) -> f64 {
         self.dot_tensor(x).double_value(&[])
     }

@@ -39,7 +39,7 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
             name: problem.name.clone(),
             title: title(problem),
             parameters: problems::with_effect(&problem.kind, &problem.parameters),
-            metrics: problems::metrics(&problem.kind),
+            metrics: problems::metrics(problem),
             methods,
         });
     }

@@ -101,7 +101,7 @@ fn check_tune(source: &Source, tune: Option<&Tune>, problems: &[ProblemSpec]) ->
         return Err(source.error(&["tune", key], why));
     }
     for problem in problems {
-        let known: Vec<&str> = problems::quantities(&problem.kind).iter().map(|(quantity, _)| quantity.key()).collect();
+        let known: Vec<&str> = problems::quantities(problem).iter().map(|(quantity, _)| quantity.key()).collect();
         if !known.contains(&tune.metric.as_str()) {
             let known = known.join(", ");
             let why = format!("[tune]: `metric` is {:?}, but problem `{}` has {known}", tune.metric, problem.name);

@@ -10,7 +10,7 @@ pub mod problems;
 mod setup;
 
 pub use entry::{Entry, Parameter, nearest};
-pub(crate) use setup::{Accuracy, Quantity, Setup, Visitor};
+pub(crate) use setup::{Quantity, Setup, TestMetric, Visitor};
 
 #[cfg(test)]
 mod tests {
@@ -142,7 +142,7 @@ mod tests {
             problems.iter().map(|(e, _)| e.name).chain(methods.iter().map(|(e, _)| e.name)).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
         for (entry, problem) in &problems {
-            let metrics = problems::metrics(&problem.kind);
+            let metrics = problems::metrics(problem);
             assert!(!metrics.is_empty() && metrics.iter().all(|m| !m.label.is_empty()), "{}", entry.name);
             assert_eq!(metrics.iter().any(|m| m.key == "constraint_norm"), entry.constrained, "{}", entry.name);
         }

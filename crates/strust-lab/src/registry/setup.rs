@@ -5,11 +5,11 @@ use crate::{
     data::{experiment::MethodSpec, summary::Metric},
     stepper::Stepper,
 };
-use strust::prelude::*;
+use strust::{objective::Scaled, prelude::*};
 use strust_problems::{Classifier, Problem};
 
-/// The accuracy of a classifier on its test set.
-pub(crate) type Accuracy<F> = fn(&mut F, &<F as Objective>::Point) -> Option<f64>;
+/// The metric of a problem on its test set: the accuracy of a classifier, otherwise the loss.
+pub(crate) type TestMetric<F> = Box<dyn Fn(&mut F, &<F as Objective>::Point) -> Option<f64>>;
 
 /// Makes a special stepper of a method for this problem, a mini-batch size and a number of steps; `None` for the usual
 /// stepper.
@@ -20,21 +20,21 @@ pub(crate) struct Setup<F: Objective, C> {
     pub f: F,
     /// Makes the constraint with a retraction.
     pub constraint: Option<Box<dyn Fn(Retraction) -> C>>,
-    /// The accuracy, for a classifier with a test set.
-    pub accuracy: Option<Accuracy<F>>,
+    /// The metric on the test set, for a problem that has one.
+    pub test: Option<TestMetric<F>>,
     /// Special steppers, for a problem on a GPU.
     pub own_stepper: Option<OwnStepper<F>>,
 }
 
 impl<F: Problem> Setup<F, Sphere<F::Point>> {
     pub fn unconstrained(f: F) -> Self {
-        Self { f, constraint: None, accuracy: None, own_stepper: None }
+        Self { f, constraint: None, test: None, own_stepper: None }
     }
 }
 
-impl<F: Classifier> Setup<F, Sphere<F::Point>> {
+impl<F: Classifier + 'static> Setup<F, Sphere<F::Point>> {
     pub fn classifier(f: F) -> Self {
-        Self { accuracy: Some(F::test_accuracy), ..Self::unconstrained(f) }
+        Self { test: Some(Box::new(F::test_accuracy)), ..Self::unconstrained(f) }
     }
 }
 
@@ -43,6 +43,18 @@ impl<F: Objective, C> Setup<F, C> {
     pub fn constraint(&self, retraction: Retraction) -> Result<C, Error> {
         let make = self.constraint.as_ref();
         make.map(|make| make(retraction)).ok_or_else(|| Error::Misfit("the problem has no constraint".into()))
+    }
+}
+
+impl<F: Problem + 'static, C> Setup<F, C> {
+    /// The same problem with its loss multiplied by `scale`.
+    ///
+    /// # Panics
+    /// If it has steppers of its own. Such a problem scales its loss itself.
+    pub fn scaled(self, scale: f64) -> Setup<Scaled<F>, C> {
+        assert!(self.own_stepper.is_none(), "a problem with special steppers scales its loss itself");
+        let test = self.test.map(|test| -> TestMetric<Scaled<F>> { Box::new(move |f, x| test(f.inner_mut(), x)) });
+        Setup { f: Scaled::new(self.f, scale), constraint: self.constraint, test, own_stepper: None }
     }
 }
 
@@ -66,6 +78,8 @@ pub(crate) enum Quantity {
     ObjectiveGap,
     /// ‖c(x)‖.
     ConstraintNorm,
+    /// The loss on the test set.
+    TestLoss,
     /// The share of the test set that is classified correctly.
     TestAccuracy,
 }
@@ -78,6 +92,7 @@ impl Quantity {
             Self::TrainLoss => "train_loss",
             Self::ObjectiveGap => "objective_gap",
             Self::ConstraintNorm => "constraint_norm",
+            Self::TestLoss => "test_loss",
             Self::TestAccuracy => "test_accuracy",
         }
     }

@@ -93,7 +93,7 @@ impl Purpose for RunJob<'_, '_> {
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        let mut measure = Measure::new(&self.job.problem.kind, &mut prepared);
+        let mut measure = Measure::new(&self.job.problem, &mut prepared);
         atomic::make_folder(self.folder)?;
         let saved = prepared.resume(self.folder, self.id)?;
         let (totals, logs) = if let Some(saved) = &saved {

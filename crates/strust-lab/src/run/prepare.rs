@@ -7,7 +7,7 @@ use crate::{
         plan::Job,
     },
     io::{checkpoint::Checkpoint, results::checkpoint_file},
-    registry::{Accuracy, Setup, Visitor, methods, problems},
+    registry::{Setup, TestMetric, Visitor, methods, problems},
     stepper::Stepper,
 };
 use std::path::Path;
@@ -18,7 +18,7 @@ use strust_problems::Problem;
 pub(crate) struct Prepared<F: Objective, C> {
     pub f: F,
     pub constraint: Option<C>,
-    pub accuracy: Option<Accuracy<F>>,
+    pub test: Option<TestMetric<F>>,
     pub stepper: Box<dyn Stepper<F>>,
     pub sampler: Box<dyn Sampler>,
 }
@@ -64,7 +64,7 @@ impl<P: Purpose> Visitor for Constructed<'_, P> {
         let steps = self.job.epochs * sampler.steps_per_epoch();
         let stepper = methods::stepper(&self.job.method, &setup, self.experiment.batch as usize, steps)?;
         let constraint = setup.constraint.map(|make| make(Retraction::Qr));
-        self.purpose.with(Prepared { f: setup.f, constraint, accuracy: setup.accuracy, stepper, sampler })
+        self.purpose.with(Prepared { f: setup.f, constraint, test: setup.test, stepper, sampler })
     }
 }
 

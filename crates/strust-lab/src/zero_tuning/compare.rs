@@ -136,7 +136,7 @@ impl Runs<'_> {
     pub fn compare(&self) -> Result<(TaskSummary, Vec<Curve>), Error> {
         let Task { title, half, experiment, entrants, variations } = self.task;
         let problem = &experiment.problems[0];
-        let metrics = problems::metrics(&problem.kind);
+        let metrics = problems::metrics(problem);
         let mut curves = Vec::new();
         for (entrant, choice) in entrants.iter().zip(self.choices) {
             curves.push(match setting(entrant, choice) {

@@ -75,7 +75,7 @@ impl BenchmarkPlan {
     /// The plans of a task before the grid search. The runs do not have the chosen settings yet.
     fn plans(&self, task: &Task) -> TaskPlans {
         let search = |entrant: &Entrant| {
-            let metric = problems::metrics(&task.experiment.problems[0].kind)[0].key.clone();
+            let metric = problems::metrics(&task.experiment.problems[0])[0].key.clone();
             let tune = Tune { metric, epochs: task.experiment.epochs, seeds: self.benchmark.tuning_seeds };
             let (methods, experiment) = (entrant.settings.clone(), task.experiment.clone());
             (self.plan(Experiment { methods, tune: Some(tune.clone()), ..experiment }), tune)
@@ -177,13 +177,14 @@ impl Purpose for Optimum {
 /// The optimum of every seed, if the records have the gap to it: methods are compared by the objective.
 fn optima(task: &Task, plan: &Plan) -> Result<BTreeMap<u64, f64>, Error> {
     let mut optima = BTreeMap::new();
-    if problems::metrics(&task.experiment.problems[0].kind)[0].key != "objective_gap" {
+    if problems::metrics(&task.experiment.problems[0])[0].key != "objective_gap" {
         return Ok(optima);
     }
     for job in &plan.jobs {
         if !optima.contains_key(&job.seed) {
             let optimum = prepare(job, &plan.experiment, Path::new(""), Optimum)?;
-            optima.insert(job.seed, optimum.unwrap_or(0.0));
+            // Metrics are those of the loss without its factor.
+            optima.insert(job.seed, optimum.unwrap_or(0.0) / problems::scale(&job.problem));
         }
     }
     Ok(optima)

@@ -176,11 +176,11 @@ fn wrong_sizes_are_errors() {
     assert_eq!(message(None, &[5, 0]), "multilayer perceptron: `hidden` is 0, but must be ≥ 1");
     assert!(
         message(None, &[usize::MAX])
-            .contains("but must be widths of at most 2147483648 parameters, with 4 features and 3 classes")
+            .contains("but must be widths of at most 2147483648 parameters, with 4 features and 3 outputs")
     );
     assert!(
         message(None, &[usize::MAX / 16, 2])
-            .contains("but must be widths of at most 2147483648 parameters, with 4 features and 3 classes")
+            .contains("but must be widths of at most 2147483648 parameters, with 4 features and 3 outputs")
     );
     assert_eq!(
         message(Some(&data(9, 5, 0)), &[]),

@@ -7,12 +7,14 @@
 //! | from a whole mini-batch at a time | [`from_fn`], or implement [`Objective`] |
 //! | without a gradient, to try something out | [`from_fn_approximate_gradient`] |
 //! | with a penalty for constraints | [`Penalized`] |
+//! | multiplied by a number | [`Scaled`] |
 //! | that counts its evaluations | [`Counted`] |
 
 mod closures;
 mod counted;
 mod evaluation;
 mod penalized;
+mod scaled;
 
 pub use closures::{
     ApproximateGradient, FromFn, FromResiduals, FromTerms, from_fn, from_fn_approximate_gradient, from_residuals,
@@ -21,6 +23,7 @@ pub use closures::{
 pub use counted::{Counted, Evaluations};
 pub use evaluation::Evaluation;
 pub use penalized::{Penalized, PenaltyScratch};
+pub use scaled::Scaled;
 
 use crate::{
     Error,

@@ -240,6 +240,14 @@ impl<D: Dense> Vector for D {
             }
         });
     }
+    fn scale(&mut self, b: f64) {
+        let b = D::Scalar::from_f64(b);
+        for j in 0..self.parts() {
+            for y in self.part_mut(j) {
+                *y = b * *y;
+            }
+        }
+    }
     fn dot(&self, x: &Self) -> f64 {
         Arch::new().dispatch(Dot(self, x))
     }

@@ -72,6 +72,12 @@ pub trait Vector: Clone {
     fn norm(&self) -> f64 {
         self.norm_squared().sqrt()
     }
+    /// self ← b·self.
+    fn scale(&mut self, b: f64) {
+        for i in 0..self.dimension() {
+            self.set_component(i, b * self.component(i));
+        }
+    }
     /// self ← self + a·x.
     fn add(&mut self, a: f64, x: &Self) {
         self.scale_add(1.0, a, x);

@@ -1,7 +1,11 @@
 //! Objectives from closures: all forms give the same objective.
 
 use crate::common::normals;
-use strust::{diagnostics::gradient_slope, objective::full_value, prelude::*};
+use strust::{
+    diagnostics::gradient_slope,
+    objective::{Scaled, full_value},
+    prelude::*,
+};
 
 const TERMS: usize = 30;
 
@@ -119,4 +123,20 @@ fn terms_of_different_signs_state_the_rounding_of_their_size() {
     assert!(f.value(&vec![1e-6], &Sample::range(0..2)).rounding > 1e-9);
     let report = minimize(&mut f).full_batch().stop(Stop::steps(50)).start(vec![1e-5]).unwrap();
     assert!(report.state.radius > 1e-3, "the radius stays: {}", report.state.radius);
+}
+
+#[test]
+fn a_power_of_two_scales_every_number_exactly_and_one_changes_no_bit() {
+    let (x, sample) = (vec![0.3, -1.7], Sample::new(vec![4, 0, 29, 4], 0));
+    let (mut plain, mut g) = (by_sample(), vec![0.0; 2]);
+    let f = plain.value_and_gradient(&x, &sample, &mut g);
+    for scale in [1.0, 2.0_f64.powi(20), 2.0_f64.powi(-20)] {
+        let (mut scaled, mut h) = (Scaled::new(by_sample(), scale), vec![0.0; 2]);
+        let found = scaled.value_and_gradient(&x, &sample, &mut h);
+        assert_eq!((found.value, found.rounding), (scale * f.value, scale * f.rounding));
+        assert_eq!(found, scaled.value(&x, &sample));
+        assert_eq!(h, [scale * g[0], scale * g[1]]);
+    }
+    let slope = gradient_slope(&mut Scaled::new(by_sample(), 0.3), &x, &vec![1.0, -2.0], &sample);
+    assert!((1.95..2.05).contains(&slope), "{slope}");
 }

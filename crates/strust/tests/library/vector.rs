@@ -60,6 +60,9 @@ fn operations_agree_with_the_reference<V: Dense>(shape: &[usize]) {
     out.scale_add(b, a, &x);
     assert_near("scale_add", &out, &map(&|i| b * zs[i] + a * xs[i]), &sizes);
     let mut out = z.clone();
+    out.scale(b);
+    assert_near("scale", &out, &map(&|i| b * zs[i]), &sizes);
+    let mut out = z.clone();
     out.add(a, &x);
     assert_near("add", &out, &map(&|i| zs[i] + a * xs[i]), &sizes);
     let mut out = z.clone();

@@ -106,7 +106,7 @@ impl RecordStats {
             self.radius = Some(radius);
             self.at_largest += u64::from(number("max_radius").is_some_and(|largest| radius >= largest));
         }
-        let Some((quantity, label)) = problems::quantities(&job.problem.kind).first() else { return };
+        let Some((quantity, label)) = problems::quantities(&job.problem).first() else { return };
         let Some(&value) = record.metrics.get(quantity.key()) else { return };
         let first = self.metric.as_ref().map_or(value, |(_, first, _)| *first);
         self.before = self.metric.as_ref().map(|(_, _, last)| *last);
@@ -115,10 +115,10 @@ impl RecordStats {
         }
         self.metric = Some((label, first, value));
         self.constraint_norm = record.metrics.get("constraint_norm").copied();
-        // A penalty method decreases f + (μ/2)‖c‖².
+        // Records of steps have the scaled loss, metrics the plain one. A penalty method decreases f + (μ/2)‖c‖².
         let penalty =
             if model(&job.method.name) == ModelKind::Penalty { number("penalty").unwrap_or(0.0) } else { 0.0 };
-        let merit = value + 0.5 * penalty * self.constraint_norm.unwrap_or(0.0).powi(2);
+        let merit = problems::scale(&job.problem) * value + 0.5 * penalty * self.constraint_norm.unwrap_or(0.0).powi(2);
         if let Some(before) = self.merit.filter(|_| 2 * record.epoch > job.epochs) {
             self.claimed += self.since;
             self.fell += before - merit;

@@ -92,12 +92,16 @@ impl ProblemEntry for Problem {
         }
     }
 
-    fn visit<V: Visitor>(c: Self::Config, _: u64, visitor: V) -> Result<V::Output, Error> {
+    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        Self::visit_scaled(c, 1.0, seed, visitor)
+    }
+
+    fn visit_scaled<V: Visitor>(c: Self::Config, scale: f64, _: u64, visitor: V) -> Result<V::Output, Error> {
         #[cfg(feature = "torch")]
-        return network::visit(&c, visitor);
+        return network::visit(&c, scale, visitor);
         #[cfg(not(feature = "torch"))]
         {
-            let _ = visitor;
+            let _ = (scale, visitor);
             Err(Error::Network(format!("{}: {}", c.data, crate::device::WITHOUT_TORCH)))
         }
     }

@@ -1,21 +1,22 @@
 //! A multilayer perceptron.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, words};
+use super::{ProblemEntry, Quantity, Setup, Visitor, train_and_test, words};
 use crate::Error;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use strust::vector::Real;
-use strust_problems::{Activation, Classified, Mlp, digits, images, read};
+use strust_problems::{Activation, Mlp};
 
 strust::config! {
     /// A multilayer perceptron that classifies.
     pub struct MlpConfig for "mlp" {
         /// Widths of the hidden layers, such as 128 or 256-128; none is softmax regression.
         pub hidden: String = "256".into(), Text("whole numbers with - between them, or none");
-        /// Activation of the hidden layers: relu or tanh.
-        pub activation: HiddenActivation = HiddenActivation::Relu, OneOf(&["relu", "tanh"]);
+        /// Activation of the hidden layers: relu, tanh or linear.
+        pub activation: HiddenActivation = HiddenActivation::Relu, OneOf(&["relu", "tanh", "linear"]);
         /// Precision of the arithmetic: f32 or f64.
         pub precision: Precision = Precision::F32, OneOf(&["f32", "f64"]);
+        /// Share of the training labels replaced by another class; the labels of the test set stay right.
+        pub wrong_labels: f64 = 0.0, Number(Range::from_to(0.0, 1.0));
         /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); one fifth becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
         pub data: String = String::new(), Text("a file, a folder, or empty");
     }
@@ -29,6 +30,8 @@ pub enum HiddenActivation {
     Relu,
     /// tanh x.
     Tanh,
+    /// x.
+    Linear,
 }
 
 /// Precision of the arithmetic.
@@ -51,46 +54,51 @@ impl ProblemEntry for Problem {
     const METRICS: &'static [(Quantity, &'static str)] =
         &[(Quantity::TrainLoss, "training loss"), (Quantity::TestAccuracy, "test accuracy")];
 
+    const OPTIONAL: &'static [&'static str] = &["wrong_labels"];
+
     fn check(c: &MlpConfig) -> Result<(), String> {
-        widths(c).map(|_| ())
+        hidden(c).map(|_| ())
     }
 
     fn is_single(c: &MlpConfig) -> bool {
         c.precision == Precision::F32
     }
 
-    fn visit<V: Visitor>(c: Self::Config, _: u64, visitor: V) -> Result<V::Output, Error> {
+    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
         match c.precision {
-            Precision::F32 => visitor.visit(Setup::classifier(network::<f32>(&c)?)),
-            Precision::F64 => visitor.visit(Setup::classifier(network::<f64>(&c)?)),
+            Precision::F32 => visitor.visit(Setup::classifier(network::<f32>(&c, seed)?)),
+            Precision::F64 => visitor.visit(Setup::classifier(network::<f64>(&c, seed)?)),
         }
     }
 }
 
 /// The widths of the hidden layers.
-fn widths(c: &MlpConfig) -> Result<Vec<usize>, String> {
+fn hidden(c: &MlpConfig) -> Result<Vec<usize>, String> {
     if c.hidden == "none" {
         return Ok(Vec::new());
     }
-    let width = |text: &str| text.parse::<usize>().ok().filter(|&width| width > 0);
-    c.hidden.split('-').map(width).collect::<Option<_>>().ok_or_else(|| {
+    widths(&c.hidden).ok_or_else(|| {
         format!("mlp: `hidden` is {:?}, but must be whole numbers ≥ 1 with - between them, or none", c.hidden)
     })
 }
 
-fn network<T: Real>(c: &MlpConfig) -> Result<Mlp<T>, Error> {
-    let (train, test) = if c.data.is_empty() {
-        digits::load()?
-    } else if Path::new(&c.data).is_dir() {
-        let set = images::mnist(Path::new(&c.data))?;
-        let classes = set.classes.len();
-        (set.train.classified(classes)?, set.test.classified(classes)?)
-    } else {
-        Classified::from_labeled(&read::read_labeled(Path::new(&c.data))?)?.split(0.2, 0)?
-    };
-    let activation = match c.activation {
-        HiddenActivation::Relu => Activation::Relu,
-        HiddenActivation::Tanh => Activation::Tanh,
-    };
-    Ok(Mlp::new(&train, Some(&test), &widths(c).map_err(Error::Misfit)?, activation)?)
+/// Whole numbers ≥ 1 with - between them.
+pub(super) fn widths(text: &str) -> Option<Vec<usize>> {
+    text.split('-').map(|width| width.parse().ok().filter(|&width: &usize| width > 0)).collect()
+}
+
+impl From<HiddenActivation> for Activation {
+    fn from(activation: HiddenActivation) -> Self {
+        match activation {
+            HiddenActivation::Relu => Self::Relu,
+            HiddenActivation::Tanh => Self::Tanh,
+            HiddenActivation::Linear => Self::Linear,
+        }
+    }
+}
+
+fn network<T: Real>(c: &MlpConfig, seed: u64) -> Result<Mlp<T>, Error> {
+    let (train, test) = train_and_test(&c.data)?;
+    let train = train.with_wrong_labels(c.wrong_labels, seed)?;
+    Ok(Mlp::new(&train, Some(&test), &hidden(c).map_err(Error::Misfit)?, c.activation.into())?)
 }

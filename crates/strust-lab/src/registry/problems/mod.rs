@@ -9,10 +9,11 @@ use crate::{
     data::{experiment::ProblemSpec, parameters::Parameters, summary::Metric},
 };
 use std::path::Path;
-use strust::config::Config;
+use strust::{config::Config, constraints::Manifold};
+use strust_problems::{Classified, Problem, digits, images, read};
 
 /// Everything about one problem.
-pub(crate) trait ProblemEntry {
+pub(crate) trait ProblemEntry: Sized {
     /// Its parameters.
     type Config: Config;
     /// Its name in experiment files.
@@ -25,6 +26,8 @@ pub(crate) trait ProblemEntry {
     const NETWORK: bool = false;
     /// The metrics after every epoch, with their labels, in display order. A run minimizes the first one.
     const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::Objective, "objective f(x)")];
+    /// The parameters that are off at 0, which is their default. Titles and tables show them only if they are on.
+    const OPTIONAL: &'static [&'static str] = &[];
     /// The parameters of synthetic data, which have no effect if there is a data file.
     const SYNTHETIC: &'static [&'static str] = &[];
 
@@ -38,13 +41,61 @@ pub(crate) trait ProblemEntry {
         false
     }
 
+    /// The metrics with these parameters.
+    fn metrics(_parameters: &Parameters) -> &'static [(Quantity, &'static str)] {
+        Self::METRICS
+    }
+
     /// Whether a parameter has an effect, so that titles and tables show it.
     fn has_effect(parameter: &str, parameters: &Parameters) -> bool {
-        if text(parameters, "data").is_empty() { parameter != "data" } else { !Self::SYNTHETIC.contains(&parameter) }
+        default_effect::<Self>(parameter, parameters)
     }
 
     /// Constructs the problem and passes it to the visitor.
     fn visit<V: Visitor>(config: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error>;
+
+    /// The same with the loss multiplied by `scale`. Only a problem with special steppers has its own.
+    fn visit_scaled<V: Visitor>(config: Self::Config, scale: f64, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        Self::visit(config, seed, Scale { scale, visitor })
+    }
+}
+
+/// Whether a parameter has an effect, by the lists of the entry.
+fn default_effect<P: ProblemEntry>(parameter: &str, parameters: &Parameters) -> bool {
+    if P::OPTIONAL.contains(&parameter) && number(parameters, parameter) == 0.0 {
+        return false;
+    }
+    if text(parameters, "data").is_empty() { parameter != "data" } else { !P::SYNTHETIC.contains(&parameter) }
+}
+
+/// The metrics of a classifier with a test set.
+const WITH_TEST: &[(Quantity, &str)] =
+    &[(Quantity::Objective, "objective f(x)"), (Quantity::TestAccuracy, "test accuracy")];
+
+strust::config! {
+    /// The parameters that every problem has.
+    pub struct CommonConfig for "problem" {
+        /// Factor of the loss, for every method. Metrics are those of the loss without it, so that different factors can be compared.
+        pub scale: f64 = 1.0, Number(Range::above(0.0));
+    }
+}
+
+/// Multiplies the loss of a problem, then passes it to the visitor.
+struct Scale<V> {
+    scale: f64,
+    visitor: V,
+}
+
+impl<V: Visitor> Visitor for Scale<V> {
+    type Output = V::Output;
+
+    fn visit<F, C>(self, setup: Setup<F, C>) -> Result<V::Output, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static,
+    {
+        self.visitor.visit(setup.scaled(self.scale))
+    }
 }
 
 /// Declares the modules of a list of files, each with a [`ProblemEntry`] called `Problem`, and generates all functions
@@ -60,9 +111,9 @@ macro_rules! problems {
         }
 
         /// The metrics of a problem; empty for an unknown one.
-        pub(crate) fn quantities(kind: &str) -> &'static [(Quantity, &'static str)] {
-            match kind {
-                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::METRICS,)*
+        pub(crate) fn quantities(problem: &ProblemSpec) -> &'static [(Quantity, &'static str)] {
+            match problem.kind.as_str() {
+                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::metrics(&problem.parameters),)*
                 _ => &[],
             }
         }
@@ -98,7 +149,8 @@ macro_rules! problems {
             match problem.kind.as_str() {
                 $(<$module::Problem as ProblemEntry>::NAME => {
                     let config = parsed::<$module::Problem>(&problem.parameters).map_err(Error::Misfit)?;
-                    $module::Problem::visit(config, seed, visitor)
+                    let CommonConfig { scale } = common(&problem.parameters).map_err(Error::Misfit)?;
+                    $module::Problem::visit_scaled(config, scale, seed, visitor)
                 })*
                 kind => Err(Error::Misfit(unknown(kind))),
             }
@@ -114,18 +166,40 @@ problems! {
     softmax,
     factorization,
     mlp,
+    autoencoder,
     cifar10,
 }
 
 fn entry<P: ProblemEntry>() -> Entry {
-    Entry::new::<P::Config>(P::NAME, P::TITLE, P::CONSTRAINED, |given| Ok(values(&parsed::<P>(given)?)))
+    let complete = |given: &Parameters| {
+        let mut completed = values(&parsed::<P>(given)?);
+        completed.extend(values(&common(given)?));
+        Ok(completed)
+    };
+    Entry::new::<P::Config>(P::NAME, P::TITLE, P::CONSTRAINED, complete).with::<CommonConfig>(|_| true)
 }
 
 /// The checked configuration of some parameters.
 pub(crate) fn parsed<P: ProblemEntry>(parameters: &Parameters) -> Result<P::Config, String> {
-    let config = config(parameters)?;
+    let config = config(&split(parameters).0)?;
     P::check(&config)?;
     Ok(config)
+}
+
+/// The checked common parameters.
+fn common(parameters: &Parameters) -> Result<CommonConfig, String> {
+    config(&split(parameters).1)
+}
+
+/// The parameters of the problem itself, and the common ones.
+fn split(parameters: &Parameters) -> (Parameters, Parameters) {
+    let is_common = |name: &str| CommonConfig::FIELDS.iter().any(|field| field.name == name);
+    parameters.clone().into_iter().partition(|(name, _)| !is_common(name))
+}
+
+/// The factor of a problem's loss.
+pub(crate) fn scale(problem: &ProblemSpec) -> f64 {
+    common(&problem.parameters).map_or(1.0, |common| common.scale)
 }
 
 fn unknown(kind: &str) -> String {
@@ -133,14 +207,17 @@ fn unknown(kind: &str) -> String {
 }
 
 /// The metrics of a problem.
-pub(crate) fn metrics(kind: &str) -> Vec<Metric> {
-    quantities(kind).iter().map(|&(quantity, label)| metric(quantity, label)).collect()
+pub(crate) fn metrics(problem: &ProblemSpec) -> Vec<Metric> {
+    quantities(problem).iter().map(|&(quantity, label)| metric(quantity, label)).collect()
 }
 
 /// The parameters of a problem that have an effect, with the name of a data file but not its folder.
 pub(crate) fn with_effect(kind: &str, parameters: &Parameters) -> Parameters {
     let mut shown = parameters.clone();
-    shown.retain(|name, _| has_effect(kind, name, parameters));
+    shown.retain(|name, value| {
+        // A factor of 1 changes nothing.
+        if name == "scale" { value.as_float() != Some(1.0) } else { has_effect(kind, name, parameters) }
+    });
     if let Some(toml::Value::String(data)) = shown.get_mut("data") {
         // A report must not depend on the path of the file on this machine.
         *data = Path::new(data).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -152,6 +229,29 @@ pub(crate) fn with_effect(kind: &str, parameters: &Parameters) -> Parameters {
 fn text<'a>(parameters: &'a Parameters, name: &str) -> &'a str {
     parameters.get(name).and_then(toml::Value::as_str).unwrap_or_default()
 }
+
+/// A parameter that is a number; 0 if it is missing.
+fn number(parameters: &Parameters, name: &str) -> f64 {
+    let value = parameters.get(name);
+    value.and_then(|value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64))).unwrap_or(0.0)
+}
+
+/// The training set and the test set of a file, of a folder with the files of MNIST, or, if `data` is empty, of the
+/// built-in digits. One fifth of a file becomes the test set.
+fn train_and_test(data: &str) -> Result<(Classified, Classified), Error> {
+    Ok(if data.is_empty() {
+        digits::load()?
+    } else if Path::new(data).is_dir() {
+        let set = images::mnist(Path::new(data))?;
+        let classes = set.classes.len();
+        (set.train.classified(classes)?, set.test.classified(classes)?)
+    } else {
+        Classified::from_labeled(&read::read_labeled(Path::new(data))?)?.split(0.2, SPLIT_SEED)?
+    })
+}
+
+/// The split of a file into training set and test set is the same for every seed of the experiment.
+const SPLIT_SEED: u64 = 0;
 
 /// Refuses synthetic data that does not fit into memory.
 fn check_size(rows: u64, columns: u64) -> Result<(), Error> {

@@ -20,10 +20,10 @@ use strust_torch::{
 
 /// Constructs the network and passes it to the visitor. On a GPU it has a separate stream until the visitor returns, so
 /// that other jobs do not wait for it.
-pub(super) fn visit<V: Visitor>(config: &Cifar10Config, visitor: V) -> Result<V::Output, Error> {
+pub(super) fn visit<V: Visitor>(config: &Cifar10Config, scale: f64, visitor: V) -> Result<V::Output, Error> {
     let device = device::open(&config.device).map_err(network_error)?;
     let _stream = cuda::OwnStream::on(device).ok();
-    let problem = cifar10(config)?;
+    let problem = cifar10(config)?.scaled(scale);
     let launch = match config.launch {
         StepLaunch::Graph => Launch::Graph,
         StepLaunch::Eager => Launch::Eager,

@@ -1,0 +1,65 @@
+//! An auto-encoder.
+
+use super::{
+    ProblemEntry, Quantity, Setup, Visitor,
+    mlp::{HiddenActivation, Precision, widths},
+    train_and_test,
+};
+use crate::Error;
+use strust::vector::Real;
+use strust_problems::Autoencoder;
+
+strust::config! {
+    /// An auto-encoder that reproduces its data.
+    pub struct AutoencoderConfig for "autoencoder" {
+        /// Widths of the encoder, such as 128-32. The decoder has them in reverse: 64-128-32-128-64 on the digits.
+        pub hidden: String = "128-32".into(), Text("whole numbers with - between them");
+        /// Activation of the hidden layers: relu, tanh or linear. The output is always linear.
+        pub activation: HiddenActivation = HiddenActivation::Tanh, OneOf(&["relu", "tanh", "linear"]);
+        /// Precision of the arithmetic: f32 or f64.
+        pub precision: Precision = Precision::F32, OneOf(&["f32", "f64"]);
+        /// A file: .csv with a label last, or LIBSVM text (also .gz and .xz); the labels have no effect, and one fifth becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
+        pub data: String = String::new(), Text("a file, a folder, or empty");
+    }
+}
+
+pub(crate) struct Problem;
+
+impl ProblemEntry for Problem {
+    type Config = AutoencoderConfig;
+    const TITLE: &'static str = "An auto-encoder: mean squared error, on the built-in digits or from a file";
+    const METRICS: &'static [(Quantity, &'static str)] =
+        &[(Quantity::TrainLoss, "training loss"), (Quantity::TestLoss, "test loss")];
+
+    fn check(c: &AutoencoderConfig) -> Result<(), String> {
+        encoder(c).map(|_| ())
+    }
+
+    fn is_single(c: &AutoencoderConfig) -> bool {
+        c.precision == Precision::F32
+    }
+
+    fn visit<V: Visitor>(c: Self::Config, _: u64, visitor: V) -> Result<V::Output, Error> {
+        match c.precision {
+            Precision::F32 => visitor.visit(with_test_loss(network::<f32>(&c)?)),
+            Precision::F64 => visitor.visit(with_test_loss(network::<f64>(&c)?)),
+        }
+    }
+}
+
+/// The widths of the encoder.
+fn encoder(c: &AutoencoderConfig) -> Result<Vec<usize>, String> {
+    widths(&c.hidden).ok_or_else(|| {
+        format!("autoencoder: `hidden` is {:?}, but must be whole numbers ≥ 1 with - between them", c.hidden)
+    })
+}
+
+fn network<T: Real>(c: &AutoencoderConfig) -> Result<Autoencoder<T>, Error> {
+    let (train, test) = train_and_test(&c.data)?;
+    let encoder = encoder(c).map_err(Error::Misfit)?;
+    Ok(Autoencoder::new(train.features(), Some(test.features()), &encoder, c.activation.into())?)
+}
+
+fn with_test_loss<T: Real>(f: Autoencoder<T>) -> Setup<Autoencoder<T>, strust::constraints::Sphere<Vec<T>>> {
+    Setup { test: Some(Box::new(|f: &mut Autoencoder<T>, x: &Vec<T>| f.test_error(x))), ..Setup::unconstrained(f) }
+}
