@@ -102,6 +102,12 @@ pub trait Problem: Objective<Point: Elementwise> {
         }
         Err(Error::Saved(format!("the saved state has {} bytes, but this problem has no state", bytes.len())))
     }
+    /// Computes what [`extra_state`](Self::extra_state) holds anew at x, from training terms. Needed for a point at
+    /// which no gradient was taken, such as an average of iterates ([`State::is_averaged`]). By default there is
+    /// nothing to compute.
+    ///
+    /// [`State::is_averaged`]: strust::methods::State::is_averaged
+    fn recompute_extra_state(&mut self, _x: &Self::Point) {}
 }
 
 /// A problem whose point is a classifier. Its accuracy is measured on a test set.
@@ -137,6 +143,9 @@ impl<P: Problem> Problem for Scaled<P> {
     }
     fn restore_extra_state(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.inner_mut().restore_extra_state(bytes)
+    }
+    fn recompute_extra_state(&mut self, x: &P::Point) {
+        self.inner_mut().recompute_extra_state(x);
     }
 }
 

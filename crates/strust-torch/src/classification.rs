@@ -9,6 +9,7 @@ use std::{fmt, path::Path};
 use strust::{
     objective::{Evaluation, Objective},
     sample::Sample,
+    samplers::{Epochs, Sampler},
     vector::Vector,
 };
 use strust_problems::{Classifier, Problem};
@@ -20,6 +21,10 @@ use tch::{
 
 /// The number of images per evaluation for predictions: enough to keep a GPU busy, few enough for any memory.
 const PIECE: usize = 512;
+
+/// The number of batches for new running statistics, and the images in each: 8192 images in total.
+const STATISTICS_BATCHES: usize = 32;
+const STATISTICS_BATCH: usize = 256;
 
 /// A network: a function from n×channels×rows×columns images and the mode (`true` for training) to n×classes logits.
 pub type NetworkFn = Box<dyn Fn(&Tensor, bool) -> Tensor + Send>;
@@ -246,8 +251,10 @@ impl ImageClassification {
     /// Writes a point and the running statistics as a safetensors file, under PyTorch's names.
     pub fn save(&mut self, path: &Path, x: &Flat<f32>) -> Result<(), Error> {
         self.objective.check_point(x)?;
-        self.objective.set(x);
-        self.objective.parameters().save(path)
+        self.objective.elsewhere(|objective| {
+            objective.set(x);
+            objective.parameters().save(path)
+        })
     }
     /// Reads such a file: returns the point and sets the running statistics.
     pub fn load(&mut self, path: &Path) -> Result<Flat<f32>, Error> {
@@ -276,16 +283,20 @@ fn of_shape<'a, 'b>(test: &'a ImageBytes<'b>, train: &ImageBytes) -> Result<&'a 
 
 /// The predicted class of each image in evaluation mode, on the device, computed piece by piece.
 fn classes_of(objective: &mut TorchObjective<f32, ImageLoss>, x: &Flat<f32>, images: &DeviceImages) -> Tensor {
-    objective.set(x);
-    let network = &objective.loss().network;
-    let piece = |start: usize| {
-        let _held = cuda::hold_off_capture();
-        let (inputs, _) = images.batch(&Sample::range(start..(start + PIECE).min(images.len())));
-        network(&inputs, false).argmax(1, false)
-    };
-    no_grad(|| Tensor::cat(&(0..images.len()).step_by(PIECE).map(piece).collect::<Vec<_>>(), 0))
+    objective.elsewhere(|objective| {
+        objective.set(x);
+        let network = &objective.loss().network;
+        let piece = |start: usize| {
+            let _held = cuda::hold_off_capture();
+            let (inputs, _) = images.batch(&Sample::range(start..(start + PIECE).min(images.len())));
+            network(&inputs, false).argmax(1, false)
+        };
+        no_grad(|| Tensor::cat(&(0..images.len()).step_by(PIECE).map(piece).collect::<Vec<_>>(), 0))
+    })
 }
 
+/// A measurement, on a sample without a seed, leaves the model's parameters unchanged: a captured step continues from
+/// them. A step evaluates where it wants to be, so its parameters stay, which saves copies.
 impl Objective for ImageClassification {
     type Point = Flat<f32>;
 
@@ -293,9 +304,15 @@ impl Objective for ImageClassification {
         self.objective.terms()
     }
     fn value(&mut self, x: &Flat<f32>, sample: &Sample) -> Evaluation {
+        if sample.seed().is_none() {
+            return self.objective.value(x, sample);
+        }
         Evaluation::new(self.objective.value_at(x, sample), Flat::<f32>::EPSILON)
     }
     fn value_and_gradient(&mut self, x: &Flat<f32>, sample: &Sample, gradient: &mut Flat<f32>) -> Evaluation {
+        if sample.seed().is_none() {
+            return self.objective.value_and_gradient(x, sample, gradient);
+        }
         Evaluation::new(self.objective.value_and_gradient_at(x, sample, gradient), Flat::<f32>::EPSILON)
     }
     fn check_point(&self, x: &Flat<f32>) -> Result<(), strust::Error> {
@@ -351,6 +368,20 @@ impl Problem for ImageClassification {
         }
         parameters.set_buffers(&own, &others);
         Ok(())
+    }
+    /// The running statistics of x, from 32 batches of 256 training images, augmented as in training.
+    /// The batches are always the same.
+    fn recompute_extra_state(&mut self, x: &Flat<f32>) {
+        let batch = STATISTICS_BATCH.min(self.terms());
+        let mut sampler = Epochs::over(self).batch(batch);
+        // Batches of the same size have the same weight, so the smaller last one of an epoch is left out.
+        let full = (self.terms() / batch).min(STATISTICS_BATCHES);
+        let samples = (0..full as u64).map(|k| {
+            let mut sample = Sample::default();
+            sampler.draw(k, &mut sample);
+            sample
+        });
+        self.objective.recompute_statistics(x, samples);
     }
 }
 

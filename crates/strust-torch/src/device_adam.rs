@@ -3,6 +3,7 @@
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
     device_method::{DeviceProgress, sealed::DeviceStep},
+    device_rate::DeviceRate,
     device_records::{PLAIN_COLUMNS, plain},
     objective::BatchSource,
 };
@@ -11,6 +12,7 @@ use strust::{
     config::{Checked, Config},
     methods::{AdamConfig, AdamState},
     objective::Objective,
+    schedule::Schedule,
     vector::Vector,
 };
 use tch::{Device, Tensor, no_grad};
@@ -35,7 +37,8 @@ use tch::{Device, Tensor, no_grad};
 #[derive(Debug)]
 pub struct DeviceAdam<T> {
     config: Checked<AdamConfig>,
-    /// η, β₁, β₂, 1−β₁, 1−β₂ of a step, and their values in a step that changes nothing.
+    rate: DeviceRate,
+    /// β₁, β₂, 1−β₁, 1−β₂ of a step, and their values in a step that changes nothing.
     factors: Tensor,
     frozen: Tensor,
     /// β₁ᵏ and β₂ᵏ.
@@ -44,6 +47,15 @@ pub struct DeviceAdam<T> {
     mean: Flat<T>,
     square: Flat<T>,
     progress: DeviceProgress,
+}
+
+impl<T> DeviceAdam<T> {
+    /// Multiplies η by the factor of a schedule. The device counts the steps.
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.rate.schedule = schedule;
+        self
+    }
 }
 
 fn numbers(numbers: &[f64], device: Device) -> Tensor {
@@ -60,8 +72,9 @@ impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {
         let config = config.check()?;
         let AdamConfig { learning_rate, beta1, beta2, .. } = *config;
         Ok(Self {
-            factors: numbers(&[learning_rate, beta1, beta2, 1.0 - beta1, 1.0 - beta2], device),
-            frozen: numbers(&[0.0, 1.0, 1.0, 0.0, 0.0], device),
+            rate: DeviceRate::new(learning_rate, device),
+            factors: numbers(&[beta1, beta2, 1.0 - beta1, 1.0 - beta2], device),
+            frozen: numbers(&[1.0, 1.0, 0.0, 0.0], device),
             powers: numbers(&[1.0, 1.0], device),
             config,
             gradient: flat.zeros_like(),
@@ -83,6 +96,7 @@ impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {
         this.square.copy_from(&state.square);
         let power = |beta: f64| beta.powf(state.k as f64);
         this.powers = numbers(&[power(this.config.beta1), power(this.config.beta2)], this.powers.device());
+        this.rate.resume_at(state.k);
         this.progress.resume_at(state.k);
         Ok(this)
     }
@@ -96,7 +110,7 @@ impl<T: Component> DeviceStep<T> for DeviceAdam<T> {
         &mut self.progress
     }
     fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
-        let Self { config, factors, frozen, powers, gradient: g, mean, square, progress } = self;
+        let Self { config, rate, factors, frozen, powers, gradient: g, mean, square, progress } = self;
         let value = f.value_and_gradient_here(on, g);
         no_grad(|| {
             let squared_norm = g.dot_tensor(g);
@@ -105,21 +119,26 @@ impl<T: Component> DeviceStep<T> for DeviceAdam<T> {
             let not_finite = finite.logical_not();
             let _ = g.tensor_mut().masked_fill_(&not_finite, 0.0);
             let now = factors.where_self(finite, frozen);
-            let [rate, beta1, beta2, rest1, rest2] = [0, 1, 2, 3, 4].map(|i| now.get(i));
+            let [beta1, beta2, rest1, rest2] = [0, 1, 2, 3].map(|i| now.get(i));
+            let rate = rate.next();
 
             // m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g∘g
             let (m, v) = (mean.tensor_mut(), square.tensor_mut());
             let _ = m.g_mul_(&beta1).g_add_(&(g.tensor() * rest1));
             let _ = v.g_mul_(&beta2).g_add_(&(g.tensor().square() * rest2));
-            // x ← x − η·m̂/(√v̂ + ε); the step is written over the gradient, which is not used again
-            let _ = powers.g_mul_(&now.narrow(0, 1, 2));
+            // x ← x − η·(m̂/(√v̂ + ε) + w·x); the step is written over the gradient, which is not used again
+            let _ = powers.g_mul_(&now.narrow(0, 0, 2));
             let correction: Tensor = 1.0 - &*powers;
             let divisor = (&*v / correction.get(1)).sqrt_().g_add_scalar_(config.epsilon);
-            let _ = (&*m * (-rate / correction.get(0))).div_out(g.tensor(), &divisor);
+            let _ = (&*m * (-&rate / correction.get(0))).div_out(g.tensor(), &divisor);
+            let x = f.parameters_mut().flat_mut().tensor_mut();
+            if config.weight_decay > 0.0 {
+                let _ = g.tensor_mut().g_add_(&(&*x * (&rate * -config.weight_decay)));
+            }
             let _ = g.tensor_mut().masked_fill_(&not_finite, 0.0);
-            let _ = f.parameters_mut().flat_mut().tensor_mut().g_add_(g.tensor());
+            let _ = x.g_add_(g.tensor());
             let length = g.dot_tensor(g).sqrt();
-            progress.write(&[&value, &squared_norm, &factors.get(0), &length]);
+            progress.write(&[&value, &squared_norm, &rate, &length]);
         });
     }
 }

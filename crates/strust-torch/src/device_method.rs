@@ -88,7 +88,11 @@ impl DeviceProgress {
     /// Checks on the device that these numbers and all before them are finite.
     pub(crate) fn check_finite(&mut self, value: &Tensor, squared_norm: &Tensor) -> &Tensor {
         // 0·a is 0 only if a is finite.
-        let _ = self.finite.logical_and_(&((value + squared_norm) * 0.0).eq(0.0));
+        self.check(&((value + squared_norm) * 0.0).eq(0.0))
+    }
+    /// Whether this and all conditions before it hold, on the device.
+    pub(crate) fn check(&mut self, holds: &Tensor) -> &Tensor {
+        let _ = self.finite.logical_and_(holds);
         &self.finite
     }
     pub(crate) fn write(&mut self, row: &[&Tensor]) {

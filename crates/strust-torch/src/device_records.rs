@@ -116,6 +116,28 @@ pub(crate) fn plain(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
     Ok(StepRecord::plain(k, value, squared_norm.sqrt(), step_size, step_length))
 }
 
+/// The columns of a step of Auto: value, ‖g‖², a, ‖Δ‖, and whether the step was accepted, value and gradient were finite,
+/// the run broke down.
+pub(crate) const JUDGED_COLUMNS: usize = 7;
+
+pub(crate) fn judged(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
+    let &[value, squared_norm, step_size, step_length, ref flags @ ..] = row else {
+        unreachable!("a row of {JUDGED_COLUMNS}")
+    };
+    let [accepted, finite, broken] = [0, 1, 2].map(|i| flags[i] > 0.0);
+    if broken {
+        check(k, value, squared_norm)?;
+    }
+    let moves = finite && squared_norm > 0.0;
+    let (step_size, step_length) = if moves { (step_size, step_length) } else { (0.0, 0.0) };
+    Ok(StepRecord {
+        verdict: if accepted || (finite && !moves) { Verdict::Accepted } else { Verdict::Rejected },
+        // The trial is evaluated even if there is no step: the host does not know.
+        evaluations: Evaluations { values: 1, gradients: 1 },
+        ..StepRecord::plain(k, value, squared_norm.sqrt(), step_size, step_length)
+    })
+}
+
 /// The columns of a step of STR: value, ‖g‖², a, ‖p‖, Δ, predicted reduction, trial, ratio, and whether the step was
 /// accepted, the radius grew, the radius was kept.
 pub(crate) const REGION_COLUMNS: usize = 11;

@@ -3,6 +3,7 @@
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
     device_method::{DeviceProgress, sealed::DeviceStep},
+    device_rate::DeviceRate,
     device_records::{PLAIN_COLUMNS, plain},
     objective::BatchSource,
 };
@@ -11,9 +12,10 @@ use strust::{
     config::{Checked, Config},
     methods::{SgdConfig, SgdState},
     objective::Objective,
+    schedule::Schedule,
     vector::Vector,
 };
-use tch::{Kind, Tensor, no_grad};
+use tch::no_grad;
 
 /// SGD on the device, at the model's own parameters. It makes the steps of [`strust::methods::Sgd`], up to rounding.
 ///
@@ -35,11 +37,19 @@ use tch::{Kind, Tensor, no_grad};
 #[derive(Debug)]
 pub struct DeviceSgd<T> {
     config: Checked<SgdConfig>,
-    /// η.
-    rate: Tensor,
+    rate: DeviceRate,
     gradient: Flat<T>,
     velocity: Flat<T>,
     progress: DeviceProgress,
+}
+
+impl<T> DeviceSgd<T> {
+    /// Multiplies η by the factor of a schedule. The device counts the steps.
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.rate.schedule = schedule;
+        self
+    }
 }
 
 impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {
@@ -51,7 +61,7 @@ impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {
         let device = flat.tensor().device();
         let config = config.check()?;
         Ok(Self {
-            rate: Tensor::full([0_i64; 0], config.learning_rate, (Kind::Double, device)),
+            rate: DeviceRate::new(config.learning_rate, device),
             config,
             gradient: flat.zeros_like(),
             velocity: flat.zeros_like(),
@@ -68,6 +78,7 @@ impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {
         f.set(&state.x);
         let mut this = Self::start(config, f, read_every)?;
         this.velocity.copy_from(&state.velocity);
+        this.rate.resume_at(state.k);
         this.progress.resume_at(state.k);
         Ok(this)
     }
@@ -87,6 +98,7 @@ impl<T: Component> DeviceStep<T> for DeviceSgd<T> {
         no_grad(|| {
             let squared_norm = g.dot_tensor(g);
             let finite = progress.check_finite(&value, &squared_norm);
+            let rate = rate.next();
             let x = f.parameters_mut().flat_mut();
             // v ← βv + (g + w·x) and x ← x − η·v. If a number is not finite, both stay unchanged; v is always finite.
             if !plain {
@@ -94,9 +106,9 @@ impl<T: Component> DeviceStep<T> for DeviceSgd<T> {
                 let _ = g.tensor_mut().g_add_(&(v.tensor() * config.momentum));
             }
             v.set_choice(finite, g, &v.share());
-            x.set_sum_tensor(&x.share(), &(-&*rate).where_scalarother(finite, 0.0), v);
+            x.set_sum_tensor(&x.share(), &(-&rate).where_scalarother(finite, 0.0), v);
             let norm = if plain { squared_norm.sqrt() } else { v.dot_tensor(v).sqrt() };
-            progress.write(&[&value, &squared_norm, rate, &(norm * &*rate)]);
+            progress.write(&[&value, &squared_norm, &rate, &(norm * &rate)]);
         });
     }
 }

@@ -1,6 +1,6 @@
 //! A one-dimensional tensor as a vector of the library.
 
-use std::{fmt, marker::PhantomData};
+use std::{cell::Cell, fmt, marker::PhantomData};
 use strust::{
     Error,
     vector::{Elementwise, Real, Vector},
@@ -99,6 +99,12 @@ impl<T: Component> Flat<T> {
         self.check(y);
         let _ = x.tensor.addcmul_out(&self.tensor, &a.to_kind(T::KIND), &y.tensor);
     }
+    /// self ← x + share·(y − x).
+    pub(crate) fn set_lerp(&mut self, x: &Self, share: f64, y: &Self) {
+        self.check(x);
+        self.check(y);
+        let _ = x.tensor.lerp_scalar_out(&self.tensor, &y.tensor, share);
+    }
     /// self ← x if `condition`, else y.
     pub(crate) fn set_choice(&mut self, condition: &Tensor, x: &Self, y: &Self) {
         self.check(x);
@@ -112,6 +118,42 @@ impl<T: Component> Flat<T> {
     fn check(&self, x: &Self) {
         // libtorch would broadcast a vector of one component.
         assert_eq!(self.len(), x.len(), "vectors of different shape");
+    }
+}
+
+thread_local! {
+    static LOADS_TO: Cell<Device> = const { Cell::new(Device::Cpu) };
+}
+
+/// While this value lives, vectors that its thread loads are placed on a device instead of the CPU. So a saved state
+/// of any method resumes where its model is.
+///
+/// ```
+/// use strust::vector::Vector;
+/// use strust_torch::{Flat, LoadsTo};
+/// let _loads = LoadsTo::device(tch::Device::Cpu);
+/// let x = Flat::<f64>::read("f64", &[1], &2.0_f64.to_le_bytes())?;
+/// assert_eq!(x.to_vec(), [2.0]);
+/// # Ok::<(), strust::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LoadsTo {
+    before: Device,
+    /// It belongs to its thread.
+    thread: PhantomData<*const ()>,
+}
+
+impl LoadsTo {
+    /// Loads to this device.
+    #[must_use]
+    pub fn device(device: Device) -> Self {
+        Self { before: LOADS_TO.replace(device), thread: PhantomData }
+    }
+}
+
+impl Drop for LoadsTo {
+    fn drop(&mut self) {
+        LOADS_TO.set(self.before);
     }
 }
 
@@ -178,7 +220,7 @@ impl<T: Component> Vector for Flat<T> {
         out.resize(start + self.tensor.numel() * T::KIND.elt_size_in_bytes(), 0);
         self.tensor.to_device(Device::Cpu).copy_data_u8(&mut out[start..], self.tensor.numel());
     }
-    /// The vector is on the CPU; see [`Flat::to_device`].
+    /// The vector is on the CPU, unless [`LoadsTo`] names another device.
     fn read(scalar: &str, shape: &[usize], bytes: &[u8]) -> Result<Self, Error> {
         if scalar != T::NAME {
             return Err(Error::Saved(format!("its components are {scalar}, but {} was expected", T::NAME)));
@@ -191,7 +233,8 @@ impl<T: Component> Vector for Flat<T> {
         if shape.len() != 1 {
             return Err(Error::Saved(format!("the shape {shape:?} does not fit the expected type")));
         }
-        Ok(no_grad(|| Self::adopt(Tensor::from_data_size(bytes, &[(count / size) as i64], T::KIND))))
+        let tensor = no_grad(|| Tensor::from_data_size(bytes, &[(count / size) as i64], T::KIND));
+        Ok(Self::adopt(tensor.to_device(LOADS_TO.get())))
     }
     fn scalar() -> &'static str {
         T::NAME
@@ -209,6 +252,20 @@ impl<T: Component> Elementwise for Flat<T> {
         self.check(y);
         let divisor = (&y.tensor * s).sqrt_() + e;
         let _ = self.tensor.addcdiv_(&(&x.tensor * a), &divisor);
+    }
+    fn set_root(&mut self, b: f64, x: &Self, a: f64, y: &Self) {
+        let squares = |x: &Self, a: f64| x.tensor.to_kind(Kind::Double).square() * a;
+        self.tensor.copy_(&(squares(x, b) + squares(y, a)).sqrt_());
+    }
+    fn set_affine(&mut self, s: f64, x: &Self, e: f64) {
+        self.tensor.copy_(&(&x.tensor * s + e));
+    }
+    fn set_quotient(&mut self, x: &Self, y: &Self) {
+        self.tensor.copy_(&(&x.tensor / &y.tensor));
+    }
+    fn weighted_norm_squared(&self, w: &Self) -> f64 {
+        let squares = self.tensor.to_kind(Kind::Double).square() * w.tensor.to_kind(Kind::Double);
+        squares.sum(Kind::Double).double_value(&[])
     }
     fn norm_1(&self) -> f64 {
         self.tensor.to_kind(Kind::Double).abs().sum(Kind::Double).double_value(&[])

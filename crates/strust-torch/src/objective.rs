@@ -12,6 +12,10 @@ use strust::{
 };
 use tch::{Kind, Reduction, Tensor, nn::VarStore, no_grad};
 
+/// A running statistic that is large beside every real one, and a power of two. See
+/// [`TorchObjective::recompute_statistics`].
+const LARGE: f64 = 1_048_576.0;
+
 /// libtorch has one random generator for all threads. A thread holds this lock from seeding it until its numbers are
 /// drawn.
 static GENERATOR: Mutex<()> = Mutex::new(());
@@ -217,8 +221,51 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         assert_eq!(value.numel(), 1, "the loss is the mean over the batch: one number, not {:?}", value.size());
         value.reshape([0_i64; 0])
     }
+    /// Computes the running statistics of batch-norm anew at x: the mean, over some training samples, of the means and
+    /// variances of their batches. (PyTorch does this with `momentum=None`.) The parameters and all other buffers stay
+    /// unchanged.
+    ///
+    /// Steps update the running statistics at the points where they take gradients. Use this function before you
+    /// evaluate or save another point, such as an average of iterates.
+    pub fn recompute_statistics(&mut self, x: &Flat<T>, samples: impl IntoIterator<Item = Sample>) {
+        let mut statistics = self.parameters.statistics();
+        let mut samples = samples.into_iter().peekable();
+        if statistics.is_empty() || samples.peek().is_none() {
+            return;
+        }
+        let buffers = self.parameters.snapshot();
+        // A pass in training mode sets r ← (1 − m)·r + m·b, where b belongs to its batch. A pass from r = 0 leaves m·b.
+        // The layers do not reveal m, but a pass from a large r leaves (1 − m)·r, up to rounding.
+        let mut pass = |f: &mut Self, sample: &Sample, from: f64| -> Vec<Tensor> {
+            let _held = hold_off_capture();
+            no_grad(|| {
+                statistics.iter_mut().for_each(|r| drop(r.fill_(from)));
+                let _ = f.forward(sample);
+                statistics.iter().map(|r| r.to_kind(Kind::Double).copy()).collect()
+            })
+        };
+        let (momenta, means) = self.elsewhere(|f| {
+            f.set(x);
+            let first = samples.next().expect("there is a sample");
+            let far = pass(f, &first, LARGE);
+            let mut sums = pass(f, &first, 0.0);
+            let momenta: Vec<Tensor> = far.iter().zip(&sums).map(|(far, near)| 1.0 - (far - near) / LARGE).collect();
+            let mut count = 1.0;
+            for sample in samples {
+                sums.iter_mut().zip(pass(f, &sample, 0.0)).for_each(|(sum, one)| *sum += one);
+                count += 1.0;
+            }
+            let means: Vec<Tensor> = sums.iter().zip(&momenta).map(|(sum, m)| sum / (m * count)).collect();
+            (momenta, means)
+        });
+        self.parameters.restore(&buffers);
+        for ((r, mean), m) in statistics.iter_mut().zip(&means).zip(&momenta) {
+            // Statistics that never move, with m = 0, are kept.
+            r.copy_(&mean.where_self(&m.gt(0.0), &r.to_kind(Kind::Double)));
+        }
+    }
     /// Evaluates, then restores the model's parameters.
-    fn elsewhere<R>(&mut self, evaluate: impl FnOnce(&mut Self) -> R) -> R {
+    pub(crate) fn elsewhere<R>(&mut self, evaluate: impl FnOnce(&mut Self) -> R) -> R {
         let own = self.point();
         let result = evaluate(self);
         self.set(&own);

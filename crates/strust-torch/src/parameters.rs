@@ -194,6 +194,12 @@ impl<T: Component> ModelParameters<T> {
     pub(crate) fn other_buffers(&self) -> &[Tensor] {
         &self.buffers.others
     }
+    /// Handles to the running means and variances of batch-norm, by libtorch's names.
+    pub(crate) fn statistics(&self) -> Vec<Tensor> {
+        let is_statistic = |name: &str| matches!(name.rsplit('.').next(), Some("running_mean" | "running_var"));
+        let named = self.buffers.named.iter().filter(|(name, _)| is_statistic(name));
+        named.map(|(_, tensor)| tensor.shallow_clone()).collect()
+    }
     pub(crate) fn set_buffers(&mut self, flat: &Flat<T>, others: &[Vec<f64>]) {
         self.buffers.flat.copy_from(flat);
         for (buffer, numbers) in self.buffers.others.iter_mut().zip(others) {

@@ -2,9 +2,12 @@
 
 use strust::{objective::full_value, prelude::*};
 use strust_problems::{Classifier, Problem};
-use strust_torch::{DeviceMethod, DeviceStr, Flat, ImageClassification, images::ImageBytes};
+use strust_torch::{
+    DeviceMethod, DeviceStr, Flat, ImageClassification,
+    images::{DeviceImages, ImageBytes, Normalization},
+};
 use tch::{
-    Device,
+    Device, Kind,
     nn::{self, Module},
 };
 
@@ -231,4 +234,97 @@ fn images_that_do_not_fit_are_refused_with_a_message() {
         Box::new(move |x, _| linear.forward(&x.flatten(1, -1)))
     });
     assert!(wrong.unwrap_err().to_string().starts_with("images: there are 3 classes, but for one image"));
+}
+
+/// The mean over fixed batches of each channel's mean and unbiased variance, computed from the images themselves.
+fn statistics_of_images(f: &mut ImageClassification, images: &DeviceImages, batch: usize) -> Vec<f64> {
+    let mut sampler = Epochs::over(f).batch(batch);
+    let mut sums = vec![0.0; 6];
+    let batches = f.terms() / batch;
+    for k in 0..batches as u64 {
+        let mut sample = Sample::default();
+        sampler.draw(k, &mut sample);
+        let channels = images.batch(&sample).0.to_kind(Kind::Double).transpose(0, 1).reshape([3, -1]);
+        for c in 0..3 {
+            let numbers = Vec::<f64>::try_from(channels.get(c)).unwrap();
+            let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
+            let squares = numbers.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>();
+            sums[c as usize] += mean / batches as f64;
+            sums[3 + c as usize] += squares / (numbers.len() - 1) as f64 / batches as f64;
+        }
+    }
+    sums
+}
+
+#[test]
+fn recomputed_statistics_are_the_mean_over_training_batches_and_depend_on_nothing_else() {
+    // 600 images: two batches of 256, and a rest that is left out.
+    let shape = [3, 4, 4];
+    let train = Data::new(600, shape);
+    let network = |momentum| {
+        ImageClassification::new(&train.bytes(shape), None, 3, Device::Cpu, move |path| {
+            let norm = nn::batch_norm2d(path / "norm", 3, nn::BatchNormConfig { momentum, ..Default::default() });
+            let linear = nn::linear(path / "linear", 48, 3, nn::LinearConfig::default());
+            Box::new(move |x, training| linear.forward(&x.apply_t(&norm, training).flatten(1, -1)))
+        })
+        .unwrap()
+    };
+    let bytes = train.bytes(shape);
+    let images = DeviceImages::new(&bytes, 3, &Normalization::of(&bytes), Device::Cpu).unwrap().augmented();
+    for momentum in [0.1, 0.3, 1.0] {
+        let mut f = network(momentum);
+        let x = f.start(0);
+        let expected = statistics_of_images(&mut f, &images, 256);
+        f.objective().set(&x);
+        f.recompute_extra_state(&x);
+        let fresh = f.extra_state();
+        let found: Vec<f64> = fresh.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()).into()).collect();
+        for (a, b) in found.iter().zip(&expected) {
+            assert!((a - b).abs() < 1e-5, "momentum {momentum}: {found:?} and {expected:?}");
+        }
+        // After other statistics and at another place of the model, the same bytes.
+        let mut g = x.zeros_like();
+        let elsewhere = f.start(1);
+        f.value_and_gradient(&elsewhere, &Sample::new((0..8).collect(), 3), &mut g);
+        assert!(f.extra_state() != fresh);
+        f.recompute_extra_state(&x);
+        assert!(f.extra_state() == fresh);
+        assert!(bits(f.objective().parameters().flat()) == bits(&elsewhere), "the parameters stay");
+    }
+    let mut still = network(0.0);
+    let x = still.start(0);
+    let before = still.extra_state();
+    still.recompute_extra_state(&x);
+    assert!(still.extra_state() == before, "statistics that never move");
+}
+
+#[test]
+fn recomputed_statistics_of_the_last_point_predict_as_well_as_the_running_ones() {
+    let mut f = small().without_augmentation();
+    let start = f.start(0);
+    let mut sampler = Epochs::new(f.terms(), 32, 0).unwrap();
+    let method = Str::new(StrConfig::default()).unwrap();
+    let stop = Stop::epochs(20);
+    let report = minimize(&mut f).method(method).sampler(&mut sampler).stop(stop).start(start.clone()).unwrap();
+    // The statistics of the start do not fit the end.
+    let x = report.point();
+    f.start(0);
+    let unfit = f.test_accuracy(x).unwrap();
+    f.recompute_extra_state(x);
+    let accuracy = f.test_accuracy(x).unwrap();
+    assert!(accuracy > 0.9 && accuracy >= unfit, "{accuracy} and {unfit}");
+}
+
+#[test]
+fn a_measurement_leaves_the_parameters_of_the_model_unchanged() {
+    let mut f = small();
+    let (own, x) = (f.start(0), f.start(1));
+    f.objective().set(&own);
+    let mut g = x.zeros_like();
+    full_value(&mut f, &x);
+    strust::objective::full_value_and_gradient(&mut f, &x, &mut g);
+    f.test_accuracy(&x);
+    let folder = tempfile::tempdir().unwrap();
+    f.save(&folder.path().join("model.safetensors"), &x).unwrap();
+    assert!(bits(f.objective().parameters().flat()) == bits(&own));
 }

@@ -38,13 +38,13 @@ fn assert_near(a: &[StepRecord], b: &[StepRecord], tolerance: f64) {
 /// Makes 60 steps of the library's method and of ours, with dropout, batch-norm and noise. Then each resumes from the
 /// state of the other and makes 20 more.
 macro_rules! the_librarys_steps {
-    ($T:ty, $library:ident, $device:ident, $config:expr, $tolerance:expr) => {{
+    ($T:ty, $library:ident, $device:ident, $config:expr, $schedule:expr, $tolerance:expr) => {{
         let (one, other) = (store::<$T>(), store::<$T>());
         let (mut f, mut g) = (steep_problem::<$T>(&one, 0.2, 0.2, 3.0), steep_problem::<$T>(&other, 0.2, 0.2, 3.0));
-        let mut library = $library::new($config).unwrap();
+        let mut library = $library::new($config).unwrap().schedule($schedule);
         let start = f.point();
         let mut state = library.init(&mut f, start).unwrap();
-        let mut device = $device::start($config, &g, 7).unwrap();
+        let mut device = $device::start($config, &g, 7).unwrap().schedule($schedule);
         let mut sampler = Epochs::new(TERMS, 16, 7).unwrap();
         let (mut sample, mut records) = (Sample::default(), Vec::new());
         for k in 0..60 {
@@ -56,8 +56,8 @@ macro_rules! the_librarys_steps {
         assert!(records[59].value < 0.7 * records[0].value, "it learns: {} {}", records[0].value, records[59].value);
         // Each resumes from the state of the other.
         let seen = device.state(&g);
-        let mut device = $device::resume($config, &mut g, &state, 100).unwrap();
-        let mut library = $library::new($config).unwrap();
+        let mut device = $device::resume($config, &mut g, &state, 100).unwrap().schedule($schedule);
+        let mut library = $library::new($config).unwrap().schedule($schedule);
         let start = f.point();
         library.init(&mut f, start).unwrap();
         (state, records) = (seen, Vec::new());
@@ -71,22 +71,32 @@ macro_rules! the_librarys_steps {
     }};
 }
 
+/// A cosine that ends after 70 of 80 steps.
+const SCHEDULES: [Schedule; 2] = [Schedule::Constant, Schedule::cosine(70)];
+
 #[test]
 fn sgd_makes_the_librarys_steps() {
     let plain = SgdConfig { learning_rate: 0.1, ..Default::default() };
     let heavy = SgdConfig { learning_rate: 0.02, momentum: 0.9, weight_decay: 1e-3 };
-    the_librarys_steps!(f64, Sgd, DeviceSgd, plain.clone(), 1e-9);
-    the_librarys_steps!(f64, Sgd, DeviceSgd, heavy.clone(), 1e-9);
-    the_librarys_steps!(f32, Sgd, DeviceSgd, plain.clone(), 1e-3);
-    the_librarys_steps!(f32, Sgd, DeviceSgd, heavy.clone(), 1e-3);
+    for schedule in SCHEDULES {
+        the_librarys_steps!(f64, Sgd, DeviceSgd, plain.clone(), schedule, 1e-9);
+        the_librarys_steps!(f64, Sgd, DeviceSgd, heavy.clone(), schedule, 1e-9);
+        the_librarys_steps!(f32, Sgd, DeviceSgd, plain.clone(), schedule, 1e-3);
+        the_librarys_steps!(f32, Sgd, DeviceSgd, heavy.clone(), schedule, 1e-3);
+    }
 }
 
 #[test]
 fn adam_makes_the_librarys_steps() {
     // The gradient of a bias before batch-norm is only rounding error; with a small ε Adam would follow it.
-    let config = AdamConfig { learning_rate: 0.02, epsilon: 1e-3, ..Default::default() };
-    the_librarys_steps!(f64, Adam, DeviceAdam, config.clone(), 1e-9);
-    the_librarys_steps!(f32, Adam, DeviceAdam, config.clone(), 1e-3);
+    let plain = AdamConfig { learning_rate: 0.02, epsilon: 1e-3, ..Default::default() };
+    let decoupled = AdamConfig { weight_decay: 0.1, ..plain.clone() };
+    for schedule in SCHEDULES {
+        for config in [&plain, &decoupled] {
+            the_librarys_steps!(f64, Adam, DeviceAdam, config.clone(), schedule, 1e-9);
+            the_librarys_steps!(f32, Adam, DeviceAdam, config.clone(), schedule, 1e-3);
+        }
+    }
 }
 
 /// After a value that is not finite the point stays unchanged, and an error follows the good records.
@@ -326,12 +336,13 @@ fn a_graph_makes_the_same_steps_as_eager_launches_and_never_waits() {
             made(&|store| {
                 let mut f = table::<f64>(device, store, false);
                 let method = DeviceSgd::start(SgdConfig { momentum: 0.5, ..Default::default() }, &f, 1000).unwrap();
-                never_waits(&mut f, method, launch)
+                never_waits(&mut f, method.schedule(Schedule::cosine(240)), launch)
             }),
             made(&|store| {
                 let mut f = table::<f64>(device, store, false);
-                let method = DeviceAdam::start(AdamConfig::default(), &f, 1000).unwrap();
-                never_waits(&mut f, method, launch)
+                let config = AdamConfig { weight_decay: 0.1, ..Default::default() };
+                let method = DeviceAdam::start(config, &f, 1000).unwrap();
+                never_waits(&mut f, method.schedule(Schedule::cosine(240)), launch)
             }),
         ]
     };

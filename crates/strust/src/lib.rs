@@ -89,10 +89,10 @@ pub mod prelude {
     pub use crate::config::Config;
     pub use crate::constraints::{Affine, Constraint, Manifold, Retraction, Sphere, Stiefel, constraint_from_fn};
     pub use crate::methods::{
-        Adam, AdamConfig, AugLag, AugLagConfig, Averaged, AveragedConfig, DoG, DoGConfig, LineSearch, LineSearchConfig,
-        Method, Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd, ProjectedSgdConfig, Reset, Riemannian,
-        RiemannianConfig, ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd,
-        SgdConfig, State, Str, StrConfig, StrP, StrPConfig, TrustRegion,
+        Adam, AdamConfig, AugLag, AugLagConfig, Auto, AutoConfig, Averaged, AveragedConfig, DoG, DoGConfig, LineSearch,
+        LineSearchConfig, Method, Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd, ProjectedSgdConfig, Reset,
+        Riemannian, RiemannianConfig, ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeSgd,
+        ScheduleFreeSgdConfig, Sgd, SgdConfig, State, Str, StrConfig, StrP, StrPConfig, TrustRegion,
     };
     pub use crate::models::{Local, Model, Step, Trial};
     pub use crate::objective::{

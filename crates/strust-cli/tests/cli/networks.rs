@@ -185,6 +185,23 @@ mod with_torch {
         assert!(folder.path("model.safetensors").is_file());
     }
 
+    /// The running statistics of the last step do not belong to the average. The saved ones are those of the measurement.
+    #[test]
+    fn an_averaged_network_is_saved_as_it_was_measured() {
+        let folder = Folder::new();
+        data(&folder);
+        folder.write("small.toml", &experiment(&["name = \"sgd\"\nlearning_rate = 0.1\naverage = \"on\""]));
+        let train = ["train", "small.toml", "--method", "sgd", "--save", "model.safetensors", "--out", "run"];
+        let result = go(&folder, &train);
+        assert_eq!(result.code, Some(0), "{}", result.err);
+        let evaluate =
+            ["evaluate", "model.safetensors", "--data", "images", "--unchecked", "--device", "cpu", "--json"];
+        let found: serde_json::Value = serde_json::from_str(&go(&folder, &evaluate).out).unwrap();
+        let text = fs::read_to_string(folder.path("run/summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(found["accuracy"], summary["problems"][0]["methods"][0]["final"]["test_accuracy"]["mean"]);
+    }
+
     #[test]
     fn a_trained_network_is_saved_and_evaluated() {
         let folder = Folder::new();

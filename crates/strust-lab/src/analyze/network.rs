@@ -57,49 +57,59 @@ mod with_torch {
     use super::Scores;
     use crate::{
         Error,
-        data::plan::Plan,
+        data::plan::{Job, Plan},
         device::network_error,
         io::{
             atomic,
-            checkpoint::Checkpoint,
             results::{checkpoint_file, job_folder},
         },
-        registry::problems::{
-            self,
-            cifar10::{self, ImageFiles},
-        },
+        registry::problems::cifar10::{self, ImageFiles},
+        run::prepare::{Prepared, Purpose, prepare},
+        stepper::Position,
     };
-    use serde::{Deserialize, Serialize};
     use std::path::Path;
-    use strust::vector::{Vector, saved};
+    use strust::prelude::*;
     use strust_problems::Problem;
-    use strust_torch::{Flat, cuda, device};
-
-    /// A method's state; only the point is needed here.
-    #[derive(Serialize, Deserialize)]
-    #[serde(bound = "V: Vector")]
-    struct TrainedPoint<V> {
-        #[serde(with = "saved")]
-        x: V,
-    }
+    use strust_torch::{cuda, device};
 
     /// Writes the network of the first job of a finished plan as a safetensors file, with PyTorch's parameter names.
     pub fn export(folder: &Path, plan: &Plan, model: &Path) -> Result<(), Error> {
         let job = &plan.jobs[0];
-        let path = checkpoint_file(&job_folder(folder, job));
-        let missing = || Error::saved(&path, "there is no checkpoint: nothing was trained");
-        let checkpoint = Checkpoint::load(&path, job.checksum(&plan.experiment))?.ok_or_else(missing)?;
-        let config =
-            problems::parsed::<cifar10::Problem>(&job.problem.parameters).map_err(|why| Error::saved(folder, why))?;
-        let mut network = cifar10::network::cifar10(&config)?;
-        network.restore_extra_state(&checkpoint.head.extra_state)?;
-        let device = device::open(&config.device).map_err(network_error)?;
-        let trained: TrainedPoint<Flat<f32>> = checkpoint.state()?;
+        let folder = job_folder(folder, job);
         // libtorch does not write atomically, so it writes to another file first.
         let space = tempfile::tempdir().map_err(Error::io("write", &std::env::temp_dir()))?;
         let path = space.path().join("model.safetensors");
-        network.save(&path, &trained.x.to_device(device)).map_err(network_error)?;
+        prepare(job, &plan.experiment, &folder, Export { job, plan, folder: &folder, path: &path })?;
         atomic::write(model, &std::fs::read(&path).map_err(Error::io("read", &path))?)
+    }
+
+    struct Export<'a> {
+        job: &'a Job,
+        plan: &'a Plan,
+        folder: &'a Path,
+        path: &'a Path,
+    }
+
+    impl Purpose for Export<'_> {
+        type Output = ();
+
+        fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<(), Error>
+        where
+            F: Problem + 'static,
+            C: Manifold<Point = F::Point> + 'static,
+        {
+            let Self { job, plan, folder, path } = self;
+            if prepared.resume(folder, job.checksum(&plan.experiment))?.is_none() {
+                return Err(Error::saved(&checkpoint_file(folder), "there is no checkpoint: nothing was trained"));
+            }
+            let Prepared { mut f, save, mut stepper, .. } = prepared;
+            let save = save.ok_or_else(|| Error::saved(folder, "the problem is no network"))?;
+            let Position { x, averaged, .. } = stepper.current(&mut f);
+            if averaged {
+                f.recompute_extra_state(x);
+            }
+            save(&mut f, path, x)
+        }
     }
 
     /// The scores of a network in a safetensors file on the test images in a folder. The images must be CIFAR-10's unless

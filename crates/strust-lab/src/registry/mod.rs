@@ -10,7 +10,7 @@ pub mod problems;
 mod setup;
 
 pub use entry::{Entry, Parameter, nearest};
-pub(crate) use setup::{Quantity, Setup, TestMetric, Visitor};
+pub(crate) use setup::{Quantity, SaveModel, Setup, TestMetric, Visitor};
 
 #[cfg(test)]
 mod tests {
@@ -55,7 +55,7 @@ mod tests {
             let mut stepper = methods::stepper(self.0, &setup, 2, 10)?;
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
-            assert_eq!(stepper.current(&mut setup.f).0, 0);
+            assert_eq!(stepper.current(&mut setup.f).steps, 0);
             Ok(setup.constraint.is_some())
         }
     }
@@ -78,7 +78,7 @@ mod tests {
             for _ in 0..10 {
                 stepper.advance(&mut setup.f, &mut sampler, 1, &mut |_| true, &mut records)?;
             }
-            stepper.current(&mut setup.f).1.write(&mut bytes);
+            stepper.current(&mut setup.f).x.write(&mut bytes);
             Ok((records.iter().map(|r| r.step_size).collect(), bytes))
         }
     }

@@ -5,11 +5,15 @@ use crate::{
     data::{experiment::MethodSpec, summary::Metric},
     stepper::Stepper,
 };
+use std::path::Path;
 use strust::{objective::Scaled, prelude::*};
 use strust_problems::{Classifier, Problem};
 
 /// The metric of a problem on its test set: the accuracy of a classifier, otherwise the loss.
 pub(crate) type TestMetric<F> = Box<dyn Fn(&mut F, &<F as Objective>::Point) -> Option<f64>>;
+
+/// Writes a point of a network as a file.
+pub(crate) type SaveModel<F> = Box<dyn Fn(&mut F, &Path, &<F as Objective>::Point) -> Result<(), Error>>;
 
 /// Makes a special stepper of a method for this problem, a mini-batch size and a number of steps; `None` for the usual
 /// stepper.
@@ -22,13 +26,15 @@ pub(crate) struct Setup<F: Objective, C> {
     pub constraint: Option<Box<dyn Fn(Retraction) -> C>>,
     /// The metric on the test set, for a problem that has one.
     pub test: Option<TestMetric<F>>,
+    /// Writes the model of a point, for a network.
+    pub save: Option<SaveModel<F>>,
     /// Special steppers, for a problem on a GPU.
     pub own_stepper: Option<OwnStepper<F>>,
 }
 
 impl<F: Problem> Setup<F, Sphere<F::Point>> {
     pub fn unconstrained(f: F) -> Self {
-        Self { f, constraint: None, test: None, own_stepper: None }
+        Self { f, constraint: None, test: None, save: None, own_stepper: None }
     }
 }
 
@@ -54,7 +60,9 @@ impl<F: Problem + 'static, C> Setup<F, C> {
     pub fn scaled(self, scale: f64) -> Setup<Scaled<F>, C> {
         assert!(self.own_stepper.is_none(), "a problem with special steppers scales its loss itself");
         let test = self.test.map(|test| -> TestMetric<Scaled<F>> { Box::new(move |f, x| test(f.inner_mut(), x)) });
-        Setup { f: Scaled::new(self.f, scale), constraint: self.constraint, test, own_stepper: None }
+        let save =
+            self.save.map(|save| -> SaveModel<Scaled<F>> { Box::new(move |f, path, x| save(f.inner_mut(), path, x)) });
+        Setup { f: Scaled::new(self.f, scale), constraint: self.constraint, test, save, own_stepper: None }
     }
 }
 

@@ -130,7 +130,7 @@ impl RunJob<'_, '_> {
         let Self { job, experiment, halt, save_every, pace, .. } = self;
         let epoch_steps = sampler.steps_per_epoch();
         let last_step = job.epochs * epoch_steps;
-        let mut k = journal.stepper.current(&mut journal.f).0;
+        let mut k = journal.stepper.current(&mut journal.f).steps;
         let mut records = Vec::new();
         let mut saved_at = Instant::now();
         loop {
@@ -198,9 +198,10 @@ impl<F: Problem> Journal<F> {
     where
         C: Constraint<Point = F::Point>,
     {
-        let (steps, x) = self.stepper.current(&mut self.f);
+        let position = self.stepper.current(&mut self.f);
+        let steps = position.steps;
         let epoch = steps / epoch_steps;
-        let metrics = measure.at(&mut self.f, x, self.totals.evaluations);
+        let metrics = measure.at(&mut self.f, &position, self.totals.evaluations)?;
         if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
             return Err(Error::Method(strust::Error::NonFiniteValue { step: steps, value: *bad }));
         }

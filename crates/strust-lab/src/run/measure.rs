@@ -3,8 +3,10 @@
 
 use super::prepare::Prepared;
 use crate::{
+    Error,
     data::experiment::ProblemSpec,
     registry::{Quantity, TestMetric, problems},
+    stepper::Position,
 };
 use std::collections::BTreeMap;
 use strust::{objective::full_value, prelude::*};
@@ -29,7 +31,24 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
         Self { quantities, optimum: prepared.f.optimum(), constraint, test: prepared.test.take() }
     }
 
-    pub fn at(&mut self, f: &mut F, x: &F::Point, evaluations: Evaluations) -> BTreeMap<String, f64> {
+    /// Measures a point and leaves the problem as it was. An average is measured with statistics of its own.
+    pub fn at(
+        &mut self,
+        f: &mut F,
+        &Position { x, averaged, .. }: &Position<F::Point>,
+        evaluations: Evaluations,
+    ) -> Result<BTreeMap<String, f64>, Error> {
+        if !averaged {
+            return Ok(self.numbers(f, x, evaluations));
+        }
+        let own = f.extra_state();
+        f.recompute_extra_state(x);
+        let numbers = self.numbers(f, x, evaluations);
+        f.restore_extra_state(&own)?;
+        Ok(numbers)
+    }
+
+    fn numbers(&mut self, f: &mut F, x: &F::Point, evaluations: Evaluations) -> BTreeMap<String, f64> {
         let (value, scale) = (full_value(f, x), f.scale());
         let mut numbers = BTreeMap::new();
         for &quantity in &self.quantities {
@@ -52,5 +71,66 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
             numbers.insert("backwards".into(), evaluations.gradients as f64);
         }
         numbers
+    }
+}
+
+#[cfg(all(test, feature = "torch"))]
+mod tests {
+    use super::*;
+    use crate::stepper::{StepByStep, Stepper};
+    use strust_problems::Classifier;
+    use strust_torch::{Flat, ImageClassification, device::Device, images::ImageBytes};
+
+    /// Forty images of made-up bytes, 3×32×32, for training and for tests.
+    fn problem() -> ImageClassification {
+        strust_torch::device::set_threads(1);
+        let pixels: Vec<u8> = (0..40 * 3072_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let labels: Vec<u8> = (0..40).map(|i| i % 4).collect();
+        let images = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };
+        ImageClassification::resnet20(&images, Some(&images), 4, Device::Cpu).unwrap()
+    }
+
+    fn measure() -> Measure<ImageClassification, Sphere<Flat<f32>>> {
+        Measure {
+            quantities: vec![Quantity::TrainLoss, Quantity::TestAccuracy],
+            optimum: None,
+            constraint: None,
+            test: Some(Box::new(ImageClassification::test_accuracy)),
+        }
+    }
+
+    /// The records, the last point and the running statistics of six steps, and the metrics of the last point.
+    fn run(measured: bool) -> (Vec<StepRecord>, Vec<f64>, Vec<u8>, BTreeMap<String, f64>) {
+        let mut f = problem();
+        let (start, mut records) = (f.start(1), Vec::new());
+        let mut stepper = StepByStep::new(Averaged::of(Sgd::default()));
+        Stepper::start(&mut stepper, &mut f, start).unwrap();
+        let (mut sampler, mut measure) = (Epochs::new(40, 16, 3).unwrap(), measure());
+        let mut metrics = BTreeMap::new();
+        for k in 0..6 {
+            stepper.advance(&mut f, &mut sampler, 1, &mut |_| true, &mut records).unwrap();
+            if measured || k == 5 {
+                let position = stepper.current(&mut f);
+                assert!(position.averaged);
+                let before = f.extra_state();
+                metrics = measure.at(&mut f, &position, Evaluations::default()).unwrap();
+                assert!(f.extra_state() == before, "the running statistics are those of the run again");
+            }
+        }
+        let x = stepper.current(&mut f).x.to_vec();
+        (records, x, f.extra_state(), metrics)
+    }
+
+    #[test]
+    fn averages_are_measured_with_their_own_statistics_and_without_a_trace() {
+        let (with, without) = (run(true), run(false));
+        assert_eq!(with, without);
+
+        let (_, x, statistics, metrics) = with;
+        let (mut f, x) = (problem(), Flat::from_slice(&x));
+        f.restore_extra_state(&statistics).unwrap();
+        f.recompute_extra_state(&x);
+        assert_eq!(f.test_accuracy(&x), Some(metrics["test_accuracy"]));
+        assert!(f.extra_state() != statistics, "an average has other statistics than the run");
     }
 }

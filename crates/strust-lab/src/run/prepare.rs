@@ -7,7 +7,7 @@ use crate::{
         plan::Job,
     },
     io::{checkpoint::Checkpoint, results::checkpoint_file},
-    registry::{Setup, TestMetric, Visitor, methods, problems},
+    registry::{SaveModel, Setup, TestMetric, Visitor, methods, problems},
     stepper::Stepper,
 };
 use std::path::Path;
@@ -19,6 +19,7 @@ pub(crate) struct Prepared<F: Objective, C> {
     pub f: F,
     pub constraint: Option<C>,
     pub test: Option<TestMetric<F>>,
+    pub save: Option<SaveModel<F>>,
     pub stepper: Box<dyn Stepper<F>>,
     pub sampler: Box<dyn Sampler>,
 }
@@ -64,7 +65,8 @@ impl<P: Purpose> Visitor for Constructed<'_, P> {
         let steps = self.job.epochs * sampler.steps_per_epoch();
         let stepper = methods::stepper(&self.job.method, &setup, self.experiment.batch as usize, steps)?;
         let constraint = setup.constraint.map(|make| make(Retraction::Qr));
-        self.purpose.with(Prepared { f: setup.f, constraint, test: setup.test, stepper, sampler })
+        let Setup { f, test, save, .. } = setup;
+        self.purpose.with(Prepared { f, constraint, test, save, stepper, sampler })
     }
 }
 

@@ -1,13 +1,13 @@
 //! A method on the GPU whose steps are captured once and replayed.
 
-use super::{STARTED, Stepper};
+use super::{Position, STARTED, Stepper};
 use crate::{
     Error,
     device::network_error,
     io::checkpoint::{Checkpoint, Head},
 };
 use std::path::Path;
-use strust::{methods::State, objective::Objective, record::StepRecord, samplers::Sampler};
+use strust::{objective::Objective, record::StepRecord, samplers::Sampler};
 use strust_torch::{DeviceMethod, DeviceRun, Flat, ImageClassification, Launch};
 
 /// The number of steps on the device between two chances for the caller to stop.
@@ -19,15 +19,23 @@ pub(crate) struct Captured<M: DeviceMethod<f32>> {
     batch: usize,
     steps_per_epoch: usize,
     launch: Launch,
+    /// Sets what is not part of the configuration.
+    with: Box<dyn Fn(M) -> M>,
     run: Option<DeviceRun<M>>,
     state: Option<M::State>,
 }
 
 impl<M: DeviceMethod<f32>> Captured<M> {
     pub fn new(config: M::Config, batch: usize, terms: usize, launch: Launch) -> Self {
-        Self { config, batch, steps_per_epoch: terms.div_ceil(batch), launch, run: None, state: None }
+        let (steps_per_epoch, with) = (terms.div_ceil(batch), Box::new(|method| method));
+        Self { config, batch, steps_per_epoch, launch, with, run: None, state: None }
+    }
+    /// Changes the method before it runs, for example to give it a schedule.
+    pub fn with(self, change: impl Fn(M) -> M + 'static) -> Self {
+        Self { with: Box::new(change), ..self }
     }
     fn begin(&mut self, f: &mut ImageClassification, method: M) {
+        let method = (self.with)(method);
         self.run = Some(DeviceRun::new(f.objective(), method, self.batch, AT_A_TIME as usize, self.launch));
     }
     fn read_state(&mut self, f: &mut ImageClassification) -> &M::State {
@@ -68,9 +76,8 @@ impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
         records.extend(run.method().records()?);
         outcome.map_err(network_error)
     }
-    fn current(&mut self, f: &mut ImageClassification) -> (u64, &Flat<f32>) {
-        let state = self.read_state(f);
-        (state.steps(), state.point())
+    fn current(&mut self, f: &mut ImageClassification) -> Position<'_, Flat<f32>> {
+        Position::of(self.read_state(f))
     }
     fn save(&mut self, f: &mut ImageClassification, head: &Head, path: &Path) -> Result<(), Error> {
         head.save(path, self.read_state(f))

@@ -13,7 +13,23 @@ use crate::{
     io::checkpoint::{Checkpoint, Head},
 };
 use std::path::Path;
-use strust::{objective::Objective, record::StepRecord, samplers::Sampler};
+use strust::{methods::State, objective::Objective, record::StepRecord, samplers::Sampler};
+
+/// Where a method is.
+pub(crate) struct Position<'a, P> {
+    /// The number of steps made.
+    pub steps: u64,
+    /// The method's answer.
+    pub x: &'a P,
+    /// Whether x is an average ([`State::is_averaged`]). What a problem keeps from step to step does not belong to x then.
+    pub averaged: bool,
+}
+
+impl<'a, P> Position<'a, P> {
+    fn of(state: &'a impl State<Point = P>) -> Self {
+        Self { steps: state.steps(), x: state.point(), averaged: state.is_averaged() }
+    }
+}
 
 /// A method on `F`. It owns the method's state and hides its type.
 pub(crate) trait Stepper<F: Objective> {
@@ -31,8 +47,8 @@ pub(crate) trait Stepper<F: Objective> {
         proceed: &mut dyn FnMut(u64) -> bool,
         records: &mut Vec<StepRecord>,
     ) -> Result<(), Error>;
-    /// The number of steps made, and the current point. Call it only after a start.
-    fn current(&mut self, f: &mut F) -> (u64, &F::Point);
+    /// The current position. Call it only after a start.
+    fn current(&mut self, f: &mut F) -> Position<'_, F::Point>;
     /// Writes a checkpoint with the method's state. Call it only after a start.
     fn save(&mut self, f: &mut F, head: &Head, path: &Path) -> Result<(), Error>;
 }
@@ -45,7 +61,7 @@ mod tests {
     use crate::data::totals::Totals;
     use strust::{methods::StrState, prelude::*};
     use strust_problems::Problem;
-    use strust_torch::{DeviceStr, Flat, ImageClassification, Launch, device::Device, images::ImageBytes};
+    use strust_torch::{DeviceSgd, DeviceStr, Flat, ImageClassification, Launch, device::Device, images::ImageBytes};
 
     /// Twenty images of made-up bytes, 3×32×32.
     fn problem() -> ImageClassification {
@@ -67,7 +83,7 @@ mod tests {
     ) -> Vec<StepRecord> {
         let (mut sampler, mut records) = (Epochs::new(20, 8, 3).unwrap(), Vec::new());
         loop {
-            let k = stepper.current(f).0;
+            let k = stepper.current(f).steps;
             if k == end {
                 return records;
             }
@@ -94,6 +110,25 @@ mod tests {
             assert_eq!((a.verdict, a.evaluations), (b.verdict, b.evaluations));
             assert!((a.value - b.value).abs() < 1e-3 * b.value.abs(), "step {}: {} and {}", a.k, a.value, b.value);
         }
+    }
+
+    #[test]
+    fn captured_steps_follow_a_schedule() {
+        let (config, schedule) = (SgdConfig { learning_rate: 0.1, ..Default::default() }, Schedule::cosine(7));
+        let mut f = problem();
+        let start = f.start(1);
+        let mut plain = StepByStep::new(Sgd::new(config.clone()).unwrap().schedule(schedule));
+        Stepper::start(&mut plain, &mut f, start.clone()).unwrap();
+        let expected = run_to(&mut plain, &mut f, 7);
+        f.start(1);
+        let mut stepper =
+            Captured::<DeviceSgd<f32>>::new(config, 8, 20, Launch::Graph).with(move |method| method.schedule(schedule));
+        stepper.start(&mut f, start).unwrap();
+        for (a, b) in run_to(&mut stepper, &mut f, 7).iter().zip(&expected) {
+            assert!((a.step_size - b.step_size).abs() < 1e-15, "step {}: {} and {}", a.k, a.step_size, b.step_size);
+            assert!((a.value - b.value).abs() < 1e-3 * b.value.abs(), "step {}: {} and {}", a.k, a.value, b.value);
+        }
+        assert!(expected[6].step_size < 0.1 * expected[0].step_size);
     }
 
     /// The checkpoint of a stepper, through a file.

@@ -1,6 +1,6 @@
 //! A method of the library, one step at a time.
 
-use super::{STARTED, Stepper};
+use super::{Position, STARTED, Stepper};
 use crate::{
     Error,
     io::checkpoint::{Checkpoint, Head},
@@ -19,18 +19,11 @@ pub(crate) struct StepByStep<M, S> {
     method: M,
     state: Option<S>,
     sample: Sample,
-    /// Moves a loaded state to the device of the problem.
-    place: Box<dyn Fn(S) -> S>,
 }
 
 impl<M, S> StepByStep<M, S> {
     pub fn new(method: M) -> Self {
-        Self { method, state: None, sample: Sample::default(), place: Box::new(|state| state) }
-    }
-    /// For a network on a device: a loaded state is on the CPU, and `place` moves it.
-    #[cfg(feature = "torch")]
-    pub fn placed(method: M, place: impl Fn(S) -> S + 'static) -> Self {
-        Self { place: Box::new(place), ..Self::new(method) }
+        Self { method, state: None, sample: Sample::default() }
     }
 }
 
@@ -40,7 +33,7 @@ impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
         Ok(())
     }
     fn resume(&mut self, _: &mut F, saved: &Checkpoint) -> Result<(), Error> {
-        self.state = Some((self.place)(saved.state()?));
+        self.state = Some(saved.state()?);
         Ok(())
     }
     fn advance(
@@ -56,9 +49,8 @@ impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
         records.push(self.method.step(f, state, &self.sample)?);
         Ok(())
     }
-    fn current(&mut self, _: &mut F) -> (u64, &F::Point) {
-        let state = self.state.as_ref().expect(STARTED);
-        (state.steps(), state.point())
+    fn current(&mut self, _: &mut F) -> Position<'_, F::Point> {
+        Position::of(self.state.as_ref().expect(STARTED))
     }
     fn save(&mut self, _: &mut F, head: &Head, path: &Path) -> Result<(), Error> {
         head.save(path, self.state.as_ref().expect(STARTED))

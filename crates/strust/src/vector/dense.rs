@@ -170,27 +170,38 @@ impl<D: Dense> NullaryFnOnce for Dot<'_, D> {
         assert_eq!(a.parts(), b.parts(), "vectors of different shape");
         let mut sum = 0.0;
         for j in 0..a.parts() {
-            let (a, b) = (a.part(j), b.part(j));
-            assert_eq!(a.len(), b.len(), "vectors of different shape");
-            sum += dot(a, b);
+            sum += sum2(a.part(j), b.part(j), |a, b| a * b);
         }
         sum
     }
 }
 
+struct WeightedSquares<'a, D>(&'a D, &'a D);
+
+impl<D: Dense> NullaryFnOnce for WeightedSquares<'_, D> {
+    type Output = f64;
+    #[inline(always)]
+    fn call(self) -> f64 {
+        let Self(x, w) = self;
+        assert_eq!(x.parts(), w.parts(), "vectors of different shape");
+        (0..x.parts()).map(|j| sum2(x.part(j), w.part(j), |x, w| w * (x * x))).sum()
+    }
+}
+
 /// Uses eight partial sums. They fit SIMD lanes, and their fixed order gives the same result on every machine.
 #[inline(always)]
-fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
+fn sum2<T: Real>(a: &[T], b: &[T], term: impl Fn(f64, f64) -> f64) -> f64 {
     const LANES: usize = 8;
+    assert_eq!(a.len(), b.len(), "vectors of different shape");
     let mut sums = [0.0_f64; LANES];
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
     for (a, b) in a.iter().zip(b) {
         for i in 0..LANES {
-            sums[i] += a[i].into() * b[i].into();
+            sums[i] += term(a[i].into(), b[i].into());
         }
     }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(&a, &b)| a.into() * b.into()).sum();
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(&a, &b)| term(a.into(), b.into())).sum();
     sums.iter().sum::<f64>() + rest
 }
 
@@ -303,6 +314,32 @@ impl<D: Dense> Elementwise for D {
                 *z += a * x / ((s * y).root() + e);
             }
         });
+    }
+    fn set_root(&mut self, b: f64, x: &Self, a: f64, y: &Self) {
+        zip3(self, x, y, |z, x, y| {
+            for ((z, &x), &y) in z.iter_mut().zip(x).zip(y) {
+                let (x, y): (f64, f64) = (x.into(), y.into());
+                *z = D::Scalar::from_f64((b * (x * x) + a * (y * y)).sqrt());
+            }
+        });
+    }
+    fn set_affine(&mut self, s: f64, x: &Self, e: f64) {
+        let (s, e) = (D::Scalar::from_f64(s), D::Scalar::from_f64(e));
+        zip2(self, x, |y, x| {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = s * x + e;
+            }
+        });
+    }
+    fn set_quotient(&mut self, x: &Self, y: &Self) {
+        zip3(self, x, y, |z, x, y| {
+            for ((z, &x), &y) in z.iter_mut().zip(x).zip(y) {
+                *z = x / y;
+            }
+        });
+    }
+    fn weighted_norm_squared(&self, w: &Self) -> f64 {
+        Arch::new().dispatch(WeightedSquares(self, w))
     }
     fn norm_1(&self) -> f64 {
         let sum = |part: &[D::Scalar]| part.iter().map(|&x| -> f64 { x.into() }).map(f64::abs).sum::<f64>();

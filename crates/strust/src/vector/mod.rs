@@ -92,4 +92,12 @@ pub trait Elementwise: Vector {
     fn add_ratio(&mut self, a: f64, x: &Self, s: f64, y: &Self, e: f64);
     /// ‖self‖₁, the sum of the absolute values.
     fn norm_1(&self) -> f64;
+    /// self ← √(b·x∘x + a·y∘y) for each component, the root of a mean of squares. No square overflows.
+    fn set_root(&mut self, b: f64, x: &Self, a: f64, y: &Self);
+    /// self ← s·x + e for each component.
+    fn set_affine(&mut self, s: f64, x: &Self, e: f64);
+    /// self ← x/y for each component.
+    fn set_quotient(&mut self, x: &Self, y: &Self);
+    /// Σ wᵢ·selfᵢ².
+    fn weighted_norm_squared(&self, w: &Self) -> f64;
 }

@@ -124,6 +124,22 @@ fn the_baselines_without_a_retraction_do_not_allocate() {
     let mut sls = LineSearch::new(LineSearchConfig::default()).unwrap();
     let mut state = sls.init(&mut f, x.clone()).unwrap();
     run(steps(&mut |s| assert!(sls.step(&mut f, &mut state, s).is_ok())), "SLS");
+    let mut prodigy = Averaged::of(Prodigy::default());
+    let mut state = prodigy.init(&mut f, x.clone()).unwrap();
+    run(steps(&mut |s| assert!(prodigy.step(&mut f, &mut state, s).is_ok())), "averaged Prodigy");
+    let mut dog = DoG::default();
+    let mut state = dog.init(&mut f, x.clone()).unwrap();
+    run(steps(&mut |s| assert!(dog.step(&mut f, &mut state, s).is_ok())), "DoG");
+    let mut schedule_free =
+        ScheduleFreeSgd::new(ScheduleFreeSgdConfig { learning_rate: 0.01, ..Default::default() }).unwrap();
+    let mut state = schedule_free.init(&mut f, x.clone()).unwrap();
+    run(steps(&mut |s| assert!(schedule_free.step(&mut f, &mut state, s).is_ok())), "Schedule-Free SGD");
+    let mut schedule_free = ScheduleFreeAdamW::default();
+    let mut state = schedule_free.init(&mut f, x.clone()).unwrap();
+    run(steps(&mut |s| assert!(schedule_free.step(&mut f, &mut state, s).is_ok())), "Schedule-Free AdamW");
+    let mut ponos = Ponos::default();
+    let mut state = ponos.init(&mut f, x.clone()).unwrap();
+    run(steps(&mut |s| assert!(ponos.step(&mut f, &mut state, s).is_ok())), "PoNoS");
     let mut auglag = AugLag::new(AugLagConfig::default(), Sphere::new(1.0).unwrap()).unwrap();
     let mut state = auglag.init(&mut f, x).unwrap();
     run(steps(&mut |s| assert!(auglag.step(&mut f, &mut state, s).is_ok())), "AugLag");

@@ -79,6 +79,8 @@ fn operations_agree_with_the_reference<V: Dense>(shape: &[usize]) {
     assert_near("add_ratio", &out, &map(&|i| zs[i] + ratio(i)), &map(&|i| zs[i].abs() + 2.0 * ratio(i).abs()));
 
     // Scalars are f64, also for f32 components.
+    let sum: f64 = xs.iter().map(|v| v.abs()).sum();
+    assert!((x.norm_1() - sum).abs() <= n as f64 * f64::EPSILON * sum);
     let (dot, size): (f64, f64) = (0..n).fold((0.0, 0.0), |(s, t), i| (s + xs[i] * ys[i], t + (xs[i] * ys[i]).abs()));
     assert!((x.dot(&y) - dot).abs() <= n as f64 * f64::EPSILON * size);
     assert!((x.norm_squared() - xs.iter().map(|v| v * v).sum::<f64>()).abs() <= 1e-14 * x.norm_squared());

@@ -12,6 +12,7 @@ use crate::{
         prepare::{Prepared, Purpose, prepare},
         workers::caught,
     },
+    stepper::Position,
 };
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -78,7 +79,10 @@ impl Purpose for Examine<'_> {
             return Ok(None);
         }
         let Prepared { mut f, constraint, mut stepper, .. } = prepared;
-        let (steps, x) = stepper.current(&mut f);
+        let Position { steps, x, averaged } = stepper.current(&mut f);
+        if averaged {
+            f.recompute_extra_state(x);
+        }
         let x = &x.clone();
         let batch = experiment.batch as usize;
         let draws = match experiment.sampling {

@@ -26,12 +26,12 @@ impl MethodEntry for Method {
         gpu: &super::Gpu,
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
         use crate::stepper::Captured;
-        use strust_torch::OnDevice;
-        // The captured step has a constant rate, no weight decay and no average.
-        if common != Common::default() || config.weight_decay > 0.0 {
-            let method = Adam::new(config).map(|adam| adam.schedule(common.schedule));
-            return Some(method.map(|method| common.stepper_on(method, gpu.device, OnDevice::on)).map_err(Error::from));
+        use strust_torch::DeviceAdam;
+        // A captured step has no average.
+        if common.average {
+            return None;
         }
-        Some(Ok(Box::new(Captured::<strust_torch::DeviceAdam<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch))))
+        let stepper = Captured::<DeviceAdam<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch);
+        Some(Ok(Box::new(stepper.with(move |method| method.schedule(common.schedule)))))
     }
 }

@@ -6,14 +6,10 @@ use crate::{
     stepper::{StepByStep, Stepper},
 };
 use serde::{Deserialize, Serialize};
-#[cfg(feature = "torch")]
-use strust::methods::AveragedState;
 use strust::{
     config::{Config, Field, FieldValue},
     prelude::*,
 };
-#[cfg(feature = "torch")]
-use strust_torch::{Flat, ImageClassification, device::Device};
 
 strust::config! {
     /// The keys of all methods.
@@ -71,27 +67,5 @@ impl Common {
         M: Method<F, State: 'static> + 'static,
     {
         if self.average { Box::new(StepByStep::new(Averaged::of(method))) } else { Box::new(StepByStep::new(method)) }
-    }
-
-    /// The same for a network on a device. `place` moves the vectors of a loaded state there.
-    #[cfg(feature = "torch")]
-    pub fn stepper_on<M>(
-        self,
-        method: M,
-        device: Device,
-        place: fn(M::State, Device) -> M::State,
-    ) -> Box<dyn Stepper<ImageClassification>>
-    where
-        M: Method<ImageClassification, State: 'static> + 'static,
-    {
-        if self.average {
-            let place = move |state: AveragedState<M::State, Flat<f32>>| AveragedState {
-                inner: place(state.inner, device),
-                average: state.average.to_device(device),
-            };
-            Box::new(StepByStep::placed(Averaged::of(method), place))
-        } else {
-            Box::new(StepByStep::placed(method, move |state| place(state, device)))
-        }
     }
 }

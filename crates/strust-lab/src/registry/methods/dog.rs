@@ -18,21 +18,4 @@ impl MethodEntry for Method {
     {
         Ok(common.stepper(DoG::new(config)?.schedule(common.schedule)))
     }
-
-    #[cfg(feature = "torch")]
-    fn on_gpu(
-        config: Self::Config,
-        common: Common,
-        gpu: &super::Gpu,
-    ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
-        use strust::methods::DoGState;
-        let stepper = |method: DoG<_>| {
-            common.stepper_on(method.schedule(common.schedule), gpu.device, |state, device| DoGState {
-                x: state.x.to_device(device),
-                start: state.start.to_device(device),
-                ..state
-            })
-        };
-        Some(DoG::new(config).map(stepper).map_err(Error::from))
-    }
 }

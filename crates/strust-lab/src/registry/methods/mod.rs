@@ -14,7 +14,7 @@ use crate::{
 use strust::prelude::*;
 use strust_problems::Problem;
 #[cfg(feature = "torch")]
-use strust_torch::{ImageClassification, Launch, device::Device};
+use strust_torch::{ImageClassification, Launch};
 
 use common::{Common, CommonConfig};
 
@@ -62,7 +62,6 @@ pub(crate) trait MethodEntry {
 /// How a method runs on a network on a GPU.
 #[cfg(feature = "torch")]
 pub(crate) struct Gpu {
-    pub device: Device,
     pub launch: Launch,
     pub batch: usize,
     pub terms: usize,
@@ -136,6 +135,7 @@ macro_rules! methods {
 
 // One line per method, in the order of the list.
 methods! {
+    auto,
     str,
     str_p,
     sgd,

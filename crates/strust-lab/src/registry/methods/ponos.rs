@@ -18,17 +18,4 @@ impl MethodEntry for Method {
     {
         Ok(common.stepper(Ponos::new(config)?))
     }
-
-    #[cfg(feature = "torch")]
-    fn on_gpu(
-        config: Self::Config,
-        common: Common,
-        gpu: &super::Gpu,
-    ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
-        use strust::methods::PonosState;
-        let stepper = |method: Ponos<_>| {
-            common.stepper_on(method, gpu.device, |state, device| PonosState { x: state.x.to_device(device), ..state })
-        };
-        Some(Ponos::new(config).map(stepper).map_err(Error::from))
-    }
 }

@@ -18,22 +18,4 @@ impl MethodEntry for Method {
     {
         Ok(common.stepper(ScheduleFreeAdamW::new(config)?.schedule(common.schedule)))
     }
-
-    #[cfg(feature = "torch")]
-    fn on_gpu(
-        config: Self::Config,
-        common: Common,
-        gpu: &super::Gpu,
-    ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
-        use strust::methods::ScheduleFreeAdamWState;
-        let stepper = |method: ScheduleFreeAdamW<_>| {
-            common.stepper_on(method.schedule(common.schedule), gpu.device, |state, device| ScheduleFreeAdamWState {
-                x: state.x.to_device(device),
-                z: state.z.to_device(device),
-                square: state.square.to_device(device),
-                ..state
-            })
-        };
-        Some(ScheduleFreeAdamW::new(config).map(stepper).map_err(Error::from))
-    }
 }

@@ -26,12 +26,12 @@ impl MethodEntry for Method {
         gpu: &super::Gpu,
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
         use crate::stepper::Captured;
-        use strust_torch::OnDevice;
-        // The captured step has a constant rate and no average.
-        if common != Common::default() {
-            let method = Sgd::new(config).map(|sgd| sgd.schedule(common.schedule));
-            return Some(method.map(|method| common.stepper_on(method, gpu.device, OnDevice::on)).map_err(Error::from));
+        use strust_torch::DeviceSgd;
+        // A captured step has no average.
+        if common.average {
+            return None;
         }
-        Some(Ok(Box::new(Captured::<strust_torch::DeviceSgd<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch))))
+        let stepper = Captured::<DeviceSgd<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch);
+        Some(Ok(Box::new(stepper.with(move |method| method.schedule(common.schedule)))))
     }
 }

@@ -18,19 +18,4 @@ impl MethodEntry for Method {
     {
         Ok(common.stepper(LineSearch::new(config)?))
     }
-
-    #[cfg(feature = "torch")]
-    fn on_gpu(
-        config: Self::Config,
-        common: Common,
-        gpu: &super::Gpu,
-    ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
-        use strust_torch::OnDevice;
-        // A line search needs every value on the CPU, so it runs step by step.
-        Some(
-            LineSearch::new(config)
-                .map(|method| common.stepper_on(method, gpu.device, OnDevice::on))
-                .map_err(Error::from),
-        )
-    }
 }

@@ -28,13 +28,12 @@ impl MethodEntry for Method {
         gpu: &super::Gpu,
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
         use crate::stepper::Captured;
-        use strust_torch::OnDevice;
-        // The captured step has no average.
+        use strust_torch::DeviceStr;
+        // A captured step has no average.
         if common.average {
-            return Some(
-                Str::new(config).map(|method| common.stepper_on(method, gpu.device, OnDevice::on)).map_err(Error::from),
-            );
+            return None;
         }
-        Some(Ok(Box::new(Captured::<strust_torch::DeviceStr<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch))))
+        let stepper = Captured::<DeviceStr<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch);
+        Some(Ok(Box::new(stepper)))
     }
 }

@@ -74,7 +74,7 @@ const WITH_TEST: &[(Quantity, &str)] =
 
 strust::config! {
     /// The parameters that every problem has.
-    pub struct CommonConfig for "problem" {
+    pub struct ScaleConfig for "problem" {
         /// Factor of the loss, for every method. Metrics are those of the loss without it, so that different factors can be compared.
         pub scale: f64 = 1.0, Number(Range::above(0.0));
     }
@@ -149,7 +149,7 @@ macro_rules! problems {
             match problem.kind.as_str() {
                 $(<$module::Problem as ProblemEntry>::NAME => {
                     let config = parsed::<$module::Problem>(&problem.parameters).map_err(Error::Misfit)?;
-                    let CommonConfig { scale } = common(&problem.parameters).map_err(Error::Misfit)?;
+                    let ScaleConfig { scale } = common(&problem.parameters).map_err(Error::Misfit)?;
                     $module::Problem::visit_scaled(config, scale, seed, visitor)
                 })*
                 kind => Err(Error::Misfit(unknown(kind))),
@@ -176,7 +176,7 @@ fn entry<P: ProblemEntry>() -> Entry {
         completed.extend(values(&common(given)?));
         Ok(completed)
     };
-    Entry::new::<P::Config>(P::NAME, P::TITLE, P::CONSTRAINED, complete).with::<CommonConfig>(|_| true)
+    Entry::new::<P::Config>(P::NAME, P::TITLE, P::CONSTRAINED, complete).with::<ScaleConfig>(|_| true)
 }
 
 /// The checked configuration of some parameters.
@@ -187,13 +187,13 @@ pub(crate) fn parsed<P: ProblemEntry>(parameters: &Parameters) -> Result<P::Conf
 }
 
 /// The checked common parameters.
-fn common(parameters: &Parameters) -> Result<CommonConfig, String> {
+fn common(parameters: &Parameters) -> Result<ScaleConfig, String> {
     config(&split(parameters).1)
 }
 
 /// The parameters of the problem itself, and the common ones.
 fn split(parameters: &Parameters) -> (Parameters, Parameters) {
-    let is_common = |name: &str| CommonConfig::FIELDS.iter().any(|field| field.name == name);
+    let is_common = |name: &str| ScaleConfig::FIELDS.iter().any(|field| field.name == name);
     parameters.clone().into_iter().partition(|(name, _)| !is_common(name))
 }
 

@@ -45,6 +45,6 @@ impl ProblemEntry for Problem {
         };
         let stiefel = f.constraint();
         let constraint = move |retraction| stiefel.clone().with_retraction(retraction);
-        visitor.visit(Setup { f, constraint: Some(Box::new(constraint)), test: None, own_stepper: None })
+        visitor.visit(Setup { f, constraint: Some(Box::new(constraint)), test: None, save: None, own_stepper: None })
     }
 }

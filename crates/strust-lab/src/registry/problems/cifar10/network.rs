@@ -14,7 +14,7 @@ use std::path::Path;
 use strust::objective::Objective;
 use strust_problems::images::{self, Checksums, ImageSet, Images};
 use strust_torch::{
-    ImageClassification, Launch, cuda, device,
+    ImageClassification, Launch, LoadsTo, cuda, device,
     images::{ImageBytes, Normalization},
 };
 
@@ -23,6 +23,7 @@ use strust_torch::{
 pub(super) fn visit<V: Visitor>(config: &Cifar10Config, scale: f64, visitor: V) -> Result<V::Output, Error> {
     let device = device::open(&config.device).map_err(network_error)?;
     let _stream = cuda::OwnStream::on(device).ok();
+    let _loads = LoadsTo::device(device);
     let problem = cifar10(config)?.scaled(scale);
     let launch = match config.launch {
         StepLaunch::Graph => Launch::Graph,
@@ -30,9 +31,10 @@ pub(super) fn visit<V: Visitor>(config: &Cifar10Config, scale: f64, visitor: V) 
     };
     let (device, terms) = (problem.device(), problem.terms());
     let mut setup = Setup::classifier(problem);
+    setup.save = Some(Box::new(|f, path, x| f.save(path, x).map_err(network_error)));
     if device.is_cuda() {
         setup.own_stepper =
-            Some(Box::new(move |method, batch, steps| on_gpu(method, &Gpu { device, launch, batch, terms, steps })));
+            Some(Box::new(move |method, batch, steps| on_gpu(method, &Gpu { launch, batch, terms, steps })));
     }
     visitor.visit(setup)
 }

@@ -1,0 +1,335 @@
+//! The default method: a schedule-free trust region with learned curvature, without a learning rate.
+//!
+//! The constants here are not settings: no problem was found that needs others.
+
+use super::{Measurement, Method, finite, state};
+use crate::{
+    Error, config,
+    config::{Checked, Config},
+    kkt::measure,
+    objective::{Evaluation, Evaluations, Objective},
+    radius::Verdict,
+    record::StepRecord,
+    sample::Sample,
+    vector::{Elementwise, Vector, saved},
+};
+use serde::{Deserialize, Serialize};
+use std::mem::swap;
+
+config! {
+    /// Configuration of [`Auto`]. The defaults are meant for every problem. They have no unit: they do not depend on the
+    /// scale of f or of x.
+    pub struct AutoConfig for "auto" {
+        /// Length of a step of z, γ: in multiples of the minimum 1/κ of the model along its direction.
+        pub gamma: f64 = 6.0, Number(Range::above(0.0));
+        /// Length of a step of z against noise, q: in multiples of r̄/√(k·n), the best fixed length of k steps in theory.
+        pub noise: f64 = 1.4, Number(Range::above(0.0));
+        /// Where gradients are taken, β: between z (0) and the average x (1).
+        pub momentum: f64 = 0.9, Number(Range::from_to(0.0, 1.0));
+        /// Power r of the weights of the average: step k counts in proportion to kʳ.
+        pub power: f64 = 3.0, Number(Range::at_least(0.0));
+        /// Decay β₂ of the mean of squared gradients.
+        pub beta2: f64 = 0.99, Number(Range::open(0.0, 1.0));
+        /// Lower bound ε of the metric, relative to its mean.
+        pub epsilon: f64 = 1e-6, Number(Range::above(0.0));
+    }
+}
+
+/// The length of the first step, relative to 1 + ‖x₀‖. A step that is too short grows by [`GROWTH`] each time; one that is
+/// too long is rejected.
+pub const FIRST: f64 = 1e-3;
+/// A step size is at most this multiple of the last one.
+pub const GROWTH: f64 = 1.5;
+/// A rejection divides the step size by this.
+pub const SHRINK: f64 = 4.0;
+/// A step that increases f is accepted if the curvature that it saw is at most this multiple of κ.
+pub const TOLERANCE: f64 = 3.0;
+/// κ grows at most by this factor at once.
+pub const MOST: f64 = 10.0;
+/// The share of a larger curvature in the new κ. It is large, because an underestimate makes steps too long.
+pub const UPWARDS: f64 = 0.2;
+/// The share of a smaller curvature in the new κ. It is small, because most batches are harmless, and a few are not.
+pub const DOWNWARDS: f64 = 0.01;
+/// The share of a larger curvature in the new κ after a rejection.
+pub const AFTER_REJECTION: f64 = 0.6;
+/// The noise is a mean over about the last quarter of the steps.
+pub const NOISE_MEMORY: f64 = 4.0;
+/// Before this many steps the noise is not known well enough to limit a step.
+pub const NOISE_KNOWN: u64 = 10;
+
+/// A trust region that needs no learning rate and no schedule: [`Auto::default()`] is meant for every problem.
+///
+/// There are three points: z, where steps are made; x, the weighted average of the z, which is the answer; y between
+/// them, where gradients are taken. The model of f on a sample is gᵀΔ + ½κ·ΔᵀDΔ. Its curvature κ is learned from the
+/// trials, and D is a diagonal metric.
+///
+/// ```text
+/// y = z + β(x − z);   f₀, g = f(y), ∇f(y) on the sample
+/// D = √(mean of g∘g) + ε·(its mean)            over about 1/(1−β₂) steps
+/// d = D⁻¹g
+/// n = mean of ½‖g − gₗₐₛₜ‖² in D⁻¹;   r̄ = largest ‖y − x₀‖ in D
+/// a = min(γ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ)
+/// z' = z − a·d;   x' = x + c(z' − x), c = (r+1)/(k+r+1);   y' = z' + β(x' − z')
+/// f₁ = f(y') on the same sample;   Δ = y' − y;   κₛₑₑₙ = 2(f₁ − f₀ − gᵀΔ)/ΔᵀDΔ
+/// accept if f₁ ≤ f₀ or κₛₑₑₙ ≤ 3κ; otherwise only a and κ change
+/// ```
+///
+/// The first bound of a is the trust region's: γ times the minimum of the model. The second bound makes steps shorter
+/// like 1/√k where gradients are noisy, and vanishes where the data interpolate. Multiplying f by a power of 2 changes
+/// no bit of the iterates.
+///
+/// With γ = 1, β = 0, D = 1, κ = 1 and without noise the step is that of [`Str`](super::Str) inside its region.
+///
+/// If f or its gradient is not finite at y, the next gradient is taken at the average x. The run breaks down only if
+/// they are not finite there either.
+///
+/// ```
+/// use strust::prelude::*;
+/// let y = [1.0, 3.0, 5.0, 7.0]; // the line through (0,1), (1,3), (2,5), (3,7)
+/// let mut f = from_residuals(4, |i, x: &Vec<f64>, g| {
+///     (g[0], g[1]) = (1.0, i as f64);
+///     x[0] + x[1] * i as f64 - y[i]
+/// });
+/// let report = minimize(&mut f).method(Auto::default()).batch(2).stop(Stop::epochs(200)).start(vec![0.0, 0.0])?;
+/// assert!((report.point()[1] - 2.0).abs() < 1e-6);
+/// # Ok::<(), strust::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Auto<V> {
+    config: Checked<AutoConfig>,
+    scratch: Option<AutoScratch<V>>,
+}
+
+impl<V: Vector> Auto<V> {
+    /// Checks the configuration.
+    pub fn new(config: AutoConfig) -> Result<Self, Error> {
+        Ok(Self { config: config.check()?, scratch: None })
+    }
+}
+
+impl<V: Vector> Default for Auto<V> {
+    /// The settings for every problem.
+    fn default() -> Self {
+        Self::new(AutoConfig::default()).expect("the defaults are in their ranges")
+    }
+}
+
+/// State of [`Auto`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector")]
+pub struct AutoState<V> {
+    /// x, the average: the answer.
+    #[serde(with = "saved")]
+    pub x: V,
+    /// z, where steps are made.
+    #[serde(with = "saved")]
+    pub z: V,
+    /// x₀, the start.
+    #[serde(with = "saved")]
+    pub start: V,
+    /// The last gradient of an accepted step.
+    #[serde(with = "saved")]
+    pub gradient: V,
+    /// The root of the mean of g∘g, without the correction of the first steps.
+    #[serde(with = "saved")]
+    pub root: V,
+    /// The numbers that it has learned.
+    pub learned: Learned,
+    /// Steps made.
+    pub k: u64,
+}
+state!(AutoState<V>, is_averaged);
+
+/// The numbers in an [`AutoState`].
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Learned {
+    /// Steps accepted.
+    pub accepted: u64,
+    /// κ, the curvature of the model; `None` until a trial has shown one.
+    pub curvature: Option<f64>,
+    /// n, the noise of the gradients.
+    pub noise: f64,
+    /// r̄, the largest distance from the start.
+    pub distance: f64,
+    /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
+    pub size: Option<f64>,
+    /// Whether z is at the average, because f was not finite at y.
+    pub retreated: bool,
+}
+
+/// Scratch space of a step.
+#[derive(Debug, Clone)]
+struct AutoScratch<V> {
+    y: V,
+    gradient: V,
+    root: V,
+    metric: V,
+    direction: V,
+    z: V,
+    x: V,
+    trial: V,
+}
+
+impl<V: Vector> AutoScratch<V> {
+    fn like(x: &V) -> Self {
+        let zeros = || x.zeros_like();
+        Self {
+            y: zeros(),
+            gradient: zeros(),
+            root: zeros(),
+            metric: zeros(),
+            direction: zeros(),
+            z: zeros(),
+            x: zeros(),
+            trial: zeros(),
+        }
+    }
+}
+
+impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
+    type State = AutoState<F::Point>;
+
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
+        self.scratch = None;
+        f.check_point(x)
+    }
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
+        self.prepare(f, &x)?;
+        let (gradient, root) = (x.zeros_like(), x.zeros_like());
+        Ok(AutoState { z: x.clone(), start: x.clone(), x, gradient, root, learned: Learned::default(), k: 0 })
+    }
+    fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let AutoConfig { momentum, power, beta2, epsilon, .. } = *self.config;
+        let AutoState { x, z, start, gradient: last, root, learned, k } = state;
+        let space = self.scratch.get_or_insert_with(|| AutoScratch::like(x));
+        let AutoScratch { y, gradient: g, root: new_root, metric, direction: d, z: new_z, x: new_x, trial } = space;
+
+        between(y, momentum, x, z);
+        let f0 = f.value_and_gradient(y, sample, g);
+        let squared_norm = match finite(f0, g, *k) {
+            Ok(squared_norm) => squared_norm,
+            Err(error) if learned.retreated => return Err(error),
+            Err(_) => {
+                z.copy_from(x);
+                *learned = Learned { retreated: true, size: learned.size.map(|a| a / SHRINK), ..*learned };
+                *k += 1;
+                return Ok(record(*k - 1, f0.value, f64::INFINITY, 0.0, 0.0, Verdict::Rejected, 0));
+            }
+        };
+        if squared_norm == 0.0 {
+            *k += 1;
+            return Ok(record(*k - 1, f0.value, 0.0, 0.0, 0.0, Verdict::Accepted, 0));
+        }
+
+        // D and d = D⁻¹g. In the first steps the mean has less than its full weight.
+        let accepted = learned.accepted as f64;
+        let correction = (1.0 - beta2.powf(accepted + 1.0)).sqrt().recip();
+        new_root.set_root(beta2, root, 1.0 - beta2, g);
+        let mean = correction * new_root.norm_1() / x.dimension() as f64;
+        metric.set_affine(correction, new_root, epsilon * mean);
+        d.set_quotient(g, metric);
+
+        // n and r̄
+        let mut seen = *learned;
+        trial.set_sum(y, -1.0, start);
+        seen.distance = seen.distance.max(trial.weighted_norm_squared(metric).sqrt());
+        if learned.accepted > 0 {
+            trial.set_sum(g, -1.0, last);
+            new_z.set_quotient(trial, metric);
+            let share = (NOISE_MEMORY / (accepted + NOISE_MEMORY - 1.0)).min(1.0);
+            seen.noise += share * (0.5 * trial.dot(new_z) - seen.noise);
+        }
+
+        let a = self.config.size(&seen).unwrap_or_else(|| FIRST * (1.0 + start.norm()) / d.norm());
+        let c = if learned.accepted == 0 { 1.0 } else { (power + 1.0) / (accepted + power + 1.0) };
+        new_z.set_sum(z, -a, d);
+        between(new_x, c, new_z, x);
+        between(trial, momentum, new_x, new_z);
+        let f1 = f.value(trial, sample).value;
+
+        // Δ, in the place of d
+        d.set_sum(trial, -1.0, y);
+        let verdict = learned.judge(f0, f1, g.dot(d), d.weighted_norm_squared(metric));
+        let length = d.norm();
+        learned.size = Some(a);
+        match verdict {
+            Verdict::Accepted => {
+                swap(x, new_x);
+                swap(z, new_z);
+                swap(root, new_root);
+                swap(last, g);
+                let Learned { distance, noise, .. } = seen;
+                *learned = Learned { accepted: learned.accepted + 1, distance, noise, retreated: false, ..*learned };
+            }
+            Verdict::Rejected => learned.size = Some(a / SHRINK),
+        }
+        *k += 1;
+        Ok(record(*k - 1, f0.value, squared_norm.sqrt(), a, length, verdict, 1))
+    }
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        Ok(measure(f, &state.x))
+    }
+}
+
+/// point ← to + share·(from − to), without a difference: its sum is the same for every scale.
+fn between<V: Vector>(point: &mut V, share: f64, from: &V, to: &V) {
+    point.copy_from(to);
+    point.scale_add(1.0 - share, share, from);
+}
+
+fn record(
+    k: u64,
+    value: f64,
+    gradient_norm: f64,
+    step_size: f64,
+    step_length: f64,
+    verdict: Verdict,
+    trials: u64,
+) -> StepRecord {
+    let evaluations = Evaluations { values: trials, gradients: 1 };
+    StepRecord { verdict, evaluations, ..StepRecord::plain(k, value, gradient_norm, step_size, step_length) }
+}
+
+impl AutoConfig {
+    /// a = min(γ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ); `None` at the first step.
+    fn size(&self, learned: &Learned) -> Option<f64> {
+        let Learned { accepted, curvature, noise, distance, size, .. } = *learned;
+        let mut a = GROWTH * size?;
+        if let Some(curvature) = curvature {
+            a = a.min(self.gamma / curvature);
+        }
+        if accepted >= NOISE_KNOWN && noise > 0.0 {
+            a = a.min(self.noise * distance / ((accepted as f64 + 1.0) * noise).sqrt());
+        }
+        Some(a)
+    }
+}
+
+impl Learned {
+    /// Accepts or rejects a trial, and learns κ from it. `slope` is gᵀΔ, `square` is ΔᵀDΔ.
+    fn judge(&mut self, f0: Evaluation, f1: f64, slope: f64, square: f64) -> Verdict {
+        if !f1.is_finite() {
+            return Verdict::Rejected;
+        }
+        let beyond = f1 - f0.value - slope;
+        // A difference below the rounding error of f says nothing about the curvature.
+        let curvature = (beyond.abs() > 2.0 * f0.rounding && square > 0.0).then(|| 2.0 * beyond / square);
+        let expected = self.curvature.zip(curvature).is_some_and(|(known, seen)| seen <= TOLERANCE * known);
+        let accepted = f1 <= f0.value + f0.rounding || expected;
+        if let Some(seen) = curvature {
+            self.curvature = match self.curvature {
+                None => Some(seen).filter(|&seen| seen > 0.0),
+                Some(known) => {
+                    let seen = seen.clamp(0.0, MOST * known);
+                    let share = match (seen > known, accepted) {
+                        (true, true) => UPWARDS,
+                        (true, false) => AFTER_REJECTION,
+                        (false, _) => DOWNWARDS,
+                    };
+                    Some(known + share * (seen - known))
+                }
+            };
+        }
+        if accepted { Verdict::Accepted } else { Verdict::Rejected }
+    }
+}
