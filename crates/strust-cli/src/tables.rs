@@ -107,7 +107,7 @@ pub struct Tables {
 /// One table per problem: medians or means at the given epochs.
 pub fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> String {
     let what = if *mean { "mean ± standard deviation" } else { "median" };
-    let mut text = checks_as_markdown(summary);
+    let mut text = checks_as_markdown(summary) + &tasks_as_markdown(summary);
     for problem in &summary.problems {
         let seeds: BTreeSet<String> = problem.methods.iter().map(seeds_done).collect();
         let seeds = seeds.into_iter().collect::<Vec<_>>().join(" or ");
@@ -165,6 +165,41 @@ fn with_deviation(metric: &Metric, point: &CurvePoint) -> String {
     } else {
         format!("{:.2} ± {:.2} %", 100.0 * mean, 100.0 * std)
     }
+}
+
+/// The tasks of a benchmark as a table.
+fn tasks_as_markdown(summary: &Summary) -> String {
+    if summary.tasks.is_empty() {
+        return String::new();
+    }
+    let number = |number: Option<f64>| number.map_or("–".into(), |number| format!("{number:.3}"));
+    let mut text = String::from(
+        "| task | half | best tuned | objective | ratio | steps ratio | at equal passes | test metric, best tuned | price |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for task in &summary.tasks {
+        let (method, value) =
+            task.best_tuned.as_ref().map_or(("–", "–".into()), |best| (best.method.as_str(), brief(best.value)));
+        let test = task.test.as_ref().map_or("–".into(), |test| {
+            let shown = |spread: &Spread| format!("{:.4} ± {:.4}", spread.mean, spread.std);
+            format!("{}, {}", shown(&test.tested), shown(&test.best_tuned))
+        });
+        let (steps, passes) = (number(task.steps_ratio), number(task.ratio_at_equal_passes));
+        let ratio = task.ratio.map_or("failed".into(), plain_number);
+        let mark = if task.within { "" } else { " ✗" };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {method} | {value} | {ratio}{mark} | {steps} | {passes} | {test} | {} |",
+            task.name,
+            task.half.word(),
+            number(task.price)
+        );
+    }
+    for skipped in &summary.skipped {
+        let _ = writeln!(text, "| {} | {} | skipped | | | | | | |", skipped.name, skipped.half.word());
+    }
+    text.push('\n');
+    text
 }
 
 /// The checks as a table.

@@ -355,3 +355,43 @@ fn with_resources(item: &Source, mut task: Task, resources: &Resources) -> Resul
     }
     Ok(Ok(task))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_benchmark_has_all_its_tasks_and_equal_budgets() {
+        let (name, text) = built_in::BENCHMARKS[0];
+        let benchmark = Benchmark::parse(Path::new(name), text, &Resources::default()).unwrap();
+        assert!(benchmark.tasks.len() >= 12 && benchmark.tasks.len() + benchmark.skipped.len() >= 16);
+        for half in [Half::Development, Half::Test] {
+            assert!(benchmark.tasks.iter().filter(|task| task.half == half).count() >= 5, "{half:?}");
+        }
+        for task in &benchmark.tasks {
+            let tuned = task.entrants.iter().filter(|entrant| entrant.role == Role::Tuned);
+            for Entrant { label, settings, .. } in tuned {
+                let rate = |method: &MethodSpec| number(&method.hyperparameters["learning_rate"]).unwrap();
+                let rates: Vec<f64> = settings.iter().map(rate).collect();
+                assert!(rates.is_sorted() && rates.len() == 7, "{label}: {rates:?}");
+                assert!((rates[6] / rates[0] - 1e3).abs() < 1e-6, "{label}: {rates:?}");
+            }
+            assert_eq!(task.entrants.iter().filter(|entrant| entrant.role == Role::Tested).count(), 1);
+            assert_eq!((task.entrants[0].role, task.entrants[1].role), (Role::Tested, Role::Tuned));
+        }
+    }
+
+    #[test]
+    fn the_complement_of_a_constant_varies_by_a_factor() {
+        let text = "name = \"a\"\nmethod = \"adam\"\n[[tuned]]\nname = \"sgd\"\nlearning_rate = [0.1, 0.2]\n\
+                    [[untuned]]\nname = \"adam\"\n[[vary]]\nparameter = \"beta1\"\ncomplement = true\nfactors = [2, 0.5]\n\
+                    [[vary]]\nparameter = \"epsilon\"\nfactors = [3]\n[[task]]\nname = \"t\"\nhalf = \"test\"\n\
+                    [task.problem]\nkind = \"least-squares\"\n";
+        let benchmark = Benchmark::parse(Path::new("a.toml"), text, &Resources::default()).unwrap();
+        let varied: Vec<_> =
+            benchmark.tasks[0].variations.iter().map(|v| (v.method.label.as_str(), v.value, v.default)).collect();
+        let expected =
+            [("adam beta1=0.8", 0.8, 0.9), ("adam beta1=0.95", 0.95, 0.9), ("adam epsilon=3e-8", 3e-8, 1e-8)];
+        assert_eq!(varied, expected);
+    }
+}

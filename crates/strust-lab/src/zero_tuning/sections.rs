@@ -437,3 +437,99 @@ fn skipped_table(skipped: &[SkippedTask]) -> Option<Table> {
         rows: skipped.iter().map(row).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::benchmark::{BestTuned, TestComparison};
+
+    fn method(label: &str, role: Role, value: Option<f64>) -> EntrantSummary {
+        EntrantSummary {
+            label: label.into(),
+            role,
+            setting: Some(Parameters::new()),
+            value,
+            ratio: value,
+            steps_ratio: None,
+            price: Some(1.0),
+            test: None,
+            failed: 0,
+            at_edge: false,
+            tried: Vec::new(),
+        }
+    }
+
+    /// A task whose best tuned value is 1.
+    fn task(name: &str, half: Half, tested: Option<f64>, other: Option<f64>) -> TaskSummary {
+        let spread = |mean: f64| Spread { mean, std: 0.0, median: mean };
+        TaskSummary {
+            name: name.into(),
+            title: name.into(),
+            half,
+            problem: String::new(),
+            epochs: 1,
+            batch: 1,
+            steps: 1,
+            start: 100.0,
+            best_tuned: Some(BestTuned { value: 1.0, method: "sgd".into(), setting: Parameters::new() }),
+            tested,
+            ratio: tested,
+            steps_ratio: None,
+            to_zero: false,
+            within: tested.is_some_and(|value| value <= CLOSE),
+            nearly_within: tested.is_some_and(|value| value <= NEAR),
+            ratio_at_equal_passes: None,
+            test: tested.map(|value| TestComparison {
+                metric: "test_accuracy".into(),
+                tested: spread(value),
+                best_tuned: spread(1.0),
+                holds: value >= 1.0,
+            }),
+            price: Some(1.0),
+            methods: vec![
+                method("auto", Role::Tested, tested),
+                method("sgd", Role::Tuned, Some(1.0)),
+                method("sls", Role::Untuned, other),
+            ],
+            variations: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn goals_are_shares_of_the_tasks_on_all_and_on_each_half() {
+        let tasks = [
+            task("a", Half::Development, Some(0.5), Some(0.7)),
+            task("b", Half::Development, Some(1.1), Some(1.0)),
+            task("c", Half::Test, Some(1.04), None),
+            task("d", Half::Test, None, Some(5.0)),
+        ];
+        let (sections, checks) = all("bench", &tasks, &[], &[]);
+        let found: Vec<_> = checks.iter().map(|check| (check.measured, check.bound, check.holds)).collect();
+        let expected = [
+            (0.5, 0.8, false),
+            (0.5, 0.8, false),
+            (0.5, 0.8, false),
+            (0.75, 1.0, false),
+            (1.0, 1.0, true),
+            (0.5, 1.0, false),
+            (0.5, 0.8, false),
+            (2.0 / 3.0, 0.8, false),
+            (0.5, 0.8, false),
+            (1.0, 0.8, true),
+        ];
+        assert_eq!(found, expected, "{checks:#?}");
+        assert_eq!(checks[0].why, "2 of 4 tasks (development 1 of 2, test 1 of 2); not on b, d");
+        let text = sections[0].findings.join(" ");
+        assert!(text.contains("on 2 of 4 tasks. It does not on b (1.100), d (failed)"), "{text}");
+        assert!(text.contains("On a it has a lower training objective and a worse test metric"), "{text}");
+    }
+
+    #[test]
+    fn a_method_that_failed_is_behind_one_that_did_not() {
+        let ahead = |tested, other| is_ahead(&task("a", Half::Test, tested, other), "sls");
+        assert!(ahead(Some(1.0), Some(1.0)) && ahead(Some(1.0), None) && !ahead(None, Some(1.0)) && !ahead(None, None));
+        assert!(!ahead(Some(1.01), Some(1.0)));
+        // Both are zero up to rounding.
+        assert!(ahead(Some(1e-15), Some(1e-16)));
+    }
+}
