@@ -200,7 +200,7 @@ fn data_are_searched_in_the_folder_and_missing_ones_are_skipped() {
     let folder = Folder::new();
     let data = folder.path("data");
     std::fs::create_dir_all(data.join("folder")).unwrap();
-    let rows: String = (0..40).map(|i| format!("{},{},{}\n", i % 7, i % 5, i % 2)).collect();
+    let rows: Vec<String> = (0..40).map(|i| format!("{},{},{}", i % 7, i % 5, i % 2)).collect();
     let file = folder.write("tiny.toml", &TINY.edit("[[vary]]\nparameter = \"grow\"\nfactors = [0.75, 2.0]\n", ""));
     let start = |name: &str| {
         let out = folder.path(name);
@@ -219,7 +219,7 @@ fn data_are_searched_in_the_folder_and_missing_ones_are_skipped() {
     let without = start("without");
     let why = without["skipped"][0]["why"].as_str().unwrap();
     assert!(why.contains("has none of absent.csv, folder/absent.csv"), "{why}");
-    std::fs::write(data.join("folder/absent.csv"), rows).unwrap();
+    std::fs::write(data.join("folder/absent.csv"), rows.join("\n")).unwrap();
     let with = start("with");
     assert!(with["skipped"].is_null());
     assert_eq!(with["tasks"][2]["name"], "absent");

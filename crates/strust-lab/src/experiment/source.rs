@@ -49,7 +49,9 @@ impl<'a> Source<'a> {
     pub fn mapped(&self, key: &str, map: impl Fn(&toml::Value) -> toml::Value) -> Self {
         let mut mapped = self.clone();
         if let Some(toml::Value::Array(list)) = mapped.table.get_mut(key) {
-            list.iter_mut().for_each(|value| *value = map(value));
+            for value in list {
+                *value = map(value);
+            }
         }
         mapped
     }

@@ -105,7 +105,7 @@ fn short(value: f64) -> f64 {
 }
 
 /// The values of a task for the default of a constant and for each of its variations, in increasing order of the constant.
-pub(super) fn values<'a>(task: &'a TaskSummary, parameter: &str) -> Vec<(f64, Option<f64>)> {
+pub(super) fn values(task: &TaskSummary, parameter: &str) -> Vec<(f64, Option<f64>)> {
     let mine = |v: &&VariationSummary| v.parameter == parameter;
     let varied = || task.variations.iter().filter(mine);
     let default = varied().next().map(|v| (v.default, task.tested));

@@ -151,7 +151,7 @@ impl<'a> Competition<'a> {
         for item in source.list("tuned")? {
             let entry = item.entry("tuned", "name", &known)?;
             let label = labeled(&item, &entry)?;
-            grid(&item, &entry, &label, 1.0)?;
+            grid(&item, &entry, &label, None)?;
             tuned.push((item, entry, label));
         }
         for item in source.list("untuned")? {
@@ -176,7 +176,7 @@ impl<'a> Competition<'a> {
 
     /// All methods; the rates of the tuned ones are multiplied by the factors of a task.
     fn entrants(&self, rates: &toml::Table) -> Result<Vec<Entrant>, Error> {
-        let factor = |entry: &Entry| rates.get(entry.name).and_then(number).unwrap_or(1.0);
+        let factor = |entry: &Entry| rates.get(entry.name).and_then(number);
         let mut entrants = self.untuned.clone();
         // The method under test comes first, then the tuned ones.
         entrants.sort_by_key(|entrant| entrant.role != Role::Tested);
@@ -193,7 +193,7 @@ fn number(value: &toml::Value) -> Option<f64> {
 }
 
 /// The settings of a tuned method, in increasing order of the one number that varies, which is multiplied by `factor`.
-fn grid(item: &Source, entry: &Entry, label: &str, factor: f64) -> Result<Vec<MethodSpec>, Error> {
+fn grid(item: &Source, entry: &Entry, label: &str, factor: Option<f64>) -> Result<Vec<MethodSpec>, Error> {
     let own = ["name", "label"];
     let list = |value: &toml::Value| value.as_array().is_some_and(|list| list.iter().all(|v| number(v).is_some()));
     let varied: Vec<&String> = item
@@ -209,9 +209,9 @@ fn grid(item: &Source, entry: &Entry, label: &str, factor: f64) -> Result<Vec<Me
     if !list(&item.table()[key]) {
         return Err(item.error(&[key], format!("[[tuned]] {label}: `{key}` must be a list of numbers")));
     }
-    let scaled = item.mapped(key, |value| match number(value) {
+    let scaled = item.mapped(key, |value| match (number(value), factor) {
         // Three digits, so that names stay short.
-        Some(rate) if factor != 1.0 => format!("{:.2e}", rate * factor).parse::<f64>().unwrap_or(rate).into(),
+        (Some(rate), Some(factor)) => format!("{:.2e}", rate * factor).parse::<f64>().unwrap_or(rate).into(),
         _ => value.clone(),
     });
     let mut settings = scaled.method("tuned", &own, Some(label), entry)?;
@@ -244,13 +244,16 @@ fn variations(source: &Source, known: &[Entry], tested: &MethodSpec) -> Result<V
         let wrong = || item.error(&["factors"], "[[vary]]: `factors` must be a list of positive numbers other than 1");
         let factors = item.table().get("factors").and_then(toml::Value::as_array).ok_or_else(wrong)?;
         for factor in factors {
-            let factor = number(factor).filter(|&f| f > 0.0 && f != 1.0 && f <= LARGEST_FACTOR).ok_or_else(wrong)?;
+            let factor = number(factor).filter(|&f| f > 0.0 && f <= LARGEST_FACTOR).ok_or_else(wrong)?;
             let value = if complement { 1.0 - factor * (1.0 - default) } else { factor * default };
             // Digits after the twelfth are rounding errors.
             let value: f64 = format!("{value:.11e}").parse().unwrap_or(value);
             let mut hyperparameters = tested.hyperparameters.clone();
             hyperparameters.insert(parameter.clone(), value.into());
             let hyperparameters = item.complete("vary", entry, &hyperparameters)?;
+            if hyperparameters == tested.hyperparameters {
+                return Err(wrong());
+            }
             let label = format!("{} {parameter}={}", tested.label, plain(&hyperparameters[&parameter]));
             let method =
                 MethodSpec { name: tested.name.clone(), label, hyperparameters, varied: vec![parameter.clone()] };

@@ -27,7 +27,10 @@ use crate::{
     },
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::Path,
+};
 use strust::prelude::*;
 use strust_problems::Problem;
 
@@ -101,9 +104,13 @@ impl BenchmarkPlan {
                     (Role::Tuned, None) => None,
                     (_, choice) => setting(entrant, choice.unwrap_or(&None)),
                 };
-                method.into_iter().for_each(|method| add(method, epochs));
+                if let Some(method) = method {
+                    add(method, epochs);
+                }
             }
-            variations.iter().for_each(|variation| add(&variation.method, experiment.epochs));
+            for variation in variations {
+                add(&variation.method, experiment.epochs);
+            }
         }
         plan
     }
@@ -181,10 +188,10 @@ fn optima(task: &Task, plan: &Plan) -> Result<BTreeMap<u64, f64>, Error> {
         return Ok(optima);
     }
     for job in &plan.jobs {
-        if !optima.contains_key(&job.seed) {
+        if let Entry::Vacant(place) = optima.entry(job.seed) {
             let optimum = prepare(job, &plan.experiment, Path::new(""), Optimum)?;
             // Metrics are those of the loss without its factor.
-            optima.insert(job.seed, optimum.unwrap_or(0.0) / problems::scale(&job.problem));
+            place.insert(optimum.unwrap_or(0.0) / problems::scale(&job.problem));
         }
     }
     Ok(optima)
@@ -240,7 +247,9 @@ fn finish(folder: &Path, plan: &BenchmarkPlan, options: &Options) -> Result<Summ
 fn run_all(folder: &Path, stage: &str, plans: &[&Plan], options: &Options) -> Result<(), Error> {
     let jobs: Vec<(&Plan, &Job)> =
         plans.iter().flat_map(|plan| plan.jobs.iter().map(move |job| (*plan, job))).collect();
-    jobs.iter().for_each(|(_, job)| atomic::sweep(&job_folder(folder, job)));
+    for (_, job) in &jobs {
+        atomic::sweep(&job_folder(folder, job));
+    }
     run::run_jobs(folder, stage, &jobs, options)
 }
 

@@ -15,6 +15,7 @@ use crate::{
     format::{NOTHING, brief, fixed, plain, plain_number, plural, scientific},
     statistics::upper_median,
 };
+use std::fmt::Write as _;
 
 /// The share of the tasks that most goals demand.
 const MOST: f64 = 0.8;
@@ -138,16 +139,12 @@ impl<S: Fn(&TaskSummary) -> Option<bool>> Goal<S> {
         let failing: Vec<&str> =
             mine.iter().filter(|task| (self.statement)(task) == Some(false)).map(|task| task.name.as_str()).collect();
         let except = if failing.is_empty() { String::new() } else { format!("; not on {}", failing.join(", ")) };
-        let halves = match half {
-            Some(_) => String::new(),
-            None => {
-                let of = |half: Half| {
-                    let (held, known) = count(tasks.iter().filter(|task| task.half == half), &self.statement);
-                    format!("{} {held} of {known}", half.word())
-                };
-                format!(" ({}, {})", of(Half::Development), of(Half::Test))
-            }
+        let of = |half: Half| {
+            let (held, known) = count(tasks.iter().filter(|task| task.half == half), &self.statement);
+            format!("{} {held} of {known}", half.word())
         };
+        let halves =
+            if half.is_none() { format!(" ({}, {})", of(Half::Development), of(Half::Test)) } else { String::new() };
         let why = format!("{held} of {}{halves}{except}", plural(known, "task"));
         Check::at_least(name, held as f64 / known as f64, self.share, why)
     }
@@ -217,10 +214,9 @@ fn findings(tasks: &[TaskSummary]) -> Vec<String> {
          {held} of {known} tasks."
     );
     if !behind.is_empty() {
-        sentence += &format!(
-            " It does not on {}; the factor is the final objective over the best tuned one.",
-            behind.join(", ")
-        );
+        let behind = behind.join(", ");
+        let _ =
+            write!(sentence, " It does not on {behind}; the factor is the final objective over the best tuned one.");
     }
     findings.push(sentence);
     let overfits = |task: &&TaskSummary| {
