@@ -36,7 +36,7 @@ pub enum Command {
     Run {
         /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits, cifar10,
         /// cifar10-quick, cifar10-tune, cifar10-interpolate, cifar10-launch, theory-strong-growth, theory-step-length,
-        /// theory-rejections, theory-rate, theory-penalty, theory-failures
+        /// theory-rejections, theory-rate, theory-penalty, theory-failures, zero-tuning
         file: PathBuf,
         #[command(flatten)]
         runs: Runs,
@@ -150,6 +150,8 @@ pub enum Reproducible {
     Theory,
     /// The unconstrained methods on ResNet-20 and CIFAR-10, Figure 1; needs a build with libtorch
     Cifar10,
+    /// The benchmark: auto with one setting beside baselines that are tuned for each task
+    ZeroTuning,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -175,7 +177,7 @@ pub enum Benchmark {
 /// The data and the device of networks.
 #[derive(clap::Args)]
 pub struct Network {
-    /// The CIFAR-10 folder or archive; `strust data cifar10` downloads it
+    /// The CIFAR-10 folder or archive; `strust data cifar10` downloads it. zero-tuning: a folder of data sets
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The device for networks: cpu, cuda, cuda:N or auto (the first GPU, otherwise the CPU)

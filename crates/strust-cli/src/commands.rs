@@ -3,7 +3,9 @@
 use crate::{
     CommandFailure,
     args::{Jobs, Network, Reproducible, Runs, Saving, Shared},
-    session::{all_cores, command_line, conclude, jobs, json, pace, print, resume_command, save_every, unused},
+    session::{
+        all_cores, command_line, conclude, jobs, jobs_on, json, pace, print, resume_command, save_every, unused,
+    },
     show::heading,
     tables::{Tables, markdown_tables},
 };
@@ -20,11 +22,15 @@ use strust_lab::{
     },
     device::WITHOUT_DATA,
     format::written,
-    io::{atomic, results::is_theory},
+    io::{
+        atomic,
+        results::{is_benchmark, is_theory},
+    },
     pipeline,
     registry::{self, methods, problems, problems::needs_data},
     report,
     theory::{self, Theory},
+    zero_tuning::{self, BenchmarkPlan},
 };
 
 /// `strust reproduce`.
@@ -41,6 +47,7 @@ pub fn reproduce(
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
         (_, true) => return Err(CommandFailure::Usage("--quick is only for cifar10: leave it out".into())),
         (Reproducible::Theory, _) => return crate::theory::reproduce(runs, network, shared),
+        (Reproducible::ZeroTuning, _) => return crate::zero_tuning::reproduce(runs, network, shared),
         (Reproducible::Subspace, _) => Experiment::subspace()?,
         (Reproducible::Digits, _) => open("digits")?,
     };
@@ -51,6 +58,9 @@ pub fn reproduce(
 pub fn run(file: &Path, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     if let Some(theory) = Theory::open(file)? {
         return crate::theory::run(theory, runs, network, shared);
+    }
+    if let Some(benchmark) = crate::zero_tuning::open(file, network)? {
+        return crate::zero_tuning::run(benchmark, runs, shared);
     }
     start(Experiment::open(file)?, runs, network, shared)
 }
@@ -122,6 +132,11 @@ pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Res
         let pace = (all_cores(jobs), save_every(saving)?);
         return conclude(folder, shared, pace, &again, |options| theory::resume(folder, options));
     }
+    if is_benchmark(folder) {
+        let on_gpu = BenchmarkPlan::load(folder)?.benchmark.on_gpu();
+        let pace = (jobs_on(jobs, on_gpu), save_every(saving)?);
+        return conclude(folder, shared, pace, &again, |options| zero_tuning::resume(folder, options));
+    }
     let pace = pace(jobs, saving, &Plan::load(folder)?.experiment)?;
     conclude(folder, shared, pace, &again, |options| pipeline::resume(folder, options))
 }
@@ -129,12 +144,18 @@ pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Res
 /// `strust report --publish`.
 pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), CommandFailure> {
     let [folder] = folders else { return Err(CommandFailure::Usage("--publish takes one results folder".into())) };
-    pipeline::publish(folder, to)?;
+    if is_benchmark(folder) { zero_tuning::publish(folder, to) } else { pipeline::publish(folder, to) }?;
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
 
 fn load(folder: &Path) -> Result<Summary, Error> {
-    if is_theory(folder) { theory::load_summary(folder) } else { pipeline::load_summary(folder) }
+    if is_theory(folder) {
+        theory::load_summary(folder)
+    } else if is_benchmark(folder) {
+        zero_tuning::load_summary(folder)
+    } else {
+        pipeline::load_summary(folder)
+    }
 }
 
 /// `strust report --markdown` and `--into`.

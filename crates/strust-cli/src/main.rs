@@ -14,6 +14,7 @@ mod session;
 mod show;
 mod tables;
 mod theory;
+mod zero_tuning;
 
 use args::{Args, Command};
 use clap::Parser;

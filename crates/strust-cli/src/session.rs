@@ -49,7 +49,12 @@ pub fn pace(given: Jobs, saving: Saving, experiment: &Experiment) -> Result<RunP
 /// The number of jobs: by default one per core. On a GPU it is one, because only the user knows how many fit into its
 /// memory.
 pub fn jobs(given: Jobs, experiment: &Experiment) -> usize {
-    if experiment.on_gpu() { given.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(given) }
+    jobs_on(given, experiment.on_gpu())
+}
+
+/// The number of jobs if networks are on a GPU, or not.
+pub fn jobs_on(given: Jobs, on_gpu: bool) -> usize {
+    if on_gpu { given.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(given) }
 }
 
 /// The requested number of jobs, or one per core.

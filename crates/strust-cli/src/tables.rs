@@ -14,6 +14,7 @@ use strust_lab::{
 pub fn overview(summary: &Summary, shared: &Shared) -> String {
     let mut text = format!("{}\n", heading(&summary.title, shared));
     text.push_str(&checks(summary));
+    text.push_str(&tasks(summary));
     for problem in &summary.problems {
         let _ = writeln!(text, "\n{}: medians over seeds, epoch {}", problem.name, summary.epochs);
         let mut header = vec!["method".to_string()];
@@ -49,10 +50,38 @@ pub fn overview(summary: &Summary, shared: &Shared) -> String {
     text
 }
 
+/// The tasks of a benchmark, and those that were skipped.
+fn tasks(summary: &Summary) -> String {
+    if summary.tasks.is_empty() && summary.skipped.is_empty() {
+        return String::new();
+    }
+    let number = |number: Option<f64>| number.map_or("–".into(), plain_number);
+    let header = ["task", "half", "best tuned", "objective", "objective here", "ratio", "steps", "within"];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    for task in &summary.tasks {
+        let best = task.best_tuned.as_ref();
+        rows.push(vec![
+            task.name.clone(),
+            task.half.word().into(),
+            best.map_or("–".into(), |best| best.method.clone()),
+            best.map_or("–".into(), |best| brief(best.value)),
+            task.tested.map_or("failed".into(), brief),
+            number(task.ratio),
+            number(task.steps_ratio),
+            if task.within { "yes" } else { "no" }.into(),
+        ]);
+    }
+    let mut text = format!("\n{}", table(&rows));
+    for skipped in &summary.skipped {
+        let _ = writeln!(text, "skipped {}: {}", skipped.name, skipped.why);
+    }
+    text
+}
+
 /// The checks, one line each, grouped by experiment.
 fn checks(summary: &Summary) -> String {
     let mut text = String::new();
-    for section in &summary.sections {
+    for section in summary.sections.iter().filter(|section| !section.checks.is_empty()) {
         let _ = writeln!(text, "\n{}", section.title);
         for check in &section.checks {
             if check.is_open() {
@@ -78,7 +107,7 @@ pub struct Tables {
 /// One table per problem: medians or means at the given epochs.
 pub fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> String {
     let what = if *mean { "mean ± standard deviation" } else { "median" };
-    let mut text = checks_as_markdown(summary);
+    let mut text = checks_as_markdown(summary) + &tasks_as_markdown(summary);
     for problem in &summary.problems {
         let seeds: BTreeSet<String> = problem.methods.iter().map(seeds_done).collect();
         let seeds = seeds.into_iter().collect::<Vec<_>>().join(" or ");
@@ -138,10 +167,45 @@ fn with_deviation(metric: &Metric, point: &CurvePoint) -> String {
     }
 }
 
+/// The tasks of a benchmark as a table.
+fn tasks_as_markdown(summary: &Summary) -> String {
+    if summary.tasks.is_empty() {
+        return String::new();
+    }
+    let number = |number: Option<f64>| number.map_or("–".into(), |number| format!("{number:.3}"));
+    let mut text = String::from(
+        "| task | half | best tuned | objective | ratio | steps ratio | at equal passes | test metric, best tuned | price |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for task in &summary.tasks {
+        let (method, value) =
+            task.best_tuned.as_ref().map_or(("–", "–".into()), |best| (best.method.as_str(), brief(best.value)));
+        let test = task.test.as_ref().map_or("–".into(), |test| {
+            let shown = |spread: &Spread| format!("{:.4} ± {:.4}", spread.mean, spread.std);
+            format!("{}, {}", shown(&test.tested), shown(&test.best_tuned))
+        });
+        let (steps, passes) = (number(task.steps_ratio), number(task.ratio_at_equal_passes));
+        let ratio = task.ratio.map_or("failed".into(), plain_number);
+        let mark = if task.within { "" } else { " ✗" };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {method} | {value} | {ratio}{mark} | {steps} | {passes} | {test} | {} |",
+            task.name,
+            task.half.word(),
+            number(task.price)
+        );
+    }
+    for skipped in &summary.skipped {
+        let _ = writeln!(text, "| {} | {} | skipped | | | | | | |", skipped.name, skipped.half.word());
+    }
+    text.push('\n');
+    text
+}
+
 /// The checks as a table.
 fn checks_as_markdown(summary: &Summary) -> String {
     let mut text = String::new();
-    for section in &summary.sections {
+    for section in summary.sections.iter().filter(|section| !section.checks.is_empty()) {
         let _ = writeln!(text, "**{}**\n\n| check | measured | claimed | verdict |\n|---|---|---|---|", section.title);
         for check in &section.checks {
             let name = check.name.replace('|', "\\|");

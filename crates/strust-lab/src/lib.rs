@@ -24,6 +24,7 @@
 //! | [`figure`], [`report`] | figures as SVG and PNG; the page |
 //! | [`pipeline`] | all stages, from a plan to the report |
 //! | [`theory`] | the paper's analysis as experiments |
+//! | [`zero_tuning`] | the benchmark of methods without tuning beside tuned ones |
 
 pub mod analyze;
 pub mod data;
@@ -41,6 +42,7 @@ pub mod run;
 mod statistics;
 mod stepper;
 pub mod theory;
+pub mod zero_tuning;
 
 pub use error::Error;
 pub use machine::{cores, describe as this_machine};

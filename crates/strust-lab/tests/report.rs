@@ -64,6 +64,8 @@ fn summary(experiment: &str, methods: Vec<MethodSummary>) -> Summary {
         diagnoses: vec![],
         checks: vec![],
         sections: vec![],
+        tasks: vec![],
+        skipped: vec![],
     }
 }
 

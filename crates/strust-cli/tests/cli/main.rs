@@ -11,3 +11,4 @@ mod server;
 mod snapshots;
 mod support;
 mod theory;
+mod zero_tuning;

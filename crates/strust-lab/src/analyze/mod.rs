@@ -8,7 +8,7 @@ mod tune;
 
 pub(crate) use outcome::{Finished, Outcome, outcome};
 pub(crate) use summarize::summary;
-pub(crate) use tune::choose;
+pub(crate) use tune::{choose, search};
 
 #[cfg(test)]
 mod tests {

@@ -58,6 +58,8 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
         batch: e.batch,
         problems,
         tuning,
+        tasks: Vec::new(),
+        skipped: Vec::new(),
         diagnoses: Vec::new(),
         checks: Vec::new(),
         sections: Vec::new(),

@@ -1,5 +1,6 @@
 //! Plain data of every stage of an experiment. Nothing here reads or writes a file.
 
+pub mod benchmark;
 mod checksum;
 pub mod diagnosis;
 pub mod experiment;
@@ -9,7 +10,9 @@ pub mod parameters;
 pub mod plan;
 pub mod record;
 pub mod section;
+mod spread;
 pub mod summary;
 pub(crate) mod totals;
+mod tuning;
 
 pub(crate) use checksum::checksum;

@@ -1,9 +1,14 @@
 //! The results of an experiment as in `summary.json`: mean, standard deviation and median over seeds.
 
 use super::{
+    benchmark::{SkippedTask, TaskSummary},
     diagnosis::Diagnosis,
     parameters::Parameters,
     section::{Check, Section},
+};
+pub use super::{
+    spread::Spread,
+    tuning::{TriedSetting, Tuning, TuningCost},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,6 +37,12 @@ pub struct Summary {
     /// The settings that the grid search tried and chose; absent without a grid search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tuning: Vec<Tuning>,
+    /// The tasks of a benchmark.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskSummary>,
+    /// The tasks of a benchmark that did not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedTask>,
     /// The diagnosis of the first seed of every method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnoses: Vec<Diagnosis>,
@@ -147,54 +158,4 @@ pub struct MeanEvaluations {
     pub values: f64,
     /// Values with gradient.
     pub gradients: f64,
-}
-
-/// Mean, sample standard deviation and median over seeds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    /// The mean.
-    pub mean: f64,
-    /// The standard deviation; 0 for one seed.
-    pub std: f64,
-    /// The median.
-    pub median: f64,
-}
-
-/// The settings tried and chosen for one method on one problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tuning {
-    /// The problem.
-    pub problem: String,
-    /// The method.
-    pub method: String,
-    /// The key of the metric that decides, and the number of epochs.
-    pub metric: String,
-    /// Settings tried, best first.
-    pub tried: Vec<TriedSetting>,
-    /// The cost in runs, evaluations and seconds.
-    pub cost: TuningCost,
-}
-
-/// One setting of a grid search.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TriedSetting {
-    /// The parameters that the grid varies.
-    pub setting: Parameters,
-    /// The median of the metric over seeds at the end; absent if a seed failed.
-    pub score: Option<f64>,
-}
-
-/// The cost of a grid search.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct TuningCost {
-    /// The number of runs: settings times seeds.
-    pub runs: u64,
-    /// The number of failed runs. Their cost is not counted below.
-    pub failed: u64,
-    /// Gradient evaluations.
-    pub gradients: u64,
-    /// Values without a gradient.
-    pub values: u64,
-    /// Seconds.
-    pub seconds: f64,
 }

@@ -23,3 +23,6 @@ pub const THEORY: &[(&str, &str)] = &[
     ("theory-penalty", include_str!("../../../../experiments/theory-penalty.toml")),
     ("theory-failures", include_str!("../../../../experiments/theory-failures.toml")),
 ];
+
+/// The benchmarks.
+pub const BENCHMARKS: &[(&str, &str)] = &[("zero-tuning", include_str!("../../../../experiments/zero-tuning.toml"))];

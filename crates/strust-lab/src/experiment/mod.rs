@@ -3,6 +3,7 @@
 pub mod built_in;
 mod networks;
 mod parse;
+pub(crate) mod source;
 
 use crate::Error;
 pub use crate::data::experiment::Experiment;
@@ -16,7 +17,7 @@ impl Experiment {
             Err(e) => match built_in::EXPERIMENTS.iter().find(|(name, _)| Path::new(name) == file) {
                 Some((name, text)) => Self::parse(Path::new(name), text),
                 None if e.kind() == std::io::ErrorKind::NotFound => {
-                    let all = built_in::EXPERIMENTS.iter().chain(built_in::THEORY);
+                    let all = built_in::EXPERIMENTS.iter().chain(built_in::THEORY).chain(built_in::BENCHMARKS);
                     let names: Vec<_> = all.map(|(name, _)| *name).collect();
                     let why = format!("no such file, and no built-in experiment has this name ({})", names.join(", "));
                     Err(Error::Experiment { file: file.into(), line: None, why })

@@ -36,12 +36,13 @@ impl Experiment {
     pub fn set_data(&mut self, data: &Path) -> Result<(), Error> {
         let missing = "there is no such file or folder; `strust data cifar10 --to DIR` downloads CIFAR-10";
         let data = data.canonicalize().map_err(|_| Error::saved(data, missing))?;
-        let sum = checksum_of(&data)?;
-        for problem in self.problems.iter_mut().filter(|p| needs_data(p)) {
-            problem.parameters.insert("data".into(), (*data.to_string_lossy()).into());
-            problem.checksum = Some(sum.clone());
-        }
-        Ok(())
+        set_data(self.problems.iter_mut().filter(|p| needs_data(p)), &data)
+    }
+
+    /// Sets the data of all its problems: a folder or a file that exists.
+    pub(crate) fn set_data_of_all(&mut self, data: &Path) -> Result<(), Error> {
+        let data = data.canonicalize().map_err(Error::io("open", data))?;
+        set_data(self.problems.iter_mut(), &data)
     }
 
     /// Sets a parameter of its networks, such as `device`.
@@ -78,6 +79,15 @@ impl Experiment {
         }
         Ok(())
     }
+}
+
+fn set_data<'a>(problems: impl Iterator<Item = &'a mut ProblemSpec>, data: &Path) -> Result<(), Error> {
+    let sum = checksum_of(data)?;
+    for problem in problems {
+        problem.parameters.insert("data".into(), data.to_string_lossy().into_owned().into());
+        problem.checksum = Some(sum.clone());
+    }
+    Ok(())
 }
 
 fn text<'a>(problem: &'a ProblemSpec, parameter: &str) -> Option<&'a str> {

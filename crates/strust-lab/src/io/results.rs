@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 const PLAN: &str = "plan.json";
 const THEORY: &str = "theory.json";
+const BENCHMARK: &str = "benchmark.json";
 const CHECKPOINT: &str = "checkpoint.bin";
 const FAILED: &str = "failed.json";
 
@@ -36,6 +37,11 @@ pub(crate) fn theory_file(folder: &Path) -> PathBuf {
     folder.join(THEORY)
 }
 
+/// The plan file of a benchmark in a folder.
+pub(crate) fn benchmark_file(folder: &Path) -> PathBuf {
+    folder.join(BENCHMARK)
+}
+
 /// Whether a folder holds a run of an experiment.
 pub(crate) fn has_plan(folder: &Path) -> bool {
     folder.join(PLAN).exists()
@@ -47,9 +53,20 @@ pub fn is_theory(folder: &Path) -> bool {
     theory_file(folder).is_file()
 }
 
+/// Whether a folder holds a benchmark.
+#[must_use]
+pub fn is_benchmark(folder: &Path) -> bool {
+    benchmark_file(folder).is_file()
+}
+
+/// Whether a folder holds a run of any kind.
+pub(crate) fn holds_run(folder: &Path) -> bool {
+    has_plan(folder) || is_theory(folder) || is_benchmark(folder)
+}
+
 /// Checks that a new run may start in a folder: it is empty.
 pub(crate) fn check_empty(folder: &Path) -> Result<(), Error> {
-    if has_plan(folder) || is_theory(folder) {
+    if holds_run(folder) {
         let why =
             "the folder already holds a run: continue it with `strust resume`, or choose another folder with --out";
         return Err(Error::saved(folder, why));

@@ -3,6 +3,7 @@
 mod publish;
 
 pub use publish::publish;
+pub(crate) use publish::{Published, check_publish};
 
 use crate::{
     Error,
@@ -25,6 +26,10 @@ use crate::{
 };
 use std::path::Path;
 
+/// The names of the stages, for the progress.
+pub(crate) const GRID_SEARCH: &str = "grid search";
+pub(crate) const RUNS: &str = "runs";
+
 /// Starts a plan in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
     run::check(plan)?;
@@ -37,7 +42,7 @@ pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summar
 }
 
 /// File systems accept names of at most 255 bytes. A run with a longer one could start, but never finish.
-fn check_names(plan: &Plan) -> Result<(), Error> {
+pub(crate) fn check_names(plan: &Plan) -> Result<(), Error> {
     const MOST: usize = 240;
     match plan.jobs.iter().find(|job| job.name.len() > MOST) {
         Some(job) => Err(Error::Problem {
@@ -52,18 +57,23 @@ fn check_names(plan: &Plan) -> Result<(), Error> {
     }
 }
 
+/// A run resumes only with the version that planned it.
+pub(crate) fn check_version(planned: &str, file: &Path) -> Result<(), Error> {
+    let version = env!("CARGO_PKG_VERSION");
+    if planned == version {
+        return Ok(());
+    }
+    let why = format!(
+        "planned by strust {planned}, but this is {version}: results may differ; run the experiment again, or resume with that version"
+    );
+    Err(Error::saved(file, why))
+}
+
 /// Resumes the plan of a folder.
 pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let mut plan = Plan::load(folder)?;
     let _lock = lock(folder)?;
-    let version = env!("CARGO_PKG_VERSION");
-    if plan.version != version {
-        let why = format!(
-            "planned by strust {}, but this is {version}: results may differ; run the experiment again, or resume with that version",
-            plan.version
-        );
-        return Err(Error::saved(&folder.join("plan.json"), why));
-    }
+    check_version(&plan.version, &folder.join("plan.json"))?;
     // Killed programs may have left temporary files in any folder.
     let jobs = plan.jobs.iter().map(|job| job_folder(folder, job));
     jobs.chain([folder.into(), folder.join("figures")]).for_each(|folder| atomic::sweep(&folder));
@@ -76,15 +86,20 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
 
 fn finish(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
     if let Some(tune) = plan.experiment.tune.clone() {
-        run::run_jobs(folder, plan, true, options)?;
+        run::run_jobs(folder, GRID_SEARCH, &jobs(plan, true), options)?;
         let chosen = analyze::choose(plan, &tune, &|job| outcome(folder, plan, job))?;
         plan.add_chosen(&chosen);
         plan.save(folder)?;
     }
-    run::run_jobs(folder, plan, false, options)?;
+    run::run_jobs(folder, RUNS, &jobs(plan, false), options)?;
     let summary = summarize(folder, plan)?;
     write_summary(folder, &summary)?;
     Ok(summary)
+}
+
+/// The jobs of the grid search, or the others.
+fn jobs(plan: &Plan, tuning: bool) -> Vec<(&Plan, &Job)> {
+    plan.jobs.iter().filter(|job| job.tuning == tuning).map(|job| (plan, job)).collect()
 }
 
 fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {

@@ -7,7 +7,7 @@ use crate::{
     data::{plan::Plan, record::EpochRecord, summary::Failure},
     io::{
         atomic,
-        results::{has_plan, is_theory, load_summary_file},
+        results::{holds_run, is_theory, load_summary_file},
     },
     report::in_the_way,
 };
@@ -31,6 +31,62 @@ enum PublishedLine<'a> {
 
 const FILES: [&str; 4] = ["records.jsonl", "summary.json", "summary.csv", "report.html"];
 
+/// The lines of the published `records.jsonl`.
+#[derive(Default)]
+pub(crate) struct Published(Vec<u8>);
+
+impl Published {
+    /// Adds every epoch of a job.
+    fn add(&mut self, job: &str, outcome: &Outcome) -> Result<(), Error> {
+        self.add_from(job, outcome, 0)
+    }
+
+    /// Adds the last epoch of a job.
+    pub fn add_last(&mut self, job: &str, outcome: &Outcome) -> Result<(), Error> {
+        let epochs = match outcome {
+            Outcome::Finished(finished) => finished.epochs.len(),
+            Outcome::Failed(_) => 0,
+        };
+        self.add_from(job, outcome, epochs.saturating_sub(1))
+    }
+
+    fn add_from(&mut self, job: &str, outcome: &Outcome, first: usize) -> Result<(), Error> {
+        match outcome {
+            Outcome::Failed(Failure { error, .. }) => self.line(&PublishedLine::Failed { job, error }),
+            Outcome::Finished(Finished { epochs, seconds, .. }) => {
+                let lines = epochs.iter().zip(seconds).skip(first);
+                lines
+                    .map(|(record, &seconds)| PublishedLine::Epoch { job, record, seconds })
+                    .try_for_each(|line| self.line(&line))
+            }
+        }
+    }
+
+    fn line(&mut self, line: &PublishedLine) -> Result<(), Error> {
+        serde_json::to_writer(&mut self.0, line).map_err(|e| Error::saved(Path::new(FILES[0]), e.to_string()))?;
+        self.0.push(b'\n');
+        Ok(())
+    }
+
+    /// Writes them into a folder.
+    pub fn write(&self, to: &Path) -> Result<(), Error> {
+        atomic::write(&to.join(FILES[0]), &self.0)
+    }
+}
+
+/// Checks that results may be published to a folder: only earlier published files may be replaced.
+pub(crate) fn check_publish(to: &Path) -> Result<(), Error> {
+    if holds_run(to) {
+        return Err(Error::saved(to, "this is the folder of a run: choose another folder to publish to"));
+    }
+    if load_summary_file(to).is_err()
+        && let Some(path) = FILES.iter().map(|file| to.join(file)).find(|path| path.exists())
+    {
+        return Err(in_the_way(&path));
+    }
+    Ok(())
+}
+
 /// Writes the summary, the report with its figures, and one line per job and epoch into a folder.
 pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     if is_theory(folder) {
@@ -38,32 +94,12 @@ pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     }
     let plan = Plan::load(folder)?;
     let summary = load_summary(folder)?;
-    if has_plan(to) || is_theory(to) {
-        return Err(Error::saved(to, "this is the folder of a run: choose another folder to publish to"));
-    }
-    // Only earlier published files may be replaced.
-    if load_summary_file(to).is_err()
-        && let Some(path) = FILES.iter().map(|file| to.join(file)).find(|path| path.exists())
-    {
-        return Err(in_the_way(&path));
-    }
-    let mut records = Vec::new();
-    let mut line = |line: &PublishedLine| {
-        serde_json::to_writer(&mut records, line).map_err(|e| Error::saved(to, e.to_string()))?;
-        records.push(b'\n');
-        Ok::<(), Error>(())
-    };
+    check_publish(to)?;
+    let mut records = Published::default();
     for job in &plan.jobs {
-        match outcome(folder, &plan, job)? {
-            Outcome::Failed(Failure { error, .. }) => line(&PublishedLine::Failed { job: &job.name, error: &error })?,
-            Outcome::Finished(Finished { epochs, seconds, .. }) => {
-                for (record, &seconds) in epochs.iter().zip(&seconds) {
-                    line(&PublishedLine::Epoch { job: &job.name, record, seconds })?;
-                }
-            }
-        }
+        records.add(&job.name, &outcome(folder, &plan, job)?)?;
     }
     atomic::make_folder(to)?;
-    atomic::write(&to.join("records.jsonl"), &records)?;
+    records.write(to)?;
     write_summary(to, &summary)
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     data::summary::{CurvePoint, Summary},
-    format::{csv_field, csv_quoted},
+    format::{csv_field, csv_quoted, plain},
 };
 use std::fmt::Write as _;
 
@@ -42,6 +42,36 @@ pub(crate) fn curves(summary: &Summary) -> String {
                 }
                 text.push('\n');
             }
+        }
+    }
+    text
+}
+
+/// The tasks of a benchmark as a table: one row per task and method.
+pub(crate) fn tasks(summary: &Summary) -> String {
+    let mut text =
+        String::from("task,half,method,role,setting,value,ratio,steps_ratio,price,test_mean,test_std,failed,at_edge\n");
+    let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
+    for task in &summary.tasks {
+        for method in &task.methods {
+            let setting = method.setting.iter().flatten().map(|(key, value)| format!("{key}={}", plain(value)));
+            let _ = writeln!(
+                text,
+                "{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                csv_field(&task.name),
+                task.half.word(),
+                csv_field(&method.label),
+                method.role.word(),
+                csv_field(&setting.collect::<Vec<_>>().join(" ")),
+                number(method.value),
+                number(method.ratio),
+                number(method.steps_ratio),
+                number(method.price),
+                number(method.test.map(|test| test.mean)),
+                number(method.test.map(|test| test.std)),
+                method.failed,
+                method.at_edge
+            );
         }
     }
     text

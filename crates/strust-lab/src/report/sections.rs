@@ -27,6 +27,7 @@ pub(super) fn all(summary: &Summary, run: usize, level: usize) -> Markup {
         1 => " 1 is open: its last column gives the reason.".into(),
         open => format!(" {open} are open: their last column gives the reason."),
     };
+    let several = summary.sections.iter().filter(|section| !section.checks.is_empty()).count() > 1;
     html! {
         @if !summary.sections.is_empty() {
             section.checks {
@@ -34,12 +35,13 @@ pub(super) fn all(summary: &Summary, run: usize, level: usize) -> Markup {
                 p { (held) " of " (plural(summary.checks.len(), "claim")) " hold." (open) }
                 (checks(&summary.checks))
             }
-            @for (i, section) in summary.sections.iter().enumerate() { (one(section, &id(run, i), level)) }
+            @for (i, section) in summary.sections.iter().enumerate() { (one(section, several, &id(run, i), level)) }
         }
     }
 }
 
-fn one(section: &Section, id: &str, level: usize) -> Markup {
+/// One section. Its checks are shown only if `several` sections have some: otherwise they are in the table of all checks.
+fn one(section: &Section, several: bool, id: &str, level: usize) -> Markup {
     html! {
         section id=(id) {
             (heading(level, &html! { (section.title) " " (tag(&section.name)) }))
@@ -47,7 +49,7 @@ fn one(section: &Section, id: &str, level: usize) -> Markup {
             @for text in &section.findings { p { (text) } }
             div.figures { @for shown in &section.figures { (titled(&shown.figure, &shown.caption)) } }
             @for one in &section.tables { (table(one)) }
-            (checks(&section.checks))
+            @if several && !section.checks.is_empty() { (checks(&section.checks)) }
         }
     }
 }

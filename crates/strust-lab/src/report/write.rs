@@ -1,14 +1,18 @@
 //! Writes a report: the figures and the page.
 
 use super::{figures, html, is_ours};
-use crate::{Error, data::summary::Summary, figure::Theme, io::atomic};
+use crate::{
+    Error,
+    data::summary::Summary,
+    figure::Theme,
+    io::{atomic, results::holds_run},
+};
 use std::path::{Path, PathBuf};
 
 /// Checks that a report of the runs in `of` may be written into a folder: it may replace only files of strust.
 pub fn check_place(folder: &Path, of: &[PathBuf]) -> Result<(), Error> {
     let same = |run: &PathBuf| run.canonicalize().ok() == folder.canonicalize().ok();
-    let run = ["plan.json", "theory.json"].iter().any(|file| folder.join(file).exists());
-    if run && !(of.len() == 1 && of.iter().all(same)) {
+    if holds_run(folder) && !(of.len() == 1 && of.iter().all(same)) {
         return Err(Error::saved(folder, "this is the folder of a run with its own report: choose another folder"));
     }
     let page = folder.join("report.html");

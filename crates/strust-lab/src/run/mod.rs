@@ -29,10 +29,8 @@ pub struct Options<'a> {
     pub progress: &'a dyn RunProgress,
 }
 
-/// Runs the jobs of a plan that belong to its grid search, or the others. The result of a job does not depend on other
-/// jobs.
-pub(crate) fn run_jobs(folder: &Path, plan: &Plan, tuning: bool, options: &Options) -> Result<(), Error> {
-    let jobs: Vec<&Job> = plan.jobs.iter().filter(|job| job.tuning == tuning).collect();
-    options.progress.begin(if tuning { "grid search" } else { "runs" }, jobs.len());
-    workers::run_all(&jobs, options, |job, halt| job::run(folder, plan, job, halt, options))
+/// Runs jobs, each with its plan. The result of a job does not depend on other jobs.
+pub(crate) fn run_jobs(folder: &Path, stage: &str, jobs: &[(&Plan, &Job)], options: &Options) -> Result<(), Error> {
+    options.progress.begin(stage, jobs.len());
+    workers::run_all(jobs, options, |(plan, job), halt| job::run(folder, plan, job, halt, options))
 }

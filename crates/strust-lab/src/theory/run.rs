@@ -66,6 +66,8 @@ impl TheoryPlan {
             batch: 0,
             problems: Vec::new(),
             tuning: Vec::new(),
+            tasks: Vec::new(),
+            skipped: Vec::new(),
             diagnoses: Vec::new(),
             checks: sections.iter().flat_map(|section| section.checks.clone()).collect(),
             sections,

@@ -1,0 +1,55 @@
+//! `strust reproduce zero-tuning`, and `strust run` for benchmarks.
+
+use crate::{
+    CommandFailure,
+    args::{Network, Runs, Shared},
+    session::{command_line, conclude, jobs_on, resume_command, save_every, unused},
+};
+use std::path::Path;
+use strust_lab::{
+    data::benchmark::Benchmark,
+    zero_tuning::{self, BenchmarkPlan, Resources},
+};
+
+/// Runs the built-in benchmark.
+pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
+    let benchmark = open(Path::new("zero-tuning"), network)?;
+    run(benchmark.expect("the built-in file is a benchmark"), runs, shared)
+}
+
+/// Reads a benchmark; `None` if the file is another kind of experiment.
+pub fn open(file: &Path, network: &Network) -> Result<Option<Benchmark>, CommandFailure> {
+    if let Some(data) = network.data.as_ref().filter(|data| !data.is_dir())
+        && Benchmark::open(file, &Resources::default())?.is_some()
+    {
+        let why =
+            format!("--data {}: there is no such folder; the data sets of a benchmark are in one", data.display());
+        return Err(CommandFailure::Usage(why));
+    }
+    let Network { data, device, precision } = network;
+    let resources = Resources { data: data.clone(), device: device.clone(), precision: precision.clone() };
+    Ok(Benchmark::open(file, &resources)?)
+}
+
+/// Runs a benchmark and writes its report.
+pub fn run(mut benchmark: Benchmark, runs: &Runs, shared: &Shared) -> Result<(), CommandFailure> {
+    let name = benchmark.name.clone();
+    if runs.single.epochs.is_some() {
+        let why = format!("--epochs has no effect on `{name}`: every task of the file has its own");
+        return Err(CommandFailure::Usage(why));
+    }
+    if benchmark.tasks.is_empty() {
+        let why = benchmark.skipped.iter().map(|task| format!("{}: {}", task.name, task.why)).collect::<Vec<_>>();
+        return Err(CommandFailure::Failed(format!("every task of `{name}` is skipped; {}", why.join("; "))));
+    }
+    if let Some(seeds) = runs.seeds {
+        benchmark.tasks.iter_mut().for_each(|task| task.experiment.seeds = (0..seeds).collect());
+    }
+    let device = benchmark.open_devices()?;
+    let jobs = jobs_on(runs.jobs, benchmark.on_gpu());
+    let plan = BenchmarkPlan::new(benchmark, command_line(), strust_lab::this_machine(jobs, device));
+    let out = runs.single.out.clone();
+    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &name, |path| !path.exists()));
+    let pace = (jobs, save_every(runs.single.saving)?);
+    conclude(&folder, shared, pace, &resume_command(&folder), |options| zero_tuning::start(&folder, &plan, options))
+}

@@ -1,0 +1,157 @@
+//! The figures of the benchmark.
+
+use super::{
+    compare::{Curve, CurveAt},
+    measures::{profile, ratio},
+};
+use crate::{
+    data::{
+        benchmark::{Role, TaskSummary, VariationSummary},
+        section::Shown,
+    },
+    figure::{Axis, Figure, Point, Series},
+    statistics::{largest, least, upper_median},
+};
+
+/// The largest factor of the performance profile.
+const LAST: f64 = 10.0;
+/// Points of a curve in a figure.
+const POINTS: usize = 40;
+/// Values above this multiple of the start are not drawn: a method that diverges must not hide the others.
+const HIGHEST: f64 = 10.0;
+/// The name of the best tuned baseline in figures.
+pub(super) const BEST_TUNED: &str = "best tuned";
+
+fn axis(label: &str, log: bool) -> Axis {
+    Axis { label: label.into(), log }
+}
+
+/// The methods in figures: the one under test, the best tuned baseline, and those that are not tuned. Their order gives
+/// their colors.
+fn shown(task: &TaskSummary) -> Vec<(&str, Option<f64>)> {
+    let of = |role: Role| task.methods.iter().filter(move |m| m.role == role).map(|m| (m.label.as_str(), m.value));
+    let best = (BEST_TUNED, task.best_tuned.as_ref().map(|best| best.value));
+    of(Role::Tested).chain([best]).chain(of(Role::Untuned)).collect()
+}
+
+/// The ratios of a method to the best method of each task.
+fn to_best(tasks: &[TaskSummary], i: usize) -> Vec<Option<f64>> {
+    let one = |task: &TaskSummary| {
+        let values = shown(task);
+        let best = values.iter().filter_map(|(_, value)| *value).min_by(f64::total_cmp)?;
+        ratio(values[i].1?, best, task.start)
+    };
+    tasks.iter().map(one).collect()
+}
+
+/// The performance profile of all methods.
+pub(super) fn performance_profile(tasks: &[TaskSummary]) -> Shown {
+    let names = tasks.first().map(shown).unwrap_or_default();
+    let series = names.iter().enumerate().map(|(color, (name, _))| {
+        let points = profile(&to_best(tasks, color), LAST).into_iter().map(|(x, y)| Point::at(x, y)).collect();
+        Series { name: (*name).into(), color, points }
+    });
+    Shown {
+        stem: "profile".into(),
+        caption: "The share of the tasks on which the final objective of a method is within a factor τ of the best \
+                  method's. Higher is better. The best tuned baseline is the best of all tuned ones on each task."
+            .into(),
+        figure: Figure {
+            title: "Performance profile".into(),
+            x: axis("factor τ", true),
+            y: axis("share of the tasks", false),
+            series: series.collect(),
+        },
+    }
+}
+
+/// The curves of a task.
+pub(super) fn curves(task: &TaskSummary, curves: &[Curve]) -> Shown {
+    let find = |label: &str| task.methods.iter().position(|method| method.label == label);
+    let best = task.best_tuned.as_ref().map(|best| best.method.as_str());
+    let series = shown(task).into_iter().enumerate().filter_map(|(color, (name, _))| {
+        let label = if name == BEST_TUNED { best? } else { name };
+        let name = if name == BEST_TUNED { format!("{BEST_TUNED}: {label}") } else { name.into() };
+        let curve = curves.get(find(label)?)?;
+        Some(Series { name, color, points: points(curve, HIGHEST * task.start) })
+    });
+    Shown {
+        stem: format!("curve-{}", task.name),
+        caption: format!("{}. {} half.", task.problem, task.half.word()),
+        figure: Figure {
+            title: task.title.clone(),
+            x: axis("forward and backward passes", false),
+            y: axis("objective", true),
+            series: series.collect(),
+        },
+    }
+}
+
+/// At most about [`POINTS`] points of a curve, with its start and its end.
+fn points(curve: &Curve, highest: f64) -> Vec<Point> {
+    let length = curve.points.len().min(curve.epochs + 1);
+    let stride = length.div_ceil(POINTS).max(1);
+    let point = |at: &CurveAt| {
+        let drawn = |value: f64| if value <= highest { short(value) } else { f64::NAN };
+        Point { x: short(at.passes()), y: drawn(at.median), low: drawn(at.low), high: drawn(at.high.min(highest)) }
+    };
+    let kept = |i: &usize| i.is_multiple_of(stride) || i + 1 == length;
+    (0..length).filter(kept).map(|i| point(&curve.points[i])).collect()
+}
+
+/// Four digits, which a figure can show.
+fn short(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+/// The values of a task for the default of a constant and for each of its variations, in increasing order of the constant.
+pub(super) fn values(task: &TaskSummary, parameter: &str) -> Vec<(f64, Option<f64>)> {
+    let mine = |v: &&VariationSummary| v.parameter == parameter;
+    let varied = || task.variations.iter().filter(mine);
+    let default = varied().next().map(|v| (v.default, task.tested));
+    let mut values: Vec<_> = varied().map(|v| (v.setting, v.value)).chain(default).collect();
+    values.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    values
+}
+
+/// The constants that vary, in order.
+pub(super) fn parameters(tasks: &[TaskSummary]) -> Vec<&str> {
+    let mut parameters: Vec<&str> = Vec::new();
+    for variation in tasks.iter().flat_map(|task| &task.variations) {
+        if !parameters.contains(&variation.parameter.as_str()) {
+            parameters.push(&variation.parameter);
+        }
+    }
+    parameters
+}
+
+/// How the final objective depends on a constant: its ratio to the best value of the constant, over tasks.
+pub(super) fn sensitivity(tasks: &[TaskSummary], parameter: &str) -> Shown {
+    let series = [(false, "loss stays above zero"), (true, "loss goes to zero")].into_iter().enumerate();
+    let series = series.filter_map(|(color, (to_zero, name))| {
+        let mine: Vec<&TaskSummary> = tasks.iter().filter(|task| task.to_zero == to_zero).collect();
+        let constants: Vec<f64> = values(mine.first()?, parameter).into_iter().map(|(constant, _)| constant).collect();
+        let at = |i: usize| {
+            let one = |task: &&TaskSummary| {
+                let values = values(task, parameter);
+                let best = values.iter().filter_map(|(_, value)| *value).min_by(f64::total_cmp)?;
+                ratio(values[i].1?, best, task.start)
+            };
+            let ratios: Vec<f64> = mine.iter().map(|task| one(task).unwrap_or(f64::INFINITY)).collect();
+            let (low, high) = (least(ratios.iter().copied()), largest(ratios.iter().copied()));
+            Point { x: constants[i], y: upper_median(&ratios), low, high }
+        };
+        Some(Series { name: name.into(), color, points: (0..constants.len()).map(at).collect() })
+    });
+    Shown {
+        stem: format!("sensitivity-{parameter}"),
+        caption: "The final objective over that of the best of these values: the median over tasks, and its range."
+            .into(),
+        figure: Figure {
+            title: format!("Sensitivity to {parameter}"),
+            x: axis(parameter, true),
+            y: axis("final objective over the best", true),
+            series: series.collect(),
+        },
+    }
+}
