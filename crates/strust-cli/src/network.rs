@@ -11,7 +11,7 @@ use std::{io::Read as _, path::Path};
 #[cfg(not(feature = "torch"))]
 use strust_lab::device::WITHOUT_TORCH;
 use strust_lab::{
-    analyze::network::Scores,
+    analyze::network::{Scores, export},
     data::{experiment::Experiment, plan::Plan},
     io::atomic,
     pipeline,
@@ -143,16 +143,8 @@ fn text(e: &Scores, shared: &Shared) -> String {
 }
 
 #[cfg(feature = "torch")]
-use strust_lab::analyze::network::export;
-
-#[cfg(feature = "torch")]
 fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, CommandFailure> {
     Ok(strust_lab::analyze::network::evaluate(model, data, unchecked, device)?)
-}
-
-#[cfg(not(feature = "torch"))]
-fn export(_: &Path, _: &Plan, _: &Path) -> Result<(), strust_lab::Error> {
-    Err(strust_lab::Error::Network(WITHOUT_TORCH.into()))
 }
 
 #[cfg(not(feature = "torch"))]
