@@ -27,7 +27,7 @@ use strust_lab::{
         results::{is_benchmark, is_theory},
     },
     pipeline,
-    registry::{self, methods, problems, problems::is_network},
+    registry::{self, methods, problems, problems::needs_data},
     report,
     theory::{self, Theory},
     zero_tuning::{self, BenchmarkPlan},
@@ -94,6 +94,11 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
         return Err(CommandFailure::Usage(why));
     }
     if let Some(data) = &network.data {
+        if !experiment.needs_data() {
+            let why =
+                "--data is for networks without built-in data, and `{}` has none: set `data` in the experiment file";
+            return Err(CommandFailure::Usage(why.replace("{}", &experiment.name)));
+        }
         experiment.set_data(data)?;
     }
     if let Some(device) = &network.device {
@@ -113,7 +118,7 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
     }
     let device = experiment.open_devices()?;
     let without = |p: &ProblemSpec| p.parameters.get("data").and_then(|data| data.as_str()).is_none_or(str::is_empty);
-    if experiment.problems.iter().filter(|p| is_network(p)).any(without) {
+    if experiment.problems.iter().filter(|p| needs_data(p)).any(without) {
         return Err(CommandFailure::Usage(WITHOUT_DATA.into()));
     }
     let machine = strust_lab::this_machine(jobs(runs.jobs, experiment), device);

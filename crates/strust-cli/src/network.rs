@@ -32,7 +32,7 @@ pub fn train(
     let mut experiment = Experiment::open(file)?;
     if !experiment.has_network() {
         return Err(CommandFailure::Failed(format!(
-            "{}: the experiment has no network; `strust train` needs a problem of kind `cifar10`",
+            "{}: the experiment has no network; `strust train` needs a problem of kind `cifar10`, `convnet` or `gpt`",
             file.display()
         )));
     }

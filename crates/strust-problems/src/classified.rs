@@ -166,7 +166,9 @@ pub(crate) fn split_rows(
         return Err(out_of_range(owner, "test_share", test_share, "in (0, 1)"));
     }
     let mut wanted = vec![0.0; classes];
-    targets.iter().for_each(|&target| wanted[target] += test_share);
+    for &target in targets {
+        wanted[target] += test_share;
+    }
     let mut in_test = vec![false; targets.len()];
     for i in shuffled(targets.len(), &mut generator(seed, SPLIT)) {
         let left = &mut wanted[targets[i]];

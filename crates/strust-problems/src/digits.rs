@@ -2,6 +2,7 @@
 
 use crate::{
     classified::Classified,
+    images::{ImageSet, Images},
     read::{ReadError, parse_csv_gz},
 };
 use faer::Mat;
@@ -33,6 +34,25 @@ pub fn load() -> Result<(Classified, Classified), ReadError> {
     Ok(all.split(0.2, SPLIT_SEED).expect("each digit has 170 rows or more"))
 }
 
+/// The same data as images of one channel, 8×8. The counts 0 to 16 become the bytes 0 to 240.
+///
+/// ```
+/// let set = strust_problems::digits::images()?;
+/// assert_eq!((set.train.len(), set.test.len(), set.train.shape), (1438, 359, [1, 8, 8]));
+/// # Ok::<(), strust_problems::ReadError>(())
+/// ```
+pub fn images() -> Result<ImageSet, ReadError> {
+    let (train, test) = load()?;
+    let pixel = |share: f64| (15.0 * LARGEST * share) as u8;
+    let images = |data: &Classified| Images {
+        pixels: (0..data.rows()).flat_map(|i| (0..64).map(move |j| pixel(data.features()[(i, j)]))).collect(),
+        labels: data.labels().iter().map(|&label| label as u8).collect(),
+        shape: [1, 8, 8],
+    };
+    let classes = (0..train.classes()).map(|class| class.to_string()).collect();
+    Ok(ImageSet { train: images(&train), test: images(&test), classes })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +71,9 @@ mod tests {
             assert!(values().all(|v| (0.0..=1.0).contains(v) && (16.0 * v).fract() == 0.0));
             assert!(values().any(|&v| v > 0.99));
         }
+        let images = images().unwrap().test;
+        assert_eq!(images.labels[7], test.labels()[7] as u8);
+        assert!((0..64).all(|j| f64::from(images.image(7)[j]) == 240.0 * test.features()[(7, j)]));
         assert_eq!(load().unwrap(), (train, test));
     }
 }

@@ -11,6 +11,7 @@
 //! | [`subspace`] | the best-fitting subspace, with WᵀW = I | from the smallest eigenvalues |
 //! | [`digits`] | 1797 handwritten digits, included in the crate | |
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
+//! | [`text`] | text files as codes of characters; a text included in the crate | |
 //! | [`read`] | NPY, idx, CSV and LIBSVM files, plain or compressed | |
 //!
 //! Every problem is an [`Objective`] with a start and, if known, an optimum ([`Problem`]). So a test, a benchmark or an
@@ -58,6 +59,7 @@ pub mod read;
 mod simd_math;
 pub mod softmax;
 pub mod subspace;
+pub mod text;
 
 pub use autoencoder::Autoencoder;
 pub use classified::Classified;

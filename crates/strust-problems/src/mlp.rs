@@ -3,7 +3,7 @@
 use crate::{
     Classifier, Problem,
     classified::{Classified, is_right},
-    network::{Network, Outputs, PIECE, widest, with_ones},
+    network::{DenseNetwork, ForwardPass, PIECE, widest, with_ones},
     numerics::shape,
     simd_math::exp_of_negative,
 };
@@ -53,7 +53,7 @@ pub enum Split {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Mlp<T: Real = f64> {
-    network: Network<T>,
+    network: DenseNetwork<T>,
     train: Points<T>,
     test: Option<Points<T>>,
 }
@@ -88,7 +88,7 @@ impl<T: Real> Mlp<T> {
             )?;
         }
         let widths: Vec<usize> = [&[train.columns()], hidden, &[train.classes()]].concat();
-        let network = Network::new(OWNER, &widths, activation)?;
+        let network = DenseNetwork::new(OWNER, &widths, activation)?;
         Ok(Self { network, train: Points::new(train)?, test: test.map(Points::new).transpose()? })
     }
 
@@ -128,7 +128,7 @@ impl<T: Real> Mlp<T> {
         let Self { network, train, .. } = self;
         let rows = sample.indices().iter().copied();
         let targets = rows.clone().map(|i| train.targets[i]);
-        let head = |z: Outputs<'_, T>| widest(CrossEntropy { scores: z.outputs, classes: z.width, targets });
+        let head = |z: ForwardPass<'_, T>| widest(CrossEntropy { scores: z.outputs, classes: z.width, targets });
         network.evaluate(x, &train.columns, rows, head, gradient)
     }
 }

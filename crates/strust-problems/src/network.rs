@@ -27,7 +27,7 @@ pub enum Activation {
 
 /// Layers aˡ = φ(Wˡaˡ⁻¹ + bˡ), the last one without φ, over flat points: for each layer Wˡ, column by column, then bˡ.
 #[derive(Debug, Clone)]
-pub(crate) struct Network<T> {
+pub(crate) struct DenseNetwork<T> {
     layers: Vec<Layer>,
     activation: Activation,
     scratch: Scratch<T>,
@@ -63,7 +63,7 @@ pub(crate) fn with_ones<T: Real>(owner: &'static str, features: &Mat<f64>) -> Re
     Ok(columns)
 }
 
-impl<T: Real> Network<T> {
+impl<T: Real> DenseNetwork<T> {
     /// `widths` are those of the data, of the hidden layers and of the output.
     pub(crate) fn new(owner: &'static str, widths: &[usize], activation: Activation) -> Result<Self, Error> {
         let (mut layers, mut start) = (Vec::new(), 0_usize);
@@ -112,7 +112,7 @@ impl<T: Real> Network<T> {
         x: &[T],
         data: &Mat<T>,
         rows: impl ExactSizeIterator<Item = usize>,
-        head: impl FnOnce(Outputs<'_, T>) -> f64,
+        head: impl FnOnce(ForwardPass<'_, T>) -> f64,
         gradient: Option<&mut [T]>,
     ) -> f64 {
         let batch = rows.len();
@@ -129,16 +129,16 @@ impl<T: Real> Network<T> {
         x: &[T],
         data: &Mat<T>,
         rows: impl ExactSizeIterator<Item = usize>,
-    ) -> Outputs<'_, T> {
+    ) -> ForwardPass<'_, T> {
         let batch = rows.len();
         self.scratch.forward(&self.layers, self.activation, x, data, rows);
         let width = self.layers.last().map_or(1, |layer| layer.outputs);
-        Outputs { inputs: &self.scratch.inputs[0], outputs: &mut self.scratch.delta[..width * batch], width }
+        ForwardPass { inputs: &self.scratch.inputs[0], outputs: &mut self.scratch.delta[..width * batch], width }
     }
 }
 
 /// A forward pass: what the head of a network sees.
-pub(crate) struct Outputs<'a, T> {
+pub(crate) struct ForwardPass<'a, T> {
     /// The data points, each with a 1 below it.
     pub(crate) inputs: &'a [T],
     /// Columns of `width` numbers, one for each data point.

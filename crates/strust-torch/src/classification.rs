@@ -1,7 +1,8 @@
 //! Image classification by a network: the paper's section 5.1 as a problem of the library.
 
 use crate::{
-    BatchLoss, Error, Flat, ModelParameters, QueuedLoss, ResNet20, SampleQueue, TorchObjective, cross_entropy, cuda,
+    BatchLoss, ConvNet, Error, Flat, ModelParameters, QueuedLoss, ResNet20, SampleQueue, TorchObjective, cross_entropy,
+    cuda,
     images::{DeviceImages, ImageBytes, Normalization},
     seeded,
 };
@@ -87,6 +88,8 @@ impl ImageLoss {
         // The loss is always in single precision, because STR's ratio compares two losses.
         let logits = if self.bf16 { cuda::bf16(forward).to_kind(Kind::Float) } else { forward() };
         let loss = cross_entropy(&logits, classes);
+        // The comparison is exact: a factor of 1 needs no operation.
+        #[allow(clippy::float_cmp)]
         if self.scale == 1.0 { loss } else { loss * self.scale }
     }
 }
@@ -144,6 +147,27 @@ impl ImageClassification {
             Box::new(move |images, training| net.forward_t(images, training))
         })?;
         Ok(this.without_random_numbers())
+    }
+
+    /// [`ConvNet`] for images of any size, without augmentation.
+    pub fn convnet(
+        train: &ImageBytes,
+        test: Option<&ImageBytes>,
+        classes: usize,
+        batch_norm: bool,
+        device: Device,
+    ) -> Result<Self, Error> {
+        let [channels, rows, columns] = train.shape;
+        let smallest = ConvNet::SMALLEST;
+        if rows.min(columns) < smallest {
+            let why = format!("they are {rows}×{columns}, but the network needs {smallest}×{smallest} or more");
+            return Err(Error::Images(why));
+        }
+        let this = Self::new(train, test, classes, device, move |path| {
+            let net = ConvNet::new(path, channels as i64, classes as i64, batch_norm);
+            Box::new(move |images, training| net.forward_t(images, training))
+        })?;
+        Ok(this.without_augmentation().without_random_numbers())
     }
 
     /// Any network. `build` creates its layers under a path, initialized from libtorch's generator.

@@ -60,7 +60,7 @@ struct DeviceLearned {
     noise: Tensor,
     distance: Tensor,
     size: Tensor,
-    retreated: Tensor,
+    at_average: Tensor,
 }
 
 impl DeviceLearned {
@@ -72,7 +72,7 @@ impl DeviceLearned {
             noise: number(learned.noise),
             distance: number(learned.distance),
             size: number(learned.size.unwrap_or(0.0)),
-            retreated: number(f64::from(u8::from(learned.retreated))).gt(0.0),
+            at_average: number(f64::from(u8::from(learned.at_average))).gt(0.0),
         }
     }
     fn read(&self) -> Learned {
@@ -83,7 +83,7 @@ impl DeviceLearned {
             noise: self.noise.double_value(&[]),
             distance: self.distance.double_value(&[]),
             size: known(&self.size),
-            retreated: self.retreated.int64_value(&[]) != 0,
+            at_average: self.at_average.int64_value(&[]) != 0,
         }
     }
     /// a = min(γ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ), or `first` at the first step. κ = 0 and n = 0 give infinite bounds.
@@ -211,7 +211,7 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
 
             // If f is not finite at y, z goes back to the average. If y was there already, the run breaks down.
             let retreats = finite.logical_not();
-            let broken = retreats.logical_and(&learned.retreated);
+            let broken = retreats.logical_and(&learned.at_average);
             let whole = progress.check(&broken.logical_not());
             let accept = accept.logical_and(whole);
             let shrunk = &a / auto::SHRINK;
@@ -219,7 +219,7 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
             let size = size.where_self(&moves, &learned.size);
             let size = size.where_self(&finite, &(&learned.size / auto::SHRINK));
             learned.size.copy_(&size);
-            learned.retreated.copy_(&retreats.logical_or(&learned.retreated.logical_and(&accept.logical_not())));
+            learned.at_average.copy_(&retreats.logical_or(&learned.at_average.logical_and(&accept.logical_not())));
             learned.noise.copy_(&noise.where_self(&accept, &learned.noise));
             learned.distance.copy_(&distance.where_self(&accept, &learned.distance));
             let _ = learned.accepted.g_add_(&accept.to_kind(Kind::Double));

@@ -63,6 +63,9 @@ pub enum Error {
     /// The images, or the network, do not fit.
     #[error("images: {0}")]
     Images(String),
+    /// A text, or the shape of its model, does not fit.
+    #[error("text: {0}")]
+    Text(String),
     /// A checkpoint does not fit the model.
     #[error("checkpoint: {0}")]
     Checkpoint(String),

@@ -15,6 +15,8 @@
 //! | [`ModelCheckpoint`] | state and buffers, to resume with the same bits |
 //! | [`ResNet20`] | the model of the paper's section 5.1 |
 //! | [`ImageClassification`], [`images`] | a network over images as a problem of the library |
+//! | [`ConvNet`] | a small convolutional network |
+//! | [`LanguageModel`], [`Gpt`] | a small transformer over the characters of a text |
 //! | [`mod@bench`] | the time and memory of a step |
 //! | [`device`] | opens the requested device, or returns an error |
 //!
@@ -53,6 +55,7 @@ pub mod bench;
 mod checkpoint;
 mod classification;
 mod conv3x3;
+mod convnet;
 pub mod cuda;
 pub mod device;
 mod device_adam;
@@ -65,7 +68,9 @@ mod device_sgd;
 mod device_str;
 mod error;
 mod flat;
+mod gpt;
 pub mod images;
+mod language;
 mod model_file;
 mod norm_relu;
 mod objective;
@@ -78,6 +83,7 @@ pub use autodiff_constraint::AutodiffConstraint;
 pub use checkpoint::{ModelCheckpoint, OnDevice};
 pub use classification::{ImageClassification, ImageLoss, NetworkFn};
 pub use conv3x3::Conv3x3;
+pub use convnet::ConvNet;
 pub use device_adam::DeviceAdam;
 pub use device_auto::DeviceAuto;
 pub use device_method::DeviceMethod;
@@ -86,6 +92,8 @@ pub use device_sgd::DeviceSgd;
 pub use device_str::DeviceStr;
 pub use error::Error;
 pub use flat::{Component, Flat, LoadsTo};
+pub use gpt::{Gpt, GptShape};
+pub use language::{LanguageModel, TextLoss};
 pub use norm_relu::NormRelu;
 pub use objective::{BatchLoss, QueuedLoss, SupervisedLoss, TorchObjective, cross_entropy, seeded, supervised};
 pub use orthonormal::Orthonormal;

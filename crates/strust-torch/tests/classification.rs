@@ -214,6 +214,25 @@ fn str_on_the_device_makes_the_same_steps() {
 }
 
 #[test]
+fn a_power_of_two_scales_the_loss_and_its_gradient_exactly_also_for_methods_on_the_device() {
+    let mut plain = small().without_random_numbers();
+    let (x, sample) = (plain.start(1), Sample::new(vec![5, 0, 40, 95], 7));
+    let mut g = x.zeros_like();
+    let f = plain.value_and_gradient(&x, &sample, &mut g);
+    for scale in [2.0_f64.powi(20), 2.0_f64.powi(-20)] {
+        let mut scaled = small().without_random_numbers().scaled(scale);
+        assert_eq!(bits(&scaled.start(1)), bits(&x));
+        let mut h = x.zeros_like();
+        let found = scaled.value_and_gradient(&x, &sample, &mut h);
+        assert_eq!((found.value, found.rounding, scaled.scale()), (scale * f.value, scale * f.rounding, scale));
+        h.scale(1.0 / scale);
+        assert_eq!(bits(&h), bits(&g));
+        // Methods on the device use this objective.
+        assert_eq!(scaled.objective().value(&x, &sample).value.to_bits(), found.value.to_bits());
+    }
+}
+
+#[test]
 fn images_that_do_not_fit_are_refused_with_a_message() {
     let (cifar, small) = (Data::new(6, CIFAR), Data::new(6, [3, 4, 4]));
     let error = |train: &ImageBytes, test: Option<&ImageBytes>, classes| {
@@ -327,4 +346,51 @@ fn a_measurement_leaves_the_parameters_of_the_model_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     f.save(&folder.path().join("model.safetensors"), &x).unwrap();
     assert!(bits(f.objective().parameters().flat()) == bits(&own));
+}
+
+#[test]
+fn the_convolutional_network_learns_and_has_the_stated_size() {
+    let shape = [1, 8, 8];
+    let (train, test) = (Data::new(96, shape), Data::new(30, shape));
+    for batch_norm in [false, true] {
+        let network = |test: Option<&ImageBytes>, classes| {
+            ImageClassification::convnet(&train.bytes(shape), test, classes, batch_norm, Device::Cpu).unwrap()
+        };
+        // With batch-norm, a weight and a bias of the norm replace a bias.
+        assert_eq!(network(None, 10).parameters(), 23_946 + usize::from(batch_norm) * (16 + 32 + 64));
+        let mut f = network(Some(&test.bytes(shape)), 3);
+        assert_eq!(f.extra_state().is_empty(), !batch_norm);
+        let start = f.start(0);
+        let stop = Stop::epochs(15);
+        let report = minimize(&mut f).method(Str::new(StrConfig::default()).unwrap()).batch(16).stop(stop);
+        let report = report.start(start.clone()).unwrap();
+        let losses = [full_value(&mut f, &start), full_value(&mut f, report.point())];
+        assert!(losses[1] < 0.3 * losses[0], "{losses:?}");
+        assert!(f.test_accuracy(report.point()).unwrap() > 0.9);
+        // Without augmentation the seed of a sample has no effect.
+        let value = |f: &mut ImageClassification, seed| f.value(&start, &Sample::new(vec![3, 4, 5], seed)).value;
+        assert_eq!(value(&mut f, 1).to_bits(), value(&mut f, 2).to_bits());
+    }
+    let small = Data::new(6, [3, 3, 9]);
+    let error = ImageClassification::convnet(&small.bytes([3, 3, 9]), None, 3, false, Device::Cpu).unwrap_err();
+    assert_eq!(error.to_string(), "images: they are 3×9, but the network needs 4×4 or more");
+}
+
+#[test]
+fn gradients_of_the_convolutional_network_are_the_slopes_of_its_loss() {
+    let shape = [1, 8, 8];
+    let train = Data::new(12, shape);
+    let mut f = ImageClassification::convnet(&train.bytes(shape), None, 3, false, Device::Cpu).unwrap();
+    let x = f.start(2);
+    let (sample, mut g) = (Sample::range(0..12), x.zeros_like());
+    f.value_and_gradient(&x, &sample, &mut g);
+    // In single precision: a difference over a step along the gradient.
+    let h = 1e-2 / g.norm();
+    let at = |f: &mut ImageClassification, h: f64| {
+        let mut y = x.clone();
+        y.add(h, &g);
+        f.value(&y, &sample).value
+    };
+    let (slope, exact) = ((at(&mut f, h) - at(&mut f, -h)) / (2.0 * h), g.norm_squared());
+    assert!((slope / exact - 1.0).abs() < 1e-2, "{slope} and {exact}");
 }

@@ -4,14 +4,14 @@ use crate::{
     Error, ErrorKind,
     config::out_of_range,
     kkt::Measurement,
-    methods::{Method, State, Str},
+    methods::{Auto, Method, State},
     objective::{Evaluations, Objective},
     radius::Verdict,
     record::StepRecord,
     sample::Sample,
     samplers::{Epochs, FullBatch, Sampler},
     stop::{Progress, Stop, StopReason},
-    vector::Vector,
+    vector::{Elementwise, Vector},
 };
 use std::{ops::ControlFlow, time::Instant};
 
@@ -71,7 +71,7 @@ impl<S: State> Report<S> {
     }
 }
 
-/// Minimizes `f`. By default it uses [`Str`] with mini-batches of 32 terms and stops when f no longer improves. The
+/// Minimizes `f`. By default it uses [`Auto`] with mini-batches of 32 terms and stops when f no longer improves. The
 /// methods of [`Run`] change these defaults.
 ///
 /// ```
@@ -82,7 +82,7 @@ impl<S: State> Report<S> {
 ///     x[0] + x[1] * i as f64 - y[i]
 /// });
 /// let report = minimize(&mut f)
-///     .method(Str::default())
+///     .method(Auto::default())
 ///     .batch(2)
 ///     .seed(0)
 ///     .stop(Stop::gradient_norm(1e-8).or(Stop::epochs(2000)))
@@ -90,10 +90,10 @@ impl<S: State> Report<S> {
 /// assert!(report.reason.converged());
 /// # Ok::<(), strust::Error>(())
 /// ```
-pub fn minimize<F: Objective>(f: &mut F) -> Run<'_, F, Str<F::Point>> {
+pub fn minimize<F: Objective<Point: Elementwise>>(f: &mut F) -> Run<'_, F, Auto<F::Point>> {
     Run {
         f,
-        method: Str::default(),
+        method: Auto::default(),
         drawing: Drawing::Batches(None),
         drawings: 0,
         seed: None,
@@ -142,7 +142,7 @@ pub struct Run<'a, F: Objective, M: Method<F>> {
 }
 
 impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
-    /// The method, by value or as `&mut method`; [`Str`] by default. Name it before the observers: they see its state, so
+    /// The method, by value or as `&mut method`; [`Auto`] by default. Name it before the observers: they see its state, so
     /// those of another method cannot be kept, and starting the run reports an error.
     pub fn method<N: Method<F>>(self, method: N) -> Run<'a, F, N> {
         let Self { f, drawing, drawings, seed, stop, measure_every, .. } = self;

@@ -99,7 +99,11 @@ fn impossible_sizes_are_refused() {
     refused(&experiment(huge, STR_P), &["problem `subspace`", "1000000 × 1000000"]);
     refused(&experiment(SMALL, STR_P).edit("seeds = 2", "seeds = 9223372036854775807"), &["`seeds` must be"]);
     refused(&experiment(SMALL, STR_P).edit("epochs = 3", "epochs = 4611686018427387904"), &["`epochs` is"]);
-    refused(&experiment("kind = \"softmax\"", "[[method]]\nname = \"str\""), &["`data` is empty, but must be a file"]);
+    let tiny = "kind = \"logistic\"\nn = 40\ntest_share = 0.001";
+    refused(&experiment(tiny, "[[method]]\nname = \"str\""), &["problem `logistic`", "`rows` is 0"]);
+    let all_wrong = "kind = \"mlp\"\nwrong_labels = 1.0";
+    refused(&experiment(all_wrong, "[[method]]\nname = \"str\""), &["`wrong_labels` is 1.0, but must be in [0, 1)"]);
+    refused(&experiment("kind = \"subspace\"\nscale = 0.0", STR_P), &["`scale` is 0.0, but must be > 0"]);
     refused(&experiment(SMALL, STR_P).edit("epochs = 3", "epochs = 0"), &["`epochs` is 0"]);
     refused(&experiment(SMALL, STR_P).edit("seeds = 2", "seeds = [1, 1]"), &["`seeds` must be"]);
 }

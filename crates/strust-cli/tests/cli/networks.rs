@@ -6,7 +6,12 @@ use crate::support::{Folder, records, run};
 #[cfg(not(feature = "torch"))]
 #[test]
 fn a_build_without_libtorch_prints_build_instructions() {
-    let commands: [&[&str]; 4] = [
+    let folder = Folder::new();
+    let small =
+        "name = \"small\"\nepochs = 1\nbatch = 2\nseeds = 1\n[[problem]]\nkind = \"gpt\"\n[[method]]\nname = \"sgd\"\n";
+    let file = folder.write("small.toml", small);
+    let commands: [&[&str]; 5] = [
+        &["run", file.to_str().unwrap()],
         &["reproduce", "cifar10"],
         &["evaluate", "model.safetensors", "--data", "."],
         &["train", "cifar10", "--save", "model.safetensors"],
@@ -183,6 +188,43 @@ mod with_torch {
         let result = go(&folder, &train[..4]);
         assert_eq!(result.code, Some(0), "{}", result.err);
         assert!(folder.path("model.safetensors").is_file());
+    }
+
+    #[test]
+    fn small_networks_train_on_built_in_data_or_files_and_are_saved() {
+        let folder = Folder::new();
+        folder.write("poem.txt", &"the rain in spain stays mainly in the plain, ".repeat(40));
+        let head = "name = \"nets\"\nepochs = 2\nbatch = 32\nseeds = 1\n\n";
+        let gpt = "[[problem]]\nkind = \"gpt\"\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 15\ndata = \"poem.txt\"\n";
+        let convnet = "[[problem]]\nkind = \"convnet\"\nbatch_norm = \"on\"\n";
+        let methods = "[[method]]\nname = \"adam\"\nlearning_rate = 0.01\nschedule = \"cosine\"\naverage = \"on\"\n";
+        folder.write("nets.toml", &format!("{head}{gpt}{convnet}{methods}"));
+        for (out, jobs) in [("once", "1"), ("again", "2")] {
+            let arguments =
+                ["run", "nets.toml", "--device", "cpu", "--precision", "single", "--out", out, "--jobs", jobs];
+            let result = go(&folder, &arguments);
+            assert_eq!(result.code, Some(0), "{}", result.err);
+        }
+        same_records(&folder.path("once"), &folder.path("again"));
+        let text = fs::read_to_string(folder.path("once/summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for (problem, key) in [(0, "test_loss"), (1, "test_accuracy")] {
+            let method = &summary["problems"][problem]["methods"][0];
+            let loss = |epoch: usize| method["curve"][epoch]["train_loss"]["mean"].as_f64().unwrap();
+            assert!(loss(2) < loss(0) && method["final"][key]["mean"].is_number(), "{method}");
+        }
+        let data = go(&folder, &["run", "nets.toml", "--data", "poem.txt", "--out", "other"]);
+        let why = "--data is for networks without built-in data";
+        assert_eq!((data.code, data.err.contains(why)), (Some(2), true), "{}", data.err);
+
+        folder.write("gpt.toml", &format!("{head}{gpt}{methods}"));
+        let train = ["train", "gpt.toml", "--method", "adam", "--device", "cpu", "--save", "gpt.safetensors"];
+        let result = go(&folder, &train);
+        assert_eq!(result.code, Some(0), "{}", result.err);
+        assert!(fs::read(folder.path("gpt.safetensors")).unwrap().windows(10).any(|name| name == b"wte.weight"));
+        folder.write("odd.toml", &format!("{head}{gpt}{methods}").edit("heads = 2", "heads = 3"));
+        let odd = go(&folder, &["run", "odd.toml", "--out", "odd"]);
+        assert!(odd.err.contains("`heads` is 3, but must divide `width`, which is 16"), "{}", odd.err);
     }
 
     /// The running statistics of the last step do not belong to the average. The saved ones are those of the measurement.

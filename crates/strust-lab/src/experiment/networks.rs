@@ -5,7 +5,7 @@ use crate::{
     data::experiment::{Experiment, ProblemSpec},
     device,
     io::data_file::checksum_of,
-    registry::problems::is_network,
+    registry::problems::{is_network, needs_data},
 };
 use std::path::Path;
 
@@ -26,11 +26,17 @@ impl Experiment {
         self.networks().any(|p| text(p, "device").is_some_and(|device| device.starts_with("cuda")))
     }
 
-    /// Sets the data of its networks: a folder or a file.
+    /// Whether one of its problems cannot run without data.
+    #[must_use]
+    pub fn needs_data(&self) -> bool {
+        self.problems.iter().any(needs_data)
+    }
+
+    /// Sets the data of the networks that have none built in: a folder or a file.
     pub fn set_data(&mut self, data: &Path) -> Result<(), Error> {
         let missing = "there is no such file or folder; `strust data cifar10 --to DIR` downloads CIFAR-10";
         let data = data.canonicalize().map_err(|_| Error::saved(data, missing))?;
-        set_data(self.problems.iter_mut().filter(|p| is_network(p)), &data)
+        set_data(self.problems.iter_mut().filter(|p| needs_data(p)), &data)
     }
 
     /// Sets the data of all its problems: a folder or a file that exists.

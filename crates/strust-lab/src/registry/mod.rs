@@ -98,7 +98,6 @@ mod tests {
                         assert!(method_entry.constrained && !problem_entry.constrained, "{pair}: {why}");
                         assert_eq!(why, "the problem has no constraint");
                     }
-                    Err(Error::Method(error)) => assert!(error.to_string().contains("`data`"), "{pair}: {error}"),
                     Err(error) => assert!(matches!(error, Error::Network(_)), "{pair}: {error}"),
                 }
             }
@@ -156,6 +155,125 @@ mod tests {
         assert!(with("hidden", "12-x".into()).unwrap_err().contains("`hidden` is \"12-x\""));
         assert!(with("depth", 3.into()).unwrap_err().contains("depth"));
         assert_eq!(with("hidden", "12-8".into()).unwrap()["hidden"].as_str(), Some("12-8"));
+    }
+
+    /// Five steps of a method: the bytes of the point, and the value there over the scale.
+    struct Run<'a>(&'a MethodSpec);
+
+    impl Visitor for Run<'_> {
+        type Output = (Vec<u8>, u64);
+        fn visit<F, C>(self, mut setup: Setup<F, C>) -> Result<(Vec<u8>, u64), Error>
+        where
+            F: Problem + 'static,
+            C: Manifold<Point = F::Point> + 'static,
+        {
+            let mut stepper = methods::stepper(self.0, &setup, 8)?;
+            let mut sampler = Epochs::new(setup.f.terms(), 8, 0)?;
+            let start = setup.f.start(0);
+            stepper.start(&mut setup.f, start)?;
+            for _ in 0..5 {
+                stepper.advance(&mut setup.f, &mut sampler, 1, &mut |_| true, &mut Vec::new())?;
+            }
+            let (mut bytes, x) = (Vec::new(), stepper.current(&mut setup.f).1.clone());
+            x.write(&mut bytes);
+            if let Some(optimum) = setup.f.optimum() {
+                assert!(strust::objective::full_value(&mut setup.f, &x) >= optimum - 1e-12 * setup.f.scale());
+            }
+            let value = setup.f.value(&x, &Sample::range(0..8)).value / setup.f.scale();
+            Ok((bytes, value.to_bits()))
+        }
+    }
+
+    #[test]
+    fn a_scaled_loss_with_a_rate_divided_by_the_scale_gives_the_same_bits_on_every_problem() {
+        let (problems, methods) = specs();
+        let sgd = methods.into_iter().find(|(entry, _)| entry.name == "sgd").unwrap().1;
+        for (entry, problem) in problems.iter().filter(|(_, problem)| !problems::is_network(problem)) {
+            let run = |exponent: i32| {
+                let (mut sgd, mut problem) = (sgd.clone(), problem.clone());
+                let scale = 2.0_f64.powi(exponent);
+                problem.parameters.insert("scale".into(), scale.into());
+                sgd.hyperparameters.insert("learning_rate".into(), (2.0_f64.powi(-6) / scale).into());
+                problems::visit(&problem, 0, Run(&sgd)).unwrap()
+            };
+            let plain = run(0);
+            assert_eq!(plain, run(20), "{}", entry.name);
+            assert_eq!(plain, run(-20), "{}", entry.name);
+            // A plan of an older version has no scale.
+            let mut old = problem.clone();
+            old.parameters.remove("scale");
+            let mut sgd = sgd.clone();
+            sgd.hyperparameters.insert("learning_rate".into(), 2.0_f64.powi(-6).into());
+            assert_eq!(plain, problems::visit(&old, 0, Run(&sgd)).unwrap(), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn every_problem_has_a_scale_that_is_shown_only_if_it_is_not_one() {
+        for entry in problems::all() {
+            let with = |scale: toml::Value| entry.complete(&[("scale".to_string(), scale)].into());
+            assert_eq!(entry.parameters.last().map(|p| p.name), Some("scale"), "{}", entry.name);
+            assert_eq!(entry.complete(&Parameters::new()).unwrap()["scale"].as_float(), Some(1.0));
+            for (scale, shown) in [(1.0, false), (1024.0, true)] {
+                let parameters = with(scale.into()).unwrap();
+                assert_eq!(problems::with_effect(entry.name, &parameters).contains_key("scale"), shown);
+            }
+            assert!(with(0.0.into()).unwrap_err().contains("`scale` is 0, but must be > 0"), "{}", entry.name);
+        }
+    }
+
+    fn problem(kind: &str, given: &[(&str, toml::Value)]) -> Result<ProblemSpec, String> {
+        let all = problems::all();
+        let entry = all.iter().find(|e| e.name == kind).unwrap();
+        let given = given.iter().map(|(key, value)| ((*key).to_string(), value.clone())).collect();
+        let (name, parameters) = (kind.to_string(), entry.complete(&given)?);
+        Ok(ProblemSpec { name: name.clone(), kind: name, parameters, checksum: None })
+    }
+
+    #[test]
+    fn a_test_set_adds_its_metric_and_keys_that_are_off_are_not_shown() {
+        let keys = |kind: &str, given: &[(&str, toml::Value)]| {
+            let problem = problem(kind, given).unwrap();
+            let metrics: Vec<String> = problems::metrics(&problem).into_iter().map(|m| m.key).collect();
+            let shown: Vec<String> = problems::with_effect(kind, &problem.parameters).into_keys().collect();
+            (metrics.join(" "), shown.join(" "))
+        };
+        let pair = |metrics: &str, shown: &str| (metrics.to_string(), shown.to_string());
+        let share = || ("test_share", 0.2.into());
+        let file = || ("data", "/home/me/x.csv".into());
+        assert_eq!(keys("logistic", &[]), pair("objective", "d margin n regularization"));
+        assert_eq!(
+            keys("logistic", &[share(), ("rare", 1.0.into()), ("wrong_labels", 0.1.into())]),
+            pair("objective test_accuracy", "d n rare regularization test_share wrong_labels")
+        );
+        assert_eq!(keys("logistic", &[file()]), pair("objective", "data regularization"));
+        assert_eq!(keys("softmax", &[file()]), pair("objective", "data regularization"));
+        assert_eq!(
+            keys("softmax", &[file(), share()]),
+            pair("objective test_accuracy", "data regularization test_share")
+        );
+        assert_eq!(keys("softmax", &[share()]), pair("objective test_accuracy", "regularization"));
+        assert_eq!(keys("least-squares", &[]), pair("objective_gap", "d n noise"));
+        assert_eq!(keys("autoencoder", &[]), pair("train_loss test_loss", "activation hidden precision"));
+    }
+
+    #[test]
+    fn wrong_values_of_the_keys_of_data_are_refused_in_words() {
+        let message = |kind: &str, key: &str, value: toml::Value| problem(kind, &[(key, value)]).unwrap_err();
+        for kind in ["logistic", "softmax", "mlp"] {
+            assert!(message(kind, "wrong_labels", 1.0.into()).contains("`wrong_labels` is 1, but must be in [0, 1)"));
+            assert!(message(kind, "wrong_labels", (-0.1).into()).contains("`wrong_labels` is -0.1"));
+        }
+        assert!(message("logistic", "test_share", 1.0.into()).contains("`test_share` is 1, but must be in [0, 1)"));
+        assert!(message("logistic", "rare", (-1.0).into()).contains("`rare` is -1, but must be ≥ 0"));
+        assert_eq!(
+            message("least-squares", "condition", 0.5.into()),
+            "least-squares: `condition` is 0.5, but must be ≥ 1, or 0 for Gaussian rows"
+        );
+        assert_eq!(
+            message("autoencoder", "hidden", "none".into()),
+            "autoencoder: `hidden` is \"none\", but must be whole numbers ≥ 1 with - between them"
+        );
     }
 
     #[test]

@@ -141,7 +141,7 @@ pub struct AutoState<V> {
 state!(AutoState<V>, is_averaged);
 
 /// The numbers in an [`AutoState`].
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// Steps accepted.
     pub accepted: u64,
@@ -153,8 +153,15 @@ pub struct Learned {
     pub distance: f64,
     /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
     pub size: Option<f64>,
-    /// Whether z is at the average, because f was not finite at y.
-    pub retreated: bool,
+    /// Whether no step was accepted since z was last moved to the average. At the start it is there.
+    pub at_average: bool,
+}
+
+impl Default for Learned {
+    /// At the start nothing is known.
+    fn default() -> Self {
+        Self { accepted: 0, curvature: None, noise: 0.0, distance: 0.0, size: None, at_average: true }
+    }
 }
 
 /// Scratch space of a step.
@@ -208,10 +215,10 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         let f0 = f.value_and_gradient(y, sample, g);
         let squared_norm = match finite(f0, g, *k) {
             Ok(squared_norm) => squared_norm,
-            Err(error) if learned.retreated => return Err(error),
+            Err(error) if learned.at_average => return Err(error),
             Err(_) => {
                 z.copy_from(x);
-                *learned = Learned { retreated: true, size: learned.size.map(|a| a / SHRINK), ..*learned };
+                *learned = Learned { at_average: true, size: learned.size.map(|a| a / SHRINK), ..*learned };
                 *k += 1;
                 return Ok(record(*k - 1, f0.value, f64::INFINITY, 0.0, 0.0, Verdict::Rejected, 0));
             }
@@ -259,7 +266,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
                 swap(root, new_root);
                 swap(last, g);
                 let Learned { distance, noise, .. } = seen;
-                *learned = Learned { accepted: learned.accepted + 1, distance, noise, retreated: false, ..*learned };
+                *learned = Learned { accepted: learned.accepted + 1, distance, noise, at_average: false, ..*learned };
             }
             Verdict::Rejected => learned.size = Some(a / SHRINK),
         }

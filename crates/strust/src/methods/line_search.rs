@@ -93,7 +93,7 @@ pub(super) struct Armijo {
 }
 
 /// The half-line x − ηg, with scratch space for a trial point.
-pub(super) struct Line<'a, V> {
+pub(super) struct SearchLine<'a, V> {
     pub x: &'a mut V,
     pub gradient: &'a V,
     pub squared_norm: f64,
@@ -107,7 +107,7 @@ impl Armijo {
         &self,
         f: &mut F,
         sample: &Sample,
-        Line { x, gradient, squared_norm, trial }: Line<F::Point>,
+        SearchLine { x, gradient, squared_norm, trial }: SearchLine<F::Point>,
         // Differs: the decrease is required up to rounding, as in STR. Otherwise the search would backtrack to tiny
         // steps at the rounding floor of f.
         Evaluation { value, rounding }: Evaluation,
@@ -160,7 +160,7 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
             Reset::Grow => (*step_size * c.growth.powf(share)).min(c.max_step),
         };
         let rule = Armijo { decrease: c.decrease, backtrack: c.backtrack, max_backtracks: c.max_backtracks };
-        let line = Line { x, gradient: g, squared_norm, trial };
+        let line = SearchLine { x, gradient: g, squared_norm, trial };
         let (verdict, eta, values) = rule.search(f, sample, line, at_x, eta);
         *step_size = eta;
         *k += 1;

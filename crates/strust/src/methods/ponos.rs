@@ -2,7 +2,7 @@
 
 use super::{
     Measurement, Method, evaluate,
-    line_search::{Armijo, Line},
+    line_search::{Armijo, SearchLine},
     scratch, state,
 };
 use crate::{
@@ -123,7 +123,7 @@ impl<F: Objective> Method<F> for Ponos<F::Point> {
 
         let reference = Evaluation { value: mean.max(value), rounding };
         let rule = Armijo { decrease, backtrack, max_backtracks };
-        let line = Line { x, gradient, squared_norm, trial: scratch(&mut self.scratch.1, gradient) };
+        let line = SearchLine { x, gradient, squared_norm, trial: scratch(&mut self.scratch.1, gradient) };
         let (verdict, eta, values) = rule.search(f, sample, line, reference, first);
         *backtracks = (*backtracks + values - 1).saturating_sub(1);
         *k += 1;

@@ -57,7 +57,8 @@ impl<F: Objective> Objective for Scaled<F> {
     }
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         let f = self.inner.value_and_gradient(x, sample, gradient);
-        // A pass over the gradient that would change nothing is skipped.
+        // A pass over the gradient that would change nothing is skipped, so the comparison is exact.
+        #[allow(clippy::float_cmp)]
         if self.scale != 1.0 {
             gradient.scale(self.scale);
         }

@@ -84,20 +84,42 @@ pub trait Vector: Clone {
     }
 }
 
-/// Operations on single components, for methods such as Adam.
+/// Operations on single components, for methods such as [`Auto`](crate::methods::Auto) and Adam. The default
+/// implementations are slow; every [`Dense`] type has fast ones.
 pub trait Elementwise: Vector {
     /// self ← b·self + a·x∘x, the second moment of Adam.
-    fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self);
+    fn scale_add_squares(&mut self, b: f64, a: f64, x: &Self) {
+        each(self, |i, own| b * own + a * x.component(i).powi(2));
+    }
     /// self ← self + a·x/(√(s·y) + e) for each component, the update of Adam.
-    fn add_ratio(&mut self, a: f64, x: &Self, s: f64, y: &Self, e: f64);
+    fn add_ratio(&mut self, a: f64, x: &Self, s: f64, y: &Self, e: f64) {
+        each(self, |i, own| own + a * x.component(i) / ((s * y.component(i)).sqrt() + e));
+    }
     /// ‖self‖₁, the sum of the absolute values.
-    fn norm_1(&self) -> f64;
-    /// self ← √(b·x∘x + a·y∘y) for each component, the root of a mean of squares. No square overflows.
-    fn set_root(&mut self, b: f64, x: &Self, a: f64, y: &Self);
+    fn norm_1(&self) -> f64 {
+        (0..self.dimension()).map(|i| self.component(i).abs()).sum()
+    }
+    /// self ← √(b·x∘x + a·y∘y) for each component, the root of a mean of squares. In `f32` no square overflows.
+    fn set_root(&mut self, b: f64, x: &Self, a: f64, y: &Self) {
+        each(self, |i, _| (b * x.component(i).powi(2) + a * y.component(i).powi(2)).sqrt());
+    }
     /// self ← s·x + e for each component.
-    fn set_affine(&mut self, s: f64, x: &Self, e: f64);
+    fn set_affine(&mut self, s: f64, x: &Self, e: f64) {
+        each(self, |i, _| s * x.component(i) + e);
+    }
     /// self ← x/y for each component.
-    fn set_quotient(&mut self, x: &Self, y: &Self);
+    fn set_quotient(&mut self, x: &Self, y: &Self) {
+        each(self, |i, _| x.component(i) / y.component(i));
+    }
     /// Σ wᵢ·selfᵢ².
-    fn weighted_norm_squared(&self, w: &Self) -> f64;
+    fn weighted_norm_squared(&self, w: &Self) -> f64 {
+        (0..self.dimension()).map(|i| w.component(i) * self.component(i).powi(2)).sum()
+    }
+}
+
+/// Replaces each component by a function of its index and its value.
+fn each<V: Vector>(vector: &mut V, f: impl Fn(usize, f64) -> f64 + Copy) {
+    for i in 0..vector.dimension() {
+        vector.set_component(i, f(i, vector.component(i)));
+    }
 }

@@ -1,5 +1,6 @@
 //! Tests of the public interface. They are one program, so that it is linked only once.
 
+mod auto;
 mod common;
 mod convergence;
 mod derivatives;

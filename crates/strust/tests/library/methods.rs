@@ -11,6 +11,7 @@ use strust::{
     objective::Evaluations,
     prelude::*,
     radius::Change,
+    vector::Elementwise,
 };
 
 type Wrapped<F> = Counted<Probe<F>>;
@@ -99,7 +100,7 @@ where
 
 fn the_same_seed_gives_the_same_records<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point)
 where
-    F: Objective,
+    F: Objective<Point: Elementwise>,
     M: Method<Wrapped<F>>,
 {
     let run = |sampler: &mut Epochs| {
@@ -123,7 +124,7 @@ where
 
 fn broken_input_is_an_error<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point, wrong: F::Point)
 where
-    F: Objective,
+    F: Objective<Point: Elementwise>,
     M: Method<Wrapped<F>>,
     M::State: Debug,
 {
@@ -219,6 +220,11 @@ fn stiefel(retraction: Retraction) -> Stiefel {
 }
 
 contract! {
+    auto: vectors(), Auto::default(), at(), vec![0.0; 8];
+    auto_on_least_squares: squares(), Auto::default(), at(), vec![0.0; 8];
+    auto_in_f32: singles(), Auto::default(), normal(9, &[7]), vec![0.0; 8];
+    auto_over_matrices: matrices(), Auto::default(), frame(), normal(9, &[2, 6]);
+    auto_averaged_again: vectors(), Averaged::of(Auto::default()), at(), vec![0.0; 8];
     str_on_targets: vectors(), Str::new(StrConfig::default()).unwrap(), at(), vec![0.0; 8];
     str_on_least_squares: squares(), Str::new(StrConfig::default()).unwrap(), at(), vec![0.0; 8];
     str_in_f32: singles(), Str::new(StrConfig::default()).unwrap(), normal(9, &[7]), vec![0.0; 8];
@@ -288,6 +294,8 @@ where
 
 #[test]
 fn a_trial_that_is_nan_or_infinite_or_worse_is_rejected_and_keeps_x_bit_for_bit() {
+    a_bad_trial_is_rejected(vectors, Auto::default, &at());
+    a_bad_trial_is_rejected(singles, Auto::default, &normal(9, &[7]));
     a_bad_trial_is_rejected(vectors, || Str::new(StrConfig::default()).unwrap(), &at());
     a_bad_trial_is_rejected(singles, || Str::new(StrConfig::default()).unwrap(), &normal(9, &[7]));
     a_bad_trial_is_rejected(matrices, || StrP::new(StrPConfig::default(), stiefel(Retraction::Qr)).unwrap(), &frame());

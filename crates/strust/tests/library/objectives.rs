@@ -98,7 +98,8 @@ fn gradients_of_all_forms_pass_the_slope_check() {
 #[test]
 fn from_residuals_reaches_the_rounding_floor_and_keeps_the_radius() {
     let mut f = by_residuals();
-    let report = minimize(&mut f).batch(5).stop(Stop::epochs(500)).start(vec![100.0, 100.0]).unwrap();
+    let report =
+        minimize(&mut f).method(Str::default()).batch(5).stop(Stop::epochs(500)).start(vec![100.0, 100.0]).unwrap();
     let (value, radius) = (full_value(&mut f, report.point()), report.state.radius);
     assert!(value < 1e-28 && radius > 1e-3, "f = {value}, Δ = {radius}");
 }
@@ -121,7 +122,7 @@ fn terms_of_different_signs_state_the_rounding_of_their_size() {
         0.5 * x[0] * x[0] + if i == 0 { 1e8 } else { -1e8 }
     });
     assert!(f.value(&vec![1e-6], &Sample::range(0..2)).rounding > 1e-9);
-    let report = minimize(&mut f).full_batch().stop(Stop::steps(50)).start(vec![1e-5]).unwrap();
+    let report = minimize(&mut f).method(Str::default()).full_batch().stop(Stop::steps(50)).start(vec![1e-5]).unwrap();
     assert!(report.state.radius > 1e-3, "the radius stays: {}", report.state.radius);
 }
 

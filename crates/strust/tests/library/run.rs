@@ -250,7 +250,8 @@ fn a_sampler_that_does_not_match_the_objective_is_a_setup_error() {
 
 #[test]
 fn batch_and_seed_give_the_same_run_as_a_sampler() {
-    let by_parts = minimize(&mut problem()).batch(3).seed(1).stop(Stop::steps(9)).start(vec![0.0; 5]).unwrap();
+    let by_parts =
+        minimize(&mut problem()).method(method()).batch(3).seed(1).stop(Stop::steps(9)).start(vec![0.0; 5]).unwrap();
     assert_eq!(bits(by_parts.point()), bits(go(&Stop::steps(9)).point()));
     // Twelve terms are fewer than a default batch, so both runs use all of them in each step.
     let full = minimize(&mut problem()).full_batch().stop(Stop::epochs(9)).start(vec![0.0; 5]).unwrap();
@@ -441,7 +442,8 @@ fn a_method_can_be_used_again_for_a_state_of_another_size() {
     let (mut small, mut large) =
         (Targets::<Vec<f64>>::random(1, 12, &[3], 1.0, 1.0), Targets::<Vec<f64>>::random(1, 12, &[6], 1.0, 1.0));
     let mut method = method();
-    let state = minimize(&mut large).stop(Stop::steps(2)).start(vec![0.0; 6]).unwrap().state;
+    let first = minimize(&mut large).method(&mut method).stop(Stop::steps(2)).start(vec![0.0; 6]);
+    let state = first.unwrap().state;
     let _ = minimize(&mut small).method(&mut method).stop(Stop::steps(2)).start(vec![0.0; 3]).unwrap();
     let report = minimize(&mut large).method(&mut method).stop(Stop::steps(4)).resume(state.clone()).unwrap();
     assert_eq!(report.state.k, 4);
@@ -460,7 +462,7 @@ fn a_tolerance_that_holds_when_a_budget_ends_is_the_reason() {
         0.5 * x[0] * x[0]
     });
     let stop = Stop::gradient_norm(1e-8).or(Stop::steps(1));
-    let report = minimize(&mut f).batch(1).stop(stop).start(vec![1.0]).unwrap();
+    let report = minimize(&mut f).method(Str::default()).batch(1).stop(stop).start(vec![1.0]).unwrap();
     assert_eq!((report.reason, report.steps), (StopReason::GradientNorm, 1));
 }
 

@@ -89,7 +89,7 @@ impl Purpose for Examine<'_> {
             Sampling::Epochs => Draws::Different,
             Sampling::Replacement => Draws::Independent,
         };
-        // With batch norm the terms of a mini-batch interact, so a single term is another function.
+        // With batch norm the terms of a mini-batch interact, so a single term is another function. And it takes long.
         let exact = (!is_network(&job.problem)).then_some((draws, most(effort)));
         // A method without a penalty is examined with a penalty of weight 1.
         let penalty = job.method.hyperparameters.get("penalty").and_then(toml::Value::as_float).unwrap_or(1.0);

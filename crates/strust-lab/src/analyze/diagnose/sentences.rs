@@ -311,7 +311,7 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
                 )
             };
             let why = if is_network(&job.problem) {
-                "with batch norm the terms of a mini-batch interact, so a single term is another function"
+                "it takes too long for a network, and with batch norm a single term is another function than in its mini-batch"
             } else {
                 "there are too many terms and parameters"
             };

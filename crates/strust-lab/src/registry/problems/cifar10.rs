@@ -71,6 +71,7 @@ impl ProblemEntry for Problem {
     type Config = Cifar10Config;
     const TITLE: &'static str = "ResNet-20 on CIFAR-10, with libtorch";
     const NETWORK: bool = true;
+    const NEEDS_DATA: bool = true;
     const METRICS: &'static [(Quantity, &'static str)] =
         &[(Quantity::TrainLoss, "training loss"), (Quantity::TestAccuracy, "test accuracy")];
 

@@ -14,7 +14,7 @@ strust::config! {
         pub d: u64 = 50, Whole(Range::closed(1.0, 1e7));
         /// Distance of the synthetic points from the separating plane.
         pub margin: f64 = 0.1, Number(Range::above(0.0));
-        /// Exponent s of sparse synthetic data: feature j = 1, …, d is 1 in a share j⁻ˢ of the points and 0 in the others, so the last ones are rare; 0 is dense Gaussian data. The margin then has no effect.
+        /// Exponent s of sparse synthetic data: feature j = 1, …, d is 1 in a share j⁻ˢ of the points and 0 in the others, so the last ones are rare and the margin has no effect; 0 is dense Gaussian data.
         pub rare: f64 = 0.0, Number(Range::at_least(0.0));
         /// Share of the points held out as a test set, a part of each class; 0 is none.
         pub test_share: f64 = 0.0, Number(Range::from_to(0.0, 1.0));

@@ -24,6 +24,8 @@ pub(crate) trait ProblemEntry: Sized {
     const CONSTRAINED: bool = false;
     /// Whether libtorch runs it, on a device that the experiment chooses.
     const NETWORK: bool = false;
+    /// Whether it cannot run without a data file or folder.
+    const NEEDS_DATA: bool = false;
     /// The metrics after every epoch, with their labels, in display order. A run minimizes the first one.
     const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::Objective, "objective f(x)")];
     /// The parameters that are off at 0, which is their default. Titles and tables show them only if they are on.
@@ -56,7 +58,7 @@ pub(crate) trait ProblemEntry: Sized {
 
     /// The same with the loss multiplied by `scale`. Only a problem with special steppers has its own.
     fn visit_scaled<V: Visitor>(config: Self::Config, scale: f64, seed: u64, visitor: V) -> Result<V::Output, Error> {
-        Self::visit(config, seed, Scale { scale, visitor })
+        Self::visit(config, seed, ScaledVisitor { scale, visitor })
     }
 }
 
@@ -66,6 +68,15 @@ fn default_effect<P: ProblemEntry>(parameter: &str, parameters: &Parameters) -> 
         return false;
     }
     if text(parameters, "data").is_empty() { parameter != "data" } else { !P::SYNTHETIC.contains(&parameter) }
+}
+
+/// The same for a network with built-in data. The machine's description names the device and the number of threads.
+fn network_effect<P: ProblemEntry>(parameter: &str, parameters: &Parameters) -> bool {
+    match parameter {
+        "device" | "threads" => false,
+        "precision" | "launch" => text(parameters, "device") != "cpu",
+        _ => default_effect::<P>(parameter, parameters),
+    }
 }
 
 /// The metrics of a classifier with a test set.
@@ -81,12 +92,12 @@ strust::config! {
 }
 
 /// Multiplies the loss of a problem, then passes it to the visitor.
-struct Scale<V> {
+struct ScaledVisitor<V> {
     scale: f64,
     visitor: V,
 }
 
-impl<V: Visitor> Visitor for Scale<V> {
+impl<V: Visitor> Visitor for ScaledVisitor<V> {
     type Output = V::Output;
 
     fn visit<F, C>(self, setup: Setup<F, C>) -> Result<V::Output, Error>
@@ -123,6 +134,15 @@ macro_rules! problems {
         pub fn is_network(problem: &ProblemSpec) -> bool {
             match problem.kind.as_str() {
                 $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::NETWORK,)*
+                _ => false,
+            }
+        }
+
+        /// Whether the problem cannot run without a data file or folder.
+        #[must_use]
+        pub fn needs_data(problem: &ProblemSpec) -> bool {
+            match problem.kind.as_str() {
+                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::NEEDS_DATA,)*
                 _ => false,
             }
         }
@@ -167,6 +187,8 @@ problems! {
     factorization,
     mlp,
     autoencoder,
+    convnet,
+    gpt,
     cifar10,
 }
 

@@ -14,18 +14,43 @@ use std::path::Path;
 use strust::objective::Objective;
 use strust_problems::images::{self, Checksums, ImageSet, Images};
 use strust_torch::{
-    ImageClassification, Launch, LoadsTo, cuda, device,
+    ImageClassification, Launch, LoadsTo, cuda,
+    device::{self, Device},
     images::{ImageBytes, Normalization},
 };
 
-/// Constructs the network and passes it to the visitor. On a GPU it has a separate stream until the visitor returns, so
-/// that other jobs do not wait for it.
-pub(super) fn visit<V: Visitor>(config: &Cifar10Config, scale: f64, visitor: V) -> Result<V::Output, Error> {
-    let device = device::open(&config.device).map_err(network_error)?;
+/// Opens the device of a network and constructs and uses the network there. On a GPU it has a separate stream for that
+/// time, so that other jobs do not wait for it, and loaded states go to the GPU. This also sets the number of libtorch
+/// threads for the current thread.
+pub(crate) fn on_device<R>(
+    device: &str,
+    threads: u64,
+    precision: NetworkPrecision,
+    run: impl FnOnce(Device) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let device = device::open(device).map_err(network_error)?;
+    device::set_threads(threads as usize);
+    cuda::set_tf32(precision != NetworkPrecision::Single);
     let _stream = cuda::OwnStream::on(device).ok();
     let _loads = LoadsTo::device(device);
-    let problem = cifar10(config)?.scaled(scale);
-    let launch = match config.launch {
+    run(device)
+}
+
+pub(super) fn visit<V: Visitor>(c: &Cifar10Config, scale: f64, visitor: V) -> Result<V::Output, Error> {
+    on_device(&c.device, c.threads, c.precision, |device| {
+        visit_images(cifar10(c, device)?.scaled(scale), c.precision, c.launch, visitor)
+    })
+}
+
+/// Passes a network over images to the visitor, with steppers of its own on a GPU.
+pub(crate) fn visit_images<V: Visitor>(
+    problem: ImageClassification,
+    precision: NetworkPrecision,
+    launch: StepLaunch,
+    visitor: V,
+) -> Result<V::Output, Error> {
+    let problem = if precision == NetworkPrecision::Bf16 { problem.in_bf16() } else { problem };
+    let launch = match launch {
         StepLaunch::Graph => Launch::Graph,
         StepLaunch::Eager => Launch::Eager,
     };
@@ -39,16 +64,11 @@ pub(super) fn visit<V: Visitor>(config: &Cifar10Config, scale: f64, visitor: V) 
     visitor.visit(setup)
 }
 
-/// The problem of a configuration. This also sets the number of libtorch threads for the current thread.
-pub(crate) fn cifar10(config: &Cifar10Config) -> Result<ImageClassification, Error> {
-    device::set_threads(config.threads as usize);
+fn cifar10(config: &Cifar10Config, device: Device) -> Result<ImageClassification, Error> {
     let ImageSet { train, test, classes } = read(&config.data, config.checksums)?;
     let train = first(train, "train_images", config.train_images)?;
     let test = first(test, "test_images", config.test_images)?;
-    let set = ImageSet { train, test, classes };
-    let problem = resnet20(&set, device::open(&config.device).map_err(network_error)?)?;
-    cuda::set_tf32(config.precision != NetworkPrecision::Single);
-    let problem = if config.precision == NetworkPrecision::Bf16 { problem.in_bf16() } else { problem };
+    let problem = resnet20(&ImageSet { train, test, classes }, device)?;
     Ok(match config.augment {
         Switch::On => problem,
         Switch::Off => problem.without_augmentation(),
@@ -82,7 +102,7 @@ fn first(images: Images, field: &'static str, count: u64) -> Result<Images, Erro
 }
 
 /// All images are normalized with CIFAR-10's constants, so that a network trained on some images works on others.
-pub(crate) fn resnet20(set: &ImageSet, device: device::Device) -> Result<ImageClassification, Error> {
+pub(crate) fn resnet20(set: &ImageSet, device: Device) -> Result<ImageClassification, Error> {
     let (train, test) = (bytes(&set.train), bytes(&set.test));
     ImageClassification::resnet20(&train, Some(&test), set.classes.len(), device)
         .and_then(|network| network.normalized(&Normalization::cifar10()))

@@ -1,0 +1,128 @@
+//! What `Auto` promises beyond the contract of all methods.
+
+use crate::common::{LeastSquares, Probe, normal, normals};
+use std::rc::Rc;
+use strust::{
+    methods::{AutoState, Learned},
+    objective::full_value,
+    prelude::*,
+};
+
+/// The line through noisy points, in coordinates that are `unit` times the natural ones: term i is
+/// (x₀/unit + x₁tᵢ/unit − bᵢ)²/2.
+fn line(unit: f64) -> impl Objective<Point = Vec<f64>> {
+    from_terms(200, move |i, x: &Vec<f64>, g| {
+        let t = (i as f64 * 0.618).fract() * 4.0 - 2.0;
+        let noise = ((i as f64 * 0.317).fract() - 0.5) * 0.2;
+        let r = x[0] / unit + x[1] / unit * t - (1.0 + 2.0 * t + noise);
+        g[0] += r / unit;
+        g[1] += r * t / unit;
+        0.5 * r * r
+    })
+}
+
+/// Steps until f is within a thousandth of its distance to the minimum.
+fn steps_to_arrive(unit: f64) -> u64 {
+    let mut f = line(unit);
+    let best = minimize(&mut f).full_batch().stop(Stop::steps(3000)).start(vec![0.0; 2]).unwrap().last.value;
+    let start = full_value(&mut f, &vec![0.0; 2]);
+    let goal = best + 1e-3 * (start - best);
+    let (mut method, mut sampler, mut sample) = (Auto::default(), Epochs::over(&f).batch(20), Sample::default());
+    let mut state = method.init(&mut f, vec![0.0; 2]).unwrap();
+    while full_value(&mut f, state.point()) > goal {
+        assert!(state.k < 5000, "with the unit {unit} it does not arrive");
+        sampler.draw(state.k, &mut sample);
+        method.step(&mut f, &mut state, &sample).unwrap();
+    }
+    state.k
+}
+
+#[test]
+fn in_other_units_of_x_it_arrives_within_twice_the_steps() {
+    let natural = steps_to_arrive(1.0);
+    for unit in [1e-3, 1e-2, 0.1, 10.0, 100.0, 1e3] {
+        let steps = steps_to_arrive(unit);
+        assert!(steps <= 2 * natural, "unit {unit}: {steps} steps instead of {natural}");
+    }
+}
+
+fn squares() -> LeastSquares<f64> {
+    LeastSquares::interpolating(4, 60, &normals(5, 7))
+}
+
+#[test]
+fn a_rejected_step_changes_only_the_step_size_and_the_curvature() {
+    let probe = Probe::new(squares());
+    let log = Rc::clone(&probe.log);
+    let mut f = Counted::new(probe);
+    let (mut method, mut sampler, mut sample) = (Auto::default(), Epochs::over(&f).batch(6), Sample::default());
+    let mut state = method.init(&mut f, normal(9, &[7])).unwrap();
+    let mut step = |state: &mut AutoState<Vec<f64>>| {
+        sampler.draw(state.k, &mut sample);
+        method.step(&mut f, state, &sample).unwrap()
+    };
+    for _ in 0..30 {
+        step(&mut state);
+    }
+    let before = state.clone();
+    log.borrow_mut().trial = Some(1e6);
+    assert_eq!(step(&mut state).verdict, Verdict::Rejected);
+    let (now, then) = (state.learned, before.learned);
+    assert!(now.size < then.size && now.curvature > then.curvature);
+    let learned = Learned { size: then.size, curvature: then.curvature, ..now };
+    assert_eq!(AutoState { learned, k: before.k, ..state }, before);
+}
+
+/// A line through 50 points. The residuals of the evaluations in `hit` are multiplied by `outlier`. In a step without an
+/// outlier, the gradient is an odd evaluation and the trial an even one.
+fn with_outlier(outlier: f64, hit: std::ops::Range<u32>) -> impl Objective<Point = Vec<f64>> {
+    let mut evaluations = 0;
+    from_fn(50, move |x: &Vec<f64>, sample: &Sample, gradient: Option<&mut Vec<f64>>| {
+        evaluations += 1;
+        let factor = if hit.contains(&evaluations) { outlier } else { 1.0 };
+        let mut sum = 0.0;
+        let mut slope = [0.0; 2];
+        for &i in sample.indices() {
+            let t = i as f64 / 25.0 - 1.0;
+            let r = factor * (x[0] + t * x[1] - 1.0 - 0.5 * t);
+            sum += 0.5 * r * r / sample.len() as f64;
+            slope[0] += factor * r / sample.len() as f64;
+            slope[1] += factor * r * t / sample.len() as f64;
+        }
+        if let Some(gradient) = gradient {
+            gradient.copy_from_slice(&slope);
+        }
+        sum
+    })
+}
+
+#[test]
+fn a_batch_with_an_outlier_of_a_million_or_without_a_number_does_not_end_a_run() {
+    let (trial, gradient, both) = (200..201, 201..202, 201..203);
+    let cases = [
+        (1e6, both),
+        (f64::NAN, trial.clone()),
+        (f64::INFINITY, trial),
+        (f64::NAN, gradient.clone()),
+        (1e200, gradient),
+    ];
+    for (outlier, hit) in cases {
+        let mut f = with_outlier(outlier, hit.clone());
+        let (mut method, mut sampler, mut sample) = (Auto::default(), Epochs::over(&f).batch(5), Sample::default());
+        let mut state = method.init(&mut f, vec![0.0; 2]).unwrap();
+        for k in 0..600 {
+            sampler.draw(k, &mut sample);
+            method.step(&mut f, &mut state, &sample).unwrap_or_else(|e| panic!("{outlier} in {hit:?}: {e}"));
+        }
+        let error = (state.x[0] - 1.0).abs() + (state.x[1] - 0.5).abs();
+        assert!(error < 1e-3, "with {outlier} in {hit:?} it ends {error} away from the solution");
+    }
+}
+
+#[test]
+fn the_answer_is_the_average_and_gradients_are_taken_between() {
+    let mut f = squares();
+    let report = minimize(&mut f).batch(10).stop(Stop::steps(50)).start(normal(9, &[7])).unwrap();
+    assert!(report.state.is_averaged() && report.state.x != report.state.z);
+    assert_eq!(report.evaluations.values, report.evaluations.gradients);
+}
