@@ -7,7 +7,7 @@ use crate::{
 };
 use std::path::Path;
 use strust_lab::{
-    data::benchmark::Benchmark,
+    data::benchmark::BenchmarkSpec,
     zero_tuning::{self, BenchmarkPlan, Resources},
 };
 
@@ -18,9 +18,9 @@ pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), 
 }
 
 /// Reads a benchmark; `None` if the file is another kind of experiment.
-pub fn open(file: &Path, network: &Network) -> Result<Option<Benchmark>, CommandFailure> {
+pub fn open(file: &Path, network: &Network) -> Result<Option<BenchmarkSpec>, CommandFailure> {
     if let Some(data) = network.data.as_ref().filter(|data| !data.is_dir())
-        && Benchmark::open(file, &Resources::default())?.is_some()
+        && BenchmarkSpec::open(file, &Resources::default())?.is_some()
     {
         let why =
             format!("--data {}: there is no such folder; the data sets of a benchmark are in one", data.display());
@@ -28,11 +28,11 @@ pub fn open(file: &Path, network: &Network) -> Result<Option<Benchmark>, Command
     }
     let Network { data, device, precision } = network;
     let resources = Resources { data: data.clone(), device: device.clone(), precision: precision.clone() };
-    Ok(Benchmark::open(file, &resources)?)
+    Ok(BenchmarkSpec::open(file, &resources)?)
 }
 
 /// Runs a benchmark and writes its report.
-pub fn run(mut benchmark: Benchmark, runs: &Runs, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn run(mut benchmark: BenchmarkSpec, runs: &Runs, shared: &Shared) -> Result<(), CommandFailure> {
     let name = benchmark.name.clone();
     if runs.single.epochs.is_some() {
         let why = format!("--epochs has no effect on `{name}`: every task of the file has its own");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// A benchmark, with every list expanded and every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Benchmark {
+pub struct BenchmarkSpec {
     /// Its name, also the name of the results folder.
     pub name: String,
     /// One line for people.

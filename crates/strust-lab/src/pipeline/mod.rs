@@ -3,7 +3,7 @@
 mod publish;
 
 pub use publish::publish;
-pub(crate) use publish::{Published, check_publish};
+pub(crate) use publish::{PublishedRecords, check_publish};
 
 use crate::{
     Error,

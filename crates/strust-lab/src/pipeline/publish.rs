@@ -33,9 +33,9 @@ const FILES: [&str; 4] = ["records.jsonl", "summary.json", "summary.csv", "repor
 
 /// The lines of the published `records.jsonl`.
 #[derive(Default)]
-pub(crate) struct Published(Vec<u8>);
+pub(crate) struct PublishedRecords(Vec<u8>);
 
-impl Published {
+impl PublishedRecords {
     /// Adds every epoch of a job.
     fn add(&mut self, job: &str, outcome: &Outcome) -> Result<(), Error> {
         self.add_from(job, outcome, 0)
@@ -95,7 +95,7 @@ pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     let plan = Plan::load(folder)?;
     let summary = load_summary(folder)?;
     check_publish(to)?;
-    let mut records = Published::default();
+    let mut records = PublishedRecords::default();
     for job in &plan.jobs {
         records.add(&job.name, &outcome(folder, &plan, job)?)?;
     }

@@ -19,9 +19,9 @@ use crate::{
 
 /// The runs of a method over epochs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Curve {
+pub(super) struct Trajectory {
     /// One point per epoch, from the start.
-    pub points: Vec<CurveAt>,
+    pub points: Vec<TrajectoryPoint>,
     /// The epochs of all methods. The method under test runs longer.
     pub epochs: usize,
     /// The test metric after them.
@@ -31,7 +31,7 @@ pub(super) struct Curve {
 
 /// All seeds of a method after an epoch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CurveAt {
+pub(super) struct TrajectoryPoint {
     pub steps: f64,
     values: f64,
     gradients: f64,
@@ -41,14 +41,14 @@ pub(super) struct CurveAt {
     pub high: f64,
 }
 
-impl CurveAt {
+impl TrajectoryPoint {
     /// Forward and backward passes so far.
     pub fn passes(&self) -> f64 {
         passes(self.values, self.gradients)
     }
 }
 
-impl Curve {
+impl Trajectory {
     /// The curve of the outcomes of all seeds. `optimum` is added to the metric `key` of each seed, which gives the objective.
     fn new(outcomes: &[Outcome], epochs: u64, metrics: &[Metric], optimum: &dyn Fn(u64) -> f64) -> Self {
         let finished: Vec<&Finished> = outcomes
@@ -68,7 +68,7 @@ impl Curve {
             let values: Vec<f64> = finished.iter().map(|f| objective(f, i)).collect();
             let with_failed: Vec<f64> =
                 values.iter().copied().chain(std::iter::repeat_n(f64::INFINITY, failed)).collect();
-            CurveAt {
+            TrajectoryPoint {
                 steps: mean(|r| r.steps as f64),
                 values: mean(|r| r.evaluations.values as f64),
                 gradients: mean(|r| r.evaluations.gradients as f64),
@@ -87,7 +87,7 @@ impl Curve {
     }
 
     /// The end of the epochs that all methods have.
-    pub fn end(&self) -> Option<&CurveAt> {
+    pub fn end(&self) -> Option<&TrajectoryPoint> {
         self.points.get(self.epochs)
     }
 
@@ -113,7 +113,7 @@ impl Curve {
 pub(super) type Choice = Option<(Tuning, Option<MethodSpec>)>;
 
 /// The finished runs of a task.
-pub(super) struct Runs<'a> {
+pub(super) struct TaskRuns<'a> {
     pub task: &'a Task,
     /// One per entrant.
     pub choices: &'a [Choice],
@@ -124,16 +124,16 @@ pub(super) struct Runs<'a> {
     pub optimum: &'a dyn Fn(u64) -> f64,
 }
 
-impl Runs<'_> {
+impl TaskRuns<'_> {
     /// The curve of a method by its label.
-    fn curve(&self, label: &str, metrics: &[Metric]) -> Result<Curve, Error> {
+    fn curve(&self, label: &str, metrics: &[Metric]) -> Result<Trajectory, Error> {
         let jobs = self.plan.jobs.iter().filter(|job| job.method.label == label);
         let outcomes = jobs.map(self.read).collect::<Result<Vec<_>, _>>()?;
-        Ok(Curve::new(&outcomes, self.task.experiment.epochs, metrics, self.optimum))
+        Ok(Trajectory::new(&outcomes, self.task.experiment.epochs, metrics, self.optimum))
     }
 
     /// The results of the task, and the curve of every entrant.
-    pub fn compare(&self) -> Result<(TaskSummary, Vec<Curve>), Error> {
+    pub fn compare(&self) -> Result<(TaskSummary, Vec<Trajectory>), Error> {
         let Task { title, half, experiment, entrants, variations } = self.task;
         let problem = &experiment.problems[0];
         let metrics = problems::metrics(problem);
@@ -141,7 +141,7 @@ impl Runs<'_> {
         for (entrant, choice) in entrants.iter().zip(self.choices) {
             curves.push(match setting(entrant, choice) {
                 Some(method) => self.curve(&method.label, &metrics)?,
-                None => Curve { epochs: experiment.epochs as usize, ..Curve::default() },
+                None => Trajectory { epochs: experiment.epochs as usize, ..Trajectory::default() },
             });
         }
         // Every method starts at the same points.
@@ -150,7 +150,7 @@ impl Runs<'_> {
         let best = tuned.min_by(|&i, &j| curves[i].value().total_cmp(&curves[j].value()));
         let reference = Reference::new(best.map(|i| &curves[i]), start);
         let tested = entrants.iter().position(|entrant| entrant.role == Role::Tested);
-        let none = Curve::default();
+        let none = Trajectory::default();
         let (mine, theirs) = (tested.map_or(&none, |i| &curves[i]), best.map_or(&none, |i| &curves[i]));
         let (ratio, steps_ratio) = (reference.ratio(mine), reference.steps_ratio(mine));
         let to_zero = reference.to_zero();
@@ -163,7 +163,7 @@ impl Runs<'_> {
             problem: description(&problem.kind, &problem.parameters),
             epochs: experiment.epochs,
             batch: experiment.batch,
-            steps: curves.iter().find_map(Curve::end).map_or(0, |at| at.steps as u64),
+            steps: curves.iter().find_map(Trajectory::end).map_or(0, |at| at.steps as u64),
             start,
             best_tuned: best.and_then(|i| {
                 let setting = changed(setting(&entrants[i], &self.choices[i])?);
@@ -212,16 +212,16 @@ struct Reference {
 }
 
 impl Reference {
-    fn new(best: Option<&Curve>, start: f64) -> Self {
+    fn new(best: Option<&Trajectory>, start: f64) -> Self {
         Self { best: best.map(|curve| (curve.value(), curve.over_steps())), start }
     }
     fn ratio_of(&self, value: f64) -> Option<f64> {
         self.best.as_ref().and_then(|(best, _)| ratio(value, *best, self.start))
     }
-    fn ratio(&self, curve: &Curve) -> Option<f64> {
+    fn ratio(&self, curve: &Trajectory) -> Option<f64> {
         self.ratio_of(curve.value())
     }
-    fn steps_ratio(&self, curve: &Curve) -> Option<f64> {
+    fn steps_ratio(&self, curve: &Trajectory) -> Option<f64> {
         self.best.as_ref().and_then(|(value, best)| steps_ratio(&curve.over_steps(), best, *value, self.start))
     }
     fn to_zero(&self) -> bool {
@@ -241,7 +241,7 @@ pub(super) fn setting<'a>(entrant: &'a Entrant, choice: &'a Choice) -> Option<&'
     }
 }
 
-fn of_entrant(entrant: &Entrant, choice: &Choice, curve: &Curve, reference: &Reference) -> EntrantSummary {
+fn of_entrant(entrant: &Entrant, choice: &Choice, curve: &Trajectory, reference: &Reference) -> EntrantSummary {
     let chosen = setting(entrant, choice);
     EntrantSummary {
         label: entrant.label.clone(),
@@ -316,19 +316,19 @@ mod tests {
         let failed = Outcome::Failed(Failure { seed: 2, error: "diverged".into() });
         let outcomes = [finished(0, &[8.0, 1.0, 0.5], 0.8), finished(1, &[8.0, 3.0, 0.1], 0.6), failed.clone()];
         // The optimum of a seed is its number, so that the objective is the gap plus this number.
-        let curve = Curve::new(&outcomes, 1, &metrics(), &|seed| seed as f64);
+        let curve = Trajectory::new(&outcomes, 1, &metrics(), &|seed| seed as f64);
         let end = *curve.end().unwrap();
         // The objectives after the first epoch are 1, 4 and infinity.
         assert_eq!((end.median, end.low, end.high, end.steps, end.passes()), (4.0, 1.0, 4.0, 10.0, 20.0));
         assert_eq!((curve.failed, curve.points.len(), curve.price()), (1, 3, Some(1.0)));
         assert!(curve.test.is_some_and(|test| (test.mean - 0.7).abs() < 1e-15));
-        let lost = Curve::new(&[finished(0, &[8.0, 1.0], 0.8), failed.clone(), failed], 1, &metrics(), &|_| 0.0);
+        let lost = Trajectory::new(&[finished(0, &[8.0, 1.0], 0.8), failed.clone(), failed], 1, &metrics(), &|_| 0.0);
         assert!(lost.value().is_infinite() && finite(lost.value()).is_none());
     }
 
     #[test]
     fn the_reference_gives_ratios_of_values_and_steps() {
-        let curve = |gaps: &[f64]| Curve::new(&[finished(0, gaps, 0.5)], 2, &metrics(), &|_| 0.0);
+        let curve = |gaps: &[f64]| Trajectory::new(&[finished(0, gaps, 0.5)], 2, &metrics(), &|_| 0.0);
         let best = curve(&[100.0, 10.0, 1.0]);
         let reference = Reference::new(Some(&best), 100.0);
         let mine = curve(&[100.0, 1.0, 2.0, 0.5]);

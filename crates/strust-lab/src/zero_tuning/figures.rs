@@ -1,7 +1,7 @@
 //! The figures of the benchmark.
 
 use super::{
-    compare::{Curve, CurveAt},
+    compare::{Trajectory, TrajectoryPoint},
     measures::{profile, ratio},
 };
 use crate::{
@@ -66,7 +66,7 @@ pub(super) fn performance_profile(tasks: &[TaskSummary]) -> Shown {
 }
 
 /// The curves of a task.
-pub(super) fn curves(task: &TaskSummary, curves: &[Curve]) -> Shown {
+pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory]) -> Shown {
     let find = |label: &str| task.methods.iter().position(|method| method.label == label);
     let best = task.best_tuned.as_ref().map(|best| best.method.as_str());
     let series = shown(task).into_iter().enumerate().filter_map(|(color, (name, _))| {
@@ -88,10 +88,10 @@ pub(super) fn curves(task: &TaskSummary, curves: &[Curve]) -> Shown {
 }
 
 /// At most about [`POINTS`] points of a curve, with its start and its end.
-fn points(curve: &Curve, highest: f64) -> Vec<Point> {
+fn points(curve: &Trajectory, highest: f64) -> Vec<Point> {
     let length = curve.points.len().min(curve.epochs + 1);
     let stride = length.div_ceil(POINTS).max(1);
-    let point = |at: &CurveAt| {
+    let point = |at: &TrajectoryPoint| {
         let drawn = |value: f64| if value <= highest { short(value) } else { f64::NAN };
         Point { x: short(at.passes()), y: drawn(at.median), low: drawn(at.low), high: drawn(at.high.min(highest)) }
     };

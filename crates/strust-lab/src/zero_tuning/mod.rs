@@ -1,7 +1,7 @@
 //! The benchmark: a method without tuning beside baselines that are tuned for each task.
 //!
 //! ```text
-//! experiments/zero-tuning.toml → Benchmark → grid searches → runs → TaskSummary → sections → report.html
+//! experiments/zero-tuning.toml → BenchmarkSpec → grid searches → runs → TaskSummary → sections → report.html
 //! ```
 //!
 //! Each task is an ordinary experiment with one problem. The jobs of all tasks run in one pool. Their records, folders and

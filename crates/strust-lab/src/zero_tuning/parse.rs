@@ -3,7 +3,7 @@
 use crate::{
     Error,
     data::{
-        benchmark::{Benchmark, Entrant, Half, Role, SkippedTask, Task, Variation},
+        benchmark::{BenchmarkSpec, Entrant, Half, Role, SkippedTask, Task, Variation},
         experiment::{Experiment, MAX_JOBS, MAX_SEEDS, MethodSpec, Records, Sampling},
     },
     experiment::{built_in, source::Source},
@@ -26,7 +26,7 @@ pub struct Resources {
 /// Factors larger than this, or smaller than its inverse, are refused.
 const LARGEST_FACTOR: f64 = 1e12;
 
-impl Benchmark {
+impl BenchmarkSpec {
     /// Reads the file of a benchmark, or the built-in one of that name; `None` if it is no benchmark.
     pub fn open(file: &Path, resources: &Resources) -> Result<Option<Self>, Error> {
         let built_in = || {
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn the_built_in_benchmark_has_all_its_tasks_and_equal_budgets() {
         let (name, text) = built_in::BENCHMARKS[0];
-        let benchmark = Benchmark::parse(Path::new(name), text, &Resources::default()).unwrap();
+        let benchmark = BenchmarkSpec::parse(Path::new(name), text, &Resources::default()).unwrap();
         assert!(benchmark.tasks.len() >= 12 && benchmark.tasks.len() + benchmark.skipped.len() >= 16);
         for half in [Half::Development, Half::Test] {
             assert!(benchmark.tasks.iter().filter(|task| task.half == half).count() >= 5, "{half:?}");
@@ -390,7 +390,7 @@ mod tests {
                     [[untuned]]\nname = \"adam\"\n[[vary]]\nparameter = \"beta1\"\ncomplement = true\nfactors = [2, 0.5]\n\
                     [[vary]]\nparameter = \"epsilon\"\nfactors = [3]\n[[task]]\nname = \"t\"\nhalf = \"test\"\n\
                     [task.problem]\nkind = \"least-squares\"\n";
-        let benchmark = Benchmark::parse(Path::new("a.toml"), text, &Resources::default()).unwrap();
+        let benchmark = BenchmarkSpec::parse(Path::new("a.toml"), text, &Resources::default()).unwrap();
         let varied: Vec<_> =
             benchmark.tasks[0].variations.iter().map(|v| (v.method.label.as_str(), v.value, v.default)).collect();
         let expected =

@@ -1,14 +1,14 @@
-//! Runs a benchmark: the grid searches of all tasks in one pool, then all runs in one pool.
+//! TaskRuns a benchmark: the grid searches of all tasks in one pool, then all runs in one pool.
 
 use super::{
-    compare::{Choice, Curve, Runs, setting},
+    compare::{Choice, TaskRuns, Trajectory, setting},
     sections,
 };
 use crate::{
     Error,
     analyze::{outcome, search},
     data::{
-        benchmark::{Benchmark, Entrant, Role, Task, TaskSummary},
+        benchmark::{BenchmarkSpec, Entrant, Role, Task, TaskSummary},
         experiment::{Experiment, Tune},
         plan::{Job, Plan},
         summary::{Machine, Summary},
@@ -44,7 +44,7 @@ pub struct BenchmarkPlan {
     /// The machine of the run.
     pub machine: Machine,
     /// The benchmark.
-    pub benchmark: Benchmark,
+    pub benchmark: BenchmarkSpec,
 }
 
 /// The plans of a task: one for each grid search (`None` for a method that is not tuned), and one for the runs.
@@ -56,7 +56,7 @@ struct TaskPlans {
 impl BenchmarkPlan {
     /// The plan of a benchmark.
     #[must_use]
-    pub fn new(benchmark: Benchmark, command: String, machine: Machine) -> Self {
+    pub fn new(benchmark: BenchmarkSpec, command: String, machine: Machine) -> Self {
         Self { version: env!("CARGO_PKG_VERSION").into(), command, machine, benchmark }
     }
 
@@ -126,12 +126,12 @@ impl BenchmarkPlan {
     }
 
     /// The results of all tasks.
-    fn compare(&self, folder: &Path) -> Result<Vec<(TaskSummary, Vec<Curve>)>, Error> {
+    fn compare(&self, folder: &Path) -> Result<Vec<(TaskSummary, Vec<Trajectory>)>, Error> {
         let one = |task: &Task| {
             let choices = Self::choose(folder, &self.plans(task))?;
             let plan = self.runs(task, &choices);
             let optima = optima(task, &plan)?;
-            let runs = Runs {
+            let runs = TaskRuns {
                 task,
                 choices: &choices,
                 plan: &plan,
@@ -144,7 +144,7 @@ impl BenchmarkPlan {
     }
 
     fn summary(&self, folder: &Path) -> Result<Summary, Error> {
-        let Benchmark { name, title, description, skipped, .. } = &self.benchmark;
+        let BenchmarkSpec { name, title, description, skipped, .. } = &self.benchmark;
         let (tasks, curves): (Vec<_>, Vec<_>) = self.compare(folder)?.into_iter().unzip();
         let (sections, checks) = sections::all(name, &tasks, &curves, skipped);
         Ok(Summary {
@@ -168,9 +168,9 @@ impl BenchmarkPlan {
 }
 
 /// The optimum of a problem.
-struct Optimum;
+struct FindOptimum;
 
-impl Purpose for Optimum {
+impl Purpose for FindOptimum {
     type Output = Option<f64>;
     fn with<F, C>(self, prepared: Prepared<F, C>) -> Result<Option<f64>, Error>
     where
@@ -189,7 +189,7 @@ fn optima(task: &Task, plan: &Plan) -> Result<BTreeMap<u64, f64>, Error> {
     }
     for job in &plan.jobs {
         if let Entry::Vacant(place) = optima.entry(job.seed) {
-            let optimum = prepare(job, &plan.experiment, Path::new(""), Optimum)?;
+            let optimum = prepare(job, &plan.experiment, Path::new(""), FindOptimum)?;
             // Metrics are those of the loss without its factor.
             place.insert(optimum.unwrap_or(0.0) / problems::scale(&job.problem));
         }
@@ -243,7 +243,7 @@ fn finish(folder: &Path, plan: &BenchmarkPlan, options: &Options) -> Result<Summ
     Ok(summary)
 }
 
-/// Runs the jobs of several plans in one pool.
+/// TaskRuns the jobs of several plans in one pool.
 fn run_all(folder: &Path, stage: &str, plans: &[&Plan], options: &Options) -> Result<(), Error> {
     let jobs: Vec<(&Plan, &Job)> =
         plans.iter().flat_map(|plan| plan.jobs.iter().map(move |job| (*plan, job))).collect();
@@ -264,7 +264,7 @@ pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     let plan = BenchmarkPlan::load(folder)?;
     let summary = plan.summary(folder)?;
     pipeline::check_publish(to)?;
-    let mut records = pipeline::Published::default();
+    let mut records = pipeline::PublishedRecords::default();
     for task in &plan.benchmark.tasks {
         let plans = plan.plans(task);
         let runs = plan.runs(task, &BenchmarkPlan::choose(folder, &plans)?);

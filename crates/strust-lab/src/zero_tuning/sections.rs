@@ -1,7 +1,7 @@
 //! The sections of the report: goals, tables and figures.
 
 use super::{
-    compare::Curve,
+    compare::Trajectory,
     figures::{curves as curves_of, parameters, performance_profile, sensitivity, values},
     measures::{CLOSE, NEAR, ratio},
 };
@@ -24,7 +24,7 @@ const MOST: f64 = 0.8;
 pub(super) fn all(
     name: &str,
     tasks: &[TaskSummary],
-    curves: &[Vec<Curve>],
+    curves: &[Vec<Trajectory>],
     skipped: &[SkippedTask],
 ) -> (Vec<Section>, Vec<Check>) {
     let section = |part: &str, title: &str, description: &str| Section {
