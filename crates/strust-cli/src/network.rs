@@ -15,7 +15,7 @@ use strust_lab::{
     data::{experiment::Experiment, plan::Plan},
     io::atomic,
     pipeline,
-    registry::problems::is_network,
+    registry::{methods, problems::is_network},
 };
 
 /// `strust train`: runs one job and saves its network. The same command resumes a stopped run.
@@ -38,10 +38,13 @@ pub fn train(
     }
     let names: Vec<String> = experiment.methods.iter().map(|m| m.label.clone()).collect();
     experiment.methods.retain(|m| m.label == method);
+    if experiment.methods.is_empty() && methods::all().iter().any(|e| e.name == method && !e.constrained) {
+        experiment.methods.extend(methods::with_defaults(method));
+    }
     if experiment.methods.is_empty() {
         let names = names.join(", ");
         return Err(CommandFailure::Usage(format!(
-            "{}: there is no method `{method}`; choose one of {names}",
+            "{}: there is no method `{method}`; choose one of {names}, or one of `strust list`",
             file.display()
         )));
     }
