@@ -50,8 +50,8 @@ pub enum Command {
         /// The model file to write: safetensors, with PyTorch's parameter names
         #[arg(long, value_name = "FILE")]
         save: PathBuf,
-        /// The method to train with, by its name in the file
-        #[arg(long, value_name = "NAME", default_value = "str")]
+        /// The method to train with, by its name in the file; or any other method, with its defaults
+        #[arg(long, value_name = "NAME", default_value = "auto")]
         method: String,
         /// The seed of the starting point and the mini-batches
         #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..1_000_000))]

@@ -11,11 +11,11 @@ use std::{io::Read as _, path::Path};
 #[cfg(not(feature = "torch"))]
 use strust_lab::device::WITHOUT_TORCH;
 use strust_lab::{
-    analyze::network::Scores,
+    analyze::network::{Scores, export},
     data::{experiment::Experiment, plan::Plan},
     io::atomic,
     pipeline,
-    registry::problems::is_network,
+    registry::{methods, problems::is_network},
 };
 
 /// `strust train`: runs one job and saves its network. The same command resumes a stopped run.
@@ -38,10 +38,13 @@ pub fn train(
     }
     let names: Vec<String> = experiment.methods.iter().map(|m| m.label.clone()).collect();
     experiment.methods.retain(|m| m.label == method);
+    if experiment.methods.is_empty() && methods::all().iter().any(|e| e.name == method && !e.constrained) {
+        experiment.methods.extend(methods::with_defaults(method));
+    }
     if experiment.methods.is_empty() {
         let names = names.join(", ");
         return Err(CommandFailure::Usage(format!(
-            "{}: there is no method `{method}`; choose one of {names}",
+            "{}: there is no method `{method}`; choose one of {names}, or one of `strust list`",
             file.display()
         )));
     }
@@ -143,16 +146,8 @@ fn text(e: &Scores, shared: &Shared) -> String {
 }
 
 #[cfg(feature = "torch")]
-use strust_lab::analyze::network::export;
-
-#[cfg(feature = "torch")]
 fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, CommandFailure> {
     Ok(strust_lab::analyze::network::evaluate(model, data, unchecked, device)?)
-}
-
-#[cfg(not(feature = "torch"))]
-fn export(_: &Path, _: &Plan, _: &Path) -> Result<(), strust_lab::Error> {
-    Err(strust_lab::Error::Network(WITHOUT_TORCH.into()))
 }
 
 #[cfg(not(feature = "torch"))]
@@ -267,7 +262,7 @@ mod with_torch {
         let ways = [(Tf32, Eager, 1), (Tf32, Graph, 1), (Bf16, Graph, 1), (Tf32, Graph, 4), (Bf16, Graph, 4)];
         let mut epochs = Vec::new();
         for (arithmetic, launch, runs) in ways {
-            for method in [Optimizer::Sgd, Optimizer::Str, Optimizer::Adam] {
+            for method in Optimizer::ALL {
                 epochs.push(bench::epochs(device, method, arithmetic, launch, runs, [BATCH, STEPS, EPOCHS])?);
             }
         }
@@ -276,19 +271,31 @@ mod with_torch {
 
     /// A row per precision, launch mode and number of parallel runs: the seconds of an epoch with each method.
     fn epoch_rows(epochs: &[EpochSpeed]) -> Vec<Vec<String>> {
-        let header = ["", "runs in parallel", "SGD", "STR", "Adam", "STR / SGD", "memory of STR", ""];
+        let header = [
+            "",
+            "runs in parallel",
+            "SGD",
+            "STR",
+            "Adam",
+            "Auto",
+            "STR / SGD",
+            "Auto / SGD",
+            "memory of SGD",
+            "of Auto",
+            "",
+        ];
         let row = |of: &[EpochSpeed]| {
-            let [sgd, str, adam] = [0, 1, 2].map(|i| of[i].median);
+            let [sgd, str, adam, auto] = [0, 1, 2, 3].map(|i| of[i].median);
             let mut row = vec![format!("{:?}, {:?}", of[0].arithmetic, of[0].launch).to_lowercase()];
             row.push(of[0].runs.to_string());
-            row.extend([sgd, str, adam].map(|seconds| format!("{seconds:.3} s")));
-            row.push(format!("{:.2}", str / sgd));
-            row.push(format!("{:.2} GB", of[1].peak[0] as f64 / 1e9));
+            row.extend([sgd, str, adam, auto].map(|seconds| format!("{seconds:.3} s")));
+            row.extend([str, auto].map(|seconds| format!("{:.2}", seconds / sgd)));
+            row.extend([0, 3].map(|i| format!("{:.1} MB", of[i].peak[0] as f64 / 1e6)));
             let why = of.iter().find_map(|e| e.why_eager.clone());
             row.push(why.filter(|_| of[0].launch == Launch::Graph).unwrap_or_default());
             row
         };
-        std::iter::once(header.map(String::from).to_vec()).chain(epochs.chunks(3).map(row)).collect()
+        std::iter::once(header.map(String::from).to_vec()).chain(epochs.chunks(Optimizer::ALL.len()).map(row)).collect()
     }
 
     fn text(cost: &Cost, shared: &Shared) -> String {

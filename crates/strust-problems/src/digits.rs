@@ -73,7 +73,7 @@ mod tests {
         }
         let images = images().unwrap().test;
         assert_eq!(images.labels[7], test.labels()[7] as u8);
-        assert!((0..64).all(|j| f64::from(images.image(7)[j]) == 240.0 * test.features()[(7, j)]));
+        assert!((0..64).all(|j| images.image(7)[j] == (240.0 * test.features()[(7, j)]) as u8));
         assert_eq!(load().unwrap(), (train, test));
     }
 }

@@ -1,8 +1,8 @@
 //! Measures a step of ResNet-20 with SGD, with the library's STR and with STR on the device, and an epoch on a GPU.
 
 use crate::{
-    DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, Error, ImageClassification, ImageLoss, Launch,
-    TorchObjective,
+    DeviceAdam, DeviceAuto, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, Error, ImageClassification, ImageLoss,
+    Launch, TorchObjective,
     cuda::{self, OwnStream},
     device,
     images::ImageBytes,
@@ -186,6 +186,13 @@ pub enum Optimizer {
     Str,
     /// [`DeviceAdam`].
     Adam,
+    /// [`DeviceAuto`].
+    Auto,
+}
+
+impl Optimizer {
+    /// All methods.
+    pub const ALL: [Self; 4] = [Self::Sgd, Self::Str, Self::Adam, Self::Auto];
 }
 
 /// The arithmetic of convolutions and products on a GPU.
@@ -277,6 +284,10 @@ pub fn epochs(
             }
             Optimizer::Str => {
                 let method = DeviceStr::start(short_steps(), f, steps)?;
+                time_epochs(f, method, launch, shape, &mut turns)
+            }
+            Optimizer::Auto => {
+                let method = DeviceAuto::start(AutoConfig::default(), f, steps)?;
                 time_epochs(f, method, launch, shape, &mut turns)
             }
             Optimizer::Adam => {
@@ -434,7 +445,7 @@ mod tests {
     #[test]
     fn an_epoch_of_each_method_has_one_record_per_step_and_one_read() {
         tch::set_num_threads(1);
-        for method in [Optimizer::Sgd, Optimizer::Str, Optimizer::Adam] {
+        for method in Optimizer::ALL {
             let speed = epochs(Device::Cpu, method, Arithmetic::Bf16, Launch::Graph, 2, [2, 3, 1]).unwrap();
             assert_eq!((speed.records.len(), speed.seconds.len(), speed.reads, speed.peak), (6, 1, 2, [0; 2]));
             assert_eq!(speed.why_eager.as_deref(), Some("CUDA graph: Cpu is no GPU"));

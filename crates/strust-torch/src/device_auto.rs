@@ -58,6 +58,9 @@ struct DeviceLearned {
     accepted: Tensor,
     curvature: Tensor,
     noise: Tensor,
+    recent_noise: Tensor,
+    least_noise: Tensor,
+    remembered: Tensor,
     distance: Tensor,
     size: Tensor,
     at_average: Tensor,
@@ -70,6 +73,9 @@ impl DeviceLearned {
             accepted: number(learned.accepted as f64),
             curvature: number(learned.curvature.unwrap_or(0.0)),
             noise: number(learned.noise),
+            recent_noise: number(learned.recent_noise),
+            least_noise: number(learned.least_noise),
+            remembered: number(learned.remembered),
             distance: number(learned.distance),
             size: number(learned.size.unwrap_or(0.0)),
             at_average: number(f64::from(u8::from(learned.at_average))).gt(0.0),
@@ -81,10 +87,29 @@ impl DeviceLearned {
             accepted: self.accepted.double_value(&[]) as u64,
             curvature: known(&self.curvature),
             noise: self.noise.double_value(&[]),
+            recent_noise: self.recent_noise.double_value(&[]),
+            least_noise: self.least_noise.double_value(&[]),
+            remembered: self.remembered.double_value(&[]),
             distance: self.distance.double_value(&[]),
             size: known(&self.size),
             at_average: self.at_average.int64_value(&[]) != 0,
         }
+    }
+    /// The noise, the recent noise, its least value and the steps that the average remembers, after ½‖g − gₗₐₛₜ‖².
+    fn hear(&self, difference: &Tensor) -> [Tensor; 4] {
+        let Self { accepted: steps, noise, recent_noise, least_noise, remembered, .. } = self;
+        let first = steps.eq(0.0);
+        let share = ((steps + (auto::NOISE_MEMORY - 1.0)).reciprocal_() * auto::NOISE_MEMORY).clamp_max(1.0);
+        let noise = noise.lerp_tensor(difference, &share.where_scalarother(&first.logical_not(), 0.0));
+        // 1/0 is infinite, and the first difference is no noise.
+        let share = steps.clamp_max(auto::RECENT).reciprocal_().where_scalarother(&first.logical_not(), 0.0);
+        let recent = recent_noise.lerp_tensor(difference, &share);
+        let early = steps.le(auto::RECENT);
+        let fallen = (&recent / least_noise).sqrt_() * remembered;
+        let fallen = fallen.maximum(&remembered.clamp_max(auto::SHORTEST));
+        let falls = recent.lt_tensor(least_noise).logical_and(&early.logical_not());
+        let least = recent.where_self(&early.logical_or(&falls), least_noise);
+        [noise, recent, least, fallen.where_self(&falls, remembered)]
     }
     /// a = min(γ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ), or `first` at the first step. κ = 0 and n = 0 give infinite bounds.
     fn size(&self, config: &AutoConfig, noise: &Tensor, distance: &Tensor, first: &Tensor) -> Tensor {
@@ -168,13 +193,11 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
             let squares = |mut v: Tensor| v.square_().g_mul_(&metric).sum(Kind::Double);
             let distance = learned.distance.maximum(&squares(&y - start.tensor()).sqrt());
             let difference = (g - last.tensor()).square_().g_div_(&metric).sum(Kind::Double) * 0.5;
-            let share = (accepted + (auto::NOISE_MEMORY - 1.0)).reciprocal_().g_mul_scalar_(auto::NOISE_MEMORY);
-            let share = share.clamp_max(1.0).where_scalarother(&accepted.gt(0.0), 0.0);
-            let noise = learned.noise.lerp_tensor(&difference, &share);
+            let [noise, recent, least, remembered] = learned.hear(&difference);
 
             let first = d.norm().to_kind(Kind::Double).reciprocal_() * *first_length;
             let a = learned.size(config, &noise, &distance, &first);
-            let c = (accepted + (power + 1.0)).reciprocal_() * (power + 1.0);
+            let c = (&remembered + (power + 1.0)).reciprocal_() * (power + 1.0);
             let new_z = z.tensor().addcmul(&(-&a).to_kind(T::KIND), &d);
             let new_x = x.tensor().lerp_tensor(&new_z, &c.to_kind(T::KIND));
             let own = f.parameters_mut().flat_mut().tensor_mut();
@@ -220,8 +243,11 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
             let size = size.where_self(&finite, &(&learned.size / auto::SHRINK));
             learned.size.copy_(&size);
             learned.at_average.copy_(&retreats.logical_or(&learned.at_average.logical_and(&accept.logical_not())));
-            learned.noise.copy_(&noise.where_self(&accept, &learned.noise));
-            learned.distance.copy_(&distance.where_self(&accept, &learned.distance));
+            let DeviceLearned { noise: n, recent_noise, least_noise, remembered: m, distance: r, .. } = learned;
+            let news = [(n, noise), (recent_noise, recent), (least_noise, least), (m, remembered + 1.0), (r, distance)];
+            for (kept, new) in news {
+                kept.copy_(&new.where_self(&accept, kept));
+            }
             let _ = learned.accepted.g_add_(&accept.to_kind(Kind::Double));
 
             for (kept, new) in [(&mut *x, &new_x), (root, &new_root), (last, g)] {

@@ -239,7 +239,9 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         let mut pass = |f: &mut Self, sample: &Sample, from: f64| -> Vec<Tensor> {
             let _held = hold_off_capture();
             no_grad(|| {
-                statistics.iter_mut().for_each(|r| drop(r.fill_(from)));
+                for r in &mut statistics {
+                    let _ = r.fill_(from);
+                }
                 let _ = f.forward(sample);
                 statistics.iter().map(|r| r.to_kind(Kind::Double).copy()).collect()
             })

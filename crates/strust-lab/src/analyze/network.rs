@@ -1,8 +1,21 @@
 //! The scores of a trained network on test images, and its export.
 
+use crate::{
+    Error,
+    data::plan::{Job, Plan},
+    io::{
+        atomic,
+        results::{checkpoint_file, job_folder},
+    },
+    run::prepare::{Prepared, Purpose, prepare},
+    stepper::Position,
+};
 use serde::Serialize;
+use std::path::Path;
+use strust::prelude::*;
+use strust_problems::Problem;
 #[cfg(feature = "torch")]
-pub use with_torch::{evaluate, export};
+pub use with_torch::evaluate;
 
 /// The scores of a network on test images.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -52,65 +65,56 @@ impl Scores {
     }
 }
 
+/// Writes the network of the first job of a finished plan as a safetensors file, with PyTorch's parameter names.
+pub fn export(folder: &Path, plan: &Plan, model: &Path) -> Result<(), Error> {
+    let job = &plan.jobs[0];
+    let folder = job_folder(folder, job);
+    // libtorch does not write atomically, so it writes to another file first.
+    let space = tempfile::tempdir().map_err(Error::io("write", &std::env::temp_dir()))?;
+    let path = space.path().join("model.safetensors");
+    prepare(job, &plan.experiment, &folder, Export { job, plan, folder: &folder, path: &path })?;
+    atomic::write(model, &std::fs::read(&path).map_err(Error::io("read", &path))?)
+}
+
+struct Export<'a> {
+    job: &'a Job,
+    plan: &'a Plan,
+    folder: &'a Path,
+    path: &'a Path,
+}
+
+impl Purpose for Export<'_> {
+    type Output = ();
+
+    fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<(), Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static,
+    {
+        let Self { job, plan, folder, path } = self;
+        if prepared.resume(folder, job.checksum(&plan.experiment))?.is_none() {
+            return Err(Error::saved(&checkpoint_file(folder), "there is no checkpoint: nothing was trained"));
+        }
+        let Prepared { mut f, save, mut stepper, .. } = prepared;
+        let save = save.ok_or_else(|| Error::saved(folder, "the problem is no network"))?;
+        let Position { x, averaged, .. } = stepper.current(&mut f);
+        if averaged {
+            f.recompute_extra_state(x);
+        }
+        save(&mut f, path, x)
+    }
+}
+
 #[cfg(feature = "torch")]
 mod with_torch {
     use super::Scores;
     use crate::{
         Error,
-        data::plan::{Job, Plan},
         device::network_error,
-        io::{
-            atomic,
-            results::{checkpoint_file, job_folder},
-        },
         registry::problems::cifar10::{self, ImageFiles},
-        run::prepare::{Prepared, Purpose, prepare},
-        stepper::Position,
     };
     use std::path::Path;
-    use strust::prelude::*;
-    use strust_problems::Problem;
     use strust_torch::{cuda, device};
-
-    /// Writes the network of the first job of a finished plan as a safetensors file, with PyTorch's parameter names.
-    pub fn export(folder: &Path, plan: &Plan, model: &Path) -> Result<(), Error> {
-        let job = &plan.jobs[0];
-        let folder = job_folder(folder, job);
-        // libtorch does not write atomically, so it writes to another file first.
-        let space = tempfile::tempdir().map_err(Error::io("write", &std::env::temp_dir()))?;
-        let path = space.path().join("model.safetensors");
-        prepare(job, &plan.experiment, &folder, Export { job, plan, folder: &folder, path: &path })?;
-        atomic::write(model, &std::fs::read(&path).map_err(Error::io("read", &path))?)
-    }
-
-    struct Export<'a> {
-        job: &'a Job,
-        plan: &'a Plan,
-        folder: &'a Path,
-        path: &'a Path,
-    }
-
-    impl Purpose for Export<'_> {
-        type Output = ();
-
-        fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<(), Error>
-        where
-            F: Problem + 'static,
-            C: Manifold<Point = F::Point> + 'static,
-        {
-            let Self { job, plan, folder, path } = self;
-            if prepared.resume(folder, job.checksum(&plan.experiment))?.is_none() {
-                return Err(Error::saved(&checkpoint_file(folder), "there is no checkpoint: nothing was trained"));
-            }
-            let Prepared { mut f, save, mut stepper, .. } = prepared;
-            let save = save.ok_or_else(|| Error::saved(folder, "the problem is no network"))?;
-            let Position { x, averaged, .. } = stepper.current(&mut f);
-            if averaged {
-                f.recompute_extra_state(x);
-            }
-            save(&mut f, path, x)
-        }
-    }
 
     /// The scores of a network in a safetensors file on the test images in a folder. The images must be CIFAR-10's unless
     /// `unchecked` is set.

@@ -29,8 +29,8 @@ impl Experiment {
         source.check_keys(&keys)?;
         let name = source.name()?;
         let tune = source.data::<Tune>("tune", &["metric", "epochs", "seeds"])?;
-        let methods = parse_methods(&source)?;
         let problems = parse_problems(&source)?;
+        let methods = parse_methods(&source, &problems)?;
         check_fit(&source, &problems, &methods)?;
         check_tune(&source, tune.as_ref(), &problems)?;
         Ok(Self {
@@ -49,7 +49,14 @@ impl Experiment {
     }
 }
 
-fn parse_methods(source: &Source) -> Result<Vec<MethodSpec>, Error> {
+/// The methods. A file without any uses Auto, or STR-P if a problem has a constraint.
+fn parse_methods(source: &Source, problems: &[ProblemSpec]) -> Result<Vec<MethodSpec>, Error> {
+    if !source.table().contains_key("method") {
+        let constraints: Vec<_> = problems::all().into_iter().filter(|e| e.constrained).map(|e| e.name).collect();
+        let constrained = problems.iter().any(|p| constraints.contains(&p.kind.as_str()));
+        let name = if constrained { "str-p" } else { "auto" };
+        return Ok(methods::with_defaults(name).into_iter().collect());
+    }
     let mut methods: Vec<MethodSpec> = Vec::new();
     let known = methods::all();
     for item in source.list("method")? {
@@ -180,6 +187,13 @@ mod tests {
             names,
             ["least-squares d=1 n=10", "least-squares d=1 n=20", "least-squares d=2 n=10", "least-squares d=2 n=20"]
         );
+    }
+
+    #[test]
+    fn a_file_without_a_method_uses_auto_or_for_a_constraint_str_p() {
+        let of = |kind: &str| parse(&format!("[[problem]]\nkind = \"{kind}\"\n")).unwrap().methods;
+        assert_eq!(of("least-squares"), [methods::with_defaults("auto").unwrap()]);
+        assert_eq!(of("subspace"), [methods::with_defaults("str-p").unwrap()]);
     }
 
     #[test]

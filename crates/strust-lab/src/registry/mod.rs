@@ -167,14 +167,14 @@ mod tests {
             F: Problem + 'static,
             C: Manifold<Point = F::Point> + 'static,
         {
-            let mut stepper = methods::stepper(self.0, &setup, 8)?;
+            let mut stepper = methods::stepper(self.0, &setup, 8, 5)?;
             let mut sampler = Epochs::new(setup.f.terms(), 8, 0)?;
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
             for _ in 0..5 {
                 stepper.advance(&mut setup.f, &mut sampler, 1, &mut |_| true, &mut Vec::new())?;
             }
-            let (mut bytes, x) = (Vec::new(), stepper.current(&mut setup.f).1.clone());
+            let (mut bytes, x) = (Vec::new(), stepper.current(&mut setup.f).x.clone());
             x.write(&mut bytes);
             if let Some(optimum) = setup.f.optimum() {
                 assert!(strust::objective::full_value(&mut setup.f, &x) >= optimum - 1e-12 * setup.f.scale());

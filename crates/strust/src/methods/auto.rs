@@ -21,12 +21,12 @@ config! {
     /// scale of f or of x.
     pub struct AutoConfig for "auto" {
         /// Length of a step of z, γ: in multiples of the minimum 1/κ of the model along its direction.
-        pub gamma: f64 = 6.0, Number(Range::above(0.0));
+        pub gamma: f64 = 5.0, Number(Range::above(0.0));
         /// Length of a step of z against noise, q: in multiples of r̄/√(k·n), the best fixed length of k steps in theory.
         pub noise: f64 = 1.4, Number(Range::above(0.0));
         /// Where gradients are taken, β: between z (0) and the average x (1).
         pub momentum: f64 = 0.9, Number(Range::from_to(0.0, 1.0));
-        /// Power r of the weights of the average: step k counts in proportion to kʳ.
+        /// Power r of the weights of the average: while the noise stays the same, step k counts in proportion to kʳ.
         pub power: f64 = 3.0, Number(Range::at_least(0.0));
         /// Decay β₂ of the mean of squared gradients.
         pub beta2: f64 = 0.99, Number(Range::open(0.0, 1.0));
@@ -54,6 +54,10 @@ pub const DOWNWARDS: f64 = 0.01;
 pub const AFTER_REJECTION: f64 = 0.6;
 /// The noise is a mean over about the last quarter of the steps.
 pub const NOISE_MEMORY: f64 = 4.0;
+/// The recent noise is a mean over about this many steps.
+pub const RECENT: f64 = 50.0;
+/// Where the noise falls, the average still remembers at least this many steps.
+pub const SHORTEST: f64 = 10.0;
 /// Before this many steps the noise is not known well enough to limit a step.
 pub const NOISE_KNOWN: u64 = 10;
 
@@ -69,10 +73,14 @@ pub const NOISE_KNOWN: u64 = 10;
 /// d = D⁻¹g
 /// n = mean of ½‖g − gₗₐₛₜ‖² in D⁻¹;   r̄ = largest ‖y − x₀‖ in D
 /// a = min(γ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ)
-/// z' = z − a·d;   x' = x + c(z' − x), c = (r+1)/(k+r+1);   y' = z' + β(x' − z')
+/// z' = z − a·d;   x' = x + c(z' − x), c = (r+1)/(m+r+1);   y' = z' + β(x' − z')
 /// f₁ = f(y') on the same sample;   Δ = y' − y;   κₛₑₑₙ = 2(f₁ − f₀ − gᵀΔ)/ΔᵀDΔ
 /// accept if f₁ ≤ f₀ or κₛₑₑₙ ≤ 3κ; otherwise only a and κ change
 /// ```
+///
+/// m is the number of steps that the average remembers. It grows by 1 with each step, and is multiplied by the root of
+/// n'/n whenever the noise falls from n to a new minimum n': points made with less noise count more. So the average
+/// follows z quickly where the data interpolate.
 ///
 /// The first bound of a is the trust region's: γ times the minimum of the model. The second bound makes steps shorter
 /// like 1/√k where gradients are noisy, and vanishes where the data interpolate. Multiplying f by a power of 2 changes
@@ -149,6 +157,12 @@ pub struct Learned {
     pub curvature: Option<f64>,
     /// n, the noise of the gradients.
     pub noise: f64,
+    /// The noise of about the last 50 gradients.
+    pub recent_noise: f64,
+    /// The least recent noise so far.
+    pub least_noise: f64,
+    /// m, the number of steps that the average remembers.
+    pub remembered: f64,
     /// r̄, the largest distance from the start.
     pub distance: f64,
     /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
@@ -160,7 +174,17 @@ pub struct Learned {
 impl Default for Learned {
     /// At the start nothing is known.
     fn default() -> Self {
-        Self { accepted: 0, curvature: None, noise: 0.0, distance: 0.0, size: None, at_average: true }
+        Self {
+            accepted: 0,
+            curvature: None,
+            noise: 0.0,
+            recent_noise: 0.0,
+            least_noise: 0.0,
+            remembered: 0.0,
+            distance: 0.0,
+            size: None,
+            at_average: true,
+        }
     }
 }
 
@@ -243,12 +267,11 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         if learned.accepted > 0 {
             trial.set_sum(g, -1.0, last);
             new_z.set_quotient(trial, metric);
-            let share = (NOISE_MEMORY / (accepted + NOISE_MEMORY - 1.0)).min(1.0);
-            seen.noise += share * (0.5 * trial.dot(new_z) - seen.noise);
+            seen.hear(0.5 * trial.dot(new_z));
         }
 
         let a = self.config.size(&seen).unwrap_or_else(|| FIRST * (1.0 + start.norm()) / d.norm());
-        let c = if learned.accepted == 0 { 1.0 } else { (power + 1.0) / (accepted + power + 1.0) };
+        let c = (power + 1.0) / (seen.remembered + power + 1.0);
         new_z.set_sum(z, -a, d);
         between(new_x, c, new_z, x);
         between(trial, momentum, new_x, new_z);
@@ -265,8 +288,9 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
                 swap(z, new_z);
                 swap(root, new_root);
                 swap(last, g);
-                let Learned { distance, noise, .. } = seen;
-                *learned = Learned { accepted: learned.accepted + 1, distance, noise, at_average: false, ..*learned };
+                let Learned { curvature, size, .. } = *learned;
+                let (accepted, remembered) = (seen.accepted + 1, seen.remembered + 1.0);
+                *learned = Learned { accepted, remembered, curvature, size, at_average: false, ..seen };
             }
             Verdict::Rejected => learned.size = Some(a / SHRINK),
         }
@@ -313,6 +337,20 @@ impl AutoConfig {
 }
 
 impl Learned {
+    /// Learns the noise from ½‖g − gₗₐₛₜ‖².
+    fn hear(&mut self, difference: f64) {
+        let steps = self.accepted as f64;
+        self.noise += (NOISE_MEMORY / (steps + NOISE_MEMORY - 1.0)).min(1.0) * (difference - self.noise);
+        self.recent_noise += (1.0 / RECENT.min(steps)) * (difference - self.recent_noise);
+        if steps <= RECENT {
+            self.least_noise = self.recent_noise;
+        } else if self.recent_noise < self.least_noise {
+            let fallen = (self.recent_noise / self.least_noise).sqrt() * self.remembered;
+            self.remembered = fallen.max(SHORTEST.min(self.remembered));
+            self.least_noise = self.recent_noise;
+        }
+    }
+
     /// Accepts or rejects a trial, and learns κ from it. `slope` is gᵀΔ, `square` is ΔᵀDΔ.
     fn judge(&mut self, f0: Evaluation, f1: f64, slope: f64, square: f64) -> Verdict {
         if !f1.is_finite() {

@@ -169,6 +169,14 @@ fn parsed<M: MethodEntry>(parameters: &Parameters) -> Result<(M::Config, CommonC
     Ok((config(&own)?, config(&common)?))
 }
 
+/// A method with its defaults; `None` for an unknown name.
+#[must_use]
+pub fn with_defaults(name: &str) -> Option<MethodSpec> {
+    let entry = all().into_iter().find(|entry| entry.name == name)?;
+    let hyperparameters = entry.complete(&Parameters::new()).expect("the defaults are in their ranges");
+    Some(MethodSpec { name: name.into(), label: name.into(), hyperparameters, varied: Vec::new() })
+}
+
 fn unknown(name: &str) -> String {
     format!("there is no method `{name}`")
 }
