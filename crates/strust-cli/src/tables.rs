@@ -6,7 +6,10 @@ use crate::{
 };
 use std::{collections::BTreeSet, fmt::Write as _};
 use strust_lab::{
-    data::summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
+    data::{
+        benchmark::Role,
+        summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
+    },
     format::{brief, plain, plain_number, plural},
 };
 
@@ -56,7 +59,9 @@ fn tasks(summary: &Summary) -> String {
         return String::new();
     }
     let number = |number: Option<f64>| number.map_or("–".into(), plain_number);
-    let header = ["task", "half", "best tuned", "objective", "objective here", "ratio", "steps", "within"];
+    let tested = summary.tasks.iter().flat_map(|task| &task.methods).find(|method| method.role == Role::Tested);
+    let tested = tested.map_or("tested", |method| method.label.as_str());
+    let header = ["task", "half", "best tuned", "objective", tested, "ratio", "steps", "within"];
     let mut rows = vec![header.map(String::from).to_vec()];
     for task in &summary.tasks {
         let best = task.best_tuned.as_ref();

@@ -125,7 +125,7 @@ pub struct SkippedTask {
 /// The results of a task.
 ///
 /// Values are objectives at the end, medians over seeds; a failed seed counts as infinite. An infinite or unknown number
-/// is absent. In ratios, values below 1e-12 of the start count as 1e-12 of the start: they are zero up to rounding.
+/// is absent. In ratios, values below 1e-28 of the start count as 1e-28 of the start: they are zero up to rounding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskSummary {
     /// Its name.

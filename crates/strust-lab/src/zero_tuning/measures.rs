@@ -1,7 +1,8 @@
 //! The numbers of the benchmark, from curves.
 
-/// Values below this share of the start are zero up to rounding.
-pub(super) const ZERO: f64 = 1e-12;
+/// Values below this share of the start are zero up to rounding: the square of a residual that is as small as the
+/// rounding errors of double precision, with a margin.
+pub(super) const ZERO: f64 = 1e-28;
 /// A loss below this share of the start goes to zero.
 const TO_ZERO: f64 = 1e-6;
 /// The goal for the steps to a loss that goes to zero, relative to the best tuned baseline.
@@ -142,18 +143,18 @@ mod tests {
         // A best run that never improved needs no steps, so there is no ratio.
         assert_eq!(steps_ratio(&fast, &[(0.0, 100.0), (20.0, 100.0)], 100.0, 100.0), None);
         // Below rounding errors, the target is the largest value that counts as zero.
-        let zero = [(0.0, 1.0), (10.0, 1e-12), (20.0, 1e-20)];
-        near(steps_ratio(&zero, &zero, 1e-20, 1.0), 1.0);
-        near(steps_ratio(&[(0.0, 1.0), (15.0, 1e-12)], &zero, 1e-20, 1.0), 1.5);
+        let zero = [(0.0, 1.0), (10.0, 1e-28), (20.0, 1e-40)];
+        near(steps_ratio(&zero, &zero, 1e-40, 1.0), 1.0);
+        near(steps_ratio(&[(0.0, 1.0), (15.0, 1e-28)], &zero, 1e-40, 1.0), 1.5);
     }
 
     #[test]
     fn ratios_count_rounding_errors_as_zero() {
         near(ratio(3.0, 2.0, 10.0), 1.5);
-        near(ratio(1e-20, 1e-15, 1.0), 1.0);
-        near(ratio(1e-10, 1e-15, 1.0), 100.0);
+        near(ratio(1e-31, 1e-29, 1.0), 1.0);
+        near(ratio(1e-26, 1e-31, 1.0), 100.0);
         // A value slightly below an optimum of zero, by rounding.
-        near(ratio(-1e-18, 1e-18, 1.0), 1.0);
+        near(ratio(-1e-32, 1e-32, 1.0), 1.0);
         assert_eq!(ratio(f64::INFINITY, 1.0, 1.0), None);
         assert_eq!(ratio(0.0, 0.0, 0.0), None);
     }

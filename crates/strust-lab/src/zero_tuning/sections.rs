@@ -48,8 +48,8 @@ pub(super) fn all(
                 "results",
                 "Beside the best tuned baseline",
                 "A value is the training objective at the end, the median over seeds. The best tuned baseline is the best \
-                 of all tuned ones on each task, each with the rate that was best on another seed. Values below 1e-12 of \
-                 the start count as 1e-12 of the start.",
+                 of all tuned ones on each task, each with the rate that was best on another seed. Values below 1e-28 of \
+                 the start count as 1e-28 of the start.",
             )
         });
         let constants = parameters(tasks);
@@ -526,6 +526,6 @@ mod tests {
         assert!(ahead(Some(1.0), Some(1.0)) && ahead(Some(1.0), None) && !ahead(None, Some(1.0)) && !ahead(None, None));
         assert!(!ahead(Some(1.01), Some(1.0)));
         // Both are zero up to rounding.
-        assert!(ahead(Some(1e-15), Some(1e-16)));
+        assert!(ahead(Some(1e-29), Some(1e-30)));
     }
 }
