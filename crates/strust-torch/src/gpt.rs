@@ -20,7 +20,7 @@ pub struct GptShape {
 
 /// A transformer that predicts the next character at every position:
 ///
-/// x = E[c] + P; in every layer x ← x + attention(norm(x)) and x ← x + W₂·gelu(W₁·norm(x)); logits = norm(x)·Eᵀ
+/// x = E(c) + P; in every layer x ← x + attention(norm(x)) and x ← x + W₂·gelu(W₁·norm(x)); logits = norm(x)·Eᵀ
 ///
 /// Attention is causal: a position sees itself and earlier ones. Positions P are learned, and the embedding E is also
 /// the output layer. Weights start at N(0, 0.02²), those that add to x at N(0, 0.02²/(2·layers)), biases at 0.
