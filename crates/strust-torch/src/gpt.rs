@@ -20,7 +20,7 @@ pub struct GptShape {
 
 /// A transformer that predicts the next character at every position:
 ///
-/// x = E[c] + P; in every layer x ← x + attention(norm(x)) and x ← x + W₂·gelu(W₁·norm(x)); logits = norm(x)·Eᵀ
+/// x = E(c) + P; in every layer x ← x + attention(norm(x)) and x ← x + W₂·gelu(W₁·norm(x)); logits = norm(x)·Eᵀ
 ///
 /// Attention is causal: a position sees itself and earlier ones. Positions P are learned, and the embedding E is also
 /// the output layer. Weights start at N(0, 0.02²), those that add to x at N(0, 0.02²/(2·layers)), biases at 0.
@@ -28,12 +28,12 @@ pub struct GptShape {
 pub struct Gpt {
     characters: nn::Embedding,
     positions: Tensor,
-    blocks: Vec<Block>,
+    blocks: Vec<GptBlock>,
     norm: nn::LayerNorm,
 }
 
 #[derive(Debug)]
-struct Block {
+struct GptBlock {
     heads: i64,
     norm1: nn::LayerNorm,
     /// Queries, keys and values.
@@ -55,7 +55,7 @@ fn linear(path: nn::Path, inputs: i64, outputs: i64, stdev: f64) -> nn::Linear {
     nn::linear(path, inputs, outputs, config)
 }
 
-impl Block {
+impl GptBlock {
     fn new(path: &nn::Path, shape: GptShape) -> Self {
         let width = shape.width as i64;
         let residual = DEVIATION / (2.0 * shape.layers as f64).sqrt();
@@ -94,7 +94,7 @@ impl Gpt {
         Self {
             characters: nn::embedding(path / "wte", characters, width, embedding),
             positions: (path / "wpe").var("weight", &[shape.context as i64, width], normal(DEVIATION)),
-            blocks: (0..shape.layers).map(|i| Block::new(&(path / "h" / i), shape)).collect(),
+            blocks: (0..shape.layers).map(|i| GptBlock::new(&(path / "h" / i), shape)).collect(),
             norm: nn::layer_norm(path / "ln_f", vec![width], nn::LayerNormConfig::default()),
         }
     }
