@@ -23,7 +23,7 @@ config! {
         /// Length of a step of z, γ: in multiples of the minimum 1/κ of the model along its direction.
         pub gamma: f64 = 5.0, Number(Range::above(0.0));
         /// Length of a step of z against noise, q: in multiples of r̄/√(k·n), the best fixed length of k steps in theory.
-        pub noise: f64 = 1.4, Number(Range::above(0.0));
+        pub noise: f64 = 2.0, Number(Range::above(0.0));
         /// Where gradients are taken, β: between z (0) and the average x (1).
         pub momentum: f64 = 0.9, Number(Range::from_to(0.0, 1.0));
         /// Power r of the weights of the average: while the noise stays the same, step k counts in proportion to kʳ.
