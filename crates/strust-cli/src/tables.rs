@@ -177,7 +177,7 @@ fn tasks_as_markdown(summary: &Summary) -> String {
     if summary.tasks.is_empty() {
         return String::new();
     }
-    let number = |number: Option<f64>| number.map_or("–".into(), |number| format!("{number:.3}"));
+    let number = |number: Option<f64>| number.map_or("–".into(), plain_number);
     let mut text = String::from(
         "| task | half | best tuned | objective | ratio | steps ratio | at equal passes | test metric, best tuned | price |\n\
          |---|---|---|---|---|---|---|---|---|\n",
