@@ -114,4 +114,5 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/library.md")]
+#[doc = include_str!("../../../docs/auto.md")]
 struct Pages;

@@ -112,7 +112,7 @@ fn impossible_sizes_are_refused() {
 fn an_error_in_a_broken_file_names_the_line() {
     refused("name = \"x\"\nepochs = = 3\n", &["experiment.toml:2"]);
     refused("", &["`name` is missing"]);
-    refused("name = \"x\"\n", &["[[method]]"]);
+    refused("name = \"x\"\n", &["[[problem]]"]);
     refused(&experiment(SMALL, STR_P).edit("\"test\"", "\"../escape\""), &["`name`", "folder"]);
     let result = run(&["run", "no-such-file.toml"]);
     assert_eq!(result.code, Some(1));
