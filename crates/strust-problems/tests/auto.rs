@@ -62,7 +62,8 @@ where
         minimize(problem).method(Auto::default()).batch(batch).seed(seed).stop(Stop::epochs(epochs)).start(start);
     let report = report.expect("the setup is right");
     let after = report.last.value;
-    (report.reason == StopReason::Breakdown || !(after <= before)).then(|| {
+    let good = report.reason != StopReason::Breakdown && after <= before;
+    (!good).then(|| {
         format!("{family} {seed}: batch {batch}, {epochs} epochs: {before:.3e} → {after:.3e}, {}", report.reason)
     })
 }
