@@ -7,13 +7,14 @@ use crate::{
 use strust::{Error, config::Config, methods::State, record::StepRecord, sample::Sample};
 use tch::{Device, Kind, Tensor};
 
-/// A method whose step consists only of operations on tensors, so that no number returns to the host: [`DeviceStr`],
-/// [`DeviceSgd`] and [`DeviceAdam`]. Each makes the steps of the library's method of the same name.
+/// A method whose step consists only of operations on tensors, so that no number returns to the host: [`DeviceAuto`],
+/// [`DeviceStr`], [`DeviceSgd`] and [`DeviceAdam`]. Each makes the steps of the library's method of the same name.
 ///
 /// A step writes its results in place, so that it can be captured once and replayed ([`DeviceRun`](crate::DeviceRun)).
 /// If a value or a gradient is not finite, the point stays as it was before that step. The error is returned when the
 /// records are read.
 ///
+/// [`DeviceAuto`]: crate::DeviceAuto
 /// [`DeviceStr`]: crate::DeviceStr
 /// [`DeviceSgd`]: crate::DeviceSgd
 /// [`DeviceAdam`]: crate::DeviceAdam

@@ -6,7 +6,7 @@
 //! | item | what |
 //! |---|---|
 //! | [`supervised`], [`TorchObjective`] | model, batch and loss as a function of the parameters and the sample |
-//! | [`DeviceStr`], [`DeviceSgd`], [`DeviceAdam`] | methods that run on the device without the host |
+//! | [`DeviceAuto`], [`DeviceStr`], [`DeviceSgd`], [`DeviceAdam`] | methods that run on the device without the host |
 //! | [`DeviceRun`], [`QueuedLoss`] | captures a step of these methods as a CUDA graph and replays it |
 //! | [`cuda`] | TF32, bfloat16, memory, profile and warnings of the GPU |
 //! | [`NormRelu`], [`Conv3x3`] | layers with their own kernels on a GPU |

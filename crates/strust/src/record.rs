@@ -5,16 +5,19 @@ use crate::{
     objective::Evaluations,
     radius::{Change, Verdict},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One step of any method. Fields that do not apply to the method are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// The step's number, from 0.
     pub k: u64,
-    /// The function that the method minimizes, on the sample of the step, at the point before the step.
+    /// The function that the method minimizes, on the sample of the step, at the point before the step. A number that
+    /// is not finite is null in JSON, and NaN when it is read.
+    #[serde(deserialize_with = "number_or_null")]
     pub value: f64,
     /// The norm of its gradient at this point.
+    #[serde(deserialize_with = "number_or_null")]
     pub gradient_norm: f64,
     /// The factor of the direction: a for STR, the learning rate for SGD, the step size found by a line search.
     pub step_size: f64,
@@ -31,6 +34,11 @@ pub struct StepRecord {
     /// Mini-batch evaluations of f made by this step.
     #[serde(flatten)]
     pub evaluations: Evaluations,
+}
+
+/// JSON has no NaN and no infinity.
+fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 impl StepRecord {

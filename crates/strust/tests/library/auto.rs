@@ -112,7 +112,11 @@ fn a_batch_with_an_outlier_of_a_million_or_without_a_number_does_not_end_a_run()
         let mut state = method.init(&mut f, vec![0.0; 2]).unwrap();
         for k in 0..600 {
             sampler.draw(k, &mut sample);
-            method.step(&mut f, &mut state, &sample).unwrap_or_else(|e| panic!("{outlier} in {hit:?}: {e}"));
+            let record =
+                method.step(&mut f, &mut state, &sample).unwrap_or_else(|e| panic!("{outlier} in {hit:?}: {e}"));
+            let saved = serde_json::to_string(&record).unwrap();
+            let again: StepRecord = serde_json::from_str(&saved).unwrap();
+            assert_eq!(again.value.is_finite(), record.value.is_finite(), "a record must survive JSON");
         }
         let error = (state.x[0] - 1.0).abs() + (state.x[1] - 0.5).abs();
         assert!(error < 1e-3, "with {outlier} in {hit:?} it ends {error} away from the solution");
