@@ -170,14 +170,16 @@ mod with_torch {
         data(&folder);
         folder.write("small.toml", &experiment(&["name = \"str\""]).edit("epochs = 2", "epochs = 40"));
         let train = ["train", "small.toml", "--save", "model.safetensors", "--quiet"];
-        let child = strust()
+        // The file names another method, but the default is auto.
+        let mut child = strust()
             .current_dir(folder.0.path())
             .args(train)
             .stderr(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        while !folder.path("runs/small-str/runs/cifar10.str.s0/records.jsonl").exists() {
+        while !folder.path("runs/small-auto/runs/cifar10.auto.s0/records.jsonl").exists() {
+            assert!(child.try_wait().unwrap().is_none(), "the training ended before it wrote a record");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
