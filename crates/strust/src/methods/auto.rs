@@ -1,6 +1,6 @@
 //! The default method: a schedule-free trust region with learned curvature, without a learning rate.
 //!
-//! The constants here are not settings: no problem was found that needs others.
+//! The constants here are not settings. Few other values were tried.
 
 use super::{Measurement, Method, finite, state};
 use crate::{

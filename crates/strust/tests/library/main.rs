@@ -2,6 +2,7 @@
 
 mod auto;
 mod common;
+mod configuration;
 mod convergence;
 mod derivatives;
 mod diagnostics;
