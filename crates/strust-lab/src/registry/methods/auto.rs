@@ -22,15 +22,11 @@ impl MethodEntry for Method {
     #[cfg(feature = "torch")]
     fn on_gpu(
         config: Self::Config,
-        common: Common,
+        _: Common,
         gpu: &super::Gpu,
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
         use crate::stepper::Captured;
         use strust_torch::DeviceAuto;
-        // A captured step has no second average.
-        if common.average {
-            return None;
-        }
         Some(Ok(Box::new(Captured::<DeviceAuto<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch))))
     }
 }

@@ -123,7 +123,9 @@ macro_rules! methods {
             match method.name.as_str() {
                 $(<$module::Method as MethodEntry>::NAME => match parsed::<$module::Method>(parameters) {
                     Ok((config, common)) => {
-                        $module::Method::on_gpu(config, Common::new(&common, gpu.steps), gpu)
+                        let common = Common::new(&common, gpu.steps);
+                        // A captured step has no average.
+                        if common.average { None } else { $module::Method::on_gpu(config, common, gpu) }
                     }
                     Err(why) => Some(Err(Error::Misfit(why))),
                 },)*

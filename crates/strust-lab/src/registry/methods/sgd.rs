@@ -27,10 +27,6 @@ impl MethodEntry for Method {
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
         use crate::stepper::Captured;
         use strust_torch::DeviceSgd;
-        // A captured step has no average.
-        if common.average {
-            return None;
-        }
         let stepper = Captured::<DeviceSgd<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch);
         Some(Ok(Box::new(stepper.with(move |method| method.schedule(common.schedule)))))
     }

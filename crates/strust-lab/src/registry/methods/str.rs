@@ -24,16 +24,11 @@ impl MethodEntry for Method {
     #[cfg(feature = "torch")]
     fn on_gpu(
         config: Self::Config,
-        common: Common,
+        _: Common,
         gpu: &super::Gpu,
     ) -> Option<Result<Box<dyn Stepper<strust_torch::ImageClassification>>, Error>> {
         use crate::stepper::Captured;
         use strust_torch::DeviceStr;
-        // A captured step has no average.
-        if common.average {
-            return None;
-        }
-        let stepper = Captured::<DeviceStr<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch);
-        Some(Ok(Box::new(stepper)))
+        Some(Ok(Box::new(Captured::<DeviceStr<f32>>::new(config, gpu.batch, gpu.terms, gpu.launch))))
     }
 }
