@@ -181,6 +181,39 @@ pub(crate) fn conv3x3(x: &Tensor, weight: &Tensor, stride: i64) -> Option<Tensor
     matches!(x.device(), Device::Cuda(_)).then(|| native::conv3x3(x, weight, stride))?
 }
 
+/// Memory for the kernels of Auto with these vectors: y, gradient, x, z, start, last gradient and root. Returns `None`
+/// if there are no kernels for them.
+pub(crate) fn auto_space(vectors: [&Tensor; 7]) -> Option<Tensor> {
+    matches!(vectors[0].device(), Device::Cuda(_)).then(|| native::auto_space(vectors))?
+}
+
+/// A step of Auto around its two evaluations, as kernels that write in place.
+#[derive(Debug)]
+#[cfg_attr(not(cuda_graphs), allow(dead_code))] // nothing reads them without CUDA
+pub(crate) struct AutoKernels<'a> {
+    /// Those of [`auto_space`].
+    pub vectors: [&'a Tensor; 7],
+    /// In the order of `native/auto.cu`.
+    pub settings: [f64; 25],
+    /// The learned numbers, in the order of `native/auto.cu`.
+    pub learned: &'a Tensor,
+    /// The result of [`auto_space`].
+    pub space: &'a Tensor,
+    /// Whether the run has not broken down.
+    pub whole: &'a Tensor,
+}
+
+impl AutoKernels<'_> {
+    /// Writes the trial to y.
+    pub fn propose(&self) {
+        native::auto_propose(self);
+    }
+    /// Accepts or rejects the trial, and writes a row of the table at the given index.
+    pub fn judge(&self, value: &Tensor, trial: &Tensor, [table, next]: [&Tensor; 2]) {
+        native::auto_judge(self, [value, trial, table, next]);
+    }
+}
+
 /// The thread that captures holds the write lock. A thread that launches work operation by operation holds a read lock.
 /// While a stream is captured, no thread may wait for the whole device. cuDNN does so when it times its algorithms.
 static CAPTURE_LOCK: RwLock<()> = RwLock::new(());

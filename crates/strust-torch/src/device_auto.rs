@@ -1,8 +1,13 @@
-//! Auto on the device. Step size, curvature and verdict are tensors, and the device chooses between the old and the new
+//! Auto on the device. Curvature, noise and verdict are tensors, and the device chooses between the old and the new
 //! points. The host reads only the records, in bulk.
+//!
+//! On a GPU the step has its own kernels around the two evaluations (`native/auto.cu`). Elsewhere, and if they cannot be
+//! compiled, it runs operation by operation.
+
+mod operations;
 
 use crate::{
-    BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
+    BatchLoss, Component, DeviceMethod, Flat, TorchObjective, cuda,
     device_method::{DeviceProgress, sealed::DeviceStep},
     device_records::{JUDGED_COLUMNS, judged},
     objective::BatchSource,
@@ -14,7 +19,7 @@ use strust::{
     objective::{Evaluation, Objective},
     vector::Vector,
 };
-use tch::{Device, Kind, Tensor, no_grad};
+use tch::{Device, Tensor, no_grad};
 
 /// [`strust::methods::Auto`] on the device. It makes the same steps, up to rounding. The model's own parameters are y,
 /// where gradients are taken; the answer is the average in [`state`](DeviceMethod::state).
@@ -49,76 +54,100 @@ pub struct DeviceAuto<T> {
     /// ‖Δ‖ of the first step.
     first_length: f64,
     learned: DeviceLearned,
+    /// Memory of the kernels; `None` if the step runs operation by operation.
+    space: Option<Tensor>,
     progress: DeviceProgress,
 }
 
-/// [`Learned`] on the device, each number a double. An unknown curvature or size is 0.
+/// [`Learned`] on the device as doubles, in the order of the kernels. An unknown curvature or size is 0.
 #[derive(Debug)]
-struct DeviceLearned {
-    accepted: Tensor,
-    curvature: Tensor,
-    noise: Tensor,
-    recent_noise: Tensor,
-    least_noise: Tensor,
-    remembered: Tensor,
-    distance: Tensor,
-    size: Tensor,
-    at_average: Tensor,
-}
+struct DeviceLearned(Tensor);
 
 impl DeviceLearned {
     fn new(learned: &Learned, device: Device) -> Self {
-        let number = |value: f64| Tensor::full([0_i64; 0], value, (Kind::Double, device));
-        Self {
-            accepted: number(learned.accepted as f64),
-            curvature: number(learned.curvature.unwrap_or(0.0)),
-            noise: number(learned.noise),
-            recent_noise: number(learned.recent_noise),
-            least_noise: number(learned.least_noise),
-            remembered: number(learned.remembered),
-            distance: number(learned.distance),
-            size: number(learned.size.unwrap_or(0.0)),
-            at_average: number(f64::from(u8::from(learned.at_average))).gt(0.0),
-        }
+        let Learned { accepted, curvature, noise, recent_noise, least_noise, remembered, .. } = *learned;
+        let Learned { distance, size, trust, pull, at_average, .. } = *learned;
+        let (curvature, size) = (curvature.unwrap_or(0.0), size.unwrap_or(0.0));
+        let at_average = f64::from(u8::from(at_average));
+        let numbers = [accepted as f64, curvature, noise, recent_noise, least_noise, remembered];
+        Self(Tensor::from_slice(&[&numbers[..], &[distance, size, trust, pull, at_average]].concat()).to_device(device))
     }
     fn read(&self) -> Learned {
-        let known = |number: &Tensor| Some(number.double_value(&[])).filter(|&value| value > 0.0);
+        let numbers = Vec::try_from(&self.0).expect("a row of doubles");
+        let [
+            accepted,
+            curvature,
+            noise,
+            recent_noise,
+            least_noise,
+            remembered,
+            distance,
+            size,
+            trust,
+            pull,
+            at_average,
+        ] = numbers[..]
+        else {
+            unreachable!("the numbers of `new`")
+        };
+        let known = |number: f64| Some(number).filter(|&number| number > 0.0);
         Learned {
-            accepted: self.accepted.double_value(&[]) as u64,
-            curvature: known(&self.curvature),
-            noise: self.noise.double_value(&[]),
-            recent_noise: self.recent_noise.double_value(&[]),
-            least_noise: self.least_noise.double_value(&[]),
-            remembered: self.remembered.double_value(&[]),
-            distance: self.distance.double_value(&[]),
-            size: known(&self.size),
-            at_average: self.at_average.int64_value(&[]) != 0,
+            accepted: accepted as u64,
+            curvature: known(curvature),
+            noise,
+            recent_noise,
+            least_noise,
+            remembered,
+            distance,
+            size: known(size),
+            trust,
+            pull,
+            at_average: at_average > 0.0,
         }
     }
-    /// The noise, the recent noise, its least value and the steps that the average remembers, after ½‖g − gₗₐₛₜ‖².
-    fn hear(&self, difference: &Tensor) -> [Tensor; 4] {
-        let Self { accepted: steps, noise, recent_noise, least_noise, remembered, .. } = self;
-        let first = steps.eq(0.0);
-        let share = ((steps + (auto::NOISE_MEMORY - 1.0)).reciprocal_() * auto::NOISE_MEMORY).clamp_max(1.0);
-        let noise = noise.lerp_tensor(difference, &share.where_scalarother(&first.logical_not(), 0.0));
-        // 1/0 is infinite, and the first difference is no noise.
-        let share = steps.clamp_max(auto::RECENT).reciprocal_().where_scalarother(&first.logical_not(), 0.0);
-        let recent = recent_noise.lerp_tensor(difference, &share);
-        let early = steps.le(auto::RECENT);
-        let fallen = (&recent / least_noise).sqrt_() * remembered;
-        let fallen = fallen.maximum(&remembered.clamp_max(auto::SHORTEST));
-        let falls = recent.lt_tensor(least_noise).logical_and(&early.logical_not());
-        let least = recent.where_self(&early.logical_or(&falls), least_noise);
-        [noise, recent, least, fallen.where_self(&falls, remembered)]
+}
+
+impl<T: Component> DeviceAuto<T> {
+    /// The vectors in the order of the kernels.
+    fn vectors<'a, L: BatchLoss>(&'a self, f: &'a TorchObjective<T, L>) -> [&'a Tensor; 7] {
+        let Self { x, z, start, last, root, gradient, .. } = self;
+        [f.parameters().flat(), gradient, x, z, start, last, root].map(Flat::tensor)
     }
-    /// a = min(γ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ), or `first` at the first step. κ = 0 and n = 0 give infinite bounds.
-    fn size(&self, config: &AutoConfig, noise: &Tensor, distance: &Tensor, first: &Tensor) -> Tensor {
-        let grown = (&self.size * auto::GROWTH).where_self(&self.size.gt(0.0), first);
-        let trusted = self.curvature.reciprocal() * config.gamma;
-        let steady = distance * config.noise / ((&self.accepted + 1.0) * noise).sqrt();
-        let infinite = Tensor::full_like(&steady, f64::INFINITY);
-        let known = self.accepted.ge(auto::NOISE_KNOWN as f64).logical_and(&noise.gt(0.0));
-        grown.minimum(&trusted).minimum(&steady.where_self(&known, &infinite))
+    fn kernels<'a, L: BatchLoss>(&'a self, f: &'a TorchObjective<T, L>, space: &'a Tensor) -> cuda::AutoKernels<'a> {
+        let (vectors, settings, whole) = (self.vectors(f), self.settings(), self.progress.whole());
+        cuda::AutoKernels { vectors, settings, learned: &self.learned.0, space, whole }
+    }
+    /// The settings in the order of the kernels.
+    fn settings(&self) -> [f64; 25] {
+        let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *self.config;
+        let rounding = Evaluation::new(1.0, T::EPSILON).rounding;
+        [
+            gamma,
+            noise,
+            momentum,
+            power,
+            beta2,
+            epsilon,
+            weight_decay,
+            self.first_length,
+            rounding,
+            auto::GROWTH,
+            auto::SHRINK,
+            auto::TOLERANCE,
+            auto::MOST,
+            auto::UPWARDS,
+            auto::DOWNWARDS,
+            auto::AFTER_REJECTION,
+            auto::NOISE_MEMORY,
+            auto::RECENT,
+            auto::SHORTEST,
+            auto::NOISE_KNOWN as f64,
+            auto::WINDOW as f64,
+            auto::PULL,
+            auto::CIRCLES,
+            auto::ADVANCES,
+            auto::LENGTHEN,
+        ]
     }
 }
 
@@ -129,7 +158,7 @@ impl<T: Component> DeviceMethod<T> for DeviceAuto<T> {
     fn start<L: BatchLoss>(config: AutoConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
         let x = f.point();
         let device = x.tensor().device();
-        Ok(Self {
+        let mut this = Self {
             config: config.check()?,
             z: x.clone(),
             start: x.clone(),
@@ -139,8 +168,11 @@ impl<T: Component> DeviceMethod<T> for DeviceAuto<T> {
             first_length: auto::FIRST * (1.0 + x.norm()),
             x,
             learned: DeviceLearned::new(&Learned::default(), device),
+            space: None,
             progress: DeviceProgress::new(0, read_every, JUDGED_COLUMNS, device, judged),
-        })
+        };
+        this.space = cuda::auto_space(this.vectors(f));
+        Ok(this)
     }
     fn resume<L: BatchLoss>(
         config: AutoConfig,
@@ -172,94 +204,10 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
         &mut self.progress
     }
     fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
-        let Self { config, x, z, start, last, root, gradient: g, first_length, learned, progress } = self;
-        let AutoConfig { momentum, power, beta2, epsilon, .. } = **config;
-
-        let value = f.value_and_gradient_here(on, g);
-        no_grad(|| {
-            let squared_norm = g.dot_tensor(g);
-            let finite = ((&value + &squared_norm) * 0.0).eq(0.0);
-            let (g, y) = (g.tensor(), f.parameters().flat().tensor().copy());
-            let accepted = &learned.accepted;
-
-            // D and d = D⁻¹g
-            let correction = ((accepted + 1.0) * beta2.ln()).expm1_().neg_().rsqrt_();
-            let new_root = (root.tensor() * beta2.sqrt()).hypot(&(g * (1.0 - beta2).sqrt()));
-            let mean = new_root.mean(Kind::Double) * &correction;
-            let metric = (&new_root * &correction).g_add_(&(mean * epsilon));
-            let d = g / &metric;
-
-            // n and r̄
-            let squares = |mut v: Tensor| v.square_().g_mul_(&metric).sum(Kind::Double);
-            let distance = learned.distance.maximum(&squares(&y - start.tensor()).sqrt());
-            let difference = (g - last.tensor()).square_().g_div_(&metric).sum(Kind::Double) * 0.5;
-            let [noise, recent, least, remembered] = learned.hear(&difference);
-
-            let first = d.norm().to_kind(Kind::Double).reciprocal_() * *first_length;
-            let a = learned.size(config, &noise, &distance, &first);
-            let c = (&remembered + (power + 1.0)).reciprocal_() * (power + 1.0);
-            let new_z = z.tensor().addcmul(&(-&a).to_kind(T::KIND), &d);
-            let new_x = x.tensor().lerp_tensor(&new_z, &c.to_kind(T::KIND));
-            let own = f.parameters_mut().flat_mut().tensor_mut();
-            let _ = new_z.lerp_scalar_out(own, &new_x, momentum);
-            let trial = f.value_here(on);
-
-            // Accept or reject; κ
-            let delta = f.parameters().flat().tensor() - &y;
-            let slope = (g * &delta).sum(Kind::Double);
-            let length = delta.norm();
-            let square = squares(delta);
-            let rounding = value.abs() * Evaluation::new(1.0, T::EPSILON).rounding;
-            let beyond = &trial - &value - slope;
-            let sees = beyond.abs().gt_tensor(&(&rounding * 2.0)).logical_and(&square.gt(0.0));
-            // Every comparison with NaN is false: a trial that is not finite is rejected and teaches nothing.
-            let real = trial.isfinite();
-            let seen = beyond * 2.0 / square;
-            let known = learned.curvature.gt(0.0);
-            let expected =
-                seen.le_tensor(&(&learned.curvature * auto::TOLERANCE)).logical_and(&known).logical_and(&sees);
-            let descends = trial.le_tensor(&(&value + &rounding));
-            let accept = descends.logical_or(&expected).logical_and(&real).logical_and(&finite);
-            let moves = squared_norm.gt(0.0);
-            let accept = accept.logical_and(&moves);
-
-            let bounded = seen.clamp_min(0.0).minimum(&(&learned.curvature * auto::MOST));
-            let above = bounded.gt_tensor(&learned.curvature);
-            let upwards = Tensor::full_like(&a, auto::UPWARDS).where_scalarother(&accept, auto::AFTER_REJECTION);
-            let share = upwards.where_scalarother(&above, auto::DOWNWARDS);
-            let next = learned.curvature.lerp_tensor(&bounded, &share);
-            let next = next.where_self(&known, &seen.clamp_min(0.0));
-            let teaches = sees.logical_and(&real).logical_and(&finite).logical_and(&moves);
-            learned.curvature.copy_(&next.where_self(&teaches, &learned.curvature));
-
-            // If f is not finite at y, z goes back to the average. If y was there already, the run breaks down.
-            let retreats = finite.logical_not();
-            let broken = retreats.logical_and(&learned.at_average);
-            let whole = progress.check(&broken.logical_not());
-            let accept = accept.logical_and(whole);
-            let shrunk = &a / auto::SHRINK;
-            let size = a.where_self(&accept, &shrunk);
-            let size = size.where_self(&moves, &learned.size);
-            let size = size.where_self(&finite, &(&learned.size / auto::SHRINK));
-            learned.size.copy_(&size);
-            learned.at_average.copy_(&retreats.logical_or(&learned.at_average.logical_and(&accept.logical_not())));
-            let DeviceLearned { noise: n, recent_noise, least_noise, remembered: m, distance: r, .. } = learned;
-            let news = [(n, noise), (recent_noise, recent), (least_noise, least), (m, remembered + 1.0), (r, distance)];
-            for (kept, new) in news {
-                kept.copy_(&new.where_self(&accept, kept));
-            }
-            let _ = learned.accepted.g_add_(&accept.to_kind(Kind::Double));
-
-            for (kept, new) in [(&mut *x, &new_x), (root, &new_root), (last, g)] {
-                let _ = new.where_self_out(kept.tensor(), &accept, &kept.tensor().shallow_clone());
-            }
-            let old_z = x.tensor().where_self(&retreats, z.tensor());
-            let _ = new_z.where_self_out(z.tensor(), &accept, &old_z);
-            f.parameters_mut().flat_mut().set_lerp(z, momentum, x);
-
-            let flags = [accept, finite, broken].map(|flag| flag.to_kind(Kind::Double));
-            let numbers = [&value, &squared_norm, &a, &length.to_kind(Kind::Double)];
-            progress.write(&numbers.into_iter().chain(&flags).collect::<Vec<_>>());
-        });
+        let value = f.value_and_gradient_here(on, &mut self.gradient);
+        let Some(space) = &self.space else { return no_grad(|| self.advance_by_operations(f, on, &value)) };
+        self.kernels(f, space).propose();
+        let trial = f.value_here(on);
+        self.kernels(f, space).judge(&value, &trial, self.progress.table());
     }
 }

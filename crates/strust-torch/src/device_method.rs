@@ -96,6 +96,14 @@ impl DeviceProgress {
         let _ = self.finite.logical_and_(holds);
         &self.finite
     }
+    /// Whether all numbers so far were finite, for a kernel that decides it.
+    pub(crate) fn whole(&self) -> &Tensor {
+        &self.finite
+    }
+    /// The table of records and the index of its next row, for a kernel that writes it.
+    pub(crate) fn table(&self) -> [&Tensor; 2] {
+        self.records.table()
+    }
     pub(crate) fn write(&mut self, row: &[&Tensor]) {
         self.records.write(row);
     }

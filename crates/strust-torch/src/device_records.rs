@@ -45,6 +45,10 @@ impl DeviceRecords {
         let _ = self.table.index_copy_(0, &self.next, &Tensor::stack(row, 0).unsqueeze(0));
         let _ = self.next.g_add_scalar_(1);
     }
+    /// The table and the index of its next row, for a kernel that writes a row by itself.
+    pub fn table(&self) -> [&Tensor; 2] {
+        [&self.table, &self.next]
+    }
     /// Counts a row that was written. Reads the table if it is full.
     pub fn count(&mut self) -> Result<(), Error> {
         self.filled += 1;

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // foreign functions; a comment at each use explains why it is sound
 
-use super::{Usage, warn};
+use super::{AutoKernels, Usage, warn};
 use crate::Error;
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -55,6 +55,26 @@ unsafe extern "C" {
         why: *mut c_char,
         room: usize,
     ) -> c_int;
+    fn strust_auto_space(vectors: *const *const c_void, out: *mut *mut c_void, why: *mut c_char, room: usize) -> c_int;
+    fn strust_auto_propose(
+        vectors: *const *const c_void,
+        settings: *const f64,
+        learned: *const c_void,
+        space: *const c_void,
+        whole: *const c_void,
+        why: *mut c_char,
+        room: usize,
+    ) -> c_int;
+    fn strust_auto_judge(
+        vectors: *const *const c_void,
+        settings: *const f64,
+        learned: *const c_void,
+        space: *const c_void,
+        whole: *const c_void,
+        evaluations_and_table: *const *const c_void,
+        why: *mut c_char,
+        room: usize,
+    ) -> c_int;
 }
 
 pub use strust_bf16_begin as bf16_begin;
@@ -95,7 +115,7 @@ pub fn norm_relu<const HANDLES: usize>(
     other: Option<&Tensor>,
     BatchNormConfig { momentum, eps, .. }: BatchNormConfig,
 ) -> Option<[Tensor; HANDLES]> {
-    let rows = rows.map(|row| row.as_ptr().cast());
+    let rows = pointers(rows);
     let other = other.map_or(null(), |other| other.as_ptr().cast());
     // SAFETY: all pointers belong to living tensors, `rows` has four of them, and `out` has room for `HANDLES`.
     fused(|out, why, room| unsafe {
@@ -113,6 +133,39 @@ pub fn conv3x3(x: &Tensor, weight: &Tensor, stride: i64) -> Option<Tensor> {
     // SAFETY: the pointers belong to living tensors; `out` has room for one.
     let made = fused(|out, why, room| unsafe { strust_conv3x3(x, weight, stride, out, why, room) });
     made.map(|[tensor]| tensor)
+}
+pub fn auto_space(vectors: [&Tensor; 7]) -> Option<Tensor> {
+    let vectors = pointers(vectors);
+    // SAFETY: the pointers belong to living tensors; `out` has room for one.
+    let made = fused(|out, why, room| unsafe { strust_auto_space(vectors.as_ptr(), out, why, room) });
+    made.map(|[tensor]| tensor)
+}
+pub fn auto_propose(step: &AutoKernels) {
+    let (vectors, [learned, space, whole]) = (pointers(step.vectors), pointers([step.learned, step.space, step.whole]));
+    // SAFETY: the pointers belong to living tensors of the kinds and sizes that `auto_space` has checked or made, and
+    // there are as many settings as the kernels read.
+    run(|why, room| unsafe {
+        strust_auto_propose(vectors.as_ptr(), step.settings.as_ptr(), learned, space, whole, why, room)
+    });
+}
+pub fn auto_judge(step: &AutoKernels, tensors: [&Tensor; 4]) {
+    let (vectors, [learned, space, whole]) = (pointers(step.vectors), pointers([step.learned, step.space, step.whole]));
+    let tensors = pointers(tensors);
+    // SAFETY: as above; the value and the trial are doubles, the table has seven columns of doubles, and its index is a
+    // 64-bit integer below its rows.
+    run(|why, room| unsafe {
+        let (vectors, settings, tensors) = (vectors.as_ptr(), step.settings.as_ptr(), tensors.as_ptr());
+        strust_auto_judge(vectors, settings, learned, space, whole, tensors, why, room)
+    });
+}
+fn pointers<const N: usize>(tensors: [&Tensor; N]) -> [*const c_void; N] {
+    tensors.map(|tensor| tensor.as_ptr().cast_const().cast())
+}
+/// Calls a native function that writes in place. If an operation fails, it panics as tch does.
+fn run(function: impl FnOnce(*mut c_char, usize) -> c_int) {
+    if let (1.., why) = call(function) {
+        panic!("{why}");
+    }
 }
 pub fn pinned(tensor: &Tensor) -> Tensor {
     // SAFETY: as above.

@@ -20,7 +20,7 @@ config! {
     /// Configuration of [`Auto`]. The defaults are meant for every problem. They have no unit: they do not depend on the
     /// scale of f or of x.
     pub struct AutoConfig for "auto" {
-        /// Length of a step of z, γ: in multiples of the minimum 1/κ of the model along its direction.
+        /// Longest step of z, γ: in multiples of the minimum 1/κ of the model along its direction.
         pub gamma: f64 = 5.0, Number(Range::above(0.0));
         /// Length of a step of z against noise, q: in multiples of r̄/√(k·n), the best fixed length of k steps in theory.
         pub noise: f64 = 2.0, Number(Range::above(0.0));
@@ -32,6 +32,8 @@ config! {
         pub beta2: f64 = 0.99, Number(Range::open(0.0, 1.0));
         /// Lower bound ε of the metric, relative to its mean.
         pub epsilon: f64 = 1e-6, Number(Range::above(0.0));
+        /// Decoupled weight decay λ: each step divides z by 1 + a·λ. 0 minimizes f itself.
+        pub weight_decay: f64 = 0.0, Number(Range::at_least(0.0));
     }
 }
 
@@ -60,6 +62,16 @@ pub const RECENT: f64 = 50.0;
 pub const SHORTEST: f64 = 10.0;
 /// Before this many steps the noise is not known well enough to limit a step.
 pub const NOISE_KNOWN: u64 = 10;
+/// γₖ can change after this many accepted steps.
+pub const WINDOW: u64 = 50;
+/// The share b of one step is bounded by this, so that one batch does not decide.
+pub const PULL: f64 = 3.0;
+/// Above this mean of b, z goes around the average: γₖ becomes half as large.
+pub const CIRCLES: f64 = 0.4;
+/// Below this mean of b, z still advances: γₖ grows by [`LENGTHEN`].
+pub const ADVANCES: f64 = 0.25;
+/// Growth of γₖ.
+pub const LENGTHEN: f64 = 1.4;
 
 /// A trust region that needs no learning rate and no schedule: [`Auto::default()`] is meant for every problem.
 ///
@@ -72,8 +84,8 @@ pub const NOISE_KNOWN: u64 = 10;
 /// D = √(mean of g∘g) + ε·(its mean)            over about 1/(1−β₂) steps
 /// d = D⁻¹g
 /// n = mean of ½‖g − gₗₐₛₜ‖² in D⁻¹;   r̄ = largest ‖y − x₀‖ in D
-/// a = min(γ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ)
-/// z' = z − a·d;   x' = x + c(z' − x), c = (r+1)/(m+r+1);   y' = z' + β(x' − z')
+/// a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ)
+/// z' = (z − a·d)/(1 + a·λ);   x' = x + c(z' − x), c = (r+1)/(m+r+1);   y' = z' + β(x' − z')
 /// f₁ = f(y') on the same sample;   Δ = y' − y;   κₛₑₑₙ = 2(f₁ − f₀ − gᵀΔ)/ΔᵀDΔ
 /// accept if f₁ ≤ f₀ or κₛₑₑₙ ≤ 3κ; otherwise only a and κ change
 /// ```
@@ -82,7 +94,12 @@ pub const NOISE_KNOWN: u64 = 10;
 /// n'/n whenever the noise falls from n to a new minimum n': points made with less noise count more. So the average
 /// follows z quickly where the data interpolate.
 ///
-/// The first bound of a is the trust region's: γ times the minimum of the model. The second bound makes steps shorter
+/// The first bound of a is the trust region's: γₖ times the minimum of the model. γₖ is at most γ, and at least 1. It
+/// follows the mean of b = gᵀ(z − x)/(a·gᵀd) over 50 steps. Where z only wanders around the average, b is ½ in the mean,
+/// whatever the length of the steps (the fluctuation–dissipation relation), and shorter steps bring z closer: γₖ is
+/// halved. Where z still advances, b is small, and γₖ grows back to γ.
+///
+/// The second bound makes steps shorter
 /// like 1/√k where gradients are noisy, and vanishes where the data interpolate. Multiplying f by a power of 2 changes
 /// no bit of the iterates.
 ///
@@ -167,6 +184,10 @@ pub struct Learned {
     pub distance: f64,
     /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
     pub size: Option<f64>,
+    /// γₖ/γ, at most 1.
+    pub trust: f64,
+    /// The sum of b since γₖ could last change.
+    pub pull: f64,
     /// Whether no step was accepted since z was last moved to the average. At the start it is there.
     pub at_average: bool,
 }
@@ -183,6 +204,8 @@ impl Default for Learned {
             remembered: 0.0,
             distance: 0.0,
             size: None,
+            trust: 1.0,
+            pull: 0.0,
             at_average: true,
         }
     }
@@ -230,7 +253,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         Ok(AutoState { z: x.clone(), start: x.clone(), x, gradient, root, learned: Learned::default(), k: 0 })
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
-        let AutoConfig { momentum, power, beta2, epsilon, .. } = *self.config;
+        let AutoConfig { momentum, power, beta2, epsilon, weight_decay, .. } = *self.config;
         let AutoState { x, z, start, gradient: last, root, learned, k } = state;
         let space = self.scratch.get_or_insert_with(|| AutoScratch::like(x));
         let AutoScratch { y, gradient: g, root: new_root, metric, direction: d, z: new_z, x: new_x, trial } = space;
@@ -272,7 +295,12 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
 
         let a = self.config.size(&seen).unwrap_or_else(|| FIRST * (1.0 + start.norm()) / d.norm());
         let c = (power + 1.0) / (seen.remembered + power + 1.0);
+        trial.set_sum(z, -1.0, x);
+        let pull = g.dot(trial) / (a * g.dot(d));
         new_z.set_sum(z, -a, d);
+        if weight_decay > 0.0 {
+            new_z.scale((1.0 + a * weight_decay).recip());
+        }
         between(new_x, c, new_z, x);
         between(trial, momentum, new_x, new_z);
         let f1 = f.value(trial, sample).value;
@@ -291,6 +319,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
                 let Learned { curvature, size, .. } = *learned;
                 let (accepted, remembered) = (seen.accepted + 1, seen.remembered + 1.0);
                 *learned = Learned { accepted, remembered, curvature, size, at_average: false, ..seen };
+                learned.feel(pull, self.config.gamma);
             }
             Verdict::Rejected => learned.size = Some(a / SHRINK),
         }
@@ -322,12 +351,12 @@ fn record(
 }
 
 impl AutoConfig {
-    /// a = min(γ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ); `None` at the first step.
+    /// a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ); `None` at the first step.
     fn size(&self, learned: &Learned) -> Option<f64> {
-        let Learned { accepted, curvature, noise, distance, size, .. } = *learned;
+        let Learned { accepted, curvature, noise, distance, size, trust, .. } = *learned;
         let mut a = GROWTH * size?;
         if let Some(curvature) = curvature {
-            a = a.min(self.gamma / curvature);
+            a = a.min(self.gamma * trust / curvature);
         }
         if accepted >= NOISE_KNOWN && noise > 0.0 {
             a = a.min(self.noise * distance / ((accepted as f64 + 1.0) * noise).sqrt());
@@ -348,6 +377,20 @@ impl Learned {
             let fallen = (self.recent_noise / self.least_noise).sqrt() * self.remembered;
             self.remembered = fallen.max(SHORTEST.min(self.remembered));
             self.least_noise = self.recent_noise;
+        }
+    }
+
+    /// Learns γₖ from b.
+    fn feel(&mut self, pull: f64, gamma: f64) {
+        self.pull += pull.clamp(-PULL, PULL);
+        if self.accepted.is_multiple_of(WINDOW) {
+            let mean = self.pull / WINDOW as f64;
+            if mean > CIRCLES {
+                self.trust = (0.5 * self.trust).max(gamma.max(1.0).recip());
+            } else if mean < ADVANCES {
+                self.trust = (LENGTHEN * self.trust).min(1.0);
+            }
+            self.pull = 0.0;
         }
     }
 
