@@ -159,7 +159,7 @@ pub fn auto_judge(step: &AutoKernels, tensors: [&Tensor; 4]) {
     });
 }
 fn pointers<const N: usize>(tensors: [&Tensor; N]) -> [*const c_void; N] {
-    tensors.map(|tensor| tensor.as_ptr().cast_const().cast())
+    tensors.map(|tensor| tensor.as_ptr().cast())
 }
 /// Calls a native function that writes in place. If an operation fails, it panics as tch does.
 fn run(function: impl FnOnce(*mut c_char, usize) -> c_int) {
