@@ -63,13 +63,13 @@ pub const SHORTEST: f64 = 10.0;
 /// Before this many steps the noise is not known well enough to limit a step.
 pub const NOISE_KNOWN: u64 = 10;
 /// γₖ can change after this many accepted steps.
-pub const WINDOW: u64 = 50;
+pub const WINDOW: u64 = 100;
 /// The share b of one step is bounded by this, so that one batch does not decide.
 pub const PULL: f64 = 3.0;
 /// Above this mean of b, z goes around the average: γₖ becomes half as large.
-pub const CIRCLES: f64 = 0.4;
+pub const CIRCLES: f64 = 0.45;
 /// Below this mean of b, z still advances: γₖ grows by [`LENGTHEN`].
-pub const ADVANCES: f64 = 0.25;
+pub const ADVANCES: f64 = 0.3;
 /// Growth of γₖ.
 pub const LENGTHEN: f64 = 1.4;
 
@@ -95,7 +95,7 @@ pub const LENGTHEN: f64 = 1.4;
 /// follows z quickly where the data interpolate.
 ///
 /// The first bound of a is the trust region's: γₖ times the minimum of the model. γₖ is at most γ, and at least 1. It
-/// follows the mean of b = gᵀ(z − x)/(a·gᵀd) over 50 steps. Where z only wanders around the average, b is ½ in the mean,
+/// follows the mean of b = gᵀ(z − x)/(a·gᵀd) over 100 steps. Where z only wanders around the average, b is ½ in the mean,
 /// whatever the length of the steps (the fluctuation–dissipation relation), and shorter steps bring z closer: γₖ is
 /// halved. Where z still advances, b is small, and γₖ grows back to γ.
 ///
