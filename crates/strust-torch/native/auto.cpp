@@ -22,7 +22,7 @@ const char* const kSource =
 
 // The same as in auto.cu.
 struct Settings {
-  double numbers[25];
+  double numbers[26];
 };
 struct Vectors {
   void* of[7];

@@ -12,7 +12,7 @@ struct Settings {
   double first_length, rounding;
   double growth, shrink, tolerance, most, upwards, downwards, after_rejection;
   double noise_memory, recent, shortest, noise_known;
-  double window, pull, circles, advances, lengthen;
+  double window, pull, circles, advances, least, lengthen;
 };
 struct Numbers {
   double accepted, curvature, noise, recent_noise, least_noise, remembered, distance, size, trust, pull, at_average;
@@ -181,7 +181,7 @@ __device__ void feel(Numbers& n, const Settings& s, double b) {
   if (fmod(n.accepted, s.window) != 0.0) return;
   double mean = n.pull / s.window;
   if (mean > s.circles) {
-    n.trust = fmax(0.5 * n.trust, 1.0 / fmax(s.gamma, 1.0));
+    n.trust = fmax(0.5 * n.trust, fmin(s.least / s.gamma, 1.0));
   } else if (mean < s.advances) {
     n.trust = fmin(s.lengthen * n.trust, 1.0);
   }

@@ -194,7 +194,7 @@ pub(crate) struct AutoKernels<'a> {
     /// Those of [`auto_space`].
     pub vectors: [&'a Tensor; 7],
     /// In the order of `native/auto.cu`.
-    pub settings: [f64; 25],
+    pub settings: [f64; 26],
     /// The learned numbers, in the order of `native/auto.cu`.
     pub learned: &'a Tensor,
     /// The result of [`auto_space`].

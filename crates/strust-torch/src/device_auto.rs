@@ -118,7 +118,7 @@ impl<T: Component> DeviceAuto<T> {
         cuda::AutoKernels { vectors, settings, learned: &self.learned.0, space, whole }
     }
     /// The settings in the order of the kernels.
-    fn settings(&self) -> [f64; 25] {
+    fn settings(&self) -> [f64; 26] {
         let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *self.config;
         let rounding = Evaluation::new(1.0, T::EPSILON).rounding;
         [
@@ -146,6 +146,7 @@ impl<T: Component> DeviceAuto<T> {
             auto::PULL,
             auto::CIRCLES,
             auto::ADVANCES,
+            auto::LEAST,
             auto::LENGTHEN,
         ]
     }

@@ -71,7 +71,7 @@ impl Numbers {
         let pull = (&self.pull + b).where_self(accept, &self.pull);
         let full = self.accepted.remainder(auto::WINDOW as f64).eq(0.0).logical_and(accept);
         let mean = &pull / auto::WINDOW as f64;
-        let shorter = (&self.trust * 0.5).clamp_min(gamma.max(1.0).recip());
+        let shorter = (&self.trust * 0.5).clamp_min((auto::LEAST / gamma).min(1.0));
         let longer = (&self.trust * auto::LENGTHEN).clamp_max(1.0);
         let circles = mean.gt(auto::CIRCLES).logical_and(&full);
         let advances = mean.lt(auto::ADVANCES).logical_and(&full);

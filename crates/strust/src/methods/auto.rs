@@ -70,6 +70,8 @@ pub const PULL: f64 = 3.0;
 pub const CIRCLES: f64 = 0.45;
 /// Below this mean of b, z still advances: γₖ grows by [`LENGTHEN`].
 pub const ADVANCES: f64 = 0.3;
+/// γₖ stays at this or more. From 2/κ on, the model no longer descends.
+pub const LEAST: f64 = 2.0;
 /// Growth of γₖ.
 pub const LENGTHEN: f64 = 1.4;
 
@@ -94,7 +96,7 @@ pub const LENGTHEN: f64 = 1.4;
 /// n'/n whenever the noise falls from n to a new minimum n': points made with less noise count more. So the average
 /// follows z quickly where the data interpolate.
 ///
-/// The first bound of a is the trust region's: γₖ times the minimum of the model. γₖ is at most γ, and at least 1. It
+/// The first bound of a is the trust region's: γₖ times the minimum of the model. γₖ is at most γ, and at least 2. It
 /// follows the mean of b = gᵀ(z − x)/(a·gᵀd) over 100 steps. Where z only wanders around the average, b is ½ in the mean,
 /// whatever the length of the steps (the fluctuation–dissipation relation), and shorter steps bring z closer: γₖ is
 /// halved. Where z still advances, b is small, and γₖ grows back to γ.
@@ -386,7 +388,7 @@ impl Learned {
         if self.accepted.is_multiple_of(WINDOW) {
             let mean = self.pull / WINDOW as f64;
             if mean > CIRCLES {
-                self.trust = (0.5 * self.trust).max(gamma.max(1.0).recip());
+                self.trust = (0.5 * self.trust).max((LEAST / gamma).min(1.0));
             } else if mean < ADVANCES {
                 self.trust = (LENGTHEN * self.trust).min(1.0);
             }
