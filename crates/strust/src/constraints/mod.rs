@@ -41,10 +41,23 @@ pub trait Constraint {
     fn redundant(&self) -> usize {
         0
     }
+    /// Whether row `row` of c(x) must be 0 or at most 0. By default every row is an equation.
+    fn sense(&self, _row: usize) -> Sense {
+        Sense::Equal
+    }
     /// Checks that x has the shape this constraint is defined on.
     fn check_point(&self, _x: &Self::Point) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// What a row of a constraint demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sense {
+    /// cᵢ(x) = 0.
+    Equal,
+    /// cᵢ(x) ≤ 0.
+    AtMost,
 }
 
 impl<C: Constraint + ?Sized> Constraint for &mut C {
@@ -67,6 +80,9 @@ impl<C: Constraint + ?Sized> Constraint for &mut C {
     }
     fn redundant(&self) -> usize {
         (**self).redundant()
+    }
+    fn sense(&self, row: usize) -> Sense {
+        (**self).sense(row)
     }
     fn check_point(&self, x: &C::Point) -> Result<(), Error> {
         (**self).check_point(x)

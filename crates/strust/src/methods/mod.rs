@@ -6,6 +6,7 @@
 //! | [`Str`] | Algorithm 1 | min f(x) |
 //! | [`TrustRegion`] | Algorithm 1 with your own [model](crate::models) | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
+//! | [`StrSqp`] | an exact penalty, minimized through its dual | min f(x), c(x) = 0 or ≤ 0, bounds |
 //! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 | min f(x) |
 //! | [`Prodigy`], [`DoG`], [`ScheduleFreeSgd`], [`ScheduleFreeAdamW`], [`Ponos`] | baselines that need little or no tuning | min f(x) |
 //! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
@@ -26,6 +27,7 @@ mod schedule_free_adamw;
 mod schedule_free_sgd;
 mod sgd;
 mod str_p;
+mod str_sqp;
 mod trust_region;
 
 pub use adam::{Adam, AdamConfig, AdamState};
@@ -42,6 +44,7 @@ pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, Schedu
 pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
 pub use sgd::{Sgd, SgdConfig, SgdState};
 pub use str_p::{StrP, StrPConfig};
+pub use str_sqp::{Bounds, Memory, Pair, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState};
 pub use trust_region::{Str, StrConfig, StrState, TrustRegion, TrustRegionState};
 
 use crate::{

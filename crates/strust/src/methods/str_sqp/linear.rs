@@ -1,0 +1,286 @@
+//! The constraints at a point, and the step that the model proposes there.
+
+use super::{
+    dual::BoxProblem,
+    is_equal, largest,
+    memory::{Inverse, Memory},
+};
+use crate::{
+    Error,
+    constraints::{Constraint, Sense},
+    vector::Vector,
+};
+use faer::Mat;
+
+/// lower ≤ x ≤ upper.
+#[derive(Debug, Clone)]
+pub struct Bounds<V> {
+    sides: Option<(V, V)>,
+    /// The finite bounds: component, and −1 for a lower or +1 for an upper bound.
+    finite: Vec<(usize, f64)>,
+}
+
+impl<V: Vector> Bounds<V> {
+    pub(super) fn none() -> Self {
+        Self { sides: None, finite: Vec::new() }
+    }
+    pub(super) fn new(lower: V, upper: V) -> Result<Self, Error> {
+        if lower.shape() != upper.shape() {
+            return Err(Error::Shape { place: "bounds", expected: lower.shape(), found: upper.shape() });
+        }
+        let mut finite = Vec::new();
+        for i in 0..lower.dimension() {
+            let (low, high) = (lower.component(i), upper.component(i));
+            if !(low <= high) || low == f64::INFINITY || high == f64::NEG_INFINITY {
+                let why = format!("bounds: component {i} must be between {low} and {high}, which no number is");
+                return Err(Error::Start { why });
+            }
+            if low.is_finite() {
+                finite.push((i, -1.0));
+            }
+            if high.is_finite() {
+                finite.push((i, 1.0));
+            }
+        }
+        Ok(Self { sides: Some((lower, upper)), finite })
+    }
+    pub(super) fn check_point(&self, x: &V) -> Result<(), Error> {
+        match &self.sides {
+            Some((lower, _)) if lower.shape() != x.shape() => {
+                Err(Error::Shape { place: "bounds, point", expected: lower.shape(), found: x.shape() })
+            }
+            _ => Ok(()),
+        }
+    }
+    pub(super) fn clip(&self, x: &mut V) {
+        if let Some((lower, upper)) = &self.sides {
+            for &(i, side) in &self.finite {
+                let value = x.component(i);
+                let clipped = if side < 0.0 { value.max(lower.component(i)) } else { value.min(upper.component(i)) };
+                if clipped.to_bits() != value.to_bits() {
+                    x.set_component(i, clipped);
+                }
+            }
+        }
+    }
+    /// The violation of each finite bound; at most 0.
+    fn residuals<'a>(&'a self, x: &'a V) -> impl Iterator<Item = f64> + 'a {
+        self.finite.iter().map(|&(i, side)| {
+            let (lower, upper) = self.sides.as_ref().expect("a finite bound has sides");
+            if side < 0.0 { lower.component(i) - x.component(i) } else { x.component(i) - upper.component(i) }
+        })
+    }
+}
+
+/// C and A at a point: the rows of the constraint, then the finite bounds.
+#[derive(Debug)]
+pub(super) struct Linear<V> {
+    pub c: Vec<f64>,
+    pub rows: Vec<V>,
+    senses: Vec<Sense>,
+    bounds: Vec<(usize, f64)>,
+}
+
+impl<V: Vector> Linear<V> {
+    pub fn at<C: Constraint<Point = V>>(constraint: &mut C, bounds: &Bounds<V>, weights: &[f64], x: &V) -> Self {
+        let mut unit = constraint.new_residual();
+        let senses: Vec<Sense> = (0..weights.len()).map(|i| constraint.sense(i)).collect();
+        let mut rows = Vec::with_capacity(weights.len() + bounds.finite.len());
+        for (i, &weight) in weights.iter().enumerate() {
+            let mut row = x.zeros_like();
+            unit.set_zero();
+            unit.set_component(i, 1.0);
+            constraint.add_vjp(x, weight, &unit, &mut row);
+            rows.push(row);
+        }
+        for &(i, side) in &bounds.finite {
+            let mut row = x.zeros_like();
+            row.set_component(i, side);
+            rows.push(row);
+        }
+        let mut linear = Self { c: Vec::new(), rows, senses, bounds: bounds.finite.clone() };
+        linear.c = linear.residual(constraint, bounds, weights, x);
+        linear
+    }
+    /// C at another point.
+    pub fn residual<C: Constraint<Point = V>>(
+        &self,
+        constraint: &mut C,
+        bounds: &Bounds<V>,
+        weights: &[f64],
+        x: &V,
+    ) -> Vec<f64> {
+        let mut c = constraint.new_residual();
+        constraint.residual(x, &mut c);
+        let scaled = weights.iter().enumerate().map(|(i, weight)| weight * c.component(i));
+        scaled.chain(bounds.residuals(x)).collect()
+    }
+    /// v(C).
+    pub fn violation(&self, c: &[f64]) -> f64 {
+        let one = |(c, sense): (&f64, &Sense)| if is_equal(*sense) { c.abs() } else { c.max(0.0) };
+        c.iter().zip(&self.senses).map(one).sum()
+    }
+    /// The Euclidean norm of the violated rows.
+    pub fn distance(&self, c: &[f64]) -> f64 {
+        let one = |(c, sense): (&f64, &Sense)| if is_equal(*sense) { *c } else { c.max(0.0) };
+        c.iter().zip(&self.senses).map(one).map(|c| c * c).sum::<f64>().sqrt()
+    }
+    /// Σ|yᵢCᵢ| over inequalities and bounds.
+    pub fn complementarity(&self, y: &[f64]) -> f64 {
+        let open = |i: usize| self.senses.get(i).is_none_or(|sense| !is_equal(*sense));
+        (0..y.len()).filter(|&i| open(i)).map(|i| (y[i] * self.c[i]).abs()).sum()
+    }
+    /// out ← out + Aᵀy.
+    pub fn add_pull(&self, y: &[f64], out: &mut V) {
+        for (row, &y) in self.rows.iter().zip(y) {
+            if y != 0.0 {
+                out.add(y, row);
+            }
+        }
+    }
+    /// The bounds of y for a penalty.
+    fn limits(&self, penalty: f64) -> (Vec<f64>, Vec<f64>) {
+        let lower = self.senses.iter().map(|sense| if is_equal(*sense) { -penalty } else { 0.0 });
+        let upper = self.senses.iter().map(|_| penalty);
+        let free = self.bounds.len();
+        (
+            lower.chain(std::iter::repeat_n(0.0, free)).collect(),
+            upper.chain(std::iter::repeat_n(f64::INFINITY, free)).collect(),
+        )
+    }
+    /// The smallest ‖Aᵀu‖ over all subgradients u of v within the bounds, and the rows that take part in it.
+    pub fn slope_of_violation(&self) -> (f64, Vec<usize>) {
+        let k = Mat::from_fn(self.rows.len(), self.rows.len(), |i, j| self.rows[i].dot(&self.rows[j]));
+        let (mut lower, mut upper) = self.limits(1.0);
+        for (i, sense) in self.senses.iter().enumerate() {
+            if self.c[i] > 0.0 {
+                lower[i] = 1.0;
+            } else if self.c[i] < 0.0 {
+                upper[i] = if is_equal(*sense) { -1.0 } else { 0.0 };
+            }
+        }
+        for (i, side) in upper.iter_mut().enumerate().skip(self.senses.len()) {
+            *side = if self.c[i] < 0.0 { 0.0 } else { 1e3 };
+        }
+        let mut u = vec![0.0; self.rows.len()];
+        BoxProblem { k: &k, b: &vec![0.0; u.len()], lower: &lower, upper: &upper }.solve(&mut u);
+        let mut pull = self.rows.first().map_or_else(|| unreachable!("a violated row"), V::zeros_like);
+        self.add_pull(&u, &mut pull);
+        (pull.norm(), (0..self.senses.len()).filter(|&i| u[i].abs() > 1e-6).collect())
+    }
+    /// The multipliers of the scaled rows and of the finite bounds.
+    pub fn join(&self, rows: &[f64], weights: &[f64], bounds: &V) -> Vec<f64> {
+        let scaled = rows.iter().zip(weights).map(|(y, weight)| y / weight);
+        let side = |&(i, side): &(usize, f64)| (side * bounds.component(i)).max(0.0);
+        scaled.chain(self.bounds.iter().map(side)).collect()
+    }
+    /// The reverse of [`Self::join`].
+    pub fn split(&self, y: &[f64], weights: &[f64], rows: &mut [f64], bounds: &mut V) {
+        for (i, (row, weight)) in rows.iter_mut().zip(weights).enumerate() {
+            *row = y[i] * weight;
+        }
+        bounds.set_zero();
+        for (&(i, side), y) in self.bounds.iter().zip(&y[rows.len()..]) {
+            bounds.set_component(i, bounds.component(i) + side * y);
+        }
+    }
+}
+
+/// A proposed step.
+#[derive(Debug)]
+pub(super) struct Proposal<V> {
+    pub p: V,
+    pub y: Vec<f64>,
+    /// The predicted reduction of φ.
+    pub predicted: f64,
+    /// ‖g + Aᵀy‖.
+    pub stationarity: f64,
+    /// pᵀBp/pᵀp + σ.
+    pub curvature: f64,
+    /// v(C + Ap).
+    left: f64,
+}
+
+impl<V> Proposal<V> {
+    pub fn largest_multiplier(&self) -> f64 {
+        largest(&self.y)
+    }
+}
+
+/// The model at a point for one σ: all products that its dual needs.
+#[derive(Debug)]
+pub(super) struct Model<'a, V> {
+    inverse: Inverse<'a, V>,
+    g: &'a V,
+    /// AHAᵀ, AHg and gᵀHg.
+    k: Mat<f64>,
+    ahg: Vec<f64>,
+    ghg: f64,
+}
+
+impl<'a, V: Vector> Model<'a, V> {
+    pub fn new(linear: &Linear<V>, memory: &'a Memory<V>, g: &'a V, sigma: f64) -> Self {
+        let inverse = memory.inverse(sigma);
+        let seen: Vec<Vec<f64>> = linear.rows.iter().map(|row| memory.project(row)).collect();
+        let seen_g = memory.project(g);
+        let m = linear.rows.len();
+        let mut k = Mat::zeros(m, m);
+        for i in 0..m {
+            for j in 0..=i {
+                let product = inverse.product(linear.rows[i].dot(&linear.rows[j]), &seen[i], &seen[j]);
+                (k[(i, j)], k[(j, i)]) = (product, product);
+            }
+        }
+        let ahg = (0..m).map(|i| inverse.product(linear.rows[i].dot(g), &seen[i], &seen_g)).collect();
+        let ghg = inverse.product(g.norm_squared(), &seen_g, &seen_g);
+        Self { inverse, g, k, ahg, ghg }
+    }
+
+    /// The step for constraints C + Ap, with the gradient g or, for `steepness` 0, without it.
+    fn propose(&self, linear: &Linear<V>, c: &[f64], penalty: f64, steepness: f64) -> Proposal<V> {
+        let (lower, upper) = linear.limits(penalty);
+        let b: Vec<f64> = self.ahg.iter().zip(c).map(|(ahg, c)| steepness * ahg - c).collect();
+        let mut y = vec![0.0; c.len()];
+        BoxProblem { k: &self.k, b: &b, lower: &lower, upper: &upper }.solve(&mut y);
+        let ky: Vec<f64> = (0..c.len()).map(|i| (0..c.len()).map(|j| self.k[(i, j)] * y[j]).sum()).collect();
+        let along: f64 = y.iter().zip(&self.ahg).map(|(y, ahg)| y * ahg).sum();
+        let square = steepness * (self.ghg + 2.0 * along) + y.iter().zip(&ky).map(|(y, ky)| y * ky).sum::<f64>();
+        let ahead: Vec<f64> = c.iter().enumerate().map(|(i, c)| c - steepness * self.ahg[i] - ky[i]).collect();
+        let left = linear.violation(&ahead);
+        let mut p = self.g.clone();
+        p.scale(steepness);
+        linear.add_pull(&y, &mut p);
+        let stationarity = p.norm();
+        self.inverse.apply(&mut p);
+        p.scale(-1.0);
+        let slope = -steepness * (self.ghg + along);
+        let predicted = -slope - 0.5 * square + penalty * (linear.violation(&linear.c) - left);
+        let length = p.norm_squared();
+        let curvature = if length > 0.0 { square / length } else { 0.0 };
+        Proposal { p, y, predicted, stationarity, curvature, left }
+    }
+    /// The step, with a penalty that is raised until it removes half of the violation that can be removed.
+    pub fn steer(&self, linear: &Linear<V>, penalty: &mut f64) -> Proposal<V> {
+        let mut step = self.propose(linear, &linear.c, *penalty, 1.0);
+        let violation = linear.violation(&linear.c);
+        if violation == 0.0 || step.left <= 0.1 * violation {
+            return step;
+        }
+        let most = (0..linear.c.len()).map(|i| self.k[(i, i)]).filter(|k| *k > 0.0).fold(f64::INFINITY, f64::min);
+        let best = self.propose(linear, &linear.c, 1e6 * largest(&linear.c) / most, 0.0);
+        let removable = violation - best.left;
+        for _ in 0..30 {
+            if violation - step.left >= 0.5 * removable {
+                break;
+            }
+            *penalty = (super::RAISE * *penalty).max(f64::MIN_POSITIVE);
+            step = self.propose(linear, &linear.c, *penalty, 1.0);
+        }
+        step
+    }
+    /// The step for the constraints as they are at x + p.
+    pub fn correct(&self, linear: &Linear<V>, at_trial: &[f64], p: &V, penalty: f64) -> Proposal<V> {
+        let c: Vec<f64> = at_trial.iter().zip(&linear.rows).map(|(c, row)| c - row.dot(p)).collect();
+        self.propose(linear, &c, penalty, 1.0)
+    }
+}

@@ -1,0 +1,199 @@
+//! The curvature of the Lagrangian: limited-memory BFGS in its compact form.
+
+use crate::vector::{Vector, saved};
+use faer::{
+    Mat,
+    linalg::solvers::PartialPivLu,
+    prelude::Solve,
+};
+use serde::{Deserialize, Serialize};
+
+/// Pairs that are kept.
+const PAIRS: usize = 10;
+/// A pair with less curvature than this share of B's along the step is damped (Powell).
+const DAMPED: f64 = 0.2;
+/// A pair whose own curvature is below this share of B's says nothing that B could use.
+const COLLAPSED: f64 = -1e3;
+
+/// B = θI − U·N⁻¹·Uᵀ with U = [θS Y] and N = [[θSᵀS, L], [Lᵀ, −D]], where S has the steps, Y the changes of the
+/// gradient, L is the strictly lower triangle of SᵀY and D its diagonal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector")]
+pub struct Memory<V> {
+    /// θ; the curvature in directions that no pair has seen.
+    pub curvature: f64,
+    /// (s, y), oldest first.
+    pub pairs: Vec<Pair<V>>,
+}
+
+/// A step and the change of the Lagrangian's gradient along it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector")]
+pub struct Pair<V> {
+    /// s.
+    #[serde(with = "saved")]
+    pub step: V,
+    /// y, so damped that sᵀy > 0.
+    #[serde(with = "saved")]
+    pub change: V,
+}
+
+impl<V: Vector> Memory<V> {
+    pub(super) fn new(curvature: f64) -> Self {
+        Self { curvature, pairs: Vec::new() }
+    }
+    /// The columns of U, as the vectors that they are multiples of.
+    fn columns(&self) -> impl Iterator<Item = &V> {
+        self.pairs.iter().map(|pair| &pair.step).chain(self.pairs.iter().map(|pair| &pair.change))
+    }
+    /// Uᵀv.
+    pub(super) fn project(&self, v: &V) -> Vec<f64> {
+        let scaled = |(i, column): (usize, &V)| {
+            if i < self.pairs.len() { self.curvature * column.dot(v) } else { column.dot(v) }
+        };
+        self.columns().enumerate().map(scaled).collect()
+    }
+    /// v ← v + a·U·u.
+    fn expand(&self, a: f64, u: &[f64], v: &mut V) {
+        for (i, column) in self.columns().enumerate() {
+            v.add(if i < self.pairs.len() { a * self.curvature * u[i] } else { a * u[i] }, column);
+        }
+    }
+    /// N − UᵀU/τ; for τ = ∞ it is N.
+    fn middle(&self, tau: f64) -> Mat<f64> {
+        let (m, theta) = (self.pairs.len(), self.curvature);
+        let columns: Vec<&V> = self.columns().collect();
+        let gram = Mat::from_fn(2 * m, 2 * m, |i, j| columns[i].dot(columns[j]));
+        let scale = |i: usize| if i < m { theta } else { 1.0 };
+        Mat::from_fn(2 * m, 2 * m, |i, j| {
+            let n = match (i < m, j < m) {
+                (true, true) => theta * gram[(i, j)],
+                (true, false) => if i > j - m { gram[(i, j)] } else { 0.0 },
+                (false, true) => if j > i - m { gram[(i, j)] } else { 0.0 },
+                (false, false) => if i == j { -gram[(i - m, j)] } else { 0.0 },
+            };
+            n - scale(i) * scale(j) * gram[(i, j)] / tau
+        })
+    }
+    /// The inverse of B + σI.
+    pub(super) fn inverse(&self, sigma: f64) -> Inverse<'_, V> {
+        let tau = self.curvature + sigma;
+        let factor = (!self.pairs.is_empty()).then(|| self.middle(tau).partial_piv_lu());
+        Inverse { memory: self, tau, factor }
+    }
+    /// out ← B·v.
+    fn multiply(&self, v: &V, out: &mut V) {
+        out.set_zero();
+        out.add(self.curvature, v);
+        if !self.pairs.is_empty() {
+            let u = solve(&self.middle(f64::INFINITY).partial_piv_lu(), &self.project(v));
+            self.expand(-1.0, &u, out);
+        }
+    }
+    /// Adds a pair.
+    pub(super) fn learn(&mut self, step: V, mut change: V) {
+        let mut product = step.zeros_like();
+        self.multiply(&step, &mut product);
+        let (own, known, length) = (step.dot(&change), step.dot(&product), step.norm_squared());
+        if !(own.is_finite() && known > 0.0 && length > 0.0) || own < COLLAPSED * known {
+            return;
+        }
+        if own < DAMPED * known {
+            let share = (1.0 - DAMPED) * known / (known - own);
+            change.scale_add(share, 1.0 - share, &product);
+        }
+        let curved = step.dot(&change);
+        let theta = change.norm_squared() / curved;
+        if !(curved > 0.0 && theta.is_finite()) {
+            return;
+        }
+        self.curvature = theta;
+        if self.pairs.len() == PAIRS {
+            self.pairs.remove(0);
+        }
+        self.pairs.push(Pair { step, change });
+    }
+}
+
+fn solve(factor: &PartialPivLu<f64>, right: &[f64]) -> Vec<f64> {
+    let solved = factor.solve(Mat::from_fn(right.len(), 1, |i, _| right[i]));
+    (0..right.len()).map(|i| solved[(i, 0)]).collect()
+}
+
+/// H = (B + σI)⁻¹ = I/τ + U·(N − UᵀU/τ)⁻¹·Uᵀ/τ² with τ = θ + σ.
+#[derive(Debug)]
+pub(super) struct Inverse<'a, V> {
+    memory: &'a Memory<V>,
+    tau: f64,
+    factor: Option<PartialPivLu<f64>>,
+}
+
+impl<V: Vector> Inverse<'_, V> {
+    /// vᵀHw from vᵀw, Uᵀv and Uᵀw.
+    pub fn product(&self, plain: f64, v: &[f64], w: &[f64]) -> f64 {
+        let through = self.factor.as_ref().map_or(0.0, |factor| v.iter().zip(solve(factor, w)).map(|(v, w)| v * w).sum());
+        plain / self.tau + through / self.tau.powi(2)
+    }
+    /// v ← H·v.
+    pub fn apply(&self, v: &mut V) {
+        let u = self.factor.as_ref().map(|factor| solve(factor, &self.memory.project(v)));
+        v.scale(self.tau.recip());
+        if let Some(u) = u {
+            self.memory.expand(self.tau.powi(2).recip(), &u, v);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The dense BFGS update, from the same start.
+    fn dense(theta: f64, pairs: &[Pair<Vec<f64>>]) -> Mat<f64> {
+        let n = pairs[0].step.len();
+        let mut b = Mat::from_fn(n, n, |i, j| if i == j { theta } else { 0.0 });
+        for Pair { step: s, change: y } in pairs {
+            let bs: Vec<f64> = (0..n).map(|i| (0..n).map(|j| b[(i, j)] * s[j]).sum()).collect();
+            let (sbs, sy) = (s.dot(&bs), s.dot(y));
+            b = Mat::from_fn(n, n, |i, j| b[(i, j)] - bs[i] * bs[j] / sbs + y[i] * y[j] / sy);
+        }
+        b
+    }
+
+    #[test]
+    fn it_is_the_bfgs_matrix_and_its_inverse() {
+        let mut memory = Memory::new(2.0);
+        let hessian = [3.0, 1.0, 0.5, 7.0];
+        for k in 0..4 {
+            let s: Vec<f64> = (0..4).map(|i| f64::from(i * k + i + k).sin() + 0.3).collect();
+            let y = (0..4).map(|i| hessian[i] * s[i]).collect();
+            memory.learn(s, y);
+        }
+        assert_eq!(memory.pairs.len(), 4);
+        let expected = dense(memory.curvature, &memory.pairs);
+        let v = vec![0.2, -1.0, 0.7, 0.4];
+        let mut product = v.zeros_like();
+        memory.multiply(&v, &mut product);
+        for i in 0..4 {
+            let row: f64 = (0..4).map(|j| expected[(i, j)] * v[j]).sum();
+            assert!((product[i] - row).abs() < 1e-9, "{product:?}");
+        }
+        // H(B + σI)v = v
+        let inverse = memory.inverse(0.5);
+        product.add(0.5, &v);
+        let through = inverse.product(product.dot(&v), &memory.project(&product), &memory.project(&v));
+        assert!((through - v.norm_squared()).abs() < 1e-9);
+        inverse.apply(&mut product);
+        for i in 0..4 {
+            assert!((product[i] - v[i]).abs() < 1e-9, "{product:?}");
+        }
+    }
+
+    #[test]
+    fn negative_curvature_is_damped() {
+        let mut memory = Memory::new(1.0);
+        memory.learn(vec![1.0, 0.0], vec![-3.0, 1.0]);
+        let Pair { step, change } = &memory.pairs[0];
+        assert!((step.dot(change) - DAMPED).abs() < 1e-12);
+    }
+}
