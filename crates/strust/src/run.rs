@@ -347,6 +347,9 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             if flow.is_break() {
                 return Ok(StopReason::Observer);
             }
+            if let Some(reason) = self.method.settled(state) {
+                return Ok(reason);
+            }
         }
     }
 

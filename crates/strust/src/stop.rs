@@ -211,6 +211,12 @@ pub enum StopReason {
     Kkt,
     /// There was no more progress.
     Stagnation,
+    /// The constraints contradict each other near the final point: their violation has a minimum there.
+    Infeasible,
+    /// The final point is feasible, but no constraint qualification holds there: its multipliers are unbounded.
+    NoQualification,
+    /// No step of any length was accepted.
+    Stalled,
     /// An observer stopped the run.
     Observer,
     /// The run broke down; [`Report::breakdown`](crate::run::Report::breakdown) contains the error.
@@ -219,7 +225,7 @@ pub enum StopReason {
 
 impl StopReason {
     /// Whether an optimality condition is satisfied at a feasible point. This is false for an exhausted budget,
-    /// stagnation, an observer and a breakdown.
+    /// stagnation, a verdict on the constraints, an observer and a breakdown.
     #[must_use]
     pub fn converged(self) -> bool {
         matches!(self, Self::GradientNorm | Self::Kkt)
@@ -236,6 +242,9 @@ impl fmt::Display for StopReason {
             Self::GradientNorm => "converged: small gradient",
             Self::Kkt => "converged: small KKT residual",
             Self::Stagnation => "stagnated",
+            Self::Infeasible => "the constraints contradict each other near the final point",
+            Self::NoQualification => "feasible, but without a constraint qualification",
+            Self::Stalled => "stalled: no step was accepted",
             Self::Observer => "stopped by an observer",
             Self::Breakdown => "broke down",
         })

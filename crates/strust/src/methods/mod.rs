@@ -54,6 +54,7 @@ use crate::{
     objective::{Evaluation, Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,
+    stop::StopReason,
     vector::{Vector, saved},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -75,6 +76,11 @@ pub trait Method<F: Objective + ?Sized> {
 
     /// Measures the current point on the full sum.
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error>;
+
+    /// The reason to stop that the method itself has found, such as constraints that contradict each other.
+    fn settled(&self, _state: &Self::State) -> Option<StopReason> {
+        None
+    }
 }
 
 impl<F: Objective + ?Sized, M: Method<F> + ?Sized> Method<F> for &mut M {
@@ -90,6 +96,9 @@ impl<F: Objective + ?Sized, M: Method<F> + ?Sized> Method<F> for &mut M {
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         (**self).measure(f, state)
+    }
+    fn settled(&self, state: &Self::State) -> Option<StopReason> {
+        (**self).settled(state)
     }
 }
 

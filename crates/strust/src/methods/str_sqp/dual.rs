@@ -11,38 +11,68 @@ pub(super) struct BoxProblem<'a> {
     pub upper: &'a [f64],
 }
 
-/// Rounds until the solver gives up. It needs a few; the number grows slowly with the changes of the active set.
-const ROUNDS: usize = 200;
+/// Passes of coordinate descent before the active set is refined.
+const PASSES: usize = 3;
 /// The gradient's relative error in the solution.
 const TOLERANCE: f64 = 1e-13;
 
 impl BoxProblem<'_> {
-    /// Improves y: one pass of coordinate descent finds the active bounds, then a Newton step solves for the others.
-    /// Each part decreases the objective, so that even dependent rows of K do no harm.
+    /// Improves y. Coordinate descent guesses the active bounds. Then an active-set method solves for the free
+    /// components, stops at the first bound in its way, and releases the bound that helps most. The objective never
+    /// increases, so dependent rows of K do no harm.
     pub fn solve(&self, y: &mut [f64]) {
-        for (y, (&lower, &upper)) in y.iter_mut().zip(self.lower.iter().zip(self.upper)) {
-            *y = y.clamp(lower, upper);
+        let m = y.len();
+        for i in 0..m {
+            y[i] = y[i].clamp(self.lower[i], self.upper[i]);
         }
-        let mut gradient = vec![0.0; y.len()];
-        for _ in 0..ROUNDS {
-            self.descend_by_coordinates(y);
+        (0..PASSES).for_each(|_| self.descend_by_coordinates(y));
+        let mut gradient = vec![0.0; m];
+        let mut held: Vec<bool> = (0..m).map(|i| y[i] <= self.lower[i] || y[i] >= self.upper[i]).collect();
+        for _ in 0..20 * m + 20 {
             self.gradient(y, &mut gradient);
-            let size = |i: usize| {
-                let row = (0..y.len()).map(|j| (self.k[(i, j)] * y[j]).abs()).fold(0.0, f64::max);
-                self.b[i].abs().max(row)
-            };
-            let open = |i: usize| !self.is_held(i, y[i], gradient[i]);
-            if (0..y.len()).all(|i| !open(i) || gradient[i].abs() <= TOLERANCE * size(i)) {
-                return;
+            let free: Vec<usize> = (0..m).filter(|&i| !held[i]).collect();
+            let still = free.iter().all(|&i| gradient[i].abs() <= TOLERANCE * self.size(i, y));
+            if still {
+                // Releases the bound with the steepest way inside.
+                let gain = |&i: &usize| if self.is_held(i, y[i], gradient[i]) { 0.0 } else { self.steepness(i, gradient[i]) };
+                let worth = |&i: &usize| gradient[i].abs() > TOLERANCE * self.size(i, y) && gain(&i) > 0.0;
+                let best = (0..m).filter(|&i| held[i] && self.lower[i] < self.upper[i]).filter(worth);
+                let Some(i) = best.max_by(|i, j| gain(i).total_cmp(&gain(j))) else { return };
+                held[i] = false;
+                continue;
             }
-            let free: Vec<usize> = (0..y.len()).filter(|&i| open(i)).collect();
             let Some(direction) = self.newton(&free, &gradient) else { return };
-            if !self.search(y, &free, &direction, &gradient) {
+            // The longest part of the step within the bounds.
+            let (mut share, mut blocked) = (1.0, None);
+            for (&i, &d) in free.iter().zip(&direction) {
+                let room = if d > 0.0 { self.upper[i] - y[i] } else { self.lower[i] - y[i] };
+                if d != 0.0 && room / d < share {
+                    (share, blocked) = ((room / d).max(0.0), Some((i, if d > 0.0 { self.upper[i] } else { self.lower[i] })));
+                }
+            }
+            let mut moved = false;
+            for (&i, d) in free.iter().zip(&direction) {
+                let next = (y[i] + share * d).clamp(self.lower[i], self.upper[i]);
+                moved |= next.to_bits() != y[i].to_bits();
+                y[i] = next;
+            }
+            if let Some((i, bound)) = blocked {
+                y[i] = bound;
+                held[i] = true;
+            } else if !moved {
                 return;
             }
         }
     }
 
+    /// The size of the terms in the gradient's component i.
+    fn size(&self, i: usize, y: &[f64]) -> f64 {
+        (0..y.len()).map(|j| (self.k[(i, j)] * y[j]).abs()).fold(self.b[i].abs(), f64::max)
+    }
+    /// The decrease per length of y, in the norm of K's diagonal.
+    fn steepness(&self, i: usize, gradient: f64) -> f64 {
+        gradient.abs() / self.k[(i, i)].max(f64::MIN_POSITIVE).sqrt()
+    }
     fn gradient(&self, y: &[f64], gradient: &mut [f64]) {
         for (i, g) in gradient.iter_mut().enumerate() {
             *g = self.b[i] + y.iter().enumerate().map(|(j, y)| self.k[(i, j)] * y).sum::<f64>();
@@ -75,26 +105,6 @@ impl BoxProblem<'_> {
             ridge *= 10.0;
         }
         None
-    }
-    /// Moves along the direction, bent at the bounds, until the objective decreases enough. Returns whether it moved.
-    fn search(&self, y: &mut [f64], free: &[usize], direction: &[f64], gradient: &[f64]) -> bool {
-        let mut share = 1.0;
-        for _ in 0..40 {
-            let mut moved = y.to_vec();
-            for (&i, d) in free.iter().zip(direction) {
-                moved[i] = (y[i] + share * d).clamp(self.lower[i], self.upper[i]);
-            }
-            let step: Vec<f64> = moved.iter().zip(&*y).map(|(new, old)| new - old).collect();
-            let slope: f64 = step.iter().zip(gradient).map(|(s, g)| s * g).sum();
-            let curvature: f64 =
-                (0..y.len()).map(|i| step[i] * (0..y.len()).map(|j| self.k[(i, j)] * step[j]).sum::<f64>()).sum();
-            if slope + 0.5 * curvature <= 1e-4 * slope && slope < 0.0 {
-                y.copy_from_slice(&moved);
-                return true;
-            }
-            share *= 0.5;
-        }
-        false
     }
 }
 

@@ -120,6 +120,15 @@ impl<V: Vector> Linear<V> {
         let one = |(c, sense): (&f64, &Sense)| if is_equal(*sense) { c.abs() } else { c.max(0.0) };
         c.iter().zip(&self.senses).map(one).sum()
     }
+    /// Whether the rows at x + p differ from C + Ap by no more than Ap could.
+    pub fn is_trusted(&self, at_trial: &[f64], p: &V) -> bool {
+        let length = p.norm();
+        let rows = self.rows.iter().take(self.senses.len());
+        let (error, change) = rows.enumerate().fold((0.0, 0.0), |(error, change), (i, row)| {
+            (error + (at_trial[i] - self.c[i] - row.dot(p)).abs(), change + length * row.norm())
+        });
+        error <= change
+    }
     /// The Euclidean norm of the violated rows.
     pub fn distance(&self, c: &[f64]) -> f64 {
         let one = |(c, sense): (&f64, &Sense)| if is_equal(*sense) { *c } else { c.max(0.0) };
@@ -148,19 +157,20 @@ impl<V: Vector> Linear<V> {
             upper.chain(std::iter::repeat_n(f64::INFINITY, free)).collect(),
         )
     }
-    /// The smallest ‖Aᵀu‖ over all subgradients u of v within the bounds, and the rows that take part in it.
-    pub fn slope_of_violation(&self) -> (f64, Vec<usize>) {
+    /// The smallest ‖Aᵀu‖ over all subgradients u of v within the bounds, and the rows that take part in it. Rows up to
+    /// `nearly_zero` count as 0.
+    pub fn slope_of_violation(&self, nearly_zero: f64) -> (f64, Vec<usize>) {
         let k = Mat::from_fn(self.rows.len(), self.rows.len(), |i, j| self.rows[i].dot(&self.rows[j]));
         let (mut lower, mut upper) = self.limits(1.0);
         for (i, sense) in self.senses.iter().enumerate() {
-            if self.c[i] > 0.0 {
+            if self.c[i] > nearly_zero {
                 lower[i] = 1.0;
-            } else if self.c[i] < 0.0 {
+            } else if self.c[i] < -nearly_zero {
                 upper[i] = if is_equal(*sense) { -1.0 } else { 0.0 };
             }
         }
         for (i, side) in upper.iter_mut().enumerate().skip(self.senses.len()) {
-            *side = if self.c[i] < 0.0 { 0.0 } else { 1e3 };
+            *side = if self.c[i] < -nearly_zero { 0.0 } else { 1e3 };
         }
         let mut u = vec![0.0; self.rows.len()];
         BoxProblem { k: &k, b: &vec![0.0; u.len()], lower: &lower, upper: &upper }.solve(&mut u);
@@ -259,21 +269,19 @@ impl<'a, V: Vector> Model<'a, V> {
         let curvature = if length > 0.0 { square / length } else { 0.0 };
         Proposal { p, y, predicted, stationarity, curvature, left }
     }
-    /// The step, with a penalty that is raised until it removes half of the violation that can be removed.
+    /// The step, with a penalty that is raised until it removes half of the violation that the step without g removes.
     pub fn steer(&self, linear: &Linear<V>, penalty: &mut f64) -> Proposal<V> {
         let mut step = self.propose(linear, &linear.c, *penalty, 1.0);
         let violation = linear.violation(&linear.c);
         if violation == 0.0 || step.left <= 0.1 * violation {
             return step;
         }
-        let most = (0..linear.c.len()).map(|i| self.k[(i, i)]).filter(|k| *k > 0.0).fold(f64::INFINITY, f64::min);
-        let best = self.propose(linear, &linear.c, 1e6 * largest(&linear.c) / most, 0.0);
-        let removable = violation - best.left;
         for _ in 0..30 {
-            if violation - step.left >= 0.5 * removable {
+            let best = self.propose(linear, &linear.c, *penalty, 0.0);
+            if violation - step.left >= 0.5 * (violation - best.left) {
                 break;
             }
-            *penalty = (super::RAISE * *penalty).max(f64::MIN_POSITIVE);
+            *penalty *= super::RAISE;
             step = self.propose(linear, &linear.c, *penalty, 1.0);
         }
         step

@@ -16,6 +16,7 @@ use crate::{
     radius::Verdict,
     record::StepRecord,
     sample::Sample,
+    stop::StopReason,
     vector::{Vector, saved},
 };
 use linear::{Linear, Model};
@@ -47,6 +48,8 @@ const ABOVE: f64 = 5.0;
 const FAR_ABOVE: f64 = 50.0;
 /// The violation cannot be reduced where the smallest slope of v is below this; rows have slope 1 at the start.
 const FLAT: f64 = 1e-6;
+/// Multipliers above this multiple of the largest ‖∇f‖ count as unbounded; rows have slope 1 at the start.
+const UNBOUNDED: f64 = 1e3;
 
 /// Minimizes f(x) subject to equalities, inequalities and bounds, without a penalty to choose.
 ///
@@ -73,10 +76,11 @@ const FLAT: f64 = 1e-6;
 ///     r[0] * r[0] + r[1] * r[1]
 /// });
 /// let mut method = StrSqp::new(StrSqpConfig::default(), Sphere::new(1.0)?)?;
-/// let report = minimize(&mut f).method(&mut method).full_batch().stop(Stop::kkt(1e-10).or(Stop::steps(50)))
-///     .start(vec![1.0, 0.0])?;
+/// let report = minimize(&mut f).method(&mut method).full_batch().start(vec![1.0, 0.0])?;
 /// assert!(report.reason.converged() && report.steps < 20);
-/// assert!((report.point()[0] - 0.6).abs() < 1e-9 && (report.point()[1] - 0.8).abs() < 1e-9);
+/// assert!((report.point()[0] - 0.6).abs() < 1e-8 && (report.point()[1] - 0.8).abs() < 1e-8);
+/// // ∇f + 2λx = 0
+/// assert!((report.state.multipliers[0] - 4.0).abs() < 1e-6);
 /// # Ok::<(), strust::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -108,6 +112,9 @@ pub enum SqpVerdict {
     Converged,
     /// The violation has a minimum here that is not zero. These rows contradict each other.
     Infeasible(Vec<usize>),
+    /// A feasible point whose multipliers grow without bound: no constraint qualification holds there, and f may be
+    /// less accurate than the tolerance.
+    NoQualification,
     /// No step was accepted.
     Stalled,
 }
@@ -196,6 +203,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
             state.penalty = gradient_norm;
         }
 
+        let full = sample.len() == f.terms();
         let mut values = 0;
         let mut record = StepRecord {
             constraint_norm: Some(violation),
@@ -211,16 +219,23 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
             let model = Model::new(&linear, &state.memory, &g, state.damping);
             let step = model.steer(&linear, &mut state.penalty);
             let gradient_size = state.largest.0.max(step.largest_multiplier());
-            if trial == 0 {
+            if trial == 0 && full {
                 let stationary = step.stationarity <= tolerance * gradient_size;
                 let complementary = linear.complementarity(&step.y) <= tolerance * gradient_size * length;
-                if violation <= tolerance * length && stationary && complementary {
-                    state.verdict = SqpVerdict::Converged;
-                } else if violation > tolerance * length {
-                    let (slope, rows) = linear.slope_of_violation();
-                    state.verdict = if slope <= FLAT { SqpVerdict::Infeasible(rows) } else { SqpVerdict::Running };
+                state.verdict = if violation <= tolerance * length && stationary && complementary {
+                    let unbounded = step.largest_multiplier() > UNBOUNDED * state.largest.0;
+                    if unbounded { SqpVerdict::NoQualification } else { SqpVerdict::Converged }
+                } else if violation > tolerance.sqrt() * length {
+                    // Rows that are nearly 0 beside the others may have either sign.
+                    let (slope, rows) = linear.slope_of_violation(1e-4 * violation);
+                    if slope <= FLAT { SqpVerdict::Infeasible(rows) } else { SqpVerdict::Running }
                 } else {
-                    state.verdict = SqpVerdict::Running;
+                    SqpVerdict::Running
+                };
+                if state.verdict != SqpVerdict::Running {
+                    linear.split(&step.y, &state.weights, &mut state.multipliers, &mut state.bound_multipliers);
+                    record.verdict = Verdict::Accepted;
+                    break;
                 }
             }
             let (mut p, mut y) = (step.p, step.y);
@@ -235,7 +250,8 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
                 let c = linear.residual(this, &self.bounds, &state.weights, &x);
                 let then = f1 + state.penalty * linear.violation(&c);
                 let ratio = (now - then + error) / (step.predicted + error);
-                (x, c, if ratio.is_finite() { ratio } else { f64::NEG_INFINITY })
+                let trusted = linear.violation(&c) <= violation || linear.is_trusted(&c, p);
+                (x, c, if ratio.is_finite() && trusted { ratio } else { f64::NEG_INFINITY })
             };
             let (mut x, c, mut ratio) = judge(&p, &mut self.constraint, &mut values);
             if ratio < CORRECT && c.iter().all(|c| c.is_finite()) && !linear.rows.is_empty() {
@@ -268,11 +284,8 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
                 }
                 break;
             }
-            if state.verdict == SqpVerdict::Converged {
-                break;
-            }
         }
-        if record.verdict == Verdict::Rejected && state.verdict == SqpVerdict::Running {
+        if record.verdict == Verdict::Rejected && full {
             state.verdict = SqpVerdict::Stalled;
         }
         self.gradient = Some(g);
@@ -290,8 +303,19 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
         let m = Measurement { value, merit: 0.0, gradient_norm, constraint_norm };
         Ok(Measurement { merit: m.kkt(), ..m })
     }
+
+    fn settled(&self, state: &Self::State) -> Option<StopReason> {
+        match state.verdict {
+            SqpVerdict::Running => None,
+            SqpVerdict::Converged => Some(StopReason::Kkt),
+            SqpVerdict::Infeasible(_) => Some(StopReason::Infeasible),
+            SqpVerdict::NoQualification => Some(StopReason::NoQualification),
+            SqpVerdict::Stalled => Some(StopReason::Stalled),
+        }
+    }
 }
 
+/// The largest |yᵢ|.
 fn largest(y: &[f64]) -> f64 {
     y.iter().fold(0.0, |most, y| most.max(y.abs()))
 }
