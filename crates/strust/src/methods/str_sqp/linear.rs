@@ -139,6 +139,25 @@ impl<V: Vector> Linear<V> {
         let open = |i: usize| self.senses.get(i).is_none_or(|sense| !is_equal(*sense));
         (0..y.len()).filter(|&i| open(i)).map(|i| (y[i] * self.c[i]).abs()).sum()
     }
+    /// Σyᵢ(Cᵢ − C(x)ᵢ − (Ap)ᵢ): what the rows' curvature adds to the Lagrangian.
+    pub fn beyond(&self, at_trial: &[f64], y: &[f64], p: &V) -> f64 {
+        let rows = self.rows.iter().enumerate().filter(|(i, _)| y[*i] != 0.0);
+        rows.map(|(i, row)| y[i] * (at_trial[i] - self.c[i] - row.dot(p))).sum()
+    }
+    /// x ← x − Aᵀ(AAᵀ)⁻¹C over the equalities, the inequalities that are mostly active, and those that are violated.
+    pub fn restore(&self, active: &[f64], x: &mut V) {
+        let equal = |i: usize| self.senses.get(i).is_some_and(|sense| is_equal(*sense));
+        let chosen: Vec<usize> =
+            (0..self.rows.len()).filter(|&i| equal(i) || active[i] > 0.5 || self.c[i] > 0.0).collect();
+        let k = Mat::from_fn(chosen.len(), chosen.len(), |i, j| self.rows[chosen[i]].dot(&self.rows[chosen[j]]));
+        let b: Vec<f64> = chosen.iter().map(|&i| -self.c[i]).collect();
+        let (lower, upper) = (vec![f64::NEG_INFINITY; b.len()], vec![f64::INFINITY; b.len()]);
+        let mut y = vec![0.0; b.len()];
+        BoxProblem { k: &k, b: &b, lower: &lower, upper: &upper }.solve(&mut y);
+        for (&i, y) in chosen.iter().zip(y) {
+            x.add(-y, &self.rows[i]);
+        }
+    }
     /// out ← out + Aᵀy.
     pub fn add_pull(&self, y: &[f64], out: &mut V) {
         for (row, &y) in self.rows.iter().zip(y) {
@@ -219,7 +238,7 @@ impl<V> Proposal<V> {
 
 /// The model at a point for one σ: all products that its dual needs.
 #[derive(Debug)]
-pub(super) struct Model<'a, V> {
+pub(super) struct LocalModel<'a, V> {
     inverse: Inverse<'a, V>,
     g: &'a V,
     /// AHAᵀ, AHg and gᵀHg.
@@ -228,7 +247,7 @@ pub(super) struct Model<'a, V> {
     ghg: f64,
 }
 
-impl<'a, V: Vector> Model<'a, V> {
+impl<'a, V: Vector> LocalModel<'a, V> {
     pub fn new(linear: &Linear<V>, memory: &'a Memory<V>, g: &'a V, sigma: f64) -> Self {
         let inverse = memory.inverse(sigma);
         let seen: Vec<Vec<f64>> = linear.rows.iter().map(|row| memory.project(row)).collect();

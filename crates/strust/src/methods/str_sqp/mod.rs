@@ -1,9 +1,11 @@
 //! STR-SQP: equalities, inequalities and bounds by an exact penalty, whose model is minimized through its dual.
 
+mod batch;
 mod dual;
 mod linear;
 mod memory;
 
+pub use batch::BatchMemory;
 pub use linear::Bounds;
 pub use memory::{Memory, Pair};
 
@@ -19,7 +21,7 @@ use crate::{
     stop::StopReason,
     vector::{Vector, saved},
 };
-use linear::{Linear, Model};
+use linear::{Linear, LocalModel};
 use serde::{Deserialize, Serialize};
 
 config! {
@@ -38,6 +40,8 @@ const STIFFEN: f64 = 0.1;
 const SOFTEN: f64 = 0.5;
 /// Below this ratio a correction for the constraints' curvature is tried.
 const CORRECT: f64 = 0.25;
+/// On a mini-batch the correction costs no data, and is always made.
+const CORRECT_ALWAYS: bool = true;
 /// Trials of one step.
 const TRIALS: u64 = 40;
 /// π grows by this factor until the step removes enough of the infeasibility.
@@ -143,12 +147,22 @@ pub struct StrSqpState<V> {
     pub last: Option<Pair<V>>,
     /// The largest ‖∇f‖ and ‖x‖ so far. Tolerances are relative to them.
     pub largest: (f64, f64),
+    /// What the steps on mini-batches have learned; `None` on the full sum.
+    pub batch: Option<BatchMemory<V>>,
     /// What is known about the problem.
     pub verdict: SqpVerdict,
     /// Steps made.
     pub k: u64,
 }
 state!(StrSqpState<V>);
+
+impl<V: Vector> StrSqpState<V> {
+    /// Notes the largest ‖∇f‖ and ‖x‖. Returns the latter, or 1 if it is 0.
+    fn note_sizes(&mut self, gradient_norm: f64, x: &V) -> f64 {
+        self.largest = (self.largest.0.max(gradient_norm), self.largest.1.max(x.norm()));
+        if self.largest.1 > 0.0 { self.largest.1 } else { 1.0 }
+    }
+}
 
 impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
     type State = StrSqpState<F::Point>;
@@ -177,6 +191,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
             memory: Memory::new(0.0),
             last: None,
             largest: (0.0, 0.0),
+            batch: None,
             verdict: SqpVerdict::Running,
             k: 0,
             x,
@@ -185,12 +200,52 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
 
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let mut g = self.gradient.take().unwrap_or_else(|| state.x.zeros_like());
-        let (f0, squared_norm) = evaluate(f, &state.x, sample, &mut g, state.k)?;
+        let record = if sample.len() < f.terms() {
+            self.step_on_batch(f, state, sample, &mut g)
+        } else {
+            self.step_on_all(f, state, sample, &mut g)
+        };
+        self.gradient = Some(g);
+        record
+    }
+
+    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
+        let mut g = state.x.zeros_like();
+        let value = full_value_and_gradient(f, &state.x, &mut g);
+        let linear = Linear::at(&mut self.constraint, &self.bounds, &vec![1.0; state.weights.len()], &state.x);
+        let ones = vec![1.0; state.weights.len()];
+        linear.add_pull(&linear.join(&state.multipliers, &ones, &state.bound_multipliers), &mut g);
+        let (gradient_norm, constraint_norm) = (g.norm(), linear.distance(&linear.c));
+        let m = Measurement { value, merit: 0.0, gradient_norm, constraint_norm };
+        Ok(Measurement { merit: m.kkt(), ..m })
+    }
+
+    fn settled(&self, state: &Self::State) -> Option<StopReason> {
+        match state.verdict {
+            SqpVerdict::Running => None,
+            SqpVerdict::Converged => Some(StopReason::Kkt),
+            SqpVerdict::Infeasible(_) => Some(StopReason::Infeasible),
+            SqpVerdict::NoQualification => Some(StopReason::NoQualification),
+            SqpVerdict::Stalled => Some(StopReason::Stalled),
+        }
+    }
+}
+
+impl<C: Constraint> StrSqp<C> {
+    /// One step on all terms.
+    fn step_on_all<F: Objective<Point = C::Point>>(
+        &mut self,
+        f: &mut F,
+        state: &mut StrSqpState<F::Point>,
+        sample: &Sample,
+        g: &mut F::Point,
+    ) -> Result<StepRecord, Error> {
+        let (f0, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
         let linear = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
         let violation = linear.violation(&linear.c);
-        state.largest = (state.largest.0.max(gradient_norm), state.largest.1.max(state.x.norm()));
-        let length = if state.largest.1 > 0.0 { state.largest.1 } else { 1.0 };
+        let length = state.note_sizes(gradient_norm, &state.x.clone());
+        state.batch = None;
 
         // B learns from the last step.
         if let Some(Pair { step, change: before }) = state.last.take() {
@@ -203,7 +258,6 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
             state.penalty = gradient_norm;
         }
 
-        let full = sample.len() == f.terms();
         let mut values = 0;
         let mut record = StepRecord {
             constraint_norm: Some(violation),
@@ -216,10 +270,10 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
             f0.rounding.max(F::Point::EPSILON * value.abs()) + penalty * scale * this.rounding(x, violation)
         };
         for trial in 0..TRIALS {
-            let model = Model::new(&linear, &state.memory, &g, state.damping);
+            let model = LocalModel::new(&linear, &state.memory, g, state.damping);
             let step = model.steer(&linear, &mut state.penalty);
             let gradient_size = state.largest.0.max(step.largest_multiplier());
-            if trial == 0 && full {
+            if trial == 0 {
                 let stationary = step.stationarity <= tolerance * gradient_size;
                 let complementary = linear.complementarity(&step.y) <= tolerance * gradient_size * length;
                 state.verdict = if violation <= tolerance * length && stationary && complementary {
@@ -285,33 +339,11 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
                 break;
             }
         }
-        if record.verdict == Verdict::Rejected && full {
+        if record.verdict == Verdict::Rejected {
             state.verdict = SqpVerdict::Stalled;
         }
-        self.gradient = Some(g);
         state.k += 1;
         Ok(StepRecord { evaluations: Evaluations { values, gradients: 1 }, ..record })
-    }
-
-    fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        let mut g = state.x.zeros_like();
-        let value = full_value_and_gradient(f, &state.x, &mut g);
-        let linear = Linear::at(&mut self.constraint, &self.bounds, &vec![1.0; state.weights.len()], &state.x);
-        let ones = vec![1.0; state.weights.len()];
-        linear.add_pull(&linear.join(&state.multipliers, &ones, &state.bound_multipliers), &mut g);
-        let (gradient_norm, constraint_norm) = (g.norm(), linear.distance(&linear.c));
-        let m = Measurement { value, merit: 0.0, gradient_norm, constraint_norm };
-        Ok(Measurement { merit: m.kkt(), ..m })
-    }
-
-    fn settled(&self, state: &Self::State) -> Option<StopReason> {
-        match state.verdict {
-            SqpVerdict::Running => None,
-            SqpVerdict::Converged => Some(StopReason::Kkt),
-            SqpVerdict::Infeasible(_) => Some(StopReason::Infeasible),
-            SqpVerdict::NoQualification => Some(StopReason::NoQualification),
-            SqpVerdict::Stalled => Some(StopReason::Stalled),
-        }
     }
 }
 

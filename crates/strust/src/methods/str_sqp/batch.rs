@@ -1,0 +1,181 @@
+//! The step on a mini-batch: the curvature is one number, noise shortens the step, and the answer is an average on the
+//! constraints.
+
+use super::{
+    CORRECT_ALWAYS, StrSqp, StrSqpState,
+    linear::{Linear, LocalModel},
+    memory::Memory,
+};
+use crate::{
+    Error,
+    constraints::Constraint,
+    methods::evaluate,
+    objective::{Evaluations, Objective},
+    radius::Verdict,
+    record::StepRecord,
+    sample::Sample,
+    vector::{Vector, saved},
+};
+use serde::{Deserialize, Serialize};
+
+/// The length of the first step, relative to ‖x₀‖.
+const FIRST: f64 = 0.1;
+/// Length of a step against noise, in multiples of r̄/√S: the best fixed length in theory.
+const NOISE: f64 = 0.5;
+/// A trial that increases the merit is accepted if its curvature is at most this multiple of κ.
+const TOLERANCE: f64 = 3.0;
+/// κ grows at most by this factor at once.
+const MOST: f64 = 10.0;
+/// κ falls at most by this factor in a step.
+const FALL: f64 = 0.9;
+/// Power of the weights of the average: step k counts in proportion to kʳ.
+const POWER: f64 = 3.0;
+/// From this violation on, relative to ‖x‖, an iterate is nearly feasible: the average and the distance begin there.
+const NEARLY: f64 = 1e-2;
+
+/// What the steps on mini-batches have learned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "V: Vector")]
+pub struct BatchMemory<V> {
+    /// z, where steps are made. The answer x is their average.
+    #[serde(with = "saved")]
+    pub iterate: V,
+    /// The first nearly feasible iterate.
+    #[serde(with = "saved")]
+    pub origin: V,
+    /// The last projected gradient g + Aᵀy.
+    #[serde(with = "saved")]
+    pub projected: V,
+    /// κ, the curvature of the Lagrangian along the steps.
+    pub curvature: f64,
+    /// S, the sum of ½‖ĝₖ − ĝₖ₋₁‖².
+    pub noise: f64,
+    /// r̄, the largest distance from the origin.
+    pub distance: f64,
+    /// Steps in the average.
+    pub averaged: u64,
+    /// For each row, how often it was active, with the weights of the average.
+    pub active: Vec<f64>,
+}
+
+impl<C: Constraint> StrSqp<C> {
+    /// One step on a sample of some terms.
+    pub(super) fn step_on_batch<F: Objective<Point = C::Point>>(
+        &mut self,
+        f: &mut F,
+        state: &mut StrSqpState<F::Point>,
+        sample: &Sample,
+        g: &mut F::Point,
+    ) -> Result<StepRecord, Error> {
+        let z = state.batch.as_ref().map_or(&state.x, |batch| &batch.iterate).clone();
+        let (f0, squared_norm) = evaluate(f, &z, sample, g, state.k)?;
+        let gradient_norm = squared_norm.sqrt();
+        let linear = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &z);
+        let violation = linear.violation(&linear.c);
+        let length = state.note_sizes(gradient_norm, &z);
+        // B has learned from the full sum only.
+        state.last = None;
+        let mut batch = state.batch.take().unwrap_or_else(|| BatchMemory {
+            origin: z.clone(),
+            projected: z.zeros_like(),
+            curvature: gradient_norm.max(f64::MIN_POSITIVE) / (FIRST * length),
+            noise: 0.0,
+            distance: 0.0,
+            averaged: 0,
+            active: vec![0.0; linear.rows.len()],
+            iterate: z,
+        });
+        let z = &batch.iterate;
+        state.penalty = state.penalty.max(if state.penalty > 0.0 { 0.0 } else { gradient_norm });
+
+        let mut stiff = batch.curvature;
+        if batch.distance > 0.0 {
+            stiff = stiff.max(batch.noise.sqrt() / (NOISE * batch.distance));
+        }
+        let model = Memory::new(stiff);
+        let model = LocalModel::new(&linear, &model, g, 0.0);
+        let mut step = model.steer(&linear, &mut state.penalty);
+        let ahead = |p: &F::Point, bounds: &super::Bounds<F::Point>| {
+            let mut x = z.clone();
+            x.add(1.0, p);
+            bounds.clip(&mut x);
+            x
+        };
+        let mut x = ahead(&step.p, &self.bounds);
+        if CORRECT_ALWAYS && !linear.rows.is_empty() {
+            let c = linear.residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+            if c.iter().all(|c| c.is_finite()) {
+                step = model.correct(&linear, &c, &step.p, state.penalty);
+                x = ahead(&step.p, &self.bounds);
+            }
+        }
+        let f1 = f.value(&x, sample).value;
+        let c = linear.residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+        let mut moved = x.clone();
+        moved.add(-1.0, z);
+        let beyond = f1 - f0.value - g.dot(&moved) + linear.beyond(&c, &step.y, &moved);
+        let square = moved.norm_squared();
+        let seen = if square > 0.0 && beyond.abs() > 2.0 * f0.rounding { 2.0 * beyond / square } else { batch.curvature };
+        let descends = f1 + state.penalty * linear.violation(&c) <= f0.value + state.penalty * violation + f0.rounding;
+        let accepted = f1.is_finite() && seen.is_finite() && (descends || seen <= TOLERANCE * stiff);
+        if seen.is_finite() {
+            batch.curvature = seen.clamp(FALL * batch.curvature, MOST * batch.curvature);
+        } else {
+            batch.curvature *= MOST;
+        }
+        let record = StepRecord {
+            verdict: if accepted { Verdict::Accepted } else { Verdict::Rejected },
+            constraint_norm: Some(violation),
+            evaluations: Evaluations { values: 1, gradients: 1 },
+            ..StepRecord::plain(state.k, f0.value, gradient_norm, stiff.recip(), square.sqrt())
+        };
+        if accepted {
+            linear.add_pull(&step.y, g);
+            if violation <= NEARLY * length {
+                self.average(state, &mut batch, &linear, &step.y, &x, g);
+            } else {
+                batch.origin.copy_from(&x);
+                state.x.copy_from(&x);
+                linear.split(&step.y, &state.weights, &mut state.multipliers, &mut state.bound_multipliers);
+            }
+            batch.projected.copy_from(g);
+            batch.iterate = x;
+        }
+        state.batch = Some(batch);
+        state.k += 1;
+        Ok(record)
+    }
+
+    /// Adds a nearly feasible iterate to the average, and moves the average back onto the active constraints.
+    fn average(
+        &mut self,
+        state: &mut StrSqpState<C::Point>,
+        batch: &mut BatchMemory<C::Point>,
+        linear: &Linear<C::Point>,
+        y: &[f64],
+        iterate: &C::Point,
+        projected: &C::Point,
+    ) {
+        if batch.averaged > 0 {
+            let mut change = projected.clone();
+            change.add(-1.0, &batch.projected);
+            batch.noise += 0.5 * change.norm_squared();
+        }
+        let mut moved = iterate.clone();
+        moved.add(-1.0, &batch.origin);
+        batch.distance = batch.distance.max(moved.norm());
+        let share = (POWER + 1.0) / (batch.averaged as f64 + POWER + 1.0);
+        batch.averaged += 1;
+        state.x.scale_add(1.0 - share, share, iterate);
+        for (active, y) in batch.active.iter_mut().zip(y) {
+            *active += share * (f64::from(u8::from(*y != 0.0)) - *active);
+        }
+        let mut old = linear.join(&state.multipliers, &state.weights, &state.bound_multipliers);
+        old.iter_mut().zip(y).for_each(|(old, y)| *old += share * (y - *old));
+        linear.split(&old, &state.weights, &mut state.multipliers, &mut state.bound_multipliers);
+
+        let here = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
+        here.restore(&batch.active, &mut state.x);
+        self.bounds.clip(&mut state.x);
+    }
+}
