@@ -8,7 +8,7 @@
 //! | [`degenerate_problems`] | infeasible ones, and ones whose multipliers do not exist or are not unique |
 
 mod degenerate;
-mod dual;
+mod jet;
 mod equality;
 mod inequality;
 
@@ -16,7 +16,7 @@ pub use degenerate::degenerate_problems;
 pub use equality::equality_problems;
 pub use inequality::inequality_problems;
 
-use dual::Dual;
+use jet::Jet;
 
 /// min f(x) subject to cᵢ(x) = 0 for the first rows, cᵢ(x) ≤ 0 for the others, and lower ≤ x ≤ upper.
 ///
@@ -60,8 +60,8 @@ pub struct ConstrainedProblem {
     pub solutions: Vec<KnownSolution>,
     /// What a method should report.
     pub expected: Expected,
-    objective: fn(&[Dual]) -> Dual,
-    constraints: fn(&[Dual]) -> Vec<Dual>,
+    objective: fn(&[Jet]) -> Jet,
+    constraints: fn(&[Jet]) -> Vec<Jet>,
 }
 
 /// A solution of a [`ConstrainedProblem`], to about 12 digits.
@@ -104,22 +104,22 @@ impl ConstrainedProblem {
     /// f(x).
     #[must_use]
     pub fn value(&self, x: &[f64]) -> f64 {
-        self.dual_objective(x).value
+        self.jet_objective(x).value
     }
     /// ∇f(x).
     #[must_use]
     pub fn gradient(&self, x: &[f64]) -> Vec<f64> {
-        self.dual_objective(x).gradient(x.len())
+        self.jet_objective(x).gradient(x.len())
     }
     /// c(x): first the equalities, then the inequalities.
     #[must_use]
     pub fn rows(&self, x: &[f64]) -> Vec<f64> {
-        self.dual_rows(x).iter().map(|c| c.value).collect()
+        self.jet_rows(x).iter().map(|c| c.value).collect()
     }
     /// The gradient of every row at x.
     #[must_use]
     pub fn jacobian(&self, x: &[f64]) -> Vec<Vec<f64>> {
-        self.dual_rows(x).iter().map(|c| c.gradient(x.len())).collect()
+        self.jet_rows(x).iter().map(|c| c.gradient(x.len())).collect()
     }
     /// The largest violation of a row or a bound at x.
     #[must_use]
@@ -129,15 +129,15 @@ impl ConstrainedProblem {
         rows.chain(bounds).fold(0.0, f64::max)
     }
 
-    fn dual_objective(&self, x: &[f64]) -> Dual {
+    fn jet_objective(&self, x: &[f64]) -> Jet {
         (self.objective)(&self.variables(x))
     }
-    fn dual_rows(&self, x: &[f64]) -> Vec<Dual> {
+    fn jet_rows(&self, x: &[f64]) -> Vec<Jet> {
         (self.constraints)(&self.variables(x))
     }
-    fn variables(&self, x: &[f64]) -> Vec<Dual> {
+    fn variables(&self, x: &[f64]) -> Vec<Jet> {
         assert_eq!(x.len(), self.start.len(), "the number of variables of {}", self.name);
-        Dual::variables(x)
+        Jet::variables(x)
     }
 
     fn lower<const N: usize>(mut self, lower: [f64; N]) -> Self {

@@ -7,12 +7,12 @@ const VARIABLES: usize = 10;
 
 /// A number and its gradient with respect to the variables (forward-mode automatic differentiation).
 #[derive(Clone, Copy)]
-pub(super) struct Dual {
+pub(super) struct Jet {
     pub(super) value: f64,
     gradient: [f64; VARIABLES],
 }
 
-impl Dual {
+impl Jet {
     /// The variables at x: the i-th has the gradient eᵢ.
     pub(super) fn variables(x: &[f64]) -> Vec<Self> {
         assert!(x.len() <= VARIABLES, "a problem has at most {VARIABLES} variables");
@@ -46,13 +46,13 @@ impl Dual {
     }
 }
 
-impl From<f64> for Dual {
+impl From<f64> for Jet {
     fn from(value: f64) -> Self {
         Self { value, gradient: [0.0; VARIABLES] }
     }
 }
 
-impl Neg for Dual {
+impl Neg for Jet {
     type Output = Self;
     fn neg(self) -> Self {
         self.map(-self.value, -1.0)
@@ -62,23 +62,23 @@ impl Neg for Dual {
 /// An operator on a and b, by its partial derivatives. One of the operands may be a constant.
 macro_rules! operator {
     ($trait:ident, $name:ident, |$a:ident, $b:ident| $partial:expr) => {
-        impl $trait for Dual {
-            type Output = Dual;
-            fn $name(self, other: Dual) -> Dual {
+        impl $trait for Jet {
+            type Output = Jet;
+            fn $name(self, other: Jet) -> Jet {
                 let ($a, $b) = (self.value, other.value);
                 self.join(other, $a.$name($b), $partial)
             }
         }
-        impl $trait<f64> for Dual {
-            type Output = Dual;
-            fn $name(self, other: f64) -> Dual {
-                self.$name(Dual::from(other))
+        impl $trait<f64> for Jet {
+            type Output = Jet;
+            fn $name(self, other: f64) -> Jet {
+                self.$name(Jet::from(other))
             }
         }
-        impl $trait<Dual> for f64 {
-            type Output = Dual;
-            fn $name(self, other: Dual) -> Dual {
-                Dual::from(self).$name(other)
+        impl $trait<Jet> for f64 {
+            type Output = Jet;
+            fn $name(self, other: Jet) -> Jet {
+                Jet::from(self).$name(other)
             }
         }
     };
