@@ -1,96 +1,131 @@
 //! Equalities only.
 
+#![allow(
+    clippy::too_many_lines,
+    clippy::unreadable_literal,
+    clippy::approx_constant,
+    reason = "a table of formulas and numbers"
+)]
+
 use super::{ConstrainedProblem, Expected, problem};
 
 /// The problems 6, 7, 26 to 28, 39, 40, 42, 46 to 52, 56, 61 and 77 to 79 of Hock and Schittkowski.
 #[must_use]
-#[allow(clippy::too_many_lines, clippy::unreadable_literal, reason = "a table of formulas and numbers")]
 pub fn equality_problems() -> Vec<ConstrainedProblem> {
     vec![
-        problem!("hs006", [x1, x2] = [-1.2, 1.0], minimize = (1.0 - x1).powi(2), zero = [10.0 * (x2 - x1.powi(2))],),
+        problem!("hs006", [x1, x2] = [-1.2, 1.0], minimize = (1.0 - x1).powi(2), zero = [10.0 * (x2 - x1.powi(2))],)
+            .solution([1.0, 1.0], 0.0, [0.0]),
         problem!(
             "hs007",
             [x1, x2] = [2.0, 2.0],
             minimize = (1.0 + x1.powi(2)).ln() - x2,
             zero = [(1.0 + x1.powi(2)).powi(2) + x2.powi(2) - 4.0],
-        ),
+        )
+        .solution([0.0, 1.73205080756888], -1.73205080756888, [0.288675134594813]),
         problem!(
             "hs026",
             [x1, x2, x3] = [-2.6, 2.0, 2.0],
             minimize = (x1 - x2).powi(2) + (x2 - x3).powi(4),
             zero = [(1.0 + x2.powi(2)) * x1 + x3.powi(4) - 3.0],
-        ),
+        )
+        .solution([1.0, 1.0, 1.0], 0.0, [0.0]),
         problem!(
             "hs027",
             [x1, x2, x3] = [2.0; 3],
             minimize = 0.01 * (x1 - 1.0).powi(2) + (x2 - x1.powi(2)).powi(2),
             zero = [x1 + x3.powi(2) + 1.0],
-        ),
+        )
+        .solution([-1.0, 1.0, 0.0], 0.04, [0.04]),
         problem!(
             "hs028",
             [x1, x2, x3] = [-4.0, 1.0, 1.0],
             minimize = (x1 + x2).powi(2) + (x2 + x3).powi(2),
             zero = [x1 + 2.0 * x2 + 3.0 * x3 - 1.0],
-        ),
+        )
+        .solution([0.5, -0.5, 0.5], 0.0, [0.0]),
         problem!(
             "hs039",
             [x1, x2, x3, x4] = [2.0; 4],
             minimize = -x1,
             zero = [x2 - x1.powi(3) - x3.powi(2), x1.powi(2) - x2 - x4.powi(2)],
-        ),
+        )
+        .solution([1.0, 1.0, 0.0, 0.0], -1.0, [-1.0, -1.0]),
         problem!(
             "hs040",
             [x1, x2, x3, x4] = [0.8; 4],
             minimize = -x1 * x2 * x3 * x4,
             zero = [x1.powi(3) + x2.powi(2) - 1.0, x1.powi(2) * x4 - x3, x4.powi(2) - x2],
+        )
+        .solution(
+            [0.7937005259841, 0.707106781186548, 0.529731547179648, 0.840896415253715],
+            -0.25,
+            [0.5, -0.471937156340847, 0.353553390593274],
         ),
         problem!(
             "hs042",
             [x1, x2, x3, x4] = [1.0; 4],
             minimize = (x1 - 1.0).powi(2) + (x2 - 2.0).powi(2) + (x3 - 3.0).powi(2) + (x4 - 4.0).powi(2),
             zero = [x1 - 2.0, x3.powi(2) + x4.powi(2) - 2.0],
-        ),
+        )
+        .solution([2.0, 2.0, 0.848528137423857, 1.13137084989848], 13.857864376269, [-2.0, 2.53553390593274]),
         problem!(
             "hs046",
             [x1, x2, x3, x4, x5] = [0.5f64.sqrt(), 1.75, 0.5, 2.0, 2.0],
             minimize = (x1 - x2).powi(2) + (x3 - 1.0).powi(2) + (x4 - 1.0).powi(4) + (x5 - 1.0).powi(6),
             zero = [x1.powi(2) * x4 + (x4 - x5).sin() - 1.0, x2 + x3.powi(4) * x4.powi(2) - 2.0],
-        ),
+        )
+        .solution([1.0; 5], 0.0, [0.0, 0.0]),
+        // f = 0 at (1, …, 1) is the published answer, but only a saddle point: f falls along (−1, −1, 1, 3, 1).
         problem!(
             "hs047",
             [x1, x2, x3, x4, x5] = [2.0, 2f64.sqrt(), -1.0, 2.0 - 2f64.sqrt(), 0.5],
             minimize = (x1 - x2).powi(2) + (x2 - x3).powi(3) + (x3 - x4).powi(4) + (x4 - x5).powi(4),
             zero = [x1 + x2.powi(2) + x3.powi(3) - 3.0, x2 - x3.powi(2) + x4 - 1.0, x1 * x5 - 1.0],
-        ),
+        )
+        .solution(
+            [0.67700439486664, 0.726089472652032, 1.2154912142371, 1.75132941923554, 1.47709528561773],
+            -0.0267141826939408,
+            [-0.0818170131150373, -0.697899405756946, 0.121852104219904],
+        )
+        .solution([1.0; 5], 0.0, [0.0, 0.0, 0.0]),
         problem!(
             "hs048",
             [x1, x2, x3, x4, x5] = [3.0, 5.0, -3.0, 2.0, -2.0],
             minimize = (x1 - 1.0).powi(2) + (x2 - x3).powi(2) + (x4 - x5).powi(2),
             zero = [x1 + x2 + x3 + x4 + x5 - 5.0, x3 - 2.0 * (x4 + x5) + 3.0],
-        ),
+        )
+        .solution([1.0; 5], 0.0, [0.0, 0.0]),
         problem!(
             "hs049",
             [x1, x2, x3, x4, x5] = [10.0, 7.0, 2.0, -3.0, 0.8],
             minimize = (x1 - x2).powi(2) + (x3 - 1.0).powi(2) + (x4 - 1.0).powi(4) + (x5 - 1.0).powi(6),
             zero = [x1 + x2 + x3 + 4.0 * x4 - 7.0, x3 + 5.0 * x5 - 6.0],
-        ),
+        )
+        .solution([1.0; 5], 0.0, [0.0, 0.0]),
         problem!(
             "hs050",
             [x1, x2, x3, x4, x5] = [35.0, -31.0, 11.0, 5.0, -5.0],
             minimize = (x1 - x2).powi(2) + (x2 - x3).powi(2) + (x3 - x4).powi(4) + (x4 - x5).powi(2),
             zero = [x1 + 2.0 * x2 + 3.0 * x3 - 6.0, x2 + 2.0 * x3 + 3.0 * x4 - 6.0, x3 + 2.0 * x4 + 3.0 * x5 - 6.0],
-        ),
+        )
+        .solution([1.0; 5], 0.0, [0.0, 0.0, 0.0]),
         problem!(
             "hs051",
             [x1, x2, x3, x4, x5] = [2.5, 0.5, 2.0, -1.0, 0.5],
             minimize = (x1 - x2).powi(2) + (x2 + x3 - 2.0).powi(2) + (x4 - 1.0).powi(2) + (x5 - 1.0).powi(2),
             zero = [x1 + 3.0 * x2 - 4.0, x3 + x4 - 2.0 * x5, x2 - x5],
-        ),
+        )
+        .solution([1.0; 5], 0.0, [0.0, 0.0, 0.0]),
         problem!(
             "hs052",
             [x1, x2, x3, x4, x5] = [2.0; 5],
             minimize = (4.0 * x1 - x2).powi(2) + (x2 + x3 - 2.0).powi(2) + (x4 - 1.0).powi(2) + (x5 - 1.0).powi(2),
             zero = [x1 + 3.0 * x2, x3 + x4 - 2.0 * x5, x2 - x5],
+        )
+        .solution(
+            [-0.0945558739255014, 0.0315186246418338, 0.515759312320917, -0.452722063037249, 0.0315186246418338],
+            5.32664756446991,
+            [3.27793696275072, 2.9054441260745, -7.74785100286533],
         ),
         // The start satisfies all rows.
         problem!(
@@ -106,12 +141,22 @@ pub fn equality_problems() -> Vec<ConstrainedProblem> {
                 x3 - 4.2 * x6.sin().powi(2),
                 x1 + 2.0 * x2 + 2.0 * x3 - 7.2 * x7.sin().powi(2),
             ],
+        )
+        .solution(
+            [2.4, 1.2, 1.2, 0.857071947850131, 0.563942641360629, 0.563942641360629, 1.5707963267949],
+            -3.456,
+            [0.0, 0.0, 0.0, 1.44],
         ),
         problem!(
             "hs061",
             [x1, x2, x3] = [0.0; 3],
             minimize = 4.0 * x1.powi(2) + 2.0 * x2.powi(2) + 2.0 * x3.powi(2) - 33.0 * x1 + 16.0 * x2 - 24.0 * x3,
             zero = [3.0 * x1 - 2.0 * x2.powi(2) - 7.0, 4.0 * x1 - x3.powi(2) - 11.0],
+        )
+        .solution(
+            [5.32677013556393, -2.11899863221898, 3.21046422535055],
+            -143.64614219778,
+            [-0.887684087748218, -1.73777720531669],
         ),
         problem!(
             "hs077",
@@ -122,6 +167,11 @@ pub fn equality_problems() -> Vec<ConstrainedProblem> {
                 x1.powi(2) * x4 + (x4 - x5).sin() - 2.0 * 2f64.sqrt(),
                 x2 + x3.powi(4) * x4.powi(2) - 8.0 - 2f64.sqrt(),
             ],
+        )
+        .solution(
+            [1.1661721897093, 1.1821113888027, 1.38025704314546, 1.50603627362305, 0.610920196043091],
+            0.241505128790179,
+            [-0.0855395970428199, -0.0318783981868116],
         ),
         problem!(
             "hs078",
@@ -132,6 +182,11 @@ pub fn equality_problems() -> Vec<ConstrainedProblem> {
                 x2 * x3 - 5.0 * x4 * x5,
                 x1.powi(3) + x2.powi(3) + 1.0,
             ],
+        )
+        .solution(
+            [-1.71714357039438, 1.59570969018355, 1.82724575292719, -0.76364307818413, -0.76364307818413],
+            -2.91970040896368,
+            [0.74444593097518, -0.703575190017316, 0.0968055248950665],
         ),
         problem!(
             "hs079",
@@ -143,6 +198,11 @@ pub fn equality_problems() -> Vec<ConstrainedProblem> {
                 x2 - x3.powi(2) + x4 + 2.0 - 2.0 * 2f64.sqrt(),
                 x1 * x5 - 2.0,
             ],
+        )
+        .solution(
+            [1.19112745631105, 1.36260316496174, 1.47281793151209, 1.63501661916799, 1.67908143616641],
+            0.0787768208710569,
+            [-0.0388210485226531, -0.0167265170324894, -0.000287327813694105],
         ),
     ]
 }

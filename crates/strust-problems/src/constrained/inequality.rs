@@ -1,5 +1,12 @@
 //! Inequalities and bounds, some with equalities.
 
+#![allow(
+    clippy::too_many_lines,
+    clippy::unreadable_literal,
+    clippy::approx_constant,
+    reason = "a table of formulas and numbers"
+)]
+
 use super::{ConstrainedProblem, Expected, problem};
 
 const INF: f64 = f64::INFINITY;
@@ -13,46 +20,60 @@ pub fn inequality_problems() -> Vec<ConstrainedProblem> {
     problems
 }
 
-#[allow(clippy::too_many_lines, clippy::unreadable_literal, reason = "a table of formulas and numbers")]
 fn two_variables() -> Vec<ConstrainedProblem> {
     vec![
         problem!("hs001", [x1, x2] = [-2.0, 1.0], minimize = 100.0 * (x2 - x1.powi(2)).powi(2) + (1.0 - x1).powi(2))
-            .lower([-INF, -1.5]),
+            .lower([-INF, -1.5])
+            .solution([1.0, 1.0], 0.0, []),
         problem!("hs002", [x1, x2] = [-2.0, 1.0], minimize = 100.0 * (x2 - x1.powi(2)).powi(2) + (1.0 - x1).powi(2))
-            .lower([-INF, 1.5]),
-        problem!("hs003", [x1, x2] = [10.0, 1.0], minimize = x2 + 1e-5 * (x2 - x1).powi(2)).lower([-INF, 0.0]),
-        problem!("hs004", [x1, x2] = [1.125, 0.125], minimize = (x1 + 1.0).powi(3) / 3.0 + x2).lower([1.0, 0.0]),
+            .lower([-INF, 1.5])
+            .solution_at_bounds([1.22437074873635, 1.5], 0.0504261878936071, [], [0.0, -0.183253927756704]),
+        problem!("hs003", [x1, x2] = [10.0, 1.0], minimize = x2 + 1e-5 * (x2 - x1).powi(2))
+            .lower([-INF, 0.0])
+            .solution_at_bounds([0.0, 0.0], 0.0, [], [0.0, -1.0]),
+        problem!("hs004", [x1, x2] = [1.125, 0.125], minimize = (x1 + 1.0).powi(3) / 3.0 + x2)
+            .lower([1.0, 0.0])
+            .solution_at_bounds([1.0, 0.0], 2.66666666666667, [], [-4.0, -1.0]),
         problem!(
             "hs005",
             [x1, x2] = [0.0, 0.0],
             minimize = (x1 + x2).sin() + (x1 - x2).powi(2) - 1.5 * x1 + 2.5 * x2 + 1.0,
         )
         .lower([-1.5, -3.0])
-        .upper([4.0, 3.0]),
+        .upper([4.0, 3.0])
+        .solution([-0.547197551196598, -1.5471975511966], -1.91322295498104, []),
         problem!(
             "hs010",
             [x1, x2] = [-10.0, 10.0],
             minimize = x1 - x2,
             at_most_zero = [3.0 * x1.powi(2) - 2.0 * x1 * x2 + x2.powi(2) - 1.0],
-        ),
+        )
+        .solution([0.0, 1.0], -1.0, [0.5]),
         problem!(
             "hs011",
             [x1, x2] = [4.9, 0.1],
             minimize = (x1 - 5.0).powi(2) + x2.powi(2) - 25.0,
             at_most_zero = [x1.powi(2) - x2],
-        ),
+        )
+        .solution([1.2347728250533, 1.5246639294901], -8.49846422315468, [3.0493278589802]),
         problem!(
             "hs012",
             [x1, x2] = [0.0, 0.0],
             minimize = 0.5 * x1.powi(2) + x2.powi(2) - x1 * x2 - 7.0 * x1 - 7.0 * x2,
             at_most_zero = [4.0 * x1.powi(2) + x2.powi(2) - 25.0],
-        ),
+        )
+        .solution([2.0, 3.0], -30.0, [0.5]),
         problem!(
             "hs014",
             [x1, x2] = [2.0, 2.0],
             minimize = (x1 - 2.0).powi(2) + (x2 - 1.0).powi(2),
             zero = [x1 - 2.0 * x2 + 1.0],
             at_most_zero = [0.25 * x1.powi(2) + x2.powi(2) - 1.0],
+        )
+        .solution(
+            [0.822875655532295, 0.911437827766148],
+            1.3934649806893,
+            [1.59449111825231, 1.84659143960611],
         ),
         problem!(
             "hs015",
@@ -60,7 +81,8 @@ fn two_variables() -> Vec<ConstrainedProblem> {
             minimize = 100.0 * (x2 - x1.powi(2)).powi(2) + (1.0 - x1).powi(2),
             at_most_zero = [1.0 - x1 * x2, -x1 - x2.powi(2)],
         )
-        .upper([0.5, INF]),
+        .upper([0.5, INF])
+        .solution_at_bounds([0.5, 2.0], 306.5, [700.0, 0.0], [1751.0, 0.0]),
         problem!(
             "hs016",
             [x1, x2] = [-2.0, 1.0],
@@ -68,7 +90,8 @@ fn two_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [-x1 - x2.powi(2), -x1.powi(2) - x2],
         )
         .lower([-0.5, -INF])
-        .upper([0.5, 1.0]),
+        .upper([0.5, 1.0])
+        .solution_at_bounds([0.5, 0.25], 0.25, [0.0, 0.0], [1.0, 0.0]),
         problem!(
             "hs017",
             [x1, x2] = [-2.0, 1.0],
@@ -76,7 +99,8 @@ fn two_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [x1 - x2.powi(2), x2 - x1.powi(2)],
         )
         .lower([-0.5, -INF])
-        .upper([0.5, 1.0]),
+        .upper([0.5, 1.0])
+        .solution([0.0, 0.0], 1.0, [2.0, 0.0]),
         problem!(
             "hs018",
             [x1, x2] = [2.0, 2.0],
@@ -84,7 +108,8 @@ fn two_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [25.0 - x1 * x2, 25.0 - x1.powi(2) - x2.powi(2)],
         )
         .lower([2.0, 0.0])
-        .upper([50.0, 50.0]),
+        .upper([50.0, 50.0])
+        .solution([15.8113883008419, 1.58113883008419], 5.0, [0.2, 0.0]),
         problem!(
             "hs019",
             [x1, x2] = [20.1, 5.84],
@@ -93,7 +118,8 @@ fn two_variables() -> Vec<ConstrainedProblem> {
                 [100.0 - (x1 - 5.0).powi(2) - (x2 - 5.0).powi(2), (x1 - 6.0).powi(2) + (x2 - 5.0).powi(2) - 82.81,],
         )
         .lower([13.0, 0.0])
-        .upper([100.0, 100.0]),
+        .upper([100.0, 100.0])
+        .solution([14.095, 0.842960789215478], -6961.81387558014, [1097.11893678837, 1229.54208679311]),
         problem!(
             "hs020",
             [x1, x2] = [-2.0, 1.0],
@@ -101,7 +127,13 @@ fn two_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [-x1 - x2.powi(2), -x1.powi(2) - x2, 1.0 - x1.powi(2) - x2.powi(2)],
         )
         .lower([-0.5, -INF])
-        .upper([0.5, INF]),
+        .upper([0.5, INF])
+        .solution_at_bounds(
+            [0.5, 0.866025403784439],
+            38.1987298107781,
+            [0.0, 0.0, 71.1324865405187],
+            [195.337567297406, 0.0],
+        ),
         problem!(
             "hs021",
             [x1, x2] = [-1.0, -1.0],
@@ -109,13 +141,15 @@ fn two_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [10.0 - 10.0 * x1 + x2],
         )
         .lower([2.0, -50.0])
-        .upper([50.0, 50.0]),
+        .upper([50.0, 50.0])
+        .solution_at_bounds([2.0, 0.0], -99.96, [0.0], [-0.04, 0.0]),
         problem!(
             "hs022",
             [x1, x2] = [2.0, 2.0],
             minimize = (x1 - 2.0).powi(2) + (x2 - 1.0).powi(2),
             at_most_zero = [x1 + x2 - 2.0, x1.powi(2) - x2],
-        ),
+        )
+        .solution([1.0, 1.0], 1.0, [0.666666666666667, 0.666666666666667]),
         problem!(
             "hs023",
             [x1, x2] = [3.0, 1.0],
@@ -129,18 +163,19 @@ fn two_variables() -> Vec<ConstrainedProblem> {
             ],
         )
         .lower([-50.0, -50.0])
-        .upper([50.0, 50.0]),
+        .upper([50.0, 50.0])
+        .solution([1.0, 1.0], 2.0, [0.0, 0.0, 0.0, 2.0, 2.0]),
         problem!(
             "hs024",
             [x1, x2] = [1.0, 0.5],
             minimize = ((x1 - 3.0).powi(2) - 9.0) * x2.powi(3) / (27.0 * 3f64.sqrt()),
             at_most_zero = [x2 - x1 / 3f64.sqrt(), -x1 - 3f64.sqrt() * x2, x1 + 3f64.sqrt() * x2 - 6.0],
         )
-        .lower([0.0, 0.0]),
+        .lower([0.0, 0.0])
+        .solution([3.0, 1.73205080756888], -1.0, [0.866025403784439, 0.0, 0.5]),
     ]
 }
 
-#[allow(clippy::too_many_lines, clippy::unreadable_literal, reason = "a table of formulas and numbers")]
 fn three_variables() -> Vec<ConstrainedProblem> {
     vec![
         problem!(
@@ -148,7 +183,8 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             [x1, x2, x3] = [1.0; 3],
             minimize = -x1 * x2 * x3,
             at_most_zero = [x1.powi(2) + 2.0 * x2.powi(2) + 4.0 * x3.powi(2) - 48.0],
-        ),
+        )
+        .solution([4.0, 2.82842712474619, 2.0], -22.6274169979695, [0.707106781186548]),
         problem!(
             "hs030",
             [x1, x2, x3] = [1.0; 3],
@@ -156,7 +192,8 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [1.0 - x1.powi(2) - x2.powi(2)],
         )
         .lower([1.0, -10.0, -10.0])
-        .upper([10.0; 3]),
+        .upper([10.0; 3])
+        .solution([1.0, 0.0, 0.0], 1.0, [1.0]),
         problem!(
             "hs031",
             [x1, x2, x3] = [1.0; 3],
@@ -164,7 +201,8 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [1.0 - x1 * x2],
         )
         .lower([-10.0, 1.0, -10.0])
-        .upper([10.0, 10.0, 1.0]),
+        .upper([10.0, 10.0, 1.0])
+        .solution([0.577350269189626, 1.73205080756888, 0.0], 6.0, [6.0]),
         problem!(
             "hs032",
             [x1, x2, x3] = [0.1, 0.7, 0.2],
@@ -172,7 +210,8 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             zero = [x1 + x2 + x3 - 1.0],
             at_most_zero = [x1.powi(3) - 6.0 * x2 - 4.0 * x3 + 3.0],
         )
-        .lower([0.0; 3]),
+        .lower([0.0; 3])
+        .solution_at_bounds([0.0, 0.0, 1.0], 1.0, [-2.0, 0.0], [0.0, -4.0, 0.0]),
         problem!(
             "hs033",
             [x1, x2, x3] = [0.0, 0.0, 3.0],
@@ -180,7 +219,13 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [x1.powi(2) + x2.powi(2) - x3.powi(2), 4.0 - x1.powi(2) - x2.powi(2) - x3.powi(2)],
         )
         .lower([0.0; 3])
-        .upper([INF, INF, 5.0]),
+        .upper([INF, INF, 5.0])
+        .solution_at_bounds(
+            [0.0, 1.4142135623731, 1.4142135623731],
+            -4.58578643762691,
+            [0.176776695296637, 0.176776695296637],
+            [-11.0, 0.0, 0.0],
+        ),
         problem!(
             "hs034",
             [x1, x2, x3] = [0.0, 1.05, 2.9],
@@ -188,7 +233,13 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [x1.exp() - x2, x2.exp() - x3],
         )
         .lower([0.0; 3])
-        .upper([100.0, 100.0, 10.0]),
+        .upper([100.0, 100.0, 10.0])
+        .solution_at_bounds(
+            [0.834032445247956, 2.30258509299405, 10.0],
+            -0.834032445247956,
+            [0.434294481903252, 0.0434294481903252],
+            [0.0, 0.0, 0.0434294481903252],
+        ),
         problem!(
             "hs035",
             [x1, x2, x3] = [0.5; 3],
@@ -200,7 +251,12 @@ fn three_variables() -> Vec<ConstrainedProblem> {
                 + 2.0 * x1 * x3,
             at_most_zero = [x1 + x2 + 2.0 * x3 - 3.0],
         )
-        .lower([0.0; 3]),
+        .lower([0.0; 3])
+        .solution(
+            [1.33333333333333, 0.777777777777778, 0.444444444444444],
+            0.111111111111111,
+            [0.222222222222222],
+        ),
         problem!(
             "hs036",
             [x1, x2, x3] = [10.0; 3],
@@ -208,7 +264,8 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [x1 + 2.0 * x2 + 2.0 * x3 - 72.0],
         )
         .lower([0.0; 3])
-        .upper([20.0, 11.0, 42.0]),
+        .upper([20.0, 11.0, 42.0])
+        .solution_at_bounds([20.0, 11.0, 15.0], -3300.0, [110.0], [55.0, 80.0, 0.0]),
         problem!(
             "hs037",
             [x1, x2, x3] = [10.0; 3],
@@ -216,7 +273,8 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [x1 + 2.0 * x2 + 2.0 * x3 - 72.0, -x1 - 2.0 * x2 - 2.0 * x3],
         )
         .lower([0.0; 3])
-        .upper([42.0; 3]),
+        .upper([42.0; 3])
+        .solution([24.0, 12.0, 12.0], -3456.0, [144.0, 0.0]),
         problem!(
             "hs060",
             [x1, x2, x3] = [2.0; 3],
@@ -224,21 +282,32 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             zero = [x1 * (1.0 + x2.powi(2)) + x3.powi(4) - 4.0 - 3.0 * 2f64.sqrt()],
         )
         .lower([-10.0; 3])
-        .upper([10.0; 3]),
+        .upper([10.0; 3])
+        .solution(
+            [1.10485901973332, 1.19667418228826, 1.53526226032533],
+            0.0325682002550698,
+            [-0.0107267278883502],
+        ),
         problem!(
             "hs063",
             [x1, x2, x3] = [2.0; 3],
             minimize = 1000.0 - x1.powi(2) - 2.0 * x2.powi(2) - x3.powi(2) - x1 * x2 - x1 * x3,
             zero = [8.0 * x1 + 14.0 * x2 + 7.0 * x3 - 56.0, x1.powi(2) + x2.powi(2) + x3.powi(2) - 25.0],
         )
-        .lower([0.0; 3]),
+        .lower([0.0; 3])
+        .solution(
+            [3.51212134187472, 0.216987941515223, 3.55217115482702],
+            961.715172130052,
+            [0.27493710206563, 1.22346356048441],
+        ),
         problem!(
             "hs064",
             [x1, x2, x3] = [1.0; 3],
             minimize = 5.0 * x1 + 50000.0 / x1 + 20.0 * x2 + 72000.0 / x2 + 10.0 * x3 + 144000.0 / x3,
             at_most_zero = [4.0 / x1 + 32.0 / x2 + 120.0 / x3 - 1.0],
         )
-        .lower([1e-5; 3]),
+        .lower([1e-5; 3])
+        .solution([108.734704910899, 85.1262127908938, 204.324596612606], 6299.84242792152, [2279.04506507533]),
         problem!(
             "hs065",
             [x1, x2, x3] = [-5.0, 5.0, 0.0],
@@ -246,7 +315,12 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [x1.powi(2) + x2.powi(2) + x3.powi(2) - 48.0],
         )
         .lower([-4.5, -4.5, -5.0])
-        .upper([4.5, 4.5, 5.0]),
+        .upper([4.5, 4.5, 5.0])
+        .solution(
+            [3.65046172521304, 3.65046172521304, 4.62041755532001],
+            0.953528856804783,
+            [0.0821532773034626],
+        ),
         problem!(
             "hs066",
             [x1, x2, x3] = [0.0, 1.05, 2.9],
@@ -254,11 +328,15 @@ fn three_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [x1.exp() - x2, x2.exp() - x3],
         )
         .lower([0.0; 3])
-        .upper([100.0, 100.0, 10.0]),
+        .upper([100.0, 100.0, 10.0])
+        .solution(
+            [0.184126487922848, 1.20216787319704, 3.3273223225991],
+            0.518163274181541,
+            [0.665464464519819, 0.2],
+        ),
     ]
 }
 
-#[allow(clippy::too_many_lines, clippy::unreadable_literal, reason = "a table of formulas and numbers")]
 fn more_variables() -> Vec<ConstrainedProblem> {
     vec![
         problem!(
@@ -272,7 +350,8 @@ fn more_variables() -> Vec<ConstrainedProblem> {
                 + 19.8 * (x2 - 1.0) * (x4 - 1.0),
         )
         .lower([-10.0; 4])
-        .upper([10.0; 4]),
+        .upper([10.0; 4])
+        .solution([1.0; 4], 0.0, []),
         problem!(
             "hs041",
             [x1, x2, x3, x4] = [2.0; 4],
@@ -280,7 +359,13 @@ fn more_variables() -> Vec<ConstrainedProblem> {
             zero = [x1 + 2.0 * x2 + 2.0 * x3 - x4],
         )
         .lower([0.0; 4])
-        .upper([1.0, 1.0, 1.0, 2.0]),
+        .upper([1.0, 1.0, 1.0, 2.0])
+        .solution_at_bounds(
+            [0.666666666666667, 0.333333333333333, 0.333333333333333, 2.0],
+            1.92592592592593,
+            [0.111111111111111],
+            [0.0, 0.0, 0.0, 0.111111111111111],
+        ),
         problem!(
             "hs043",
             [x1, x2, x3, x4] = [0.0; 4],
@@ -291,7 +376,8 @@ fn more_variables() -> Vec<ConstrainedProblem> {
                 x1.powi(2) + 2.0 * x2.powi(2) + x3.powi(2) + 2.0 * x4.powi(2) - x1 - x4 - 10.0,
                 2.0 * x1.powi(2) + x2.powi(2) + x3.powi(2) + 2.0 * x1 - x2 - x4 - 5.0,
             ],
-        ),
+        )
+        .solution([0.0, 1.0, 2.0, -1.0], -44.0, [1.0, 0.0, 2.0]),
         problem!(
             "hs044",
             [x1, x2, x3, x4] = [0.0; 4],
@@ -305,10 +391,17 @@ fn more_variables() -> Vec<ConstrainedProblem> {
                 x3 + x4 - 5.0,
             ],
         )
-        .lower([0.0; 4]),
+        .lower([0.0; 4])
+        .solution_at_bounds(
+            [0.0, 3.0, 0.0, 4.0],
+            -15.0,
+            [0.0, 0.0, 1.25, 0.0, 1.5, 0.0],
+            [-8.75, 0.0, -3.5, 0.0],
+        ),
         problem!("hs045", [x1, x2, x3, x4, x5] = [2.0; 5], minimize = 2.0 - x1 * x2 * x3 * x4 * x5 / 120.0)
             .lower([0.0; 5])
-            .upper([1.0, 2.0, 3.0, 4.0, 5.0]),
+            .upper([1.0, 2.0, 3.0, 4.0, 5.0])
+            .solution_at_bounds([1.0, 2.0, 3.0, 4.0, 5.0], 1.0, [], [1.0, 0.5, 0.333333333333333, 0.25, 0.2]),
         problem!(
             "hs053",
             [x1, x2, x3, x4, x5] = [2.0; 5],
@@ -316,7 +409,12 @@ fn more_variables() -> Vec<ConstrainedProblem> {
             zero = [x1 + 3.0 * x2, x3 + x4 - 2.0 * x5, x2 - x5],
         )
         .lower([-10.0; 5])
-        .upper([10.0; 5]),
+        .upper([10.0; 5])
+        .solution(
+            [-0.767441860465116, 0.255813953488372, 0.627906976744186, -0.116279069767442, 0.255813953488372],
+            4.09302325581395,
+            [2.04651162790698, 2.23255813953488, -5.95348837209302],
+        ),
         problem!(
             "hs071",
             [x1, x2, x3, x4] = [1.0, 5.0, 5.0, 1.0],
@@ -325,7 +423,13 @@ fn more_variables() -> Vec<ConstrainedProblem> {
             at_most_zero = [25.0 - x1 * x2 * x3 * x4],
         )
         .lower([1.0; 4])
-        .upper([5.0; 4]),
+        .upper([5.0; 4])
+        .solution_at_bounds(
+            [1.0, 4.74299963726442, 3.82114998418487, 1.37940829317267],
+            17.0140172891563,
+            [0.161468566770506, 0.552293660120727],
+            [-1.08787122866694, 0.0, 0.0, 0.0],
+        ),
         problem!(
             "hs072",
             [x1, x2, x3, x4] = [1.0; 4],
@@ -336,7 +440,12 @@ fn more_variables() -> Vec<ConstrainedProblem> {
             ],
         )
         .lower([0.001; 4])
-        .upper([4e5, 3e5, 2e5, 1e5]),
+        .upper([4e5, 3e5, 2e5, 1e5])
+        .solution(
+            [193.407427271946, 179.547076032275, 185.018063358152, 168.706791127241],
+            727.679357789613,
+            [7692.93652846746, 41466.7925630211],
+        ),
         problem!(
             "hs076",
             [x1, x2, x3, x4] = [0.5; 4],
@@ -345,7 +454,13 @@ fn more_variables() -> Vec<ConstrainedProblem> {
                     - x4,
             at_most_zero = [x1 + 2.0 * x2 + x3 + x4 - 5.0, 3.0 * x1 + x2 + 2.0 * x3 - x4 - 4.0, 1.5 - x2 - 4.0 * x3,],
         )
-        .lower([0.0; 4]),
+        .lower([0.0; 4])
+        .solution_at_bounds(
+            [0.272727272727273, 2.09090909090909, 0.0, 0.545454545454545],
+            -4.68181818181818,
+            [0.454545454545455, 0.0, 0.0],
+            [0.0, 0.0, -1.72727272727273, 0.0],
+        ),
         problem!(
             "hs080",
             [x1, x2, x3, x4, x5] = [-2.0, 2.0, 2.0, -1.0, -1.0],
@@ -357,7 +472,12 @@ fn more_variables() -> Vec<ConstrainedProblem> {
             ],
         )
         .lower([-2.3, -2.3, -3.2, -3.2, -3.2])
-        .upper([2.3, 2.3, 3.2, 3.2, 3.2]),
+        .upper([2.3, 2.3, 3.2, 3.2, 3.2])
+        .solution(
+            [-1.71714357039438, 1.59570969018355, 1.82724575292719, -0.76364307818413, -0.76364307818413],
+            0.053949847770272,
+            [0.0401627446493094, -0.0379577743963744, 0.00522264333141011],
+        ),
         problem!(
             "hs081",
             [x1, x2, x3, x4, x5] = [-2.0, 2.0, 2.0, -1.0, -1.0],
@@ -369,7 +489,12 @@ fn more_variables() -> Vec<ConstrainedProblem> {
             ],
         )
         .lower([-2.3, -2.3, -3.2, -3.2, -3.2])
-        .upper([2.3, 2.3, 3.2, 3.2, 3.2]),
+        .upper([2.3, 2.3, 3.2, 3.2, 3.2])
+        .solution(
+            [-1.71714357039438, 1.59570969018355, 1.82724575292719, -0.76364307818413, -0.76364307818413],
+            0.053949847770272,
+            [0.0401627446493094, -0.0379577743963744, 0.00522264333141011],
+        ),
         problem!(
             "hs100",
             [x1, x2, x3, x4, x5, x6, x7] = [1.0, 2.0, 0.0, 4.0, 0.0, 1.0, 1.0],
@@ -389,6 +514,19 @@ fn more_variables() -> Vec<ConstrainedProblem> {
                 23.0 * x1 + x2.powi(2) + 6.0 * x6.powi(2) - 8.0 * x7 - 196.0,
                 4.0 * x1.powi(2) + x2.powi(2) - 3.0 * x1 * x2 + 2.0 * x3.powi(2) + 5.0 * x6 - 11.0 * x7,
             ],
+        )
+        .solution(
+            [
+                2.33049937287957,
+                1.95137237289689,
+                -0.477541392388872,
+                4.36572623365581,
+                -0.624486970526817,
+                1.03813101860796,
+                1.59422671161187,
+            ],
+            680.630057374402,
+            [1.13971995916738, 0.0, 0.0, 0.368614517187211],
         ),
         problem!(
             "hs113",
@@ -412,6 +550,31 @@ fn more_variables() -> Vec<ConstrainedProblem> {
                 0.5 * (x1 - 8.0).powi(2) + 2.0 * (x2 - 4.0).powi(2) + 3.0 * x5.powi(2) - x6 - 30.0,
                 x1.powi(2) + 2.0 * (x2 - 2.0).powi(2) - 2.0 * x1 * x2 + 14.0 * x5 - 6.0 * x6,
                 -3.0 * x1 + 6.0 * x2 + 12.0 * (x9 - 8.0).powi(2) - 7.0 * x10,
+            ],
+        )
+        .solution(
+            [
+                2.17199637125546,
+                2.36368297369728,
+                8.77392573847685,
+                5.09598448794845,
+                0.990654764963859,
+                1.43057397893632,
+                1.3216442081617,
+                9.82872580788632,
+                8.28009167009835,
+                8.37592666392132,
+            ],
+            24.3062090681798,
+            [
+                1.71653315346817,
+                0.474520154188971,
+                1.37592666392132,
+                0.0205455551024224,
+                0.312028508935333,
+                0.0,
+                0.287049319290877,
+                0.0,
             ],
         ),
     ]

@@ -8,9 +8,9 @@
 //! | [`degenerate_problems`] | infeasible ones, and ones whose multipliers do not exist or are not unique |
 
 mod degenerate;
-mod jet;
 mod equality;
 mod inequality;
+mod jet;
 
 pub use degenerate::degenerate_problems;
 pub use equality::equality_problems;
