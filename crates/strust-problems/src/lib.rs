@@ -9,6 +9,7 @@
 //! | [`autoencoder`] | auto-encoders, `f32` and `f64` | that of PCA for linear ones |
 //! | [`factorization`] | X ≈ UVᵀ, with any over-parameterization | from the smallest singular values |
 //! | [`subspace`] | the best-fitting subspace, with WᵀW = I | from the smallest eigenvalues |
+//! | [`constrained`] | small problems with equalities, inequalities and bounds; infeasible ones | known, with multipliers |
 //! | [`digits`] | 1797 handwritten digits, included in the crate | |
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
 //! | [`text`] | text files as codes of characters; a text included in the crate | |
@@ -44,6 +45,7 @@ use strust::{
 
 pub mod autoencoder;
 pub mod classified;
+pub mod constrained;
 #[cfg(test)]
 mod contract;
 pub mod digits;
@@ -63,6 +65,7 @@ pub mod text;
 
 pub use autoencoder::Autoencoder;
 pub use classified::Classified;
+pub use constrained::ConstrainedProblem;
 pub use factorization::Factorization;
 pub use features::{Csr, Features, Labeled};
 pub use least_squares::LeastSquares;

@@ -1,0 +1,206 @@
+//! Small constrained problems with known solutions and multipliers: the test problems of Hock and Schittkowski
+//! (*Test Examples for Nonlinear Programming Codes*, 1981), and degenerate and infeasible ones.
+//!
+//! | function | problems |
+//! |---|---|
+//! | [`equality_problems`] | 20 with equalities only |
+//! | [`inequality_problems`] | 46 with inequalities or bounds |
+//! | [`degenerate_problems`] | infeasible ones, and ones whose multipliers do not exist or are not unique |
+
+mod degenerate;
+mod equality;
+mod inequality;
+mod jet;
+
+pub use degenerate::degenerate_problems;
+pub use equality::equality_problems;
+pub use inequality::inequality_problems;
+
+use jet::Jet;
+
+/// min f(x) subject to cᵢ(x) = 0 for the first rows, cᵢ(x) ≤ 0 for the others, and lower ≤ x ≤ upper.
+///
+/// Multipliers y of the rows and z of the bounds belong to the Lagrangian f(x) + Σ yᵢcᵢ(x) + zᵀx. So y ≥ 0 for
+/// inequalities, zⱼ ≤ 0 if xⱼ is at its lower bound, and zⱼ ≥ 0 if it is at its upper bound.
+///
+/// ```
+/// use strust_problems::constrained::{Expected, inequality_problems};
+/// let problems = inequality_problems();
+/// let p = problems.iter().find(|p| p.name == "hs014").unwrap();
+/// assert_eq!((p.equalities, p.inequalities), (1, 1));
+/// assert_eq!(p.expected, Expected::Solvable);
+///
+/// let known = &p.solutions[0];
+/// assert_eq!(p.value(&p.start), 1.0);
+/// assert!((p.value(&known.x) - known.value).abs() < 1e-9);
+/// assert!(p.violation(&p.start) > 1.0 && p.violation(&known.x) < 1e-9);
+///
+/// // ∇f + Jᵀy + z = 0
+/// let (g, jacobian, y) = (p.gradient(&known.x), p.jacobian(&known.x), known.multipliers.as_ref().unwrap());
+/// for j in 0..2 {
+///     let sum: f64 = jacobian.iter().zip(&y.rows).map(|(row, y)| row[j] * y).sum();
+///     assert!((g[j] + sum + y.bounds[j]).abs() < 1e-9);
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConstrainedProblem {
+    /// The name, such as `hs006`.
+    pub name: &'static str,
+    /// The usual start. It need not satisfy the bounds.
+    pub start: Vec<f64>,
+    /// Lower bounds of x; −∞ without one.
+    pub lower: Vec<f64>,
+    /// Upper bounds of x; ∞ without one.
+    pub upper: Vec<f64>,
+    /// The number of rows that must be 0. They come first.
+    pub equalities: usize,
+    /// The number of rows that must be at most 0.
+    pub inequalities: usize,
+    /// The known solutions, best first.
+    pub solutions: Vec<KnownSolution>,
+    /// What a method should report.
+    pub expected: Expected,
+    objective: fn(&[Jet]) -> Jet,
+    constraints: fn(&[Jet]) -> Vec<Jet>,
+}
+
+/// A solution of a [`ConstrainedProblem`], to about 12 digits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownSolution {
+    /// x*.
+    pub x: Vec<f64>,
+    /// f(x*).
+    pub value: f64,
+    /// Multipliers at x*; `None` if there are none, because no constraint qualification holds.
+    pub multipliers: Option<KnownMultipliers>,
+}
+
+/// Multipliers with the signs of [`ConstrainedProblem`]. Some problems have more than one choice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownMultipliers {
+    /// One for each row.
+    pub rows: Vec<f64>,
+    /// One for each variable; 0 if it is at no bound.
+    pub bounds: Vec<f64>,
+}
+
+/// What a method should report about a [`ConstrainedProblem`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// A solution with multipliers.
+    Solvable,
+    /// No point satisfies all constraints.
+    Infeasible {
+        /// The rows that contradict each other or the bounds, in increasing order.
+        rows: Vec<usize>,
+        /// The variables whose bounds take part in the contradiction, in increasing order.
+        bounds: Vec<usize>,
+    },
+    /// The solution has no multipliers.
+    NoQualification,
+}
+
+impl ConstrainedProblem {
+    /// f(x).
+    #[must_use]
+    pub fn value(&self, x: &[f64]) -> f64 {
+        self.jet_objective(x).value
+    }
+    /// ∇f(x).
+    #[must_use]
+    pub fn gradient(&self, x: &[f64]) -> Vec<f64> {
+        self.jet_objective(x).gradient(x.len())
+    }
+    /// c(x): first the equalities, then the inequalities.
+    #[must_use]
+    pub fn rows(&self, x: &[f64]) -> Vec<f64> {
+        self.jet_rows(x).iter().map(|c| c.value).collect()
+    }
+    /// The gradient of every row at x.
+    #[must_use]
+    pub fn jacobian(&self, x: &[f64]) -> Vec<Vec<f64>> {
+        self.jet_rows(x).iter().map(|c| c.gradient(x.len())).collect()
+    }
+    /// The largest violation of a row or a bound at x.
+    #[must_use]
+    pub fn violation(&self, x: &[f64]) -> f64 {
+        let rows = self.rows(x).into_iter().enumerate().map(|(i, c)| if i < self.equalities { c.abs() } else { c });
+        let bounds = x.iter().zip(&self.lower).zip(&self.upper).map(|((x, lower), upper)| (lower - x).max(x - upper));
+        rows.chain(bounds).fold(0.0, f64::max)
+    }
+
+    fn jet_objective(&self, x: &[f64]) -> Jet {
+        (self.objective)(&self.variables(x))
+    }
+    fn jet_rows(&self, x: &[f64]) -> Vec<Jet> {
+        (self.constraints)(&self.variables(x))
+    }
+    fn variables(&self, x: &[f64]) -> Vec<Jet> {
+        assert_eq!(x.len(), self.start.len(), "the number of variables of {}", self.name);
+        Jet::variables(x)
+    }
+
+    fn lower<const N: usize>(mut self, lower: [f64; N]) -> Self {
+        self.lower = lower.to_vec();
+        self
+    }
+    fn upper<const N: usize>(mut self, upper: [f64; N]) -> Self {
+        self.upper = upper.to_vec();
+        self
+    }
+    /// Adds a solution at which no bound has a multiplier.
+    fn solution<const N: usize, const M: usize>(self, x: [f64; N], value: f64, rows: [f64; M]) -> Self {
+        self.solution_at_bounds(x, value, rows, [0.0; N])
+    }
+    fn solution_at_bounds<const N: usize, const M: usize>(
+        mut self,
+        x: [f64; N],
+        value: f64,
+        rows: [f64; M],
+        bounds: [f64; N],
+    ) -> Self {
+        let multipliers = Some(KnownMultipliers { rows: rows.to_vec(), bounds: bounds.to_vec() });
+        self.solutions.push(KnownSolution { x: x.to_vec(), value, multipliers });
+        self
+    }
+    fn solution_without_multipliers<const N: usize>(mut self, x: [f64; N], value: f64) -> Self {
+        self.solutions.push(KnownSolution { x: x.to_vec(), value, multipliers: None });
+        self.expected = Expected::NoQualification;
+        self
+    }
+    fn infeasible(mut self, rows: &[usize], bounds: &[usize]) -> Self {
+        self.expected = Expected::Infeasible { rows: rows.to_vec(), bounds: bounds.to_vec() };
+        self
+    }
+}
+
+/// A problem as in the literature: its name, its variables and their start, the function to minimize, and the rows.
+macro_rules! problem {
+    (
+        $name:literal, [$($x:ident),+] = $start:expr, minimize = $f:expr
+        $(, zero = [$($zero:expr),+ $(,)?])? $(, at_most_zero = [$($at_most_zero:expr),+ $(,)?])? $(,)?
+    ) => {{
+        let start = $start.to_vec();
+        ConstrainedProblem {
+            name: $name,
+            lower: vec![f64::NEG_INFINITY; start.len()],
+            upper: vec![f64::INFINITY; start.len()],
+            start,
+            equalities: <[&str]>::len(&[$($(stringify!($zero)),+)?]),
+            inequalities: <[&str]>::len(&[$($(stringify!($at_most_zero)),+)?]),
+            solutions: Vec::new(),
+            expected: Expected::Solvable,
+            objective: |x| {
+                #[allow(unused_variables, reason = "not every function depends on every variable")]
+                let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
+                $f
+            },
+            constraints: |x| {
+                #[allow(unused_variables, reason = "not every function depends on every variable")]
+                let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
+                vec![$($($zero,)+)? $($($at_most_zero,)+)?]
+            },
+        }
+    }};
+}
+use problem;
