@@ -17,6 +17,13 @@ pub use equality::equality_problems;
 pub use inequality::inequality_problems;
 
 use jet::Jet;
+use strust::{
+    Error,
+    constraints::{Constraint, Sense},
+    objective::{Objective, from_fn},
+    sample::Sample,
+    vector::Vector,
+};
 
 /// min f(x) subject to cᵢ(x) = 0 for the first rows, cᵢ(x) ≤ 0 for the others, and lower ≤ x ≤ upper.
 ///
@@ -140,6 +147,22 @@ impl ConstrainedProblem {
         Jet::variables(x)
     }
 
+    /// f as an objective with one term.
+    #[must_use]
+    pub fn objective(&self) -> impl Objective<Point = Vec<f64>> {
+        from_fn(1, |x: &Vec<f64>, _: &Sample, gradient: Option<&mut Vec<f64>>| {
+            if let Some(gradient) = gradient {
+                *gradient = self.gradient(x);
+            }
+            self.value(x)
+        })
+    }
+    /// The rows as a constraint.
+    #[must_use]
+    pub fn constraint(&self) -> ProblemRows<'_> {
+        ProblemRows(self)
+    }
+
     fn lower<const N: usize>(mut self, lower: [f64; N]) -> Self {
         self.lower = lower.to_vec();
         self
@@ -171,6 +194,36 @@ impl ConstrainedProblem {
     fn infeasible(mut self, rows: &[usize], bounds: &[usize]) -> Self {
         self.expected = Expected::Infeasible { rows: rows.to_vec(), bounds: bounds.to_vec() };
         self
+    }
+}
+
+/// The rows of a [`ConstrainedProblem`].
+#[derive(Clone, Debug)]
+pub struct ProblemRows<'a>(&'a ConstrainedProblem);
+
+impl Constraint for ProblemRows<'_> {
+    type Point = Vec<f64>;
+    type Residual = Vec<f64>;
+    fn new_residual(&self) -> Vec<f64> {
+        vec![0.0; self.0.equalities + self.0.inequalities]
+    }
+    fn residual(&mut self, x: &Vec<f64>, c: &mut Vec<f64>) {
+        *c = self.0.rows(x);
+    }
+    fn jvp(&mut self, x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>) {
+        *out = self.0.jacobian(x).iter().map(|row| row.dot(v)).collect();
+    }
+    fn add_vjp(&mut self, x: &Vec<f64>, a: f64, y: &Vec<f64>, out: &mut Vec<f64>) {
+        for (row, y) in self.0.jacobian(x).iter().zip(y) {
+            out.add(a * y, row);
+        }
+    }
+    fn sense(&self, row: usize) -> Sense {
+        if row < self.0.equalities { Sense::Equal } else { Sense::AtMost }
+    }
+    fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
+        let (expected, found) = (vec![self.0.start.len()], vec![x.len()]);
+        if expected == found { Ok(()) } else { Err(Error::Shape { place: "constrained problem", expected, found }) }
     }
 }
 

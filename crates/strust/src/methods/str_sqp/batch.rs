@@ -2,7 +2,7 @@
 //! constraints.
 
 use super::{
-    CORRECT_ALWAYS, StrSqp, StrSqpState,
+    StrSqp, StrSqpState,
     linear::{Linear, LocalModel},
     memory::Memory,
 };
@@ -32,6 +32,9 @@ const FALL: f64 = 0.9;
 const POWER: f64 = 3.0;
 /// From this violation on, relative to ‖x‖, an iterate is nearly feasible: the average and the distance begin there.
 const NEARLY: f64 = 1e-2;
+
+/// Newton steps that move the average back onto the constraints.
+const RESTORE: usize = 2;
 
 /// What the steps on mini-batches have learned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,7 +75,7 @@ impl<C: Constraint> StrSqp<C> {
         let gradient_norm = squared_norm.sqrt();
         let linear = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &z);
         let violation = linear.violation(&linear.c);
-        let length = state.note_sizes(gradient_norm, &z);
+        let length = state.note_sizes(gradient_norm, &z, violation);
         // B has learned from the full sum only.
         state.last = None;
         let mut batch = state.batch.take().unwrap_or_else(|| BatchMemory {
@@ -86,7 +89,9 @@ impl<C: Constraint> StrSqp<C> {
             iterate: z,
         });
         let z = &batch.iterate;
-        state.penalty = state.penalty.max(if state.penalty > 0.0 { 0.0 } else { gradient_norm });
+        if state.penalty == 0.0 {
+            state.penalty = gradient_norm;
+        }
 
         let mut stiff = batch.curvature;
         if batch.distance > 0.0 {
@@ -102,20 +107,22 @@ impl<C: Constraint> StrSqp<C> {
             x
         };
         let mut x = ahead(&step.p, &self.bounds);
-        if CORRECT_ALWAYS && !linear.rows.is_empty() {
-            let c = linear.residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+        // The correction for the rows' curvature costs no data.
+        if !linear.rows.is_empty() {
+            let c = Linear::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
             if c.iter().all(|c| c.is_finite()) {
                 step = model.correct(&linear, &c, &step.p, state.penalty);
                 x = ahead(&step.p, &self.bounds);
             }
         }
         let f1 = f.value(&x, sample).value;
-        let c = linear.residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+        let c = Linear::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
         let mut moved = x.clone();
         moved.add(-1.0, z);
         let beyond = f1 - f0.value - g.dot(&moved) + linear.beyond(&c, &step.y, &moved);
         let square = moved.norm_squared();
-        let seen = if square > 0.0 && beyond.abs() > 2.0 * f0.rounding { 2.0 * beyond / square } else { batch.curvature };
+        let seen =
+            if square > 0.0 && beyond.abs() > 2.0 * f0.rounding { 2.0 * beyond / square } else { batch.curvature };
         let descends = f1 + state.penalty * linear.violation(&c) <= f0.value + state.penalty * violation + f0.rounding;
         let accepted = f1.is_finite() && seen.is_finite() && (descends || seen <= TOLERANCE * stiff);
         if seen.is_finite() {
@@ -136,7 +143,7 @@ impl<C: Constraint> StrSqp<C> {
             } else {
                 batch.origin.copy_from(&x);
                 state.x.copy_from(&x);
-                linear.split(&step.y, &state.weights, &mut state.multipliers, &mut state.bound_multipliers);
+                state.set_multipliers(&linear, &step.y);
             }
             batch.projected.copy_from(g);
             batch.iterate = x;
@@ -170,12 +177,15 @@ impl<C: Constraint> StrSqp<C> {
         for (active, y) in batch.active.iter_mut().zip(y) {
             *active += share * (f64::from(u8::from(*y != 0.0)) - *active);
         }
-        let mut old = linear.join(&state.multipliers, &state.weights, &state.bound_multipliers);
+        let mut old = state.scaled_multipliers(linear);
         old.iter_mut().zip(y).for_each(|(old, y)| *old += share * (y - *old));
-        linear.split(&old, &state.weights, &mut state.multipliers, &mut state.bound_multipliers);
+        state.set_multipliers(linear, &old);
 
-        let here = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
-        here.restore(&batch.active, &mut state.x);
-        self.bounds.clip(&mut state.x);
+        // Newton's method converges quadratically, and the average moves less and less.
+        for _ in 0..RESTORE {
+            let here = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
+            here.restore(&batch.active, &mut state.x);
+            self.bounds.clip(&mut state.x);
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{
     dual::BoxProblem,
-    is_equal, largest,
     memory::{Inverse, Memory},
 };
 use crate::{
@@ -11,6 +10,9 @@ use crate::{
     vector::Vector,
 };
 use faer::Mat;
+
+/// π grows by this factor until the step removes enough of the infeasibility.
+const RAISE: f64 = 4.0;
 
 /// lower ≤ x ≤ upper.
 #[derive(Debug, Clone)]
@@ -31,7 +33,7 @@ impl<V: Vector> Bounds<V> {
         let mut finite = Vec::new();
         for i in 0..lower.dimension() {
             let (low, high) = (lower.component(i), upper.component(i));
-            if !(low <= high) || low == f64::INFINITY || high == f64::NEG_INFINITY {
+            if low.is_nan() || high.is_nan() || low > high || low == f64::INFINITY || high == f64::NEG_INFINITY {
                 let why = format!("bounds: component {i} must be between {low} and {high}, which no number is");
                 return Err(Error::Start { why });
             }
@@ -72,6 +74,11 @@ impl<V: Vector> Bounds<V> {
     }
 }
 
+/// Whether a row can be violated from both sides.
+fn is_equal(sense: Sense) -> bool {
+    sense == Sense::Equal
+}
+
 /// C and A at a point: the rows of the constraint, then the finite bounds.
 #[derive(Debug)]
 pub(super) struct Linear<V> {
@@ -99,12 +106,11 @@ impl<V: Vector> Linear<V> {
             rows.push(row);
         }
         let mut linear = Self { c: Vec::new(), rows, senses, bounds: bounds.finite.clone() };
-        linear.c = linear.residual(constraint, bounds, weights, x);
+        linear.c = Self::residual(constraint, bounds, weights, x);
         linear
     }
     /// C at another point.
     pub fn residual<C: Constraint<Point = V>>(
-        &self,
         constraint: &mut C,
         bounds: &Bounds<V>,
         weights: &[f64],
@@ -230,12 +236,6 @@ pub(super) struct Proposal<V> {
     left: f64,
 }
 
-impl<V> Proposal<V> {
-    pub fn largest_multiplier(&self) -> f64 {
-        largest(&self.y)
-    }
-}
-
 /// The model at a point for one σ: all products that its dual needs.
 #[derive(Debug)]
 pub(super) struct LocalModel<'a, V> {
@@ -300,7 +300,7 @@ impl<'a, V: Vector> LocalModel<'a, V> {
             if violation - step.left >= 0.5 * (violation - best.left) {
                 break;
             }
-            *penalty *= super::RAISE;
+            *penalty *= RAISE;
             step = self.propose(linear, &linear.c, *penalty, 1.0);
         }
         step

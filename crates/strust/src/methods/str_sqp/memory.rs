@@ -1,11 +1,7 @@
 //! The curvature of the Lagrangian: limited-memory BFGS in its compact form.
 
 use crate::vector::{Vector, saved};
-use faer::{
-    Mat,
-    linalg::solvers::PartialPivLu,
-    prelude::Solve,
-};
+use faer::{Mat, linalg::solvers::PartialPivLu, prelude::Solve};
 use serde::{Deserialize, Serialize};
 
 /// Pairs that are kept.
@@ -68,9 +64,27 @@ impl<V: Vector> Memory<V> {
         Mat::from_fn(2 * m, 2 * m, |i, j| {
             let n = match (i < m, j < m) {
                 (true, true) => theta * gram[(i, j)],
-                (true, false) => if i > j - m { gram[(i, j)] } else { 0.0 },
-                (false, true) => if j > i - m { gram[(i, j)] } else { 0.0 },
-                (false, false) => if i == j { -gram[(i - m, j)] } else { 0.0 },
+                (true, false) => {
+                    if i > j - m {
+                        gram[(i, j)]
+                    } else {
+                        0.0
+                    }
+                }
+                (false, true) => {
+                    if j > i - m {
+                        gram[(i, j)]
+                    } else {
+                        0.0
+                    }
+                }
+                (false, false) => {
+                    if i == j {
+                        -gram[(i - m, j)]
+                    } else {
+                        0.0
+                    }
+                }
             };
             n - scale(i) * scale(j) * gram[(i, j)] / tau
         })
@@ -103,7 +117,7 @@ impl<V: Vector> Memory<V> {
             change.scale_add(share, 1.0 - share, &product);
         }
         let curved = step.dot(&change);
-        let theta = change.norm_squared() / curved;
+        let theta = (change.norm_squared() / length).sqrt();
         if !(curved > 0.0 && theta.is_finite()) {
             return;
         }
@@ -131,7 +145,8 @@ pub(super) struct Inverse<'a, V> {
 impl<V: Vector> Inverse<'_, V> {
     /// vᵀHw from vᵀw, Uᵀv and Uᵀw.
     pub fn product(&self, plain: f64, v: &[f64], w: &[f64]) -> f64 {
-        let through = self.factor.as_ref().map_or(0.0, |factor| v.iter().zip(solve(factor, w)).map(|(v, w)| v * w).sum());
+        let through =
+            self.factor.as_ref().map_or(0.0, |factor| v.iter().zip(solve(factor, w)).map(|(v, w)| v * w).sum());
         plain / self.tau + through / self.tau.powi(2)
     }
     /// v ← H·v.

@@ -1,5 +1,6 @@
 //! STR-SQP: equalities, inequalities and bounds by an exact penalty, whose model is minimized through its dual.
 
+mod all;
 mod batch;
 mod dual;
 mod linear;
@@ -9,19 +10,18 @@ pub use batch::BatchMemory;
 pub use linear::Bounds;
 pub use memory::{Memory, Pair};
 
-use super::{Measurement, Method, evaluate, state};
+use super::{Measurement, Method, state};
 use crate::{
     Error, config,
     config::{Checked, Config},
-    constraints::{Constraint, Sense},
-    objective::{Evaluations, Objective, full_value_and_gradient},
-    radius::Verdict,
+    constraints::Constraint,
+    objective::{Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,
     stop::StopReason,
     vector::{Vector, saved},
 };
-use linear::{Linear, LocalModel};
+use linear::Linear;
 use serde::{Deserialize, Serialize};
 
 config! {
@@ -31,29 +31,6 @@ config! {
         pub tolerance: f64 = 1e-8, Number(Range::open(0.0, 1.0));
     }
 }
-
-/// A trial is accepted above this ratio of the actual to the predicted reduction.
-const ACCEPT: f64 = 0.05;
-/// Below this ratio the model becomes stiffer.
-const STIFFEN: f64 = 0.1;
-/// Above this ratio the model becomes softer.
-const SOFTEN: f64 = 0.5;
-/// Below this ratio a correction for the constraints' curvature is tried.
-const CORRECT: f64 = 0.25;
-/// On a mini-batch the correction costs no data, and is always made.
-const CORRECT_ALWAYS: bool = true;
-/// Trials of one step.
-const TRIALS: u64 = 40;
-/// π grows by this factor until the step removes enough of the infeasibility.
-const RAISE: f64 = 4.0;
-/// π becomes this multiple of the multipliers where it is far too large.
-const ABOVE: f64 = 5.0;
-/// π is far too large above this multiple of the multipliers.
-const FAR_ABOVE: f64 = 50.0;
-/// The violation cannot be reduced where the smallest slope of v is below this; rows have slope 1 at the start.
-const FLAT: f64 = 1e-6;
-/// Multipliers above this multiple of the largest ‖∇f‖ count as unbounded; rows have slope 1 at the start.
-const UNBOUNDED: f64 = 1e3;
 
 /// Minimizes f(x) subject to equalities, inequalities and bounds, without a penalty to choose.
 ///
@@ -69,6 +46,14 @@ const UNBOUNDED: f64 = 1e3;
 /// ```
 ///
 /// B is limited-memory BFGS of the Lagrangian f + yᵀc. σ plays the radius: it shortens the step.
+///
+/// On a **mini-batch** the same problem is solved with B = κI. κ is learned from the trials on the sample, and is at
+/// least 2√S/r̄, where S is the sum of ½‖ĝₖ − ĝₖ₋₁‖² over the projected gradients ĝ = g + Aᵀy, and r̄ is the largest
+/// distance from the first nearly feasible iterate: noise shortens the steps. The correction is made in every step,
+/// because it costs no data. The answer x is a weighted average of the iterates, which two Newton steps move back onto
+/// the active constraints. A full sample after mini-batches continues from x with B.
+///
+/// A run on full samples ends with a [verdict](SqpVerdict), which is also the reason in the report.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -145,8 +130,11 @@ pub struct StrSqpState<V> {
     pub memory: Memory<V>,
     /// The last step and the Lagrangian's gradient before it, from which B learns in the next step.
     pub last: Option<Pair<V>>,
-    /// The largest ‖∇f‖ and ‖x‖ so far. Tolerances are relative to them.
+    /// The largest ‖∇f‖ and the largest length so far. Tolerances are relative to them.
     pub largest: (f64, f64),
+    /// No step leaves a larger violation than this, if it increases it: a penalty alone would not keep x from following
+    /// an f that falls without bound outside of the constraints.
+    pub most_violation: f64,
     /// What the steps on mini-batches have learned; `None` on the full sum.
     pub batch: Option<BatchMemory<V>>,
     /// What is known about the problem.
@@ -157,10 +145,22 @@ pub struct StrSqpState<V> {
 state!(StrSqpState<V>);
 
 impl<V: Vector> StrSqpState<V> {
-    /// Notes the largest ‖∇f‖ and ‖x‖. Returns the latter, or 1 if it is 0.
-    fn note_sizes(&mut self, gradient_norm: f64, x: &V) -> f64 {
-        self.largest = (self.largest.0.max(gradient_norm), self.largest.1.max(x.norm()));
-        if self.largest.1 > 0.0 { self.largest.1 } else { 1.0 }
+    /// The multipliers of the scaled rows and of the finite bounds.
+    fn scaled_multipliers(&self, linear: &Linear<V>) -> Vec<f64> {
+        linear.join(&self.multipliers, &self.weights, &self.bound_multipliers)
+    }
+    /// The reverse of [`Self::scaled_multipliers`].
+    fn set_multipliers(&mut self, linear: &Linear<V>, y: &[f64]) {
+        linear.split(y, &self.weights, &mut self.multipliers, &mut self.bound_multipliers);
+    }
+    /// Notes the largest ‖∇f‖ and the largest length, which it returns: ‖x‖, or the violation if the start is 0, or 1.
+    fn note_sizes(&mut self, gradient_norm: f64, x: &V, violation: f64) -> f64 {
+        let length = [x.norm(), violation, 1.0].into_iter().find(|&length| length > 0.0).unwrap_or(1.0);
+        self.largest.0 = self.largest.0.max(gradient_norm);
+        if self.largest.1 == 0.0 || x.norm() > self.largest.1 {
+            self.largest.1 = length;
+        }
+        self.largest.1
     }
 }
 
@@ -178,10 +178,9 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
         self.prepare(f, &x)?;
         self.bounds.clip(&mut x);
         let rows = self.constraint.new_residual().dimension();
-        let mut linear = Linear::at(&mut self.constraint, &self.bounds, &vec![1.0; rows], &x);
-        let weights = linear.rows[..rows].iter().map(|row| row.norm()).map(|norm| if norm > 0.0 { norm.recip() } else { 1.0 });
-        let weights = weights.collect();
-        linear.rows.clear();
+        let linear = Linear::at(&mut self.constraint, &self.bounds, &vec![1.0; rows], &x);
+        let inverse = |row: &F::Point| Some(row.norm().recip()).filter(|weight| weight.is_finite()).unwrap_or(1.0);
+        let weights = linear.rows[..rows].iter().map(inverse).collect();
         Ok(StrSqpState {
             multipliers: vec![0.0; rows],
             bound_multipliers: x.zeros_like(),
@@ -191,6 +190,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
             memory: Memory::new(0.0),
             last: None,
             largest: (0.0, 0.0),
+            most_violation: 0.0,
             batch: None,
             verdict: SqpVerdict::Running,
             k: 0,
@@ -231,128 +231,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
     }
 }
 
-impl<C: Constraint> StrSqp<C> {
-    /// One step on all terms.
-    fn step_on_all<F: Objective<Point = C::Point>>(
-        &mut self,
-        f: &mut F,
-        state: &mut StrSqpState<F::Point>,
-        sample: &Sample,
-        g: &mut F::Point,
-    ) -> Result<StepRecord, Error> {
-        let (f0, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
-        let gradient_norm = squared_norm.sqrt();
-        let linear = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
-        let violation = linear.violation(&linear.c);
-        let length = state.note_sizes(gradient_norm, &state.x.clone());
-        state.batch = None;
-
-        // B learns from the last step.
-        if let Some(Pair { step, change: before }) = state.last.take() {
-            let mut change = g.clone();
-            linear.add_pull(&linear.join(&state.multipliers, &state.weights, &state.bound_multipliers), &mut change);
-            change.add(-1.0, &before);
-            state.memory.learn(step, change);
-        } else if state.memory.curvature == 0.0 {
-            state.memory.curvature = gradient_norm.max(f64::MIN_POSITIVE) / length;
-            state.penalty = gradient_norm;
-        }
-
-        let mut values = 0;
-        let mut record = StepRecord {
-            constraint_norm: Some(violation),
-            ..StepRecord::plain(state.k, f0.value, gradient_norm, 0.0, 0.0)
-        };
-        record.verdict = Verdict::Rejected;
-        let tolerance = self.config.tolerance;
-        let rounding = |value: f64, penalty: f64, this: &C, x: &F::Point| {
-            let scale = state.weights.iter().copied().fold(0.0, f64::max);
-            f0.rounding.max(F::Point::EPSILON * value.abs()) + penalty * scale * this.rounding(x, violation)
-        };
-        for trial in 0..TRIALS {
-            let model = LocalModel::new(&linear, &state.memory, g, state.damping);
-            let step = model.steer(&linear, &mut state.penalty);
-            let gradient_size = state.largest.0.max(step.largest_multiplier());
-            if trial == 0 {
-                let stationary = step.stationarity <= tolerance * gradient_size;
-                let complementary = linear.complementarity(&step.y) <= tolerance * gradient_size * length;
-                state.verdict = if violation <= tolerance * length && stationary && complementary {
-                    let unbounded = step.largest_multiplier() > UNBOUNDED * state.largest.0;
-                    if unbounded { SqpVerdict::NoQualification } else { SqpVerdict::Converged }
-                } else if violation > tolerance.sqrt() * length {
-                    // Rows that are nearly 0 beside the others may have either sign.
-                    let (slope, rows) = linear.slope_of_violation(1e-4 * violation);
-                    if slope <= FLAT { SqpVerdict::Infeasible(rows) } else { SqpVerdict::Running }
-                } else {
-                    SqpVerdict::Running
-                };
-                if state.verdict != SqpVerdict::Running {
-                    linear.split(&step.y, &state.weights, &mut state.multipliers, &mut state.bound_multipliers);
-                    record.verdict = Verdict::Accepted;
-                    break;
-                }
-            }
-            let (mut p, mut y) = (step.p, step.y);
-            let now = f0.value + state.penalty * violation;
-            let error = rounding(now, state.penalty, &self.constraint, &state.x);
-            let mut judge = |p: &F::Point, this: &mut C, values: &mut u64| {
-                let mut x = state.x.clone();
-                x.add(1.0, p);
-                self.bounds.clip(&mut x);
-                *values += 1;
-                let f1 = f.value(&x, sample).value;
-                let c = linear.residual(this, &self.bounds, &state.weights, &x);
-                let then = f1 + state.penalty * linear.violation(&c);
-                let ratio = (now - then + error) / (step.predicted + error);
-                let trusted = linear.violation(&c) <= violation || linear.is_trusted(&c, p);
-                (x, c, if ratio.is_finite() && trusted { ratio } else { f64::NEG_INFINITY })
-            };
-            let (mut x, c, mut ratio) = judge(&p, &mut self.constraint, &mut values);
-            if ratio < CORRECT && c.iter().all(|c| c.is_finite()) && !linear.rows.is_empty() {
-                let corrected = model.correct(&linear, &c, &p, state.penalty);
-                let (x2, _, ratio2) = judge(&corrected.p, &mut self.constraint, &mut values);
-                if ratio2 > ratio {
-                    (x, ratio, p, y) = (x2, ratio2, corrected.p, corrected.y);
-                }
-            }
-            let stiffness = step.curvature;
-            if ratio < STIFFEN {
-                state.damping = (4.0 * state.damping).max(0.5 * stiffness);
-            } else if ratio > SOFTEN {
-                state.damping /= 8.0;
-            }
-            record.step_length = p.norm();
-            if ratio >= ACCEPT {
-                record.verdict = Verdict::Accepted;
-                record.step_size = 1.0;
-                let mut change = g.clone();
-                linear.add_pull(&y, &mut change);
-                linear.split(&y, &state.weights, &mut state.multipliers, &mut state.bound_multipliers);
-                let mut moved = x.clone();
-                moved.add(-1.0, &state.x);
-                state.last = (moved.norm_squared() > 0.0).then_some(Pair { step: moved, change });
-                state.x = x;
-                let enough = largest(&y).max(gradient_norm);
-                if state.penalty > FAR_ABOVE * enough && violation <= tolerance.sqrt() * length && enough > 0.0 {
-                    state.penalty = ABOVE * enough;
-                }
-                break;
-            }
-        }
-        if record.verdict == Verdict::Rejected {
-            state.verdict = SqpVerdict::Stalled;
-        }
-        state.k += 1;
-        Ok(StepRecord { evaluations: Evaluations { values, gradients: 1 }, ..record })
-    }
-}
-
 /// The largest |yᵢ|.
 fn largest(y: &[f64]) -> f64 {
     y.iter().fold(0.0, |most, y| most.max(y.abs()))
-}
-
-/// Whether a row can be violated from both sides.
-fn is_equal(sense: Sense) -> bool {
-    sense == Sense::Equal
 }

@@ -1,0 +1,210 @@
+//! The step on all terms: curvature by limited-memory BFGS, trials until one is accepted, and a verdict.
+
+use super::{
+    SqpVerdict, StrSqp, StrSqpState, largest,
+    linear::{Linear, LocalModel, Proposal},
+    memory::Pair,
+};
+use crate::{
+    Error,
+    constraints::Constraint,
+    methods::evaluate,
+    objective::{Evaluation, Evaluations, Objective},
+    radius::Verdict,
+    record::StepRecord,
+    sample::Sample,
+    vector::Vector,
+};
+
+/// A trial is accepted above this ratio of the actual to the predicted reduction.
+const ACCEPT: f64 = 0.05;
+/// Below this ratio the model becomes stiffer.
+const STIFFEN: f64 = 0.1;
+/// Above this ratio the model becomes softer.
+const SOFTEN: f64 = 0.5;
+/// Below this ratio a correction for the constraints' curvature is tried.
+const CORRECT: f64 = 0.25;
+/// Trials of one step.
+const TRIALS: u64 = 40;
+/// π becomes this multiple of the multipliers where it is far too large.
+const ABOVE: f64 = 5.0;
+/// π is far too large above this multiple of the multipliers.
+const FAR_ABOVE: f64 = 50.0;
+/// The violation cannot be reduced where the smallest slope of v is below this; rows have slope 1 at the start.
+const FLAT: f64 = 1e-6;
+/// Multipliers that still grow above this multiple of the largest ‖∇f‖ count as unbounded; rows have slope 1 at the
+/// start.
+const UNBOUNDED: f64 = 1e3;
+
+/// The point of a step.
+struct Here<V> {
+    f: Evaluation,
+    gradient_norm: f64,
+    linear: Linear<V>,
+    violation: f64,
+    /// A length that x has.
+    length: f64,
+}
+
+/// A trial that was evaluated.
+struct Tried<V> {
+    x: V,
+    y: Vec<f64>,
+    c: Vec<f64>,
+    length: f64,
+    ratio: f64,
+    /// Evaluations of f until now.
+    evaluations: u64,
+}
+
+impl<V: Vector> StrSqpState<V> {
+    /// B learns from the last step.
+    fn learn(&mut self, here: &Here<V>, g: &V) {
+        if let Some(Pair { step, change: before }) = self.last.take() {
+            let mut change = g.clone();
+            here.linear.add_pull(&self.scaled_multipliers(&here.linear), &mut change);
+            change.add(-1.0, &before);
+            self.memory.learn(step, change);
+        } else if self.memory.curvature == 0.0 {
+            self.memory.curvature = here.gradient_norm.max(f64::MIN_POSITIVE) / here.length;
+            self.penalty = here.gradient_norm;
+            self.most_violation = 2.0 * here.length.max(here.violation);
+        }
+    }
+
+    /// What the best step of the model says about x.
+    fn judge(&self, here: &Here<V>, step: &Proposal<V>, tolerance: f64) -> SqpVerdict {
+        let Here { linear, violation, length, .. } = here;
+        let most = largest(&step.y);
+        let size = self.largest.0.max(most);
+        // A Newton step knows how far f is from its minimum, so a larger gradient is enough if that is little.
+        let little = step.predicted <= 0.1 * tolerance * here.f.value.abs();
+        let stationary = step.stationarity <= if little { 100.0 } else { 1.0 } * tolerance * size;
+        let complementary = linear.complementarity(&step.y) <= tolerance * size * length;
+        if *violation <= tolerance * length && stationary && complementary {
+            let before = self.scaled_multipliers(linear);
+            let changes = step.y.iter().zip(&before).any(|(y, before)| (y - before).abs() > 0.1 * most);
+            let grown = most / self.largest.0;
+            if grown > UNBOUNDED && (changes || grown > UNBOUNDED.powi(2)) {
+                SqpVerdict::NoQualification
+            } else {
+                SqpVerdict::Converged
+            }
+        } else if *violation > tolerance.sqrt() * length {
+            // Rows that are nearly 0 beside the others may have either sign.
+            let (slope, rows) = linear.slope_of_violation(1e-4 * violation);
+            if slope <= FLAT { SqpVerdict::Infeasible(rows) } else { SqpVerdict::Running }
+        } else {
+            SqpVerdict::Running
+        }
+    }
+
+    /// Moves to a trial.
+    fn accept(&mut self, here: &Here<V>, tried: Tried<V>, g: &V, tolerance: f64) {
+        let mut change = g.clone();
+        here.linear.add_pull(&tried.y, &mut change);
+        self.set_multipliers(&here.linear, &tried.y);
+        let mut step = tried.x.clone();
+        step.add(-1.0, &self.x);
+        self.last = (step.norm_squared() > 0.0).then_some(Pair { step, change });
+        self.x = tried.x;
+        let enough = largest(&tried.y).max(here.gradient_norm);
+        let nearly_feasible = here.violation <= tolerance.sqrt() * here.length;
+        if self.penalty > FAR_ABOVE * enough && nearly_feasible && enough > 0.0 {
+            self.penalty = ABOVE * enough;
+        }
+    }
+}
+
+impl<C: Constraint> StrSqp<C> {
+    /// One step on all terms.
+    pub(super) fn step_on_all<F: Objective<Point = C::Point>>(
+        &mut self,
+        f: &mut F,
+        state: &mut StrSqpState<F::Point>,
+        sample: &Sample,
+        g: &mut F::Point,
+    ) -> Result<StepRecord, Error> {
+        let (value, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
+        let gradient_norm = squared_norm.sqrt();
+        let linear = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
+        let violation = linear.violation(&linear.c);
+        let length = state.note_sizes(gradient_norm, &state.x.clone(), violation);
+        let here = Here { f: value, gradient_norm, linear, violation, length };
+        state.batch = None;
+        state.learn(&here, g);
+
+        let tolerance = self.config.tolerance;
+        let mut evaluations = Evaluations { values: 0, gradients: 1 };
+        let plain = StepRecord::plain(state.k, value.value, gradient_norm, 0.0, 0.0);
+        let mut record = StepRecord { verdict: Verdict::Rejected, constraint_norm: Some(violation), ..plain };
+        state.verdict = SqpVerdict::Stalled;
+        for trial in 0..TRIALS {
+            let model = LocalModel::new(&here.linear, &state.memory, g, state.damping);
+            let step = model.steer(&here.linear, &mut state.penalty);
+            if trial == 0 {
+                let verdict = state.judge(&here, &step, tolerance);
+                if verdict != SqpVerdict::Running {
+                    state.set_multipliers(&here.linear, &step.y);
+                    state.verdict = verdict;
+                    record.verdict = Verdict::Accepted;
+                    break;
+                }
+            }
+            let tried = self.try_step(f, state, sample, &here, &model, &step);
+            evaluations.values += tried.evaluations;
+            if tried.ratio < STIFFEN {
+                state.damping = (4.0 * state.damping).max(0.5 * step.curvature);
+            } else if tried.ratio > SOFTEN {
+                state.damping /= 8.0;
+            }
+            record.step_length = tried.length;
+            if tried.ratio >= ACCEPT {
+                (record.verdict, record.step_size) = (Verdict::Accepted, 1.0);
+                state.accept(&here, tried, g, tolerance);
+                state.verdict = SqpVerdict::Running;
+                break;
+            }
+        }
+        state.k += 1;
+        Ok(StepRecord { evaluations, ..record })
+    }
+
+    /// Evaluates a step, and one that is corrected for the rows' curvature if it is not good enough. Returns the better
+    /// one.
+    fn try_step<F: Objective<Point = C::Point>>(
+        &mut self,
+        f: &mut F,
+        state: &StrSqpState<F::Point>,
+        sample: &Sample,
+        here: &Here<F::Point>,
+        model: &LocalModel<'_, F::Point>,
+        step: &Proposal<F::Point>,
+    ) -> Tried<F::Point> {
+        let Here { f: value, linear, violation, .. } = here;
+        let penalty = state.penalty;
+        let now = value.value + penalty * violation;
+        let residual = linear.c.iter().zip(&state.weights).map(|(c, weight)| (c / weight).powi(2)).sum::<f64>().sqrt();
+        let of_rows = state.weights.iter().copied().fold(0.0, f64::max) * self.constraint.rounding(&state.x, residual);
+        let rounding = value.rounding.max(F::Point::EPSILON * now.abs()) + penalty * of_rows;
+        let mut evaluate = |p: &F::Point, y: &[f64], evaluations: u64| {
+            let mut x = state.x.clone();
+            x.add(1.0, p);
+            self.bounds.clip(&mut x);
+            let c = Linear::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+            let left = linear.violation(&c);
+            let then = f.value(&x, sample).value + penalty * left;
+            let ratio = (now - then + rounding) / (step.predicted + rounding);
+            let trusted = left <= *violation || (left <= state.most_violation && linear.is_trusted(&c, p));
+            let ratio = if ratio.is_finite() && trusted { ratio } else { f64::NEG_INFINITY };
+            Tried { x, y: y.to_vec(), c, length: p.norm(), ratio, evaluations }
+        };
+        let plain = evaluate(&step.p, &step.y, 1);
+        if plain.ratio >= CORRECT || linear.rows.is_empty() || !plain.c.iter().all(|c| c.is_finite()) {
+            return plain;
+        }
+        let corrected = model.correct(linear, &plain.c, &step.p, penalty);
+        let corrected = evaluate(&corrected.p, &corrected.y, 2);
+        if corrected.ratio > plain.ratio { corrected } else { Tried { evaluations: 2, ..plain } }
+    }
+}
