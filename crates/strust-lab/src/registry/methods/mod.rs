@@ -140,6 +140,7 @@ methods! {
     auto,
     str,
     str_p,
+    str_sqp,
     sgd,
     adam,
     sls,
