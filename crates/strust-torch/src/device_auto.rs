@@ -15,7 +15,7 @@ use crate::{
 use strust::{
     Error,
     config::{Checked, Config},
-    methods::{AutoConfig, AutoState, Learned, auto},
+    methods::{AutoConfig, AutoState, Learned, Noise, auto, noise},
     objective::{Evaluation, Objective},
     vector::Vector,
 };
@@ -65,28 +65,17 @@ struct DeviceLearned(Tensor);
 
 impl DeviceLearned {
     fn new(learned: &Learned, device: Device) -> Self {
-        let Learned { accepted, curvature, noise, recent_noise, least_noise, remembered, .. } = *learned;
-        let Learned { distance, size, trust, pull, at_average, .. } = *learned;
+        let Learned { accepted, curvature, noise, distance, size, trust, pull, at_average } = *learned;
+        let Noise { mean, recent, least, remembered } = noise;
         let (curvature, size) = (curvature.unwrap_or(0.0), size.unwrap_or(0.0));
         let at_average = f64::from(u8::from(at_average));
-        let numbers = [accepted as f64, curvature, noise, recent_noise, least_noise, remembered];
+        let numbers = [accepted as f64, curvature, mean, recent, least, remembered];
         Self(Tensor::from_slice(&[&numbers[..], &[distance, size, trust, pull, at_average]].concat()).to_device(device))
     }
     fn read(&self) -> Learned {
         let numbers = Vec::try_from(&self.0).expect("a row of doubles");
-        let [
-            accepted,
-            curvature,
-            noise,
-            recent_noise,
-            least_noise,
-            remembered,
-            distance,
-            size,
-            trust,
-            pull,
-            at_average,
-        ] = numbers[..]
+        let [accepted, curvature, mean, recent, least, remembered, distance, size, trust, pull, at_average] =
+            numbers[..]
         else {
             unreachable!("the numbers of `new`")
         };
@@ -94,10 +83,7 @@ impl DeviceLearned {
         Learned {
             accepted: accepted as u64,
             curvature: known(curvature),
-            noise,
-            recent_noise,
-            least_noise,
-            remembered,
+            noise: Noise { mean, recent, least, remembered },
             distance,
             size: known(size),
             trust,
@@ -138,9 +124,9 @@ impl<T: Component> DeviceAuto<T> {
             auto::UPWARDS,
             auto::DOWNWARDS,
             auto::AFTER_REJECTION,
-            auto::NOISE_MEMORY,
-            auto::RECENT,
-            auto::SHORTEST,
+            noise::NOISE_MEMORY,
+            noise::RECENT,
+            noise::SHORTEST,
             auto::NOISE_KNOWN as f64,
             auto::WINDOW as f64,
             auto::PULL,

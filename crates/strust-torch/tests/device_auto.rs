@@ -67,7 +67,8 @@ fn the_same_steps<T: Component, L: BatchLoss, M: BatchLoss>(
     assert_near("gradient", &gradient, &state.gradient, tolerance);
     assert_near("root", &root, &state.root, tolerance);
     let numbers = |l: &Learned| {
-        let learned = [l.curvature.unwrap(), l.noise, l.recent_noise, l.least_noise, l.remembered, l.distance];
+        let learned =
+            [l.curvature.unwrap(), l.noise.mean, l.noise.recent, l.noise.least, l.noise.remembered, l.distance];
         [&learned[..], &[l.size.unwrap(), l.trust, l.pull]].concat()
     };
     for (i, (d, l)) in numbers(&learned).into_iter().zip(numbers(&state.learned)).enumerate() {

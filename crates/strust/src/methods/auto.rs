@@ -2,7 +2,7 @@
 //!
 //! The constants here are not settings. Few other values were tried.
 
-use super::{Measurement, Method, finite, state};
+use super::{Measurement, Method, Noise, finite, state};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -54,12 +54,6 @@ pub const UPWARDS: f64 = 0.2;
 pub const DOWNWARDS: f64 = 0.01;
 /// The share of a larger curvature in the new κ after a rejection.
 pub const AFTER_REJECTION: f64 = 0.6;
-/// The noise is a mean over about the last quarter of the steps.
-pub const NOISE_MEMORY: f64 = 4.0;
-/// The recent noise is a mean over about this many steps.
-pub const RECENT: f64 = 50.0;
-/// Where the noise falls, the average still remembers at least this many steps.
-pub const SHORTEST: f64 = 10.0;
 /// Before this many steps the noise is not known well enough to limit a step.
 pub const NOISE_KNOWN: u64 = 10;
 /// γₖ can change after this many accepted steps.
@@ -174,14 +168,8 @@ pub struct Learned {
     pub accepted: u64,
     /// κ, the curvature of the model; `None` until a trial has shown one.
     pub curvature: Option<f64>,
-    /// n, the noise of the gradients.
-    pub noise: f64,
-    /// The noise of about the last 50 gradients.
-    pub recent_noise: f64,
-    /// The least recent noise so far.
-    pub least_noise: f64,
-    /// m, the number of steps that the average remembers.
-    pub remembered: f64,
+    /// n, the noise of the gradients, and m, the number of steps that the average remembers.
+    pub noise: Noise,
     /// r̄, the largest distance from the start.
     pub distance: f64,
     /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
@@ -200,10 +188,7 @@ impl Default for Learned {
         Self {
             accepted: 0,
             curvature: None,
-            noise: 0.0,
-            recent_noise: 0.0,
-            least_noise: 0.0,
-            remembered: 0.0,
+            noise: Noise::default(),
             distance: 0.0,
             size: None,
             trust: 1.0,
@@ -292,11 +277,11 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         if learned.accepted > 0 {
             trial.set_sum(g, -1.0, last);
             new_z.set_quotient(trial, metric);
-            seen.hear(0.5 * trial.dot(new_z));
+            seen.noise.hear(seen.accepted, 0.5 * trial.dot(new_z));
         }
 
         let a = self.config.size(&seen).unwrap_or_else(|| FIRST * (1.0 + start.norm()) / d.norm());
-        let c = (power + 1.0) / (seen.remembered + power + 1.0);
+        let c = seen.noise.share(power);
         trial.set_sum(z, -1.0, x);
         let pull = g.dot(trial) / (a * g.dot(d));
         new_z.set_sum(z, -a, d);
@@ -319,8 +304,8 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
                 swap(root, new_root);
                 swap(last, g);
                 let Learned { curvature, size, .. } = *learned;
-                let (accepted, remembered) = (seen.accepted + 1, seen.remembered + 1.0);
-                *learned = Learned { accepted, remembered, curvature, size, at_average: false, ..seen };
+                seen.noise.remembered += 1.0;
+                *learned = Learned { accepted: seen.accepted + 1, curvature, size, at_average: false, ..seen };
                 learned.feel(pull, self.config.gamma);
             }
             Verdict::Rejected => learned.size = Some(a / SHRINK),
@@ -355,7 +340,7 @@ fn record(
 impl AutoConfig {
     /// a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ); `None` at the first step.
     fn size(&self, learned: &Learned) -> Option<f64> {
-        let Learned { accepted, curvature, noise, distance, size, trust, .. } = *learned;
+        let Learned { accepted, curvature, noise: Noise { mean: noise, .. }, distance, size, trust, .. } = *learned;
         let mut a = GROWTH * size?;
         if let Some(curvature) = curvature {
             a = a.min(self.gamma * trust / curvature);
@@ -368,20 +353,6 @@ impl AutoConfig {
 }
 
 impl Learned {
-    /// Learns the noise from ½‖g − gₗₐₛₜ‖².
-    fn hear(&mut self, difference: f64) {
-        let steps = self.accepted as f64;
-        self.noise += (NOISE_MEMORY / (steps + NOISE_MEMORY - 1.0)).min(1.0) * (difference - self.noise);
-        self.recent_noise += (1.0 / RECENT.min(steps)) * (difference - self.recent_noise);
-        if steps <= RECENT {
-            self.least_noise = self.recent_noise;
-        } else if self.recent_noise < self.least_noise {
-            let fallen = (self.recent_noise / self.least_noise).sqrt() * self.remembered;
-            self.remembered = fallen.max(SHORTEST.min(self.remembered));
-            self.least_noise = self.recent_noise;
-        }
-    }
-
     /// Learns γₖ from b.
     fn feel(&mut self, pull: f64, gamma: f64) {
         self.pull += pull.clamp(-PULL, PULL);

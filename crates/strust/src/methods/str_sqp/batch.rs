@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Error,
     constraints::Constraint,
-    methods::evaluate,
+    methods::{Noise, evaluate},
     objective::{Evaluations, Objective},
     radius::Verdict,
     record::StepRecord,
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 /// The length of the first step, relative to ‖x₀‖.
 const FIRST: f64 = 0.1;
-/// Length of a step against noise, in multiples of r̄/√S: the best fixed length in theory.
+/// Length of a step against noise, in multiples of r̄/√(k·n): the best fixed length of k steps in theory.
 const NOISE: f64 = 0.5;
 /// A trial that increases the merit is accepted if its curvature is at most this multiple of κ.
 const TOLERANCE: f64 = 3.0;
@@ -51,8 +51,8 @@ pub struct BatchMemory<V> {
     pub projected: V,
     /// κ, the curvature of the Lagrangian along the steps.
     pub curvature: f64,
-    /// S, the sum of ½‖ĝₖ − ĝₖ₋₁‖².
-    pub noise: f64,
+    /// n, the noise of the projected gradients, and the number of steps that the average remembers.
+    pub noise: Noise,
     /// r̄, the largest distance from the origin.
     pub distance: f64,
     /// Steps in the average.
@@ -82,7 +82,7 @@ impl<C: Constraint> StrSqp<C> {
             origin: z.clone(),
             projected: z.zeros_like(),
             curvature: gradient_norm.max(f64::MIN_POSITIVE) / (FIRST * length),
-            noise: 0.0,
+            noise: Noise::default(),
             distance: 0.0,
             averaged: 0,
             active: vec![0.0; linear.rows.len()],
@@ -95,7 +95,7 @@ impl<C: Constraint> StrSqp<C> {
 
         let mut stiff = batch.curvature;
         if batch.distance > 0.0 {
-            stiff = stiff.max(batch.noise.sqrt() / (NOISE * batch.distance));
+            stiff = stiff.max((batch.averaged as f64 * batch.noise.mean).sqrt() / (NOISE * batch.distance));
         }
         let model = Memory::new(stiff);
         let model = LocalModel::new(&linear, &model, g, 0.0);
@@ -166,13 +166,14 @@ impl<C: Constraint> StrSqp<C> {
         if batch.averaged > 0 {
             let mut change = projected.clone();
             change.add(-1.0, &batch.projected);
-            batch.noise += 0.5 * change.norm_squared();
+            batch.noise.hear(batch.averaged, 0.5 * change.norm_squared());
         }
         let mut moved = iterate.clone();
         moved.add(-1.0, &batch.origin);
         batch.distance = batch.distance.max(moved.norm());
-        let share = (POWER + 1.0) / (batch.averaged as f64 + POWER + 1.0);
+        let share = batch.noise.share(POWER);
         batch.averaged += 1;
+        batch.noise.remembered += 1.0;
         state.x.scale_add(1.0 - share, share, iterate);
         for (active, y) in batch.active.iter_mut().zip(y) {
             *active += share * (f64::from(u8::from(*y != 0.0)) - *active);

@@ -48,8 +48,8 @@ config! {
 /// B is limited-memory BFGS of the Lagrangian f + yᵀc. σ plays the radius: it shortens the step.
 ///
 /// On a **mini-batch** the same problem is solved with B = κI. κ is learned from the trials on the sample, and is at
-/// least 2√S/r̄, where S is the sum of ½‖ĝₖ − ĝₖ₋₁‖² over the projected gradients ĝ = g + Aᵀy, and r̄ is the largest
-/// distance from the first nearly feasible iterate: noise shortens the steps. The correction is made in every step,
+/// least 2√(k·n)/r̄, where n is the mean of ½‖ĝₖ − ĝₖ₋₁‖² over the last quarter of the projected gradients
+/// ĝ = g + Aᵀy, and r̄ is the largest distance from the first nearly feasible iterate: noise shortens the steps. The correction is made in every step,
 /// because it costs no data. The answer x is a weighted average of the iterates, which two Newton steps move back onto
 /// the active constraints. A full sample after mini-batches continues from x with B.
 ///
