@@ -136,3 +136,26 @@ fn a_step_does_not_allocate_after_the_first_epoch() {
     let counted = allocation_counter::measure(|| (1..5).for_each(&mut epoch));
     assert_eq!(counted.count_total, 0, "{counted:?}");
 }
+
+#[test]
+fn with_noise_str_sqp_is_feasible_and_close_to_the_optimum_where_str_p_stalls() {
+    let (d, k, n, epochs) = (100, 5, 500, 20);
+    let noisy = |seed| SubspaceFit::spiked(d, k, n, 0.1, seed).unwrap();
+    let gap = |seed: u64, curve: Vec<(f64, f64)>| -> Vec<(f64, f64)> {
+        let optimum = noisy(seed).optimum().unwrap();
+        curve.into_iter().map(|(value, violation)| (value - optimum, violation)).collect()
+    };
+    let sqp = medians(|seed| {
+        let f = noisy(seed);
+        let method = StrSqp::new(StrSqpConfig::default(), f.constraint()).unwrap();
+        gap(seed, run(f, method, seed, epochs))
+    });
+    reaches(&sqp, 20, 2e-4, 1e-12);
+    let str_p = medians(|seed| {
+        let f = noisy(seed);
+        let method = StrP::new(StrPConfig::default(), f.constraint()).unwrap();
+        gap(seed, run(f, method, seed, epochs))
+    });
+    let (gap, violation) = str_p[19];
+    assert!(gap > 1e-2 && violation > 0.05, "STR-P: {gap:e}, {violation:e}");
+}

@@ -116,4 +116,5 @@ pub mod prelude {
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/library.md")]
 #[doc = include_str!("../../../docs/auto.md")]
+#[doc = include_str!("../../../docs/constraints.md")]
 struct Pages;

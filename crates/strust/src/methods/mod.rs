@@ -46,7 +46,9 @@ pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, Schedu
 pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
 pub use sgd::{Sgd, SgdConfig, SgdState};
 pub use str_p::{StrP, StrPConfig};
-pub use str_sqp::{Bounds, Memory, Pair, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState};
+pub use str_sqp::{
+    BatchMemory, Bounds, CurvaturePair, LagrangianCurvature, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState,
+};
 pub use trust_region::{Str, StrConfig, StrState, TrustRegion, TrustRegionState};
 
 use crate::{
@@ -72,7 +74,8 @@ pub trait Method<F: Objective + ?Sized> {
     /// The state at the start `x`, after [`Self::prepare`].
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
-    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold. An error leaves
+    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold and
+    /// [`StrSqp`], whose dual is small beside a gradient. An error leaves
     /// the state unchanged.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
 

@@ -2,8 +2,8 @@
 
 use super::{
     SqpVerdict, StrSqp, StrSqpState, largest,
-    linear::{Linear, LocalModel, Proposal},
-    memory::Pair,
+    linear::{Linearized, LocalModel, Proposal},
+    memory::CurvaturePair,
 };
 use crate::{
     Error,
@@ -36,11 +36,18 @@ const FLAT: f64 = 1e-6;
 /// start.
 const UNBOUNDED: f64 = 1e3;
 
+/// Lengths of the moves that try to leave a point where the violation has no slope, relative to x.
+const ESCAPES: [f64; 3] = [0.3, 0.03, 0.003];
+/// Directions of such moves.
+const DIRECTIONS: usize = 24;
+/// The share of the violation that such a move removes at least.
+const LESS: f64 = 1e-6;
+
 /// The point of a step.
 struct Here<V> {
     f: Evaluation,
     gradient_norm: f64,
-    linear: Linear<V>,
+    linear: Linearized<V>,
     violation: f64,
     /// A length that x has.
     length: f64,
@@ -60,7 +67,7 @@ struct Tried<V> {
 impl<V: Vector> StrSqpState<V> {
     /// B learns from the last step.
     fn learn(&mut self, here: &Here<V>, g: &V) {
-        if let Some(Pair { step, change: before }) = self.last.take() {
+        if let Some(CurvaturePair { step, change: before }) = self.last.take() {
             let mut change = g.clone();
             here.linear.add_pull(&self.scaled_multipliers(&here.linear), &mut change);
             change.add(-1.0, &before);
@@ -106,7 +113,7 @@ impl<V: Vector> StrSqpState<V> {
         self.set_multipliers(&here.linear, &tried.y);
         let mut step = tried.x.clone();
         step.add(-1.0, &self.x);
-        self.last = (step.norm_squared() > 0.0).then_some(Pair { step, change });
+        self.last = (step.norm_squared() > 0.0).then_some(CurvaturePair { step, change });
         self.x = tried.x;
         let enough = largest(&tried.y).max(here.gradient_norm);
         let nearly_feasible = here.violation <= tolerance.sqrt() * here.length;
@@ -127,7 +134,7 @@ impl<C: Constraint> StrSqp<C> {
     ) -> Result<StepRecord, Error> {
         let (value, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
-        let linear = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
+        let linear = Linearized::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
         let violation = linear.violation(&linear.c);
         let length = state.note_sizes(gradient_norm, &state.x.clone(), violation);
         let here = Here { f: value, gradient_norm, linear, violation, length };
@@ -144,6 +151,17 @@ impl<C: Constraint> StrSqp<C> {
             let step = model.steer(&here.linear, &mut state.penalty);
             if trial == 0 {
                 let verdict = state.judge(&here, &step, tolerance);
+                let escape = match verdict {
+                    SqpVerdict::Infeasible(_) => self.escape(state, &here),
+                    _ => None,
+                };
+                if let Some(x) = escape {
+                    evaluations.values += 1;
+                    if f.value(&x, sample).value.is_finite() {
+                        (state.x, state.verdict, record.verdict) = (x, SqpVerdict::Running, Verdict::Accepted);
+                        break;
+                    }
+                }
                 if verdict != SqpVerdict::Running {
                     state.set_multipliers(&here.linear, &step.y);
                     state.verdict = verdict;
@@ -170,6 +188,32 @@ impl<C: Constraint> StrSqp<C> {
         Ok(StepRecord { evaluations, ..record })
     }
 
+    /// A point nearby with a smaller violation, where its slope is 0: x may be a saddle point. It needs no data.
+    fn escape<V: Vector>(&mut self, state: &StrSqpState<V>, here: &Here<V>) -> Option<V>
+    where
+        C: Constraint<Point = V>,
+    {
+        let n = state.x.dimension();
+        let points = ESCAPES.iter().flat_map(|share| (0..DIRECTIONS).map(move |k| (share, k)));
+        points
+            .map(|(share, k)| {
+                // Numbers without order, in pairs of opposite directions.
+                let component = |i: usize| ((i + 1) as f64 * 12.9898 + (k / 2 + 1) as f64 * 78.233).sin();
+                let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
+                let mut x = state.x.clone();
+                for i in 0..n {
+                    let length = sign * share * here.length / (n as f64).sqrt();
+                    x.set_component(i, x.component(i) + length * component(i));
+                }
+                self.bounds.clip(&mut x);
+                x
+            })
+            .find(|x| {
+                let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, x);
+                here.linear.violation(&c) < (1.0 - LESS) * here.violation
+            })
+    }
+
     /// Evaluates a step, and one that is corrected for the rows' curvature if it is not good enough. Returns the better
     /// one.
     fn try_step<F: Objective<Point = C::Point>>(
@@ -191,7 +235,7 @@ impl<C: Constraint> StrSqp<C> {
             let mut x = state.x.clone();
             x.add(1.0, p);
             self.bounds.clip(&mut x);
-            let c = Linear::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+            let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
             let left = linear.violation(&c);
             let then = f.value(&x, sample).value + penalty * left;
             let ratio = (now - then + rounding) / (step.predicted + rounding);

@@ -3,8 +3,8 @@
 
 use super::{
     StrSqp, StrSqpState,
-    linear::{Linear, LocalModel},
-    memory::Memory,
+    linear::{Linearized, LocalModel},
+    memory::LagrangianCurvature,
 };
 use crate::{
     Error,
@@ -73,7 +73,7 @@ impl<C: Constraint> StrSqp<C> {
         let z = state.batch.as_ref().map_or(&state.x, |batch| &batch.iterate).clone();
         let (f0, squared_norm) = evaluate(f, &z, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
-        let linear = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &z);
+        let linear = Linearized::at(&mut self.constraint, &self.bounds, &state.weights, &z);
         let violation = linear.violation(&linear.c);
         let length = state.note_sizes(gradient_norm, &z, violation);
         // B has learned from the full sum only.
@@ -97,7 +97,7 @@ impl<C: Constraint> StrSqp<C> {
         if batch.distance > 0.0 {
             stiff = stiff.max((batch.averaged as f64 * batch.noise.mean).sqrt() / (NOISE * batch.distance));
         }
-        let model = Memory::new(stiff);
+        let model = LagrangianCurvature::new(stiff);
         let model = LocalModel::new(&linear, &model, g, 0.0);
         let mut step = model.steer(&linear, &mut state.penalty);
         let ahead = |p: &F::Point, bounds: &super::Bounds<F::Point>| {
@@ -109,14 +109,14 @@ impl<C: Constraint> StrSqp<C> {
         let mut x = ahead(&step.p, &self.bounds);
         // The correction for the rows' curvature costs no data.
         if !linear.rows.is_empty() {
-            let c = Linear::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+            let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
             if c.iter().all(|c| c.is_finite()) {
                 step = model.correct(&linear, &c, &step.p, state.penalty);
                 x = ahead(&step.p, &self.bounds);
             }
         }
         let f1 = f.value(&x, sample).value;
-        let c = Linear::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+        let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
         let mut moved = x.clone();
         moved.add(-1.0, z);
         let beyond = f1 - f0.value - g.dot(&moved) + linear.beyond(&c, &step.y, &moved);
@@ -158,7 +158,7 @@ impl<C: Constraint> StrSqp<C> {
         &mut self,
         state: &mut StrSqpState<C::Point>,
         batch: &mut BatchMemory<C::Point>,
-        linear: &Linear<C::Point>,
+        linear: &Linearized<C::Point>,
         y: &[f64],
         iterate: &C::Point,
         projected: &C::Point,
@@ -184,7 +184,7 @@ impl<C: Constraint> StrSqp<C> {
 
         // Newton's method converges quadratically, and the average moves less and less.
         for _ in 0..RESTORE {
-            let here = Linear::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
+            let here = Linearized::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
             here.restore(&batch.active, &mut state.x);
             self.bounds.clip(&mut state.x);
         }

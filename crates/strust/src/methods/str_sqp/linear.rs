@@ -2,7 +2,7 @@
 
 use super::{
     dual::BoxProblem,
-    memory::{Inverse, Memory},
+    memory::{Inverse, LagrangianCurvature},
 };
 use crate::{
     Error,
@@ -81,14 +81,14 @@ fn is_equal(sense: Sense) -> bool {
 
 /// C and A at a point: the rows of the constraint, then the finite bounds.
 #[derive(Debug)]
-pub(super) struct Linear<V> {
+pub(super) struct Linearized<V> {
     pub c: Vec<f64>,
     pub rows: Vec<V>,
     senses: Vec<Sense>,
     bounds: Vec<(usize, f64)>,
 }
 
-impl<V: Vector> Linear<V> {
+impl<V: Vector> Linearized<V> {
     pub fn at<C: Constraint<Point = V>>(constraint: &mut C, bounds: &Bounds<V>, weights: &[f64], x: &V) -> Self {
         let mut unit = constraint.new_residual();
         let senses: Vec<Sense> = (0..weights.len()).map(|i| constraint.sense(i)).collect();
@@ -248,7 +248,7 @@ pub(super) struct LocalModel<'a, V> {
 }
 
 impl<'a, V: Vector> LocalModel<'a, V> {
-    pub fn new(linear: &Linear<V>, memory: &'a Memory<V>, g: &'a V, sigma: f64) -> Self {
+    pub fn new(linear: &Linearized<V>, memory: &'a LagrangianCurvature<V>, g: &'a V, sigma: f64) -> Self {
         let inverse = memory.inverse(sigma);
         let seen: Vec<Vec<f64>> = linear.rows.iter().map(|row| memory.project(row)).collect();
         let seen_g = memory.project(g);
@@ -266,7 +266,7 @@ impl<'a, V: Vector> LocalModel<'a, V> {
     }
 
     /// The step for constraints C + Ap, with the gradient g or, for `steepness` 0, without it.
-    fn propose(&self, linear: &Linear<V>, c: &[f64], penalty: f64, steepness: f64) -> Proposal<V> {
+    fn propose(&self, linear: &Linearized<V>, c: &[f64], penalty: f64, steepness: f64) -> Proposal<V> {
         let (lower, upper) = linear.limits(penalty);
         let b: Vec<f64> = self.ahg.iter().zip(c).map(|(ahg, c)| steepness * ahg - c).collect();
         let mut y = vec![0.0; c.len()];
@@ -289,7 +289,7 @@ impl<'a, V: Vector> LocalModel<'a, V> {
         Proposal { p, y, predicted, stationarity, curvature, left }
     }
     /// The step, with a penalty that is raised until it removes half of the violation that the step without g removes.
-    pub fn steer(&self, linear: &Linear<V>, penalty: &mut f64) -> Proposal<V> {
+    pub fn steer(&self, linear: &Linearized<V>, penalty: &mut f64) -> Proposal<V> {
         let mut step = self.propose(linear, &linear.c, *penalty, 1.0);
         let violation = linear.violation(&linear.c);
         if violation == 0.0 || step.left <= 0.1 * violation {
@@ -306,7 +306,7 @@ impl<'a, V: Vector> LocalModel<'a, V> {
         step
     }
     /// The step for the constraints as they are at x + p.
-    pub fn correct(&self, linear: &Linear<V>, at_trial: &[f64], p: &V, penalty: f64) -> Proposal<V> {
+    pub fn correct(&self, linear: &Linearized<V>, at_trial: &[f64], p: &V, penalty: f64) -> Proposal<V> {
         let c: Vec<f64> = at_trial.iter().zip(&linear.rows).map(|(c, row)| c - row.dot(p)).collect();
         self.propose(linear, &c, penalty, 1.0)
     }

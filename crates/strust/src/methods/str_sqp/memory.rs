@@ -15,17 +15,17 @@ const COLLAPSED: f64 = -1e3;
 /// gradient, L is the strictly lower triangle of SᵀY and D its diagonal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "V: Vector")]
-pub struct Memory<V> {
+pub struct LagrangianCurvature<V> {
     /// θ; the curvature in directions that no pair has seen.
     pub curvature: f64,
     /// (s, y), oldest first.
-    pub pairs: Vec<Pair<V>>,
+    pub pairs: Vec<CurvaturePair<V>>,
 }
 
 /// A step and the change of the Lagrangian's gradient along it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "V: Vector")]
-pub struct Pair<V> {
+pub struct CurvaturePair<V> {
     /// s.
     #[serde(with = "saved")]
     pub step: V,
@@ -34,7 +34,7 @@ pub struct Pair<V> {
     pub change: V,
 }
 
-impl<V: Vector> Memory<V> {
+impl<V: Vector> LagrangianCurvature<V> {
     pub(super) fn new(curvature: f64) -> Self {
         Self { curvature, pairs: Vec::new() }
     }
@@ -125,7 +125,7 @@ impl<V: Vector> Memory<V> {
         if self.pairs.len() == PAIRS {
             self.pairs.remove(0);
         }
-        self.pairs.push(Pair { step, change });
+        self.pairs.push(CurvaturePair { step, change });
     }
 }
 
@@ -137,7 +137,7 @@ fn solve(factor: &PartialPivLu<f64>, right: &[f64]) -> Vec<f64> {
 /// H = (B + σI)⁻¹ = I/τ + U·(N − UᵀU/τ)⁻¹·Uᵀ/τ² with τ = θ + σ.
 #[derive(Debug)]
 pub(super) struct Inverse<'a, V> {
-    memory: &'a Memory<V>,
+    memory: &'a LagrangianCurvature<V>,
     tau: f64,
     factor: Option<PartialPivLu<f64>>,
 }
@@ -164,10 +164,10 @@ mod tests {
     use super::*;
 
     /// The dense BFGS update, from the same start.
-    fn dense(theta: f64, pairs: &[Pair<Vec<f64>>]) -> Mat<f64> {
+    fn dense(theta: f64, pairs: &[CurvaturePair<Vec<f64>>]) -> Mat<f64> {
         let n = pairs[0].step.len();
         let mut b = Mat::from_fn(n, n, |i, j| if i == j { theta } else { 0.0 });
-        for Pair { step: s, change: y } in pairs {
+        for CurvaturePair { step: s, change: y } in pairs {
             let bs: Vec<f64> = (0..n).map(|i| (0..n).map(|j| b[(i, j)] * s[j]).sum()).collect();
             let (sbs, sy) = (s.dot(&bs), s.dot(y));
             b = Mat::from_fn(n, n, |i, j| b[(i, j)] - bs[i] * bs[j] / sbs + y[i] * y[j] / sy);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn it_is_the_bfgs_matrix_and_its_inverse() {
-        let mut memory = Memory::new(2.0);
+        let mut memory = LagrangianCurvature::new(2.0);
         let hessian = [3.0, 1.0, 0.5, 7.0];
         for k in 0..4 {
             let s: Vec<f64> = (0..4).map(|i| f64::from(i * k + i + k).sin() + 0.3).collect();
@@ -206,9 +206,9 @@ mod tests {
 
     #[test]
     fn negative_curvature_is_damped() {
-        let mut memory = Memory::new(1.0);
+        let mut memory = LagrangianCurvature::new(1.0);
         memory.learn(vec![1.0, 0.0], vec![-3.0, 1.0]);
-        let Pair { step, change } = &memory.pairs[0];
+        let CurvaturePair { step, change } = &memory.pairs[0];
         assert!((step.dot(change) - DAMPED).abs() < 1e-12);
     }
 }
