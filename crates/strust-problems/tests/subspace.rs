@@ -159,3 +159,13 @@ fn with_noise_str_sqp_is_feasible_and_close_to_the_optimum_where_str_p_stalls() 
     let (gap, violation) = str_p[19];
     assert!(gap > 1e-2 && violation > 0.05, "STR-P: {gap:e}, {violation:e}");
 }
+
+#[test]
+fn the_growing_penalty_of_the_augmented_lagrangian_does_not_make_long_runs_diverge() {
+    let f = SubspaceFit::spiked(20, 2, 100, 0.0, 0).unwrap();
+    // μ = 0.1·1.1^1500 would be 1e61; a step is unstable from 100 on.
+    let config = AugLagConfig { inner_epochs: 1, ..Default::default() };
+    let method = AugLag::new(config, f.constraint()).unwrap();
+    let curve = run(f, method, 0, 1500);
+    reaches(&curve, 1500, 1e-10, 1e-6);
+}

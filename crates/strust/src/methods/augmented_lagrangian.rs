@@ -30,7 +30,13 @@ config! {
     }
 }
 
+/// Steps of the power method for ‖J‖².
+const POWER_STEPS: usize = 5;
+
 /// SGD on f + ⟨λ, c⟩ + (μ/2)‖c‖²; after every `inner_epochs` passes λ ← λ + damping·μ·c(x) and μ ← growth·μ.
+///
+/// *Differs:* μ stops growing at 1/(η‖J‖²), half of where a step becomes unstable. In the paper it grows without bound,
+/// and a fixed rate η then makes long runs diverge.
 #[derive(Debug, Clone)]
 pub struct AugLag<C: Constraint> {
     config: Checked<AugLagConfig>,
@@ -116,7 +122,9 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
             *terms_seen = 0;
             self.constraint.residual(x, c);
             multipliers.add(self.config.damping * *penalty, c);
-            *penalty *= self.config.growth;
+            let limit = (eta * largest_square(&mut self.constraint, x, y, c, g)).recip();
+            let grown = self.config.growth * *penalty;
+            *penalty = if limit.is_finite() { grown.min(limit.max(*penalty)) } else { grown };
         }
         Ok(StepRecord {
             constraint_norm: Some(constraint_norm),
@@ -133,4 +141,26 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
         // λ and μ change during the run, so values of the Lagrangian cannot be compared. KKT residuals can.
         Ok(Measurement { merit: m.kkt(), ..m })
     }
+}
+
+/// About ‖J(x)‖², by a few steps of the power method. `y`, `other` and `g` are scratch space.
+fn largest_square<C: Constraint + ?Sized>(
+    constraint: &mut C,
+    x: &C::Point,
+    y: &mut C::Residual,
+    other: &mut C::Residual,
+    g: &mut C::Point,
+) -> f64 {
+    (0..y.dimension()).for_each(|i| y.set_component(i, 1.0));
+    let mut square = 0.0;
+    for _ in 0..POWER_STEPS {
+        g.set_zero();
+        constraint.add_vjp(x, 1.0, y, g);
+        square = g.norm_squared() / y.norm_squared();
+        constraint.jvp(x, g, other);
+        // Scaled, so that no power overflows.
+        y.set_zero();
+        y.add(other.norm().recip(), other);
+    }
+    square
 }
