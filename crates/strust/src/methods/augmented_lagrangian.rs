@@ -143,7 +143,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     }
 }
 
-/// About ‖J(x)‖², by a few steps of the power method. `y`, `other` and `g` are scratch space.
+/// About ‖J(x)‖², by a few steps of the power method from the last gradient g. `y` and `other` are scratch space.
 fn largest_square<C: Constraint + ?Sized>(
     constraint: &mut C,
     x: &C::Point,
@@ -151,16 +151,15 @@ fn largest_square<C: Constraint + ?Sized>(
     other: &mut C::Residual,
     g: &mut C::Point,
 ) -> f64 {
-    (0..y.dimension()).for_each(|i| y.set_component(i, 1.0));
-    let mut square = 0.0;
+    let mut square = f64::NAN;
     for _ in 0..POWER_STEPS {
-        g.set_zero();
-        constraint.add_vjp(x, 1.0, y, g);
-        square = g.norm_squared() / y.norm_squared();
         constraint.jvp(x, g, other);
         // Scaled, so that no power overflows.
         y.set_zero();
         y.add(other.norm().recip(), other);
+        g.set_zero();
+        constraint.add_vjp(x, 1.0, y, g);
+        square = g.norm_squared();
     }
     square
 }
