@@ -87,7 +87,9 @@ pub use run::minimize;
 /// The names that most programs need.
 pub mod prelude {
     pub use crate::config::Config;
-    pub use crate::constraints::{Affine, Constraint, Manifold, Retraction, Sphere, Stiefel, constraint_from_fn};
+    pub use crate::constraints::{
+        Affine, Constraint, Manifold, Retraction, Sense, Sphere, Stiefel, at_most, both, constraint_from_fn, no_rows,
+    };
     pub use crate::methods::{
         Adam, AdamConfig, AugLag, AugLagConfig, Auto, AutoConfig, Averaged, AveragedConfig, DoG, DoGConfig, LineSearch,
         LineSearchConfig, Method, Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd, ProjectedSgdConfig, Reset,

@@ -1,14 +1,16 @@
-//! Equality constraints c(x) = 0, and the sets they describe.
+//! Constraints c(x) = 0 and c(x) ≤ 0, and the sets they describe.
 
 mod affine;
+mod combined;
 mod sphere;
 mod stiefel;
 
 pub use affine::Affine;
+pub use combined::{AtMost, Both, NoRows, at_most, both, no_rows};
 pub use sphere::Sphere;
 pub use stiefel::{Retraction, Stiefel};
 
-use crate::{Error, vector::Vector};
+use crate::{Error, config::out_of_range, vector::Vector};
 use std::marker::PhantomData;
 
 /// c(x) = 0, given by its value and by products with its Jacobian J. J itself is never formed.
@@ -48,6 +50,15 @@ pub trait Constraint {
     /// Checks that x has the shape this constraint is defined on.
     fn check_point(&self, _x: &Self::Point) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+/// Checks that a method for equations gets no inequality.
+pub(crate) fn check_equations<C: Constraint + ?Sized>(method: &'static str, constraint: &C) -> Result<(), Error> {
+    let rows = constraint.new_residual().dimension();
+    match (0..rows).find(|&row| constraint.sense(row) != Sense::Equal) {
+        None => Ok(()),
+        Some(row) => Err(out_of_range(method, "constraint", format!("row {row} ≤ 0"), "= 0; for ≤ use StrSqp")),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Measurement, Method, evaluate, scratch, state};
 use crate::{
     Error, config,
     config::{Checked, Config},
-    constraints::Constraint,
+    constraints::{Constraint, check_equations},
     kkt::kkt,
     objective::Objective,
     record::StepRecord,
@@ -84,6 +84,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
         (self.gradient, self.residual) = (None, None);
         f.check_point(x)?;
+        check_equations(AugLagConfig::NAME, &self.constraint)?;
         self.constraint.check_point(x)
     }
 

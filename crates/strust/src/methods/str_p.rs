@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Error,
     config::{Allowed, Checked, Config, Field, Range},
-    constraints::Constraint,
+    constraints::{Constraint, check_equations},
     kkt::kkt,
     models::Penalty,
     objective::{Objective, Penalized, PenaltyScratch},
@@ -139,6 +139,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrP<C> {
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
         (self.scratch, self.penalty_scratch) = (Scratch::default(), None);
         f.check_point(x)?;
+        check_equations(StrPConfig::NAME, &self.constraint)?;
         self.constraint.check_point(x)
     }
 

@@ -13,4 +13,5 @@ mod no_allocation;
 mod objectives;
 mod rounding;
 mod run;
+mod sqp;
 mod vector;

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     Error,
+    config::out_of_range,
     constraints::{Constraint, Sense},
     vector::Vector,
 };
@@ -34,8 +35,8 @@ impl<V: Vector> Bounds<V> {
         for i in 0..lower.dimension() {
             let (low, high) = (lower.component(i), upper.component(i));
             if low.is_nan() || high.is_nan() || low > high || low == f64::INFINITY || high == f64::NEG_INFINITY {
-                let why = format!("bounds: component {i} must be between {low} and {high}, which no number is");
-                return Err(Error::Start { why });
+                let value = format!("between {low} and {high} at component {i}");
+                return Err(out_of_range("bounds", "x", value, "between a lower bound and an upper bound above it"));
             }
             if low.is_finite() {
                 finite.push((i, -1.0));

@@ -1,0 +1,107 @@
+//! STR-SQP beside the contract suite: full samples, bounds, verdicts, and errors.
+
+use crate::common::bits;
+use strust::{
+    constraints::{at_most, both, no_rows},
+    methods::{SqpVerdict, StrSqpState},
+    prelude::*,
+};
+
+/// ‖x − t‖².
+fn nearest_to(t: [f64; 2]) -> impl Objective<Point = Vec<f64>> {
+    from_terms(1, move |_, x: &Vec<f64>, g| {
+        let r = [x[0] - t[0], x[1] - t[1]];
+        g[0] += 2.0 * r[0];
+        g[1] += 2.0 * r[1];
+        r[0] * r[0] + r[1] * r[1]
+    })
+}
+fn sphere() -> Sphere<Vec<f64>> {
+    Sphere::new(1.0).unwrap()
+}
+fn sqp<C: Constraint>(constraint: C) -> StrSqp<C> {
+    StrSqp::new(StrSqpConfig::default(), constraint).unwrap()
+}
+
+#[test]
+fn a_resumed_run_on_full_samples_equals_an_uninterrupted_run() {
+    let run = |cut: Option<usize>| {
+        let (mut f, mut method) = (nearest_to([3.0, 4.0]), sqp(sphere()));
+        let mut state = method.init(&mut f, vec![2.0, -1.0]).unwrap();
+        for k in 0..6 {
+            if cut == Some(k) {
+                let text = serde_json::to_string(&state).unwrap();
+                state = serde_json::from_str::<StrSqpState<Vec<f64>>>(&text).unwrap();
+                method = sqp(sphere());
+                method.prepare(&mut f, &state.x).unwrap();
+            }
+            method.step(&mut f, &mut state, &Sample::range(0..1)).unwrap();
+        }
+        (bits(&state.x), serde_json::to_string(&state).unwrap())
+    };
+    assert_eq!(run(None), run(Some(3)));
+}
+
+#[test]
+fn bounds_hold_at_every_point_and_their_multipliers_balance_the_gradient() {
+    let mut f = nearest_to([3.0, 4.0]);
+    let method = sqp(no_rows()).bounds(vec![0.0, f64::NEG_INFINITY], vec![1.0, 2.0]).unwrap();
+    let inside = |_: &StepRecord, state: &StrSqpState<Vec<f64>>| {
+        assert!((0.0..=1.0).contains(&state.x[0]) && state.x[1] <= 2.0, "{:?}", state.x);
+        std::ops::ControlFlow::Continue(())
+    };
+    let report = minimize(&mut f).method(method).full_batch().observe(inside).start(vec![-5.0, -5.0]).unwrap();
+    assert_eq!(report.reason, StopReason::Kkt);
+    assert_eq!(report.point(), &[1.0, 2.0]);
+    let z = &report.state.bound_multipliers;
+    assert!((z[0] - 4.0).abs() < 1e-6 && (z[1] - 4.0).abs() < 1e-6, "{z:?}");
+}
+
+#[test]
+fn it_leaves_a_point_where_the_rows_have_no_slope() {
+    // At 0 the gradient of ‖x‖² − 1 is 0, and the circle is feasible.
+    let report =
+        minimize(&mut nearest_to([3.0, 4.0])).method(sqp(sphere())).full_batch().start(vec![0.0, 0.0]).unwrap();
+    assert_eq!(report.reason, StopReason::Kkt);
+    assert!((report.point()[0] - 0.6).abs() < 1e-6, "{:?}", report.point());
+}
+
+#[test]
+fn rows_that_contradict_each_other_are_named() {
+    let planes = Affine::new(vec![vec![1.0, 1.0]], vec![5.0]).unwrap();
+    let method = sqp(both(at_most(sphere()), planes));
+    let report = minimize(&mut nearest_to([0.0, 0.0])).method(method).full_batch().start(vec![1.0, 0.5]).unwrap();
+    assert_eq!((report.reason, report.reason.converged()), (StopReason::Infeasible, false));
+    assert_eq!(report.state.verdict, SqpVerdict::Infeasible(vec![0, 1]));
+}
+
+#[test]
+fn an_inactive_inequality_has_no_multiplier() {
+    let method = sqp(at_most(sphere()));
+    let report = minimize(&mut nearest_to([0.3, 0.4])).method(method).full_batch().start(vec![2.0, 0.0]).unwrap();
+    assert_eq!(report.reason, StopReason::Kkt);
+    assert!((report.point()[0] - 0.3).abs() < 1e-6 && report.state.multipliers[0].abs() < 1e-6);
+}
+
+#[test]
+fn methods_for_equations_refuse_inequalities() {
+    let start = || vec![0.5, 0.5];
+    let mut f = nearest_to([3.0, 4.0]);
+    let penalty = StrP::new(StrPConfig::default(), at_most(sphere())).unwrap().init(&mut f, start()).unwrap_err();
+    let lagrangian =
+        AugLag::new(AugLagConfig::default(), at_most(sphere())).unwrap().init(&mut f, start()).unwrap_err();
+    for error in [penalty, lagrangian] {
+        assert!(error.to_string().contains("StrSqp"), "{error}");
+    }
+}
+
+#[test]
+fn bounds_without_a_point_between_them_are_an_error() {
+    for (lower, upper) in [(vec![1.0, 0.0], vec![0.0, 1.0]), (vec![f64::NAN, 0.0], vec![1.0, 1.0])] {
+        let error = sqp(sphere()).bounds(lower, upper).unwrap_err();
+        assert!(error.to_string().contains("component 0"), "{error}");
+    }
+    assert!(matches!(sqp(sphere()).bounds(vec![0.0], vec![1.0, 1.0]), Err(Error::Shape { .. })));
+    let error = sqp(sphere()).bounds(vec![0.0; 3], vec![1.0; 3]).unwrap().init(&mut nearest_to([1.0; 2]), vec![0.0; 2]);
+    assert!(matches!(error, Err(Error::Shape { .. })));
+}
