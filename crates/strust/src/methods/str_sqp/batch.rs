@@ -163,6 +163,7 @@ impl<C: Constraint> StrSqp<C> {
         iterate: &C::Point,
         projected: &C::Point,
     ) {
+        let length = state.largest.1;
         if batch.averaged > 0 {
             let mut change = projected.clone();
             change.add(-1.0, &batch.projected);
@@ -184,6 +185,10 @@ impl<C: Constraint> StrSqp<C> {
 
         // Newton's method converges quadratically, and the average moves less and less.
         for _ in 0..RESTORE {
+            let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, &state.x);
+            if linear.violation(&c) <= C::Point::EPSILON * length {
+                break;
+            }
             let here = Linearized::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
             here.restore(&batch.active, &mut state.x);
             self.bounds.clip(&mut state.x);
