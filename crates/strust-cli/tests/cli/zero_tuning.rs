@@ -139,6 +139,10 @@ fn a_benchmark_chooses_rates_compares_methods_and_writes_a_report() {
     let result = run(&["report", out.to_str().unwrap(), "--markdown"]);
     assert!(result.out.contains("| exact | development |"), "{}", result.out);
 
+    let result = run(&["diagnose", out.to_str().unwrap()]);
+    assert_eq!(result.code, Some(1));
+    assert!(result.err.contains("holds a benchmark, not one experiment"), "{}", result.err);
+
     // Published results have the same summary and the last record of every job, and can be shown again.
     let to = folder.path("published");
     let result = run(&["report", out.to_str().unwrap(), "--publish", to.to_str().unwrap()]);

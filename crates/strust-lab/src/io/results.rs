@@ -90,6 +90,9 @@ impl Plan {
         let text = std::fs::read(&path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound if !folder.exists() => Error::saved(folder, "there is no such folder"),
             std::io::ErrorKind::NotADirectory => Error::saved(folder, "this is a file, not a results folder"),
+            std::io::ErrorKind::NotFound if is_benchmark(folder) => {
+                Error::saved(folder, "this folder holds a benchmark, not one experiment: `strust report` shows it")
+            }
             std::io::ErrorKind::NotFound if folder.join("summary.json").exists() => Error::saved(
                 folder,
                 "these are published results: `strust report` shows them, but there is no run here",
