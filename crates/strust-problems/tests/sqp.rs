@@ -11,24 +11,32 @@ use strust_problems::constrained::{
     ConstrainedProblem, Expected, ProblemRows, degenerate_problems, equality_problems, inequality_problems,
 };
 
-/// Factors of f, c and x.
+/// Factors of f, c and x. The factors of single coordinates are spread over this many decades.
 #[derive(Clone, Copy)]
 struct Units {
     f: f64,
     c: f64,
     x: f64,
+    decades: f64,
 }
 
-const PLAIN: Units = Units { f: 1.0, c: 1.0, x: 1.0 };
+const PLAIN: Units = Units { f: 1.0, c: 1.0, x: 1.0, decades: 0.0 };
+
+impl Units {
+    fn factor(&self, i: usize, of: usize) -> f64 {
+        let place = ((7 * i + 3) % of) as f64 / (of.max(2) - 1) as f64 - 0.5;
+        self.x * 10.0_f64.powf(self.decades * place)
+    }
+    fn scaled(&self, x: &[f64]) -> Vec<f64> {
+        x.iter().enumerate().map(|(i, v)| v * self.factor(i, x.len())).collect()
+    }
+    fn plain(&self, x: &[f64]) -> Vec<f64> {
+        x.iter().enumerate().map(|(i, v)| v / self.factor(i, x.len())).collect()
+    }
+}
 
 /// c(x/s)·t.
 struct InUnits<'a>(ProblemRows<'a>, Units);
-
-impl InUnits<'_> {
-    fn plain(&self, x: &[f64]) -> Vec<f64> {
-        x.iter().map(|x| x / self.1.x).collect()
-    }
-}
 
 impl Constraint for InUnits<'_> {
     type Point = Vec<f64>;
@@ -37,18 +45,17 @@ impl Constraint for InUnits<'_> {
         self.0.new_residual()
     }
     fn residual(&mut self, x: &Vec<f64>, c: &mut Vec<f64>) {
-        let x = self.plain(x);
-        self.0.residual(&x, c);
+        self.0.residual(&self.1.plain(x), c);
         c.scale(self.1.c);
     }
     fn jvp(&mut self, x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>) {
-        let x = self.plain(x);
-        self.0.jvp(&x, v, out);
-        out.scale(self.1.c / self.1.x);
+        self.0.jvp(&self.1.plain(x), &self.1.plain(v), out);
+        out.scale(self.1.c);
     }
     fn add_vjp(&mut self, x: &Vec<f64>, a: f64, y: &Vec<f64>, out: &mut Vec<f64>) {
-        let x = self.plain(x);
-        self.0.add_vjp(&x, a * self.1.c / self.1.x, y, out);
+        let mut pull = vec![0.0; x.len()];
+        self.0.add_vjp(&self.1.plain(x), a * self.1.c, y, &mut pull);
+        out.add(1.0, &self.1.plain(&pull));
     }
     fn sense(&self, row: usize) -> Sense {
         self.0.sense(row)
@@ -63,20 +70,19 @@ struct Outcome {
 }
 
 fn solve(problem: &ConstrainedProblem, start: &[f64], units: Units) -> Outcome {
-    let scaled = |x: &[f64]| -> Vec<f64> { x.iter().map(|x| x * units.x).collect() };
     let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, gradient: Option<&mut Vec<f64>>| {
-        let x: Vec<f64> = x.iter().map(|x| x / units.x).collect();
+        let x = units.plain(x);
         if let Some(gradient) = gradient {
-            *gradient = problem.gradient(&x);
-            gradient.scale(units.f / units.x);
+            *gradient = units.plain(&problem.gradient(&x));
+            gradient.scale(units.f);
         }
         units.f * problem.value(&x)
     });
     let method = StrSqp::new(StrSqpConfig::default(), InUnits(problem.constraint(), units)).unwrap();
-    let method = method.bounds(scaled(&problem.lower), scaled(&problem.upper)).unwrap();
+    let method = method.bounds(units.scaled(&problem.lower), units.scaled(&problem.upper)).unwrap();
     let run = minimize(&mut f).method(method).full_batch().stop(Stop::steps(300));
-    let report = run.start(scaled(start)).unwrap();
-    let x = report.point().iter().map(|x| x / units.x).collect();
+    let report = run.start(units.scaled(start)).unwrap();
+    let x = units.plain(report.point());
     Outcome { x, gradients: report.evaluations.gradients, reason: report.reason, state: report.state }
 }
 
@@ -182,6 +188,14 @@ fn units_do_not_matter() {
             }
         }
     }
+}
+
+#[test]
+fn problems_with_units_over_three_decades_are_solved_too() {
+    let units = Units { decades: 3.0, ..PLAIN };
+    let problems = equality_problems();
+    let solved = problems.iter().filter(|p| solve(p, &p.start, units).is_solution_of(p)).count();
+    assert!(solved >= 19, "{solved} of {}", problems.len());
 }
 
 #[test]
