@@ -187,32 +187,14 @@ pub(crate) fn auto_space(vectors: [&Tensor; 7]) -> Option<Tensor> {
     matches!(vectors[0].device(), Device::Cuda(_)).then(|| native::auto_space(vectors))?
 }
 
-/// A step of Auto around its two evaluations, as kernels that write in place.
-#[derive(Debug)]
-#[cfg_attr(not(cuda_graphs), allow(dead_code))] // nothing reads them without CUDA
-pub(crate) struct AutoKernels<'a> {
-    /// Those of [`auto_space`].
-    pub vectors: [&'a Tensor; 7],
-    /// In the order of `native/auto.cu`.
-    pub settings: [f64; 26],
-    /// The learned numbers, in the order of `native/auto.cu`.
-    pub learned: &'a Tensor,
-    /// The result of [`auto_space`].
-    pub space: &'a Tensor,
-    /// Whether the run has not broken down.
-    pub whole: &'a Tensor,
-}
+/// The first part of a step of Auto, which writes the trial to y. The vectors are those of [`auto_space`], `settings` are
+/// in the order of `native/auto.cu`, and `memory` has the learned numbers in that order, the result of [`auto_space`],
+/// and whether the run has not broken down.
+pub(crate) use native::auto_propose;
 
-impl AutoKernels<'_> {
-    /// Writes the trial to y.
-    pub fn propose(&self) {
-        native::auto_propose(self);
-    }
-    /// Accepts or rejects the trial, and writes a row of the table at the given index.
-    pub fn judge(&self, value: &Tensor, trial: &Tensor, [table, next]: [&Tensor; 2]) {
-        native::auto_judge(self, [value, trial, table, next]);
-    }
-}
+/// The second part, which accepts or rejects the trial. `rest` are the value, the value at the trial, the table of
+/// records, and the index of its next row.
+pub(crate) use native::auto_judge;
 
 /// The thread that captures holds the write lock. A thread that launches work operation by operation holds a read lock.
 /// While a stream is captured, no thread may wait for the whole device. cuDNN does so when it times its algorithms.

@@ -99,10 +99,6 @@ impl<T: Component> DeviceAuto<T> {
         let Self { x, z, start, last, root, gradient, .. } = self;
         [f.parameters().flat(), gradient, x, z, start, last, root].map(Flat::tensor)
     }
-    fn kernels<'a, L: BatchLoss>(&'a self, f: &'a TorchObjective<T, L>, space: &'a Tensor) -> cuda::AutoKernels<'a> {
-        let (vectors, settings, whole) = (self.vectors(f), self.settings(), self.progress.whole());
-        cuda::AutoKernels { vectors, settings, learned: &self.learned.0, space, whole }
-    }
     /// The settings in the order of the kernels.
     fn settings(&self) -> [f64; 26] {
         let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *self.config;
@@ -193,8 +189,10 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
     fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
         let value = f.value_and_gradient_here(on, &mut self.gradient);
         let Some(space) = &self.space else { return no_grad(|| self.advance_by_operations(f, on, &value)) };
-        self.kernels(f, space).propose();
+        let (settings, memory) = (self.settings(), [&self.learned.0, space, self.progress.whole()]);
+        cuda::auto_propose(self.vectors(f), &settings, memory);
         let trial = f.value_here(on);
-        self.kernels(f, space).judge(&value, &trial, self.progress.table());
+        let [table, next] = self.progress.table();
+        cuda::auto_judge(self.vectors(f), &settings, memory, [&value, &trial, table, next]);
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // foreign functions; a comment at each use explains why it is sound
 
-use super::{AutoKernels, Usage, warn};
+use super::{Usage, warn};
 use crate::Error;
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -71,7 +71,7 @@ unsafe extern "C" {
         learned: *const c_void,
         space: *const c_void,
         whole: *const c_void,
-        evaluations_and_table: *const *const c_void,
+        rest: *const *const c_void,
         why: *mut c_char,
         room: usize,
     ) -> c_int;
@@ -140,22 +140,21 @@ pub fn auto_space(vectors: [&Tensor; 7]) -> Option<Tensor> {
     let made = fused(|out, why, room| unsafe { strust_auto_space(vectors.as_ptr(), out, why, room) });
     made.map(|[tensor]| tensor)
 }
-pub fn auto_propose(step: &AutoKernels) {
-    let (vectors, [learned, space, whole]) = (pointers(step.vectors), pointers([step.learned, step.space, step.whole]));
+pub fn auto_propose(vectors: [&Tensor; 7], settings: &[f64; 26], memory: [&Tensor; 3]) {
+    let (vectors, [learned, space, whole]) = (pointers(vectors), pointers(memory));
     // SAFETY: the pointers belong to living tensors of the kinds and sizes that `auto_space` has checked or made, and
     // there are as many settings as the kernels read.
     run(|why, room| unsafe {
-        strust_auto_propose(vectors.as_ptr(), step.settings.as_ptr(), learned, space, whole, why, room)
+        strust_auto_propose(vectors.as_ptr(), settings.as_ptr(), learned, space, whole, why, room)
     });
 }
-pub fn auto_judge(step: &AutoKernels, tensors: [&Tensor; 4]) {
-    let (vectors, [learned, space, whole]) = (pointers(step.vectors), pointers([step.learned, step.space, step.whole]));
-    let tensors = pointers(tensors);
+pub fn auto_judge(vectors: [&Tensor; 7], settings: &[f64; 26], memory: [&Tensor; 3], rest: [&Tensor; 4]) {
+    let (vectors, [learned, space, whole], rest) = (pointers(vectors), pointers(memory), pointers(rest));
     // SAFETY: as above; the value and the trial are doubles, the table has seven columns of doubles, and its index is a
     // 64-bit integer below its rows.
     run(|why, room| unsafe {
-        let (vectors, settings, tensors) = (vectors.as_ptr(), step.settings.as_ptr(), tensors.as_ptr());
-        strust_auto_judge(vectors, settings, learned, space, whole, tensors, why, room)
+        let (vectors, settings, rest) = (vectors.as_ptr(), settings.as_ptr(), rest.as_ptr());
+        strust_auto_judge(vectors, settings, learned, space, whole, rest, why, room)
     });
 }
 fn pointers<const N: usize>(tensors: [&Tensor; N]) -> [*const c_void; N] {

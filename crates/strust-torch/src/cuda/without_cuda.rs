@@ -1,6 +1,6 @@
 //! The functions of `native.rs` in a build without CUDA.
 
-use super::{AutoKernels, Usage};
+use super::Usage;
 use crate::Error;
 use std::path::Path;
 use tch::{Tensor, nn::BatchNormConfig};
@@ -35,8 +35,8 @@ pub fn conv3x3(_x: &Tensor, _weight: &Tensor, _stride: i64) -> Option<Tensor> {
 pub fn auto_space(_vectors: [&Tensor; 7]) -> Option<Tensor> {
     None
 }
-pub fn auto_propose(_step: &AutoKernels) {}
-pub fn auto_judge(_step: &AutoKernels, _tensors: [&Tensor; 4]) {}
+pub fn auto_propose(_vectors: [&Tensor; 7], _settings: &[f64; 26], _memory: [&Tensor; 3]) {}
+pub fn auto_judge(_vectors: [&Tensor; 7], _settings: &[f64; 26], _memory: [&Tensor; 3], _rest: [&Tensor; 4]) {}
 pub fn pinned(tensor: &Tensor) -> Tensor {
     tensor.shallow_clone()
 }

@@ -3,7 +3,7 @@
 use super::DeviceAuto;
 use crate::{BatchLoss, Component, TorchObjective, objective::BatchSource};
 use strust::{
-    methods::{AutoConfig, auto, noise as noise_of},
+    methods::{AutoConfig, auto, noise},
     objective::Evaluation,
 };
 use tch::{Kind, Tensor};
@@ -44,14 +44,14 @@ impl Numbers {
     fn hear(&self, difference: &Tensor) -> [Tensor; 4] {
         let Self { accepted: steps, noise, recent_noise, least_noise, remembered, .. } = self;
         let first = steps.eq(0.0);
-        let share = ((steps + (noise_of::NOISE_MEMORY - 1.0)).reciprocal_() * noise_of::NOISE_MEMORY).clamp_max(1.0);
+        let share = ((steps + (noise::NOISE_MEMORY - 1.0)).reciprocal_() * noise::NOISE_MEMORY).clamp_max(1.0);
         let noise = noise.lerp_tensor(difference, &share.where_scalarother(&first.logical_not(), 0.0));
         // 1/0 is infinite, and the first difference is no noise.
-        let share = steps.clamp_max(noise_of::RECENT).reciprocal_().where_scalarother(&first.logical_not(), 0.0);
+        let share = steps.clamp_max(noise::RECENT).reciprocal_().where_scalarother(&first.logical_not(), 0.0);
         let recent = recent_noise.lerp_tensor(difference, &share);
-        let early = steps.le(noise_of::RECENT);
+        let early = steps.le(noise::RECENT);
         let fallen = (&recent / least_noise).sqrt_() * remembered;
-        let fallen = fallen.maximum(&remembered.clamp_max(noise_of::SHORTEST));
+        let fallen = fallen.maximum(&remembered.clamp_max(noise::SHORTEST));
         let falls = recent.lt_tensor(least_noise).logical_and(&early.logical_not());
         let least = recent.where_self(&early.logical_or(&falls), least_noise);
         [noise, recent, least, fallen.where_self(&falls, remembered)]
