@@ -2,8 +2,8 @@
 
 use super::{
     SqpVerdict, StrSqp, StrSqpState, largest,
-    linear::{Linearized, LocalModel, Proposal},
-    memory::CurvaturePair,
+    linear::{Linearized, LocalModel, Products, Proposal},
+    memory::{CurvaturePair, LagrangianCurvature},
 };
 use crate::{
     Error,
@@ -15,6 +15,7 @@ use crate::{
     sample::Sample,
     vector::Vector,
 };
+use std::mem;
 
 /// A trial is accepted above this ratio of the actual to the predicted reduction.
 const ACCEPT: f64 = 0.05;
@@ -136,7 +137,7 @@ impl<C: Constraint> StrSqp<C> {
         let gradient_norm = squared_norm.sqrt();
         let linear = Linearized::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
         let violation = linear.violation(&linear.c);
-        let length = state.note_sizes(gradient_norm, &state.x.clone(), violation);
+        let length = state.note_sizes(gradient_norm, state.x.norm(), violation);
         let here = Here { f: value, gradient_norm, linear, violation, length };
         state.batch = None;
         state.learn(&here, g);
@@ -146,9 +147,12 @@ impl<C: Constraint> StrSqp<C> {
         let plain = StepRecord::plain(state.k, value.value, gradient_norm, 0.0, 0.0);
         let mut record = StepRecord { verdict: Verdict::Rejected, constraint_norm: Some(violation), ..plain };
         state.verdict = SqpVerdict::Stalled;
+        // The models borrow B, while the rest of the state changes.
+        let memory = mem::replace(&mut state.memory, LagrangianCurvature::new(0.0));
+        let products = Products::new(&here.linear, &memory, g);
         for trial in 0..TRIALS {
-            let model = LocalModel::new(&here.linear, &state.memory, g, state.damping);
-            let step = model.steer(&here.linear, &mut state.penalty);
+            let model = products.model(state.damping);
+            let step = model.steer(&mut state.penalty);
             if trial == 0 {
                 let verdict = state.judge(&here, &step, tolerance);
                 let escape = match verdict {
@@ -184,6 +188,7 @@ impl<C: Constraint> StrSqp<C> {
                 break;
             }
         }
+        state.memory = memory;
         state.k += 1;
         Ok(StepRecord { evaluations, ..record })
     }
@@ -247,7 +252,7 @@ impl<C: Constraint> StrSqp<C> {
         if plain.ratio >= CORRECT || linear.rows.is_empty() || !plain.c.iter().all(|c| c.is_finite()) {
             return plain;
         }
-        let corrected = model.correct(linear, &plain.c, &step.p, penalty);
+        let corrected = model.correct(&plain.c, &step.p, penalty);
         let corrected = evaluate(&corrected.p, &corrected.y, 2);
         if corrected.ratio > plain.ratio { corrected } else { Tried { evaluations: 2, ..plain } }
     }

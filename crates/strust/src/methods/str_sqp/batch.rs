@@ -3,7 +3,7 @@
 
 use super::{
     StrSqp, StrSqpState,
-    linear::{Linearized, LocalModel},
+    linear::{Bounds, Linearized, Products},
     memory::LagrangianCurvature,
 };
 use crate::{
@@ -75,7 +75,7 @@ impl<C: Constraint> StrSqp<C> {
         let gradient_norm = squared_norm.sqrt();
         let linear = Linearized::at(&mut self.constraint, &self.bounds, &state.weights, &z);
         let violation = linear.violation(&linear.c);
-        let length = state.note_sizes(gradient_norm, &z, violation);
+        let length = state.note_sizes(gradient_norm, z.norm(), violation);
         // B has learned from the full sum only.
         state.last = None;
         let mut batch = state.batch.take().unwrap_or_else(|| BatchMemory {
@@ -97,10 +97,10 @@ impl<C: Constraint> StrSqp<C> {
         if batch.distance > 0.0 {
             stiff = stiff.max((batch.averaged as f64 * batch.noise.mean).sqrt() / (NOISE * batch.distance));
         }
-        let model = LagrangianCurvature::new(stiff);
-        let model = LocalModel::new(&linear, &model, g, 0.0);
-        let mut step = model.steer(&linear, &mut state.penalty);
-        let ahead = |p: &F::Point, bounds: &super::Bounds<F::Point>| {
+        let curvature = LagrangianCurvature::new(stiff);
+        let model = Products::new(&linear, &curvature, g).model(0.0);
+        let mut step = model.steer(&mut state.penalty);
+        let ahead = |p: &F::Point, bounds: &Bounds<F::Point>| {
             let mut x = z.clone();
             x.add(1.0, p);
             bounds.clip(&mut x);
@@ -111,7 +111,7 @@ impl<C: Constraint> StrSqp<C> {
         if !linear.rows.is_empty() {
             let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
             if c.iter().all(|c| c.is_finite()) {
-                step = model.correct(&linear, &c, &step.p, state.penalty);
+                step = model.correct(&c, &step.p, state.penalty);
                 x = ahead(&step.p, &self.bounds);
             }
         }

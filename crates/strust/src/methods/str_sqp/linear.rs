@@ -17,17 +17,17 @@ const RAISE: f64 = 4.0;
 
 /// lower ≤ x ≤ upper.
 #[derive(Debug, Clone)]
-pub struct Bounds<V> {
+pub(super) struct Bounds<V> {
     sides: Option<(V, V)>,
     /// The finite bounds: component, and −1 for a lower or +1 for an upper bound.
     finite: Vec<(usize, f64)>,
 }
 
 impl<V: Vector> Bounds<V> {
-    pub(super) fn none() -> Self {
+    pub fn none() -> Self {
         Self { sides: None, finite: Vec::new() }
     }
-    pub(super) fn new(lower: V, upper: V) -> Result<Self, Error> {
+    pub fn new(lower: V, upper: V) -> Result<Self, Error> {
         if lower.shape() != upper.shape() {
             return Err(Error::Shape { place: "bounds", expected: lower.shape(), found: upper.shape() });
         }
@@ -47,7 +47,7 @@ impl<V: Vector> Bounds<V> {
         }
         Ok(Self { sides: Some((lower, upper)), finite })
     }
-    pub(super) fn check_point(&self, x: &V) -> Result<(), Error> {
+    pub fn check_point(&self, x: &V) -> Result<(), Error> {
         match &self.sides {
             Some((lower, _)) if lower.shape() != x.shape() => {
                 Err(Error::Shape { place: "bounds, point", expected: lower.shape(), found: x.shape() })
@@ -55,7 +55,7 @@ impl<V: Vector> Bounds<V> {
             _ => Ok(()),
         }
     }
-    pub(super) fn clip(&self, x: &mut V) {
+    pub fn clip(&self, x: &mut V) {
         if let Some((lower, upper)) = &self.sides {
             for &(i, side) in &self.finite {
                 let value = x.component(i);
@@ -237,9 +237,57 @@ pub(super) struct Proposal<V> {
     left: f64,
 }
 
-/// The model at a point for one σ: all products that its dual needs.
+/// All products at a point that the models for every σ need.
+#[derive(Debug)]
+pub(super) struct Products<'a, V> {
+    linear: &'a Linearized<V>,
+    memory: &'a LagrangianCurvature<V>,
+    g: &'a V,
+    /// The Gram matrix of the pairs of B.
+    pairs: Mat<f64>,
+    /// AAᵀ, Ag and gᵀg.
+    rows: Mat<f64>,
+    ag: Vec<f64>,
+    gg: f64,
+    /// UᵀAᵀ, row by row, and Uᵀg.
+    seen: Vec<Vec<f64>>,
+    seen_g: Vec<f64>,
+}
+
+impl<'a, V: Vector> Products<'a, V> {
+    pub fn new(linear: &'a Linearized<V>, memory: &'a LagrangianCurvature<V>, g: &'a V) -> Self {
+        let rows = &linear.rows;
+        Self {
+            linear,
+            memory,
+            g,
+            pairs: memory.gram(),
+            rows: Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j])),
+            ag: rows.iter().map(|row| row.dot(g)).collect(),
+            gg: g.norm_squared(),
+            seen: rows.iter().map(|row| memory.project(row)).collect(),
+            seen_g: memory.project(g),
+        }
+    }
+    /// The model for one σ.
+    pub fn model(&self, sigma: f64) -> LocalModel<'a, V> {
+        let Self { linear, memory, g, ref pairs, ref rows, ref ag, gg, ref seen, ref seen_g } = *self;
+        let inverse = memory.inverse(pairs, sigma);
+        let weighed: Vec<Vec<f64>> = seen.iter().map(|seen| inverse.weigh(seen)).collect();
+        let weighed_g = inverse.weigh(seen_g);
+        // The lower half for both, so that the matrix is symmetric to the last bit.
+        let product = |i: usize, j: usize| inverse.product(rows[(i, j)], &seen[i], &weighed[j]);
+        let k = Mat::from_fn(rows.nrows(), rows.nrows(), |i, j| product(i.max(j), i.min(j)));
+        let ahg = ag.iter().zip(seen).map(|(ag, seen)| inverse.product(*ag, seen, &weighed_g)).collect();
+        let ghg = inverse.product(gg, seen_g, &weighed_g);
+        LocalModel { linear, inverse, g, k, ahg, ghg }
+    }
+}
+
+/// The model at a point for one σ.
 #[derive(Debug)]
 pub(super) struct LocalModel<'a, V> {
+    linear: &'a Linearized<V>,
     inverse: Inverse<'a, V>,
     g: &'a V,
     /// AHAᵀ, AHg and gᵀHg.
@@ -248,26 +296,10 @@ pub(super) struct LocalModel<'a, V> {
     ghg: f64,
 }
 
-impl<'a, V: Vector> LocalModel<'a, V> {
-    pub fn new(linear: &Linearized<V>, memory: &'a LagrangianCurvature<V>, g: &'a V, sigma: f64) -> Self {
-        let inverse = memory.inverse(sigma);
-        let seen: Vec<Vec<f64>> = linear.rows.iter().map(|row| memory.project(row)).collect();
-        let seen_g = memory.project(g);
-        let m = linear.rows.len();
-        let mut k = Mat::zeros(m, m);
-        for i in 0..m {
-            for j in 0..=i {
-                let product = inverse.product(linear.rows[i].dot(&linear.rows[j]), &seen[i], &seen[j]);
-                (k[(i, j)], k[(j, i)]) = (product, product);
-            }
-        }
-        let ahg = (0..m).map(|i| inverse.product(linear.rows[i].dot(g), &seen[i], &seen_g)).collect();
-        let ghg = inverse.product(g.norm_squared(), &seen_g, &seen_g);
-        Self { inverse, g, k, ahg, ghg }
-    }
-
+impl<V: Vector> LocalModel<'_, V> {
     /// The step for constraints C + Ap, with the gradient g or, for `steepness` 0, without it.
-    fn propose(&self, linear: &Linearized<V>, c: &[f64], penalty: f64, steepness: f64) -> Proposal<V> {
+    fn propose(&self, c: &[f64], penalty: f64, steepness: f64) -> Proposal<V> {
+        let linear = self.linear;
         let (lower, upper) = linear.limits(penalty);
         let b: Vec<f64> = self.ahg.iter().zip(c).map(|(ahg, c)| steepness * ahg - c).collect();
         let mut y = vec![0.0; c.len()];
@@ -290,25 +322,26 @@ impl<'a, V: Vector> LocalModel<'a, V> {
         Proposal { p, y, predicted, stationarity, curvature, left }
     }
     /// The step, with a penalty that is raised until it removes half of the violation that the step without g removes.
-    pub fn steer(&self, linear: &Linearized<V>, penalty: &mut f64) -> Proposal<V> {
-        let mut step = self.propose(linear, &linear.c, *penalty, 1.0);
+    pub fn steer(&self, penalty: &mut f64) -> Proposal<V> {
+        let linear = self.linear;
+        let mut step = self.propose(&linear.c, *penalty, 1.0);
         let violation = linear.violation(&linear.c);
         if violation == 0.0 || step.left <= 0.1 * violation {
             return step;
         }
         for _ in 0..30 {
-            let best = self.propose(linear, &linear.c, *penalty, 0.0);
+            let best = self.propose(&linear.c, *penalty, 0.0);
             if violation - step.left >= 0.5 * (violation - best.left) {
                 break;
             }
             *penalty *= RAISE;
-            step = self.propose(linear, &linear.c, *penalty, 1.0);
+            step = self.propose(&linear.c, *penalty, 1.0);
         }
         step
     }
     /// The step for the constraints as they are at x + p.
-    pub fn correct(&self, linear: &Linearized<V>, at_trial: &[f64], p: &V, penalty: f64) -> Proposal<V> {
-        let c: Vec<f64> = at_trial.iter().zip(&linear.rows).map(|(c, row)| c - row.dot(p)).collect();
-        self.propose(linear, &c, penalty, 1.0)
+    pub fn correct(&self, at_trial: &[f64], p: &V, penalty: f64) -> Proposal<V> {
+        let c: Vec<f64> = at_trial.iter().zip(&self.linear.rows).map(|(c, row)| c - row.dot(p)).collect();
+        self.propose(&c, penalty, 1.0)
     }
 }

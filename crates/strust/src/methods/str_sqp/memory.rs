@@ -55,44 +55,30 @@ impl<V: Vector> LagrangianCurvature<V> {
             v.add(if i < self.pairs.len() { a * self.curvature * u[i] } else { a * u[i] }, column);
         }
     }
-    /// N − UᵀU/τ; for τ = ∞ it is N.
-    fn middle(&self, tau: f64) -> Mat<f64> {
-        let (m, theta) = (self.pairs.len(), self.curvature);
+    /// The products of all steps and changes with each other.
+    pub(super) fn gram(&self) -> Mat<f64> {
         let columns: Vec<&V> = self.columns().collect();
-        let gram = Mat::from_fn(2 * m, 2 * m, |i, j| columns[i].dot(columns[j]));
+        Mat::from_fn(columns.len(), columns.len(), |i, j| columns[i].dot(columns[j]))
+    }
+    /// N − UᵀU/τ from [`Self::gram`]; for τ = ∞ it is N.
+    fn middle(&self, gram: &Mat<f64>, tau: f64) -> Mat<f64> {
+        let (m, theta) = (self.pairs.len(), self.curvature);
         let scale = |i: usize| if i < m { theta } else { 1.0 };
         Mat::from_fn(2 * m, 2 * m, |i, j| {
-            let n = match (i < m, j < m) {
-                (true, true) => theta * gram[(i, j)],
-                (true, false) => {
-                    if i > j - m {
-                        gram[(i, j)]
-                    } else {
-                        0.0
-                    }
-                }
-                (false, true) => {
-                    if j > i - m {
-                        gram[(i, j)]
-                    } else {
-                        0.0
-                    }
-                }
-                (false, false) => {
-                    if i == j {
-                        -gram[(i - m, j)]
-                    } else {
-                        0.0
-                    }
-                }
+            let kept = match (i < m, j < m) {
+                (true, true) => theta,
+                (true, false) if i > j - m => 1.0,
+                (false, true) if j > i - m => 1.0,
+                (false, false) if i == j => return -gram[(i - m, j)] - gram[(i, j)] / tau,
+                _ => 0.0,
             };
-            n - scale(i) * scale(j) * gram[(i, j)] / tau
+            (kept - scale(i) * scale(j) / tau) * gram[(i, j)]
         })
     }
-    /// The inverse of B + σI.
-    pub(super) fn inverse(&self, sigma: f64) -> Inverse<'_, V> {
+    /// The inverse of B + σI, from [`Self::gram`].
+    pub(super) fn inverse(&self, gram: &Mat<f64>, sigma: f64) -> Inverse<'_, V> {
         let tau = self.curvature + sigma;
-        let factor = (!self.pairs.is_empty()).then(|| self.middle(tau).partial_piv_lu());
+        let factor = (!self.pairs.is_empty()).then(|| self.middle(gram, tau).partial_piv_lu());
         Inverse { memory: self, tau, factor }
     }
     /// out ← B·v.
@@ -100,7 +86,7 @@ impl<V: Vector> LagrangianCurvature<V> {
         out.set_zero();
         out.add(self.curvature, v);
         if !self.pairs.is_empty() {
-            let u = solve(&self.middle(f64::INFINITY).partial_piv_lu(), &self.project(v));
+            let u = solve(&self.middle(&self.gram(), f64::INFINITY).partial_piv_lu(), &self.project(v));
             self.expand(-1.0, &u, out);
         }
     }
@@ -143,11 +129,14 @@ pub(super) struct Inverse<'a, V> {
 }
 
 impl<V: Vector> Inverse<'_, V> {
-    /// vᵀHw from vᵀw, Uᵀv and Uᵀw.
-    pub fn product(&self, plain: f64, v: &[f64], w: &[f64]) -> f64 {
-        let through =
-            self.factor.as_ref().map_or(0.0, |factor| v.iter().zip(solve(factor, w)).map(|(v, w)| v * w).sum());
-        plain / self.tau + through / self.tau.powi(2)
+    /// (N − UᵀU/τ)⁻¹·Uᵀw/τ from Uᵀw, for [`Self::product`].
+    pub fn weigh(&self, w: &[f64]) -> Vec<f64> {
+        let solved = self.factor.as_ref().map_or_else(Vec::new, |factor| solve(factor, w));
+        solved.into_iter().map(|w| w / self.tau).collect()
+    }
+    /// vᵀHw from vᵀw, Uᵀv and the weighed Uᵀw.
+    pub fn product(&self, plain: f64, v: &[f64], weighed: &[f64]) -> f64 {
+        (plain + v.iter().zip(weighed).map(|(v, w)| v * w).sum::<f64>()) / self.tau
     }
     /// v ← H·v.
     pub fn apply(&self, v: &mut V) {
@@ -194,9 +183,10 @@ mod tests {
             assert!((product[i] - row).abs() < 1e-9, "{product:?}");
         }
         // H(B + σI)v = v
-        let inverse = memory.inverse(0.5);
+        let inverse = memory.inverse(&memory.gram(), 0.5);
         product.add(0.5, &v);
-        let through = inverse.product(product.dot(&v), &memory.project(&product), &memory.project(&v));
+        let weighed = inverse.weigh(&memory.project(&v));
+        let through = inverse.product(product.dot(&v), &memory.project(&product), &weighed);
         assert!((through - v.norm_squared()).abs() < 1e-9);
         inverse.apply(&mut product);
         for i in 0..4 {

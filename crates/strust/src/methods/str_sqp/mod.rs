@@ -7,7 +7,6 @@ mod linear;
 mod memory;
 
 pub use batch::BatchMemory;
-pub use linear::Bounds;
 pub use memory::{CurvaturePair, LagrangianCurvature};
 
 use super::{Measurement, Method, state};
@@ -21,7 +20,7 @@ use crate::{
     stop::StopReason,
     vector::{Vector, saved},
 };
-use linear::Linearized;
+use linear::{Bounds, Linearized};
 use serde::{Deserialize, Serialize};
 
 config! {
@@ -154,12 +153,13 @@ impl<V: Vector> StrSqpState<V> {
         linear.split(y, &self.weights, &mut self.multipliers, &mut self.bound_multipliers);
     }
     /// Notes the largest ‖∇f‖ and the largest length, which it returns: ‖x‖, or the violation if the start is 0, or 1.
-    fn note_sizes(&mut self, gradient_norm: f64, x: &V, violation: f64) -> f64 {
-        let length = [x.norm(), violation, 1.0].into_iter().find(|&length| length > 0.0).unwrap_or(1.0);
+    fn note_sizes(&mut self, gradient_norm: f64, x_norm: f64, violation: f64) -> f64 {
         self.largest.0 = self.largest.0.max(gradient_norm);
-        if self.largest.1 == 0.0 || x.norm() > self.largest.1 {
-            self.largest.1 = length;
+        if self.largest.1 == 0.0 {
+            let lengths = [x_norm, violation, 1.0];
+            self.largest.1 = lengths.into_iter().find(|&length| length > 0.0).unwrap_or(1.0);
         }
+        self.largest.1 = self.largest.1.max(x_norm);
         self.largest.1
     }
 }
