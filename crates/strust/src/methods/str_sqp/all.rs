@@ -2,7 +2,7 @@
 
 use super::{
     SqpVerdict, StrSqp, StrSqpState, largest,
-    linear::{Linearized, LocalModel, Products, Proposal},
+    linear::{Linearized, LocalModel, LocalProducts, Proposal},
     memory::{CurvaturePair, LagrangianCurvature},
 };
 use crate::{
@@ -149,7 +149,7 @@ impl<C: Constraint> StrSqp<C> {
         state.verdict = SqpVerdict::Stalled;
         // The models borrow B, while the rest of the state changes.
         let memory = mem::replace(&mut state.memory, LagrangianCurvature::new(0.0));
-        let products = Products::new(&here.linear, &memory, g);
+        let products = LocalProducts::new(&here.linear, &memory, g);
         for trial in 0..TRIALS {
             let model = products.model(state.damping);
             let step = model.steer(&mut state.penalty);

@@ -3,7 +3,7 @@
 
 use super::{
     StrSqp, StrSqpState,
-    linear::{Bounds, Linearized, Products},
+    linear::{Bounds, Linearized, LocalProducts},
     memory::LagrangianCurvature,
 };
 use crate::{
@@ -98,7 +98,7 @@ impl<C: Constraint> StrSqp<C> {
             stiff = stiff.max((batch.averaged as f64 * batch.noise.mean).sqrt() / (NOISE * batch.distance));
         }
         let curvature = LagrangianCurvature::new(stiff);
-        let model = Products::new(&linear, &curvature, g).model(0.0);
+        let model = LocalProducts::new(&linear, &curvature, g).model(0.0);
         let mut step = model.steer(&mut state.penalty);
         let ahead = |p: &F::Point, bounds: &Bounds<F::Point>| {
             let mut x = z.clone();

@@ -239,7 +239,7 @@ pub(super) struct Proposal<V> {
 
 /// All products at a point that the models for every σ need.
 #[derive(Debug)]
-pub(super) struct Products<'a, V> {
+pub(super) struct LocalProducts<'a, V> {
     linear: &'a Linearized<V>,
     memory: &'a LagrangianCurvature<V>,
     g: &'a V,
@@ -254,7 +254,7 @@ pub(super) struct Products<'a, V> {
     seen_g: Vec<f64>,
 }
 
-impl<'a, V: Vector> Products<'a, V> {
+impl<'a, V: Vector> LocalProducts<'a, V> {
     pub fn new(linear: &'a Linearized<V>, memory: &'a LagrangianCurvature<V>, g: &'a V) -> Self {
         let rows = &linear.rows;
         Self {

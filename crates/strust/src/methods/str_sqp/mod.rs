@@ -131,7 +131,7 @@ pub struct StrSqpState<V> {
     pub last: Option<CurvaturePair<V>>,
     /// The largest ‖∇f‖ and the largest length so far. Tolerances are relative to them.
     pub largest: (f64, f64),
-    /// No step leaves a larger violation than this, if it increases it: a penalty alone would not keep x from following
+    /// A step that increases the violation leaves at most this much. A penalty alone would not keep x from following
     /// an f that falls without bound outside of the constraints.
     pub most_violation: f64,
     /// What the steps on mini-batches have learned; `None` on the full sum.
