@@ -78,8 +78,9 @@ fn solve(problem: &ConstrainedProblem, start: &[f64], units: Units) -> Outcome {
         }
         units.f * problem.value(&x)
     });
-    let method = StrSqp::new(StrSqpConfig::default(), InUnits(problem.constraint(), units)).unwrap();
-    let method = method.bounds(units.scaled(&problem.lower), units.scaled(&problem.upper)).unwrap();
+    let bounds = Bounds::new(units.scaled(&problem.lower), units.scaled(&problem.upper)).unwrap();
+    let constraint = both(InUnits(problem.constraint(), units), bounds).unwrap();
+    let method = StrSqp::new(StrSqpConfig::default(), constraint).unwrap();
     let run = minimize(&mut f).method(method).full_batch().stop(Stop::steps(300));
     let report = run.start(units.scaled(start)).unwrap();
     let x = units.plain(report.point());

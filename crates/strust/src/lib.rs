@@ -88,7 +88,8 @@ pub use run::minimize;
 pub mod prelude {
     pub use crate::config::Config;
     pub use crate::constraints::{
-        Affine, Constraint, Manifold, Retraction, Sense, Sphere, Stiefel, at_most, both, constraint_from_fn, no_rows,
+        Affine, Bounds, Constraint, Manifold, Retraction, Sense, Simplex, Sphere, Stiefel, at_most, both,
+        constraint_from_fn,
     };
     pub use crate::methods::{
         Adam, AdamConfig, AugLag, AugLagConfig, Auto, AutoConfig, Averaged, AveragedConfig, DoG, DoGConfig, LineSearch,

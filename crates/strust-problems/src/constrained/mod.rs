@@ -19,7 +19,7 @@ pub use inequality::inequality_problems;
 use jet::Jet;
 use strust::{
     Error,
-    constraints::{Constraint, Sense},
+    constraints::{Bounds, Constraint, Sense},
     objective::{Objective, from_fn},
     sample::Sample,
     vector::Vector,
@@ -157,10 +157,14 @@ impl ConstrainedProblem {
             self.value(x)
         })
     }
-    /// The rows as a constraint.
+    /// The rows and the bounds as a constraint.
+    ///
+    /// # Panics
+    /// If the bounds were changed so that no point lies between them.
     #[must_use]
     pub fn constraint(&self) -> ProblemRows<'_> {
-        ProblemRows(self)
+        let bounds = Bounds::new(self.lower.clone(), self.upper.clone());
+        ProblemRows { problem: self, bounds: bounds.expect("bounds with a point between them") }
     }
 
     fn lower<const N: usize>(mut self, lower: [f64; N]) -> Self {
@@ -197,32 +201,38 @@ impl ConstrainedProblem {
     }
 }
 
-/// The rows of a [`ConstrainedProblem`].
+/// The rows and the bounds of a [`ConstrainedProblem`].
 #[derive(Clone, Debug)]
-pub struct ProblemRows<'a>(&'a ConstrainedProblem);
+pub struct ProblemRows<'a> {
+    problem: &'a ConstrainedProblem,
+    bounds: Bounds<Vec<f64>>,
+}
 
 impl Constraint for ProblemRows<'_> {
     type Point = Vec<f64>;
     type Residual = Vec<f64>;
     fn new_residual(&self) -> Vec<f64> {
-        vec![0.0; self.0.equalities + self.0.inequalities]
+        vec![0.0; self.problem.equalities + self.problem.inequalities]
     }
     fn residual(&mut self, x: &Vec<f64>, c: &mut Vec<f64>) {
-        *c = self.0.rows(x);
+        *c = self.problem.rows(x);
     }
     fn jvp(&mut self, x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>) {
-        *out = self.0.jacobian(x).iter().map(|row| row.dot(v)).collect();
+        *out = self.problem.jacobian(x).iter().map(|row| row.dot(v)).collect();
     }
     fn add_vjp(&mut self, x: &Vec<f64>, a: f64, y: &Vec<f64>, out: &mut Vec<f64>) {
-        for (row, y) in self.0.jacobian(x).iter().zip(y) {
+        for (row, y) in self.problem.jacobian(x).iter().zip(y) {
             out.add(a * y, row);
         }
     }
     fn sense(&self, row: usize) -> Sense {
-        if row < self.0.equalities { Sense::Equal } else { Sense::AtMost }
+        if row < self.problem.equalities { Sense::Equal } else { Sense::AtMost }
+    }
+    fn bounds(&self) -> Option<&Bounds<Vec<f64>>> {
+        Some(&self.bounds)
     }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
-        let (expected, found) = (vec![self.0.start.len()], vec![x.len()]);
+        let (expected, found) = (vec![self.problem.start.len()], vec![x.len()]);
         if expected == found { Ok(()) } else { Err(Error::Shape { place: "constrained problem", expected, found }) }
     }
 }

@@ -1,8 +1,7 @@
-//! Constraints made of others: inequalities, several at once, and none.
+//! Constraints made of others: inequalities, and several at once.
 
-use super::{Constraint, Sense};
+use super::{Bounds, Constraint, Sense};
 use crate::{Error, vector::Vector};
-use std::marker::PhantomData;
 
 /// c(x) ≤ 0 for every row of a constraint, instead of c(x) = 0.
 ///
@@ -53,24 +52,35 @@ impl<C: Constraint> Constraint for AtMost<C> {
     fn sense(&self, _row: usize) -> Sense {
         Sense::AtMost
     }
+    fn bounds(&self) -> Option<&Bounds<C::Point>> {
+        self.0.bounds()
+    }
     fn check_point(&self, x: &C::Point) -> Result<(), Error> {
         self.0.check_point(x)
     }
 }
 
-/// Two constraints at once: first the rows of the first, then those of the second.
+/// Two constraints at once: first the rows of the first, then those of the second, and the bounds of both.
 ///
 /// ```
 /// use strust::{constraints::both, prelude::*};
-/// let mut c = both(Sphere::new(1.0)?, Affine::new(vec![vec![1.0, 1.0]], vec![1.0])?);
+/// let mut c = both(Sphere::new(1.0)?, Affine::new(vec![vec![1.0, 1.0]], vec![1.0])?)?;
 /// let mut residual = c.new_residual();
 /// c.residual(&vec![0.0, 2.0], &mut residual);
 /// assert_eq!(residual, [3.0, 1.0]);
 /// # Ok::<(), strust::Error>(())
 /// ```
-pub fn both<A: Constraint, B: Constraint<Point = A::Point>>(first: A, second: B) -> Both<A, B> {
+pub fn both<A, B>(first: A, second: B) -> Result<Both<A, B>, Error>
+where
+    A: Constraint,
+    B: Constraint<Point = A::Point>,
+{
     let parts = (first.new_residual(), second.new_residual());
-    Both { first, second, parts }
+    let bounds = match (first.bounds(), second.bounds()) {
+        (Some(first), Some(second)) => Some(first.intersect(second)?),
+        (one, other) => one.or(other).cloned(),
+    };
+    Ok(Both { first, second, parts, bounds })
 }
 
 /// See [`both`].
@@ -79,6 +89,7 @@ pub struct Both<A: Constraint, B: Constraint> {
     first: A,
     second: B,
     parts: (A::Residual, B::Residual),
+    bounds: Option<Bounds<A::Point>>,
 }
 
 impl<A: Constraint, B: Constraint> Both<A, B> {
@@ -130,38 +141,11 @@ impl<A: Constraint, B: Constraint<Point = A::Point>> Constraint for Both<A, B> {
         let rows = self.rows();
         if row < rows { self.first.sense(row) } else { self.second.sense(row - rows) }
     }
+    fn bounds(&self) -> Option<&Bounds<A::Point>> {
+        self.bounds.as_ref()
+    }
     fn check_point(&self, x: &A::Point) -> Result<(), Error> {
         self.first.check_point(x)?;
         self.second.check_point(x)
     }
-}
-
-/// No row at all, for a problem with bounds only.
-///
-/// ```
-/// use strust::{constraints::no_rows, prelude::*};
-/// let mut f = from_terms(1, |_, x: &Vec<f64>, g| { g[0] += 2.0 * (x[0] - 3.0); (x[0] - 3.0).powi(2) });
-/// let method = StrSqp::new(StrSqpConfig::default(), no_rows())?.bounds(vec![0.0], vec![2.0])?;
-/// let report = minimize(&mut f).method(method).full_batch().start(vec![1.0])?;
-/// assert_eq!(report.point()[0], 2.0);
-/// # Ok::<(), strust::Error>(())
-/// ```
-#[must_use]
-pub fn no_rows<V: Vector>() -> NoRows<V> {
-    NoRows(PhantomData)
-}
-
-/// See [`no_rows`].
-#[derive(Debug, Clone)]
-pub struct NoRows<V>(PhantomData<fn(&V)>);
-
-impl<V: Vector> Constraint for NoRows<V> {
-    type Point = V;
-    type Residual = Vec<f64>;
-    fn new_residual(&self) -> Vec<f64> {
-        Vec::new()
-    }
-    fn residual(&mut self, _x: &V, _c: &mut Vec<f64>) {}
-    fn jvp(&mut self, _x: &V, _v: &V, _out: &mut Vec<f64>) {}
-    fn add_vjp(&mut self, _x: &V, _a: f64, _y: &Vec<f64>, _out: &mut V) {}
 }

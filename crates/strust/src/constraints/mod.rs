@@ -1,12 +1,16 @@
-//! Constraints c(x) = 0 and c(x) ≤ 0, and the sets they describe.
+//! Constraints c(x) = 0, c(x) ≤ 0 and lower ≤ x ≤ upper, and the sets they describe.
 
 mod affine;
+mod bounds;
 mod combined;
+mod simplex;
 mod sphere;
 mod stiefel;
 
 pub use affine::Affine;
-pub use combined::{AtMost, Both, NoRows, at_most, both, no_rows};
+pub use bounds::Bounds;
+pub use combined::{AtMost, Both, at_most, both};
+pub use simplex::Simplex;
 pub use sphere::Sphere;
 pub use stiefel::{Retraction, Stiefel};
 
@@ -47,14 +51,21 @@ pub trait Constraint {
     fn sense(&self, _row: usize) -> Sense {
         Sense::Equal
     }
+    /// lower ≤ x ≤ upper, in addition to the rows. By default there are no bounds.
+    fn bounds(&self) -> Option<&Bounds<Self::Point>> {
+        None
+    }
     /// Checks that x has the shape this constraint is defined on.
     fn check_point(&self, _x: &Self::Point) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// Checks that a method for equations gets no inequality.
+/// Checks that a method for equations gets no inequality and no bound.
 pub(crate) fn check_equations<C: Constraint + ?Sized>(method: &'static str, constraint: &C) -> Result<(), Error> {
+    if constraint.bounds().is_some() {
+        return Err(out_of_range(method, "constraint", "bounds of x", "equations; for bounds use StrSqp"));
+    }
     let rows = constraint.new_residual().dimension();
     match (0..rows).find(|&row| constraint.sense(row) != Sense::Equal) {
         None => Ok(()),
@@ -95,12 +106,15 @@ impl<C: Constraint + ?Sized> Constraint for &mut C {
     fn sense(&self, row: usize) -> Sense {
         (**self).sense(row)
     }
+    fn bounds(&self) -> Option<&Bounds<C::Point>> {
+        (**self).bounds()
+    }
     fn check_point(&self, x: &C::Point) -> Result<(), Error> {
         (**self).check_point(x)
     }
 }
 
-/// A smooth set {x : c(x) = 0} with a tangent space and a retraction.
+/// A set {x : c(x) = 0} with a tangent space and a retraction. With bounds, these belong to the face that x is on.
 pub trait Manifold: Constraint {
     /// v ← its orthogonal projection onto the tangent space {v : J(x)v = 0} at x. x must be on the set.
     fn project_tangent(&mut self, x: &Self::Point, v: &mut Self::Point) -> Result<(), Error>;

@@ -202,7 +202,15 @@ where
 {
     let mut g = x.zeros_like();
     let value = full_value_and_gradient(f, x, &mut g);
-    manifold.project_tangent(x, &mut g)?;
+    if manifold.bounds().is_some() {
+        // A face has two sides: x − restore(x − g) is 0 only if the gradient points out of the set.
+        let mut back = x.clone();
+        back.add(-1.0, &g);
+        manifold.restore(&mut back)?;
+        g.set_sum(x, -1.0, &back);
+    } else {
+        manifold.project_tangent(x, &mut g)?;
+    }
     let mut c = manifold.new_residual();
     manifold.residual(x, &mut c);
     Ok(Measurement { value, merit: value, gradient_norm: g.norm(), constraint_norm: c.norm() })

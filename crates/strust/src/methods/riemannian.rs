@@ -4,7 +4,7 @@ use super::{Iterate, Measurement, Method, evaluate, measure_on_manifold, scratch
 use crate::{
     Error, config,
     config::{Checked, Config},
-    constraints::{Manifold, Retraction},
+    constraints::{Manifold, Retraction, check_equations},
     objective::Objective,
     record::StepRecord,
     sample::Sample,
@@ -38,6 +38,7 @@ pub struct Riemannian<M: Manifold> {
 impl<M: Manifold> Riemannian<M> {
     /// Checks the configuration.
     pub fn new(config: RiemannianConfig, manifold: M) -> Result<Self, Error> {
+        check_equations("riemannian", &manifold)?;
         Ok(Self { config: config.check()?, schedule: Schedule::Constant, manifold, gradient: None, trial: None })
     }
     /// Multiplies η by the factor of a schedule.

@@ -227,7 +227,7 @@ contract! {
     str_p_on_an_affine_set: vectors(), StrP::new(StrPConfig::default(), affine()).unwrap(), at(), vec![0.0; 8];
     str_sqp_on_the_sphere: vectors(), StrSqp::new(StrSqpConfig::default(), Sphere::new(2.0).unwrap()).unwrap(), at(), vec![0.0; 8];
     str_sqp_on_an_affine_set: vectors(), StrSqp::new(StrSqpConfig::default(), affine()).unwrap(), at(), vec![0.0; 8];
-    str_sqp_with_bounds: vectors(), StrSqp::new(StrSqpConfig::default(), affine()).unwrap().bounds(vec![-0.5; 7], vec![2.0; 7]).unwrap(), at(), vec![0.0; 8];
+    str_sqp_with_bounds: vectors(), StrSqp::new(StrSqpConfig::default(), both(affine(), Bounds::new(vec![-0.5; 7], vec![2.0; 7]).unwrap()).unwrap()).unwrap(), at(), vec![0.0; 8];
     str_sqp_on_the_stiefel_manifold: matrices(), StrSqp::new(StrSqpConfig::default(), stiefel(Retraction::Qr)).unwrap(), frame(), normal(9, &[2, 6]);
     sgd: vectors(), Sgd::new(SgdConfig::default()).unwrap(), at(), vec![0.0; 8];
     sgd_with_momentum_and_decay: vectors(), Sgd::new(SgdConfig { momentum: 0.9, weight_decay: 0.01, learning_rate: 0.05 }).unwrap(), at(), vec![0.0; 8];

@@ -2,7 +2,7 @@
 
 use crate::common::bits;
 use strust::{
-    constraints::{at_most, both, no_rows},
+    constraints::{at_most, both},
     methods::{SqpVerdict, StrSqpState},
     prelude::*,
 };
@@ -45,7 +45,7 @@ fn a_resumed_run_on_full_samples_equals_an_uninterrupted_run() {
 #[test]
 fn bounds_hold_at_every_point_and_their_multipliers_balance_the_gradient() {
     let mut f = nearest_to([3.0, 4.0]);
-    let method = sqp(no_rows()).bounds(vec![0.0, f64::NEG_INFINITY], vec![1.0, 2.0]).unwrap();
+    let method = sqp(Bounds::new(vec![0.0, f64::NEG_INFINITY], vec![1.0, 2.0]).unwrap());
     let inside = |_: &StepRecord, state: &StrSqpState<Vec<f64>>| {
         assert!((0.0..=1.0).contains(&state.x[0]) && state.x[1] <= 2.0, "{:?}", state.x);
         std::ops::ControlFlow::Continue(())
@@ -69,7 +69,7 @@ fn it_leaves_a_point_where_the_rows_have_no_slope() {
 #[test]
 fn rows_that_contradict_each_other_are_named() {
     let planes = Affine::new(vec![vec![1.0, 1.0]], vec![5.0]).unwrap();
-    let method = sqp(both(at_most(sphere()), planes));
+    let method = sqp(both(at_most(sphere()), planes).unwrap());
     let report = minimize(&mut nearest_to([0.0, 0.0])).method(method).full_batch().start(vec![1.0, 0.5]).unwrap();
     assert_eq!((report.reason, report.reason.converged()), (StopReason::Infeasible, false));
     assert_eq!(report.state.verdict, SqpVerdict::Infeasible(vec![0, 1]));
@@ -93,15 +93,43 @@ fn methods_for_equations_refuse_inequalities() {
     for error in [penalty, lagrangian] {
         assert!(error.to_string().contains("StrSqp"), "{error}");
     }
+    let simplex = Simplex::new(&start(), 1.0).unwrap();
+    let error = Riemannian::new(RiemannianConfig::default(), simplex).unwrap_err();
+    assert!(error.to_string().contains("StrSqp"), "{error}");
 }
 
 #[test]
 fn bounds_without_a_point_between_them_are_an_error() {
     for (lower, upper) in [(vec![1.0, 0.0], vec![0.0, 1.0]), (vec![f64::NAN, 0.0], vec![1.0, 1.0])] {
-        let error = sqp(sphere()).bounds(lower, upper).unwrap_err();
+        let error = Bounds::new(lower, upper).unwrap_err();
         assert!(error.to_string().contains("component 0"), "{error}");
     }
-    assert!(matches!(sqp(sphere()).bounds(vec![0.0], vec![1.0, 1.0]), Err(Error::Shape { .. })));
-    let error = sqp(sphere()).bounds(vec![0.0; 3], vec![1.0; 3]).unwrap().init(&mut nearest_to([1.0; 2]), vec![0.0; 2]);
+    assert!(matches!(Bounds::new(vec![0.0], vec![1.0, 1.0]), Err(Error::Shape { .. })));
+    let bounded = |n: usize| both(sphere(), Bounds::nonnegative(&vec![0.0; n])).unwrap();
+    let error = sqp(bounded(3)).init(&mut nearest_to([1.0; 2]), vec![0.0; 2]);
     assert!(matches!(error, Err(Error::Shape { .. })));
+    let below = || Bounds::new(vec![-2.0; 2], vec![-1.0; 2]).unwrap();
+    let error = both(bounded(2), below()).unwrap_err();
+    assert!(error.to_string().contains("component 0"), "{error}");
+}
+
+#[test]
+fn the_nearest_shares_are_the_projection_onto_the_simplex() {
+    let simplex = || Simplex::new(&vec![0.0; 2], 1.0).unwrap();
+    for target in [[3.0, 4.0], [0.2, 0.4], [5.0, 0.5], [-1.0, -3.0]] {
+        let report =
+            minimize(&mut nearest_to(target)).method(sqp(simplex())).full_batch().start(vec![0.5, 0.5]).unwrap();
+        assert_eq!(report.reason, StopReason::Kkt);
+        let mut nearest = target.to_vec();
+        simplex().restore(&mut nearest).unwrap();
+        assert!((report.point()[0] - nearest[0]).abs() < 1e-7, "{:?} {nearest:?}", report.point());
+        let sgd = ProjectedSgd::new(ProjectedSgdConfig { learning_rate: 0.3 }, simplex()).unwrap();
+        let run = minimize(&mut nearest_to(target))
+            .method(sgd)
+            .full_batch()
+            .stop(Stop::steps(60))
+            .start(vec![0.5, 0.5])
+            .unwrap();
+        assert!((run.point()[0] - nearest[0]).abs() < 1e-7, "{:?} {nearest:?}", run.point());
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     SqpVerdict, StrSqp, StrSqpState, largest,
-    linear::{Linearized, LocalModel, LocalProducts, Proposal},
+    linear::{Linearized, LocalModel, LocalProducts, Proposal, clip},
     memory::{CurvaturePair, LagrangianCurvature},
 };
 use crate::{
@@ -135,7 +135,7 @@ impl<C: Constraint> StrSqp<C> {
     ) -> Result<StepRecord, Error> {
         let (value, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
-        let linear = Linearized::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
+        let linear = Linearized::at(&mut self.constraint, &state.weights, &state.x);
         let violation = linear.violation(&linear.c);
         let length = state.note_sizes(gradient_norm, state.x.norm(), violation);
         let here = Here { f: value, gradient_norm, linear, violation, length };
@@ -199,24 +199,22 @@ impl<C: Constraint> StrSqp<C> {
         C: Constraint<Point = V>,
     {
         let n = state.x.dimension();
-        let points = ESCAPES.iter().flat_map(|share| (0..DIRECTIONS).map(move |k| (share, k)));
-        points
-            .map(|(share, k)| {
-                // Numbers without order, in pairs of opposite directions.
-                let component = |i: usize| ((i + 1) as f64 * 12.9898 + (k / 2 + 1) as f64 * 78.233).sin();
-                let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
-                let mut x = state.x.clone();
-                for i in 0..n {
-                    let length = sign * share * here.length / (n as f64).sqrt();
-                    x.set_component(i, x.component(i) + length * component(i));
-                }
-                self.bounds.clip(&mut x);
-                x
-            })
-            .find(|x| {
-                let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, x);
-                here.linear.violation(&c) < (1.0 - LESS) * here.violation
-            })
+        for (share, k) in ESCAPES.iter().flat_map(|share| (0..DIRECTIONS).map(move |k| (share, k))) {
+            // Numbers without order, in pairs of opposite directions.
+            let component = |i: usize| ((i + 1) as f64 * 12.9898 + (k / 2 + 1) as f64 * 78.233).sin();
+            let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
+            let length = sign * share * here.length / (n as f64).sqrt();
+            let mut x = state.x.clone();
+            for i in 0..n {
+                x.set_component(i, x.component(i) + length * component(i));
+            }
+            clip(&self.constraint, &mut x);
+            let c = Linearized::residual(&mut self.constraint, &state.weights, &x);
+            if here.linear.violation(&c) < (1.0 - LESS) * here.violation {
+                return Some(x);
+            }
+        }
+        None
     }
 
     /// Evaluates a step, and one that is corrected for the rows' curvature if it is not good enough. Returns the better
@@ -239,8 +237,8 @@ impl<C: Constraint> StrSqp<C> {
         let mut evaluate = |p: &F::Point, y: &[f64], evaluations: u64| {
             let mut x = state.x.clone();
             x.add(1.0, p);
-            self.bounds.clip(&mut x);
-            let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+            clip(&self.constraint, &mut x);
+            let c = Linearized::residual(&mut self.constraint, &state.weights, &x);
             let left = linear.violation(&c);
             let then = f.value(&x, sample).value + penalty * left;
             let ratio = (now - then + rounding) / (step.predicted + rounding);

@@ -3,7 +3,7 @@
 
 use super::{
     StrSqp, StrSqpState,
-    linear::{Bounds, Linearized, LocalProducts},
+    linear::{Linearized, LocalProducts, clip},
     memory::LagrangianCurvature,
 };
 use crate::{
@@ -73,7 +73,7 @@ impl<C: Constraint> StrSqp<C> {
         let z = state.batch.as_ref().map_or(&state.x, |batch| &batch.iterate).clone();
         let (f0, squared_norm) = evaluate(f, &z, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
-        let linear = Linearized::at(&mut self.constraint, &self.bounds, &state.weights, &z);
+        let linear = Linearized::at(&mut self.constraint, &state.weights, &z);
         let violation = linear.violation(&linear.c);
         let length = state.note_sizes(gradient_norm, z.norm(), violation);
         // B has learned from the full sum only.
@@ -100,23 +100,23 @@ impl<C: Constraint> StrSqp<C> {
         let curvature = LagrangianCurvature::new(stiff);
         let model = LocalProducts::new(&linear, &curvature, g).model(0.0);
         let mut step = model.steer(&mut state.penalty);
-        let ahead = |p: &F::Point, bounds: &Bounds<F::Point>| {
+        let ahead = |p: &F::Point, constraint: &C| {
             let mut x = z.clone();
             x.add(1.0, p);
-            bounds.clip(&mut x);
+            clip(constraint, &mut x);
             x
         };
-        let mut x = ahead(&step.p, &self.bounds);
+        let mut x = ahead(&step.p, &self.constraint);
         // The correction for the rows' curvature costs no data.
         if !linear.rows.is_empty() {
-            let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+            let c = Linearized::residual(&mut self.constraint, &state.weights, &x);
             if c.iter().all(|c| c.is_finite()) {
                 step = model.correct(&c, &step.p, state.penalty);
-                x = ahead(&step.p, &self.bounds);
+                x = ahead(&step.p, &self.constraint);
             }
         }
         let f1 = f.value(&x, sample).value;
-        let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, &x);
+        let c = Linearized::residual(&mut self.constraint, &state.weights, &x);
         let mut moved = x.clone();
         moved.add(-1.0, z);
         let beyond = f1 - f0.value - g.dot(&moved) + linear.beyond(&c, &step.y, &moved);
@@ -185,13 +185,13 @@ impl<C: Constraint> StrSqp<C> {
 
         // Newton's method converges quadratically, and the average moves less and less.
         for _ in 0..RESTORE {
-            let c = Linearized::residual(&mut self.constraint, &self.bounds, &state.weights, &state.x);
+            let c = Linearized::residual(&mut self.constraint, &state.weights, &state.x);
             if linear.violation(&c) <= C::Point::EPSILON * length {
                 break;
             }
-            let here = Linearized::at(&mut self.constraint, &self.bounds, &state.weights, &state.x);
+            let here = Linearized::at(&mut self.constraint, &state.weights, &state.x);
             here.restore(&batch.active, &mut state.x);
-            self.bounds.clip(&mut state.x);
+            clip(&self.constraint, &mut state.x);
         }
     }
 }

@@ -5,8 +5,6 @@ use super::{
     memory::{Inverse, LagrangianCurvature},
 };
 use crate::{
-    Error,
-    config::out_of_range,
     constraints::{Constraint, Sense},
     vector::Vector,
 };
@@ -15,63 +13,10 @@ use faer::Mat;
 /// π grows by this factor until the step removes enough of the infeasibility.
 const RAISE: f64 = 4.0;
 
-/// lower ≤ x ≤ upper.
-#[derive(Debug, Clone)]
-pub(super) struct Bounds<V> {
-    sides: Option<(V, V)>,
-    /// The finite bounds: component, and −1 for a lower or +1 for an upper bound.
-    finite: Vec<(usize, f64)>,
-}
-
-impl<V: Vector> Bounds<V> {
-    pub fn none() -> Self {
-        Self { sides: None, finite: Vec::new() }
-    }
-    pub fn new(lower: V, upper: V) -> Result<Self, Error> {
-        if lower.shape() != upper.shape() {
-            return Err(Error::Shape { place: "bounds", expected: lower.shape(), found: upper.shape() });
-        }
-        let mut finite = Vec::new();
-        for i in 0..lower.dimension() {
-            let (low, high) = (lower.component(i), upper.component(i));
-            if low.is_nan() || high.is_nan() || low > high || low == f64::INFINITY || high == f64::NEG_INFINITY {
-                let value = format!("between {low} and {high} at component {i}");
-                return Err(out_of_range("bounds", "x", value, "between a lower bound and an upper bound above it"));
-            }
-            if low.is_finite() {
-                finite.push((i, -1.0));
-            }
-            if high.is_finite() {
-                finite.push((i, 1.0));
-            }
-        }
-        Ok(Self { sides: Some((lower, upper)), finite })
-    }
-    pub fn check_point(&self, x: &V) -> Result<(), Error> {
-        match &self.sides {
-            Some((lower, _)) if lower.shape() != x.shape() => {
-                Err(Error::Shape { place: "bounds, point", expected: lower.shape(), found: x.shape() })
-            }
-            _ => Ok(()),
-        }
-    }
-    pub fn clip(&self, x: &mut V) {
-        if let Some((lower, upper)) = &self.sides {
-            for &(i, side) in &self.finite {
-                let value = x.component(i);
-                let clipped = if side < 0.0 { value.max(lower.component(i)) } else { value.min(upper.component(i)) };
-                if clipped.to_bits() != value.to_bits() {
-                    x.set_component(i, clipped);
-                }
-            }
-        }
-    }
-    /// The violation of each finite bound; at most 0.
-    fn residuals<'a>(&'a self, x: &'a V) -> impl Iterator<Item = f64> + 'a {
-        self.finite.iter().map(|&(i, side)| {
-            let (lower, upper) = self.sides.as_ref().expect("a finite bound has sides");
-            if side < 0.0 { lower.component(i) - x.component(i) } else { x.component(i) - upper.component(i) }
-        })
+/// x ← the nearest point within the bounds.
+pub(super) fn clip<C: Constraint>(constraint: &C, x: &mut C::Point) {
+    if let Some(bounds) = constraint.bounds() {
+        bounds.clip(x);
     }
 }
 
@@ -90,10 +35,11 @@ pub(super) struct Linearized<V> {
 }
 
 impl<V: Vector> Linearized<V> {
-    pub fn at<C: Constraint<Point = V>>(constraint: &mut C, bounds: &Bounds<V>, weights: &[f64], x: &V) -> Self {
+    pub fn at<C: Constraint<Point = V>>(constraint: &mut C, weights: &[f64], x: &V) -> Self {
         let mut unit = constraint.new_residual();
         let senses: Vec<Sense> = (0..weights.len()).map(|i| constraint.sense(i)).collect();
-        let mut rows = Vec::with_capacity(weights.len() + bounds.finite.len());
+        let bounds = constraint.bounds().map_or_else(Vec::new, |bounds| bounds.finite().to_vec());
+        let mut rows = Vec::with_capacity(weights.len() + bounds.len());
         for (i, &weight) in weights.iter().enumerate() {
             let mut row = x.zeros_like();
             unit.set_zero();
@@ -101,26 +47,21 @@ impl<V: Vector> Linearized<V> {
             constraint.add_vjp(x, weight, &unit, &mut row);
             rows.push(row);
         }
-        for &(i, side) in &bounds.finite {
+        for &(i, side) in &bounds {
             let mut row = x.zeros_like();
             row.set_component(i, side);
             rows.push(row);
         }
-        let mut linear = Self { c: Vec::new(), rows, senses, bounds: bounds.finite.clone() };
-        linear.c = Self::residual(constraint, bounds, weights, x);
+        let mut linear = Self { c: Vec::new(), rows, senses, bounds };
+        linear.c = Self::residual(constraint, weights, x);
         linear
     }
     /// C at another point.
-    pub fn residual<C: Constraint<Point = V>>(
-        constraint: &mut C,
-        bounds: &Bounds<V>,
-        weights: &[f64],
-        x: &V,
-    ) -> Vec<f64> {
+    pub fn residual<C: Constraint<Point = V>>(constraint: &mut C, weights: &[f64], x: &V) -> Vec<f64> {
         let mut c = constraint.new_residual();
         constraint.residual(x, &mut c);
         let scaled = weights.iter().enumerate().map(|(i, weight)| weight * c.component(i));
-        scaled.chain(bounds.residuals(x)).collect()
+        scaled.chain(constraint.bounds().into_iter().flat_map(|bounds| bounds.violations(x))).collect()
     }
     /// v(C).
     pub fn violation(&self, c: &[f64]) -> f64 {

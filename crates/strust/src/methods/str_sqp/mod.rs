@@ -20,7 +20,7 @@ use crate::{
     stop::StopReason,
     vector::{Vector, saved},
 };
-use linear::{Bounds, Linearized};
+use linear::{Linearized, clip};
 use serde::{Deserialize, Serialize};
 
 config! {
@@ -75,19 +75,13 @@ config! {
 pub struct StrSqp<C: Constraint> {
     config: Checked<StrSqpConfig>,
     constraint: C,
-    bounds: Bounds<C::Point>,
     gradient: Option<C::Point>,
 }
 
 impl<C: Constraint> StrSqp<C> {
     /// Checks the configuration.
     pub fn new(config: StrSqpConfig, constraint: C) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, constraint, bounds: Bounds::none(), gradient: None })
-    }
-    /// Adds lower ≤ x ≤ upper. A component without a bound is infinite.
-    pub fn bounds(mut self, lower: C::Point, upper: C::Point) -> Result<Self, Error> {
-        self.bounds = Bounds::new(lower, upper)?;
-        Ok(self)
+        Ok(Self { config: config.check()?, constraint, gradient: None })
     }
 }
 
@@ -170,15 +164,14 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
         self.gradient = None;
         f.check_point(x)?;
-        self.bounds.check_point(x)?;
         self.constraint.check_point(x)
     }
 
     fn init(&mut self, f: &mut F, mut x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
-        self.bounds.clip(&mut x);
+        clip(&self.constraint, &mut x);
         let rows = self.constraint.new_residual().dimension();
-        let linear = Linearized::at(&mut self.constraint, &self.bounds, &vec![1.0; rows], &x);
+        let linear = Linearized::at(&mut self.constraint, &vec![1.0; rows], &x);
         let inverse = |row: &F::Point| Some(row.norm().recip()).filter(|weight| weight.is_finite()).unwrap_or(1.0);
         let weights = linear.rows[..rows].iter().map(inverse).collect();
         Ok(StrSqpState {
@@ -212,7 +205,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         let mut g = state.x.zeros_like();
         let value = full_value_and_gradient(f, &state.x, &mut g);
-        let linear = Linearized::at(&mut self.constraint, &self.bounds, &vec![1.0; state.weights.len()], &state.x);
+        let linear = Linearized::at(&mut self.constraint, &vec![1.0; state.weights.len()], &state.x);
         let ones = vec![1.0; state.weights.len()];
         linear.add_pull(&linear.join(&state.multipliers, &ones, &state.bound_multipliers), &mut g);
         let (gradient_norm, constraint_norm) = (g.norm(), linear.distance(&linear.c));
