@@ -75,7 +75,9 @@ impl<V: Vector> Manifold for Simplex<V> {
         if free > 0 {
             let mean = self.ones.dot(v) / free as f64;
             v.add(-mean, &self.ones);
-            held.iter().for_each(|&i| v.set_component(i, 0.0));
+            for i in held {
+                v.set_component(i, 0.0);
+            }
         }
         Ok(())
     }

@@ -64,6 +64,18 @@ pub trait Vector: Clone {
     fn dimension(&self) -> usize {
         self.shape().iter().product()
     }
+    /// All components, in the order of [`Self::component`]. Allocates.
+    fn components(&self) -> Vec<f64> {
+        (0..self.dimension()).map(|i| self.component(i)).collect()
+    }
+    /// self ← these components.
+    ///
+    /// # Panics
+    /// If there are not as many as [`Self::dimension`].
+    fn set_components(&mut self, values: &[f64]) {
+        assert_eq!(self.dimension(), values.len(), "components of another shape");
+        values.iter().enumerate().for_each(|(i, &value)| self.set_component(i, value));
+    }
     /// ‖self‖² = ⟨self, self⟩.
     fn norm_squared(&self) -> f64 {
         self.dot(self)

@@ -2,8 +2,9 @@
 
 use super::{
     SqpVerdict, StrSqp, StrSqpState, largest,
-    linear::{Linearized, LocalModel, LocalProducts, Proposal, clip},
+    linear::{Linearized, LocalModel, LocalProducts, Proposal},
     memory::{CurvaturePair, LagrangianCurvature},
+    scaled::ScaledRows,
 };
 use crate::{
     Error,
@@ -45,10 +46,10 @@ const DIRECTIONS: usize = 24;
 const LESS: f64 = 1e-6;
 
 /// The point of a step.
-struct Here<V> {
+struct Here<'a, C: Constraint> {
     f: Evaluation,
     gradient_norm: f64,
-    linear: Linearized<V>,
+    linear: Linearized<'a, C>,
     violation: f64,
     /// A length that x has.
     length: f64,
@@ -67,10 +68,10 @@ struct Tried<V> {
 
 impl<V: Vector> StrSqpState<V> {
     /// B learns from the last step.
-    fn learn(&mut self, here: &Here<V>, g: &V) {
+    fn learn<C: Constraint<Point = V>>(&mut self, here: &Here<'_, C>, g: &V) {
         if let Some(CurvaturePair { step, change: before }) = self.last.take() {
             let mut change = g.clone();
-            here.linear.add_pull(&self.scaled_multipliers(&here.linear), &mut change);
+            here.linear.add_pull(&self.scaled_multipliers(here.linear.scaled), &mut change);
             change.add(-1.0, &before);
             self.memory.learn(step, change);
         } else if self.memory.curvature == 0.0 {
@@ -81,7 +82,7 @@ impl<V: Vector> StrSqpState<V> {
     }
 
     /// What the best step of the model says about x.
-    fn judge(&self, here: &Here<V>, step: &Proposal<V>, tolerance: f64) -> SqpVerdict {
+    fn judge<C: Constraint<Point = V>>(&self, here: &Here<'_, C>, step: &Proposal<V>, tolerance: f64) -> SqpVerdict {
         let Here { linear, violation, length, .. } = here;
         let most = largest(&step.y);
         let size = self.largest.0.max(most);
@@ -90,7 +91,7 @@ impl<V: Vector> StrSqpState<V> {
         let stationary = step.stationarity <= if little { 100.0 } else { 1.0 } * tolerance * size;
         let complementary = linear.complementarity(&step.y) <= tolerance * size * length;
         if *violation <= tolerance * length && stationary && complementary {
-            let before = self.scaled_multipliers(linear);
+            let before = self.scaled_multipliers(linear.scaled);
             let changes = step.y.iter().zip(&before).any(|(y, before)| (y - before).abs() > 0.1 * most);
             let grown = most / self.largest.0;
             if grown > UNBOUNDED && (changes || grown > UNBOUNDED.powi(2)) {
@@ -108,10 +109,10 @@ impl<V: Vector> StrSqpState<V> {
     }
 
     /// Moves to a trial.
-    fn accept(&mut self, here: &Here<V>, tried: Tried<V>, g: &V, tolerance: f64) {
+    fn accept<C: Constraint<Point = V>>(&mut self, here: &Here<'_, C>, tried: Tried<V>, g: &V, tolerance: f64) {
         let mut change = g.clone();
         here.linear.add_pull(&tried.y, &mut change);
-        self.set_multipliers(&here.linear, &tried.y);
+        self.set_multipliers(here.linear.scaled, &tried.y);
         let mut step = tried.x.clone();
         step.add(-1.0, &self.x);
         self.last = (step.norm_squared() > 0.0).then_some(CurvaturePair { step, change });
@@ -135,8 +136,9 @@ impl<C: Constraint> StrSqp<C> {
     ) -> Result<StepRecord, Error> {
         let (value, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
-        let linear = Linearized::at(&mut self.constraint, &state.weights, &state.x);
-        let violation = linear.violation(&linear.c);
+        let scaled = ScaledRows::new(&mut self.constraint, &state.weights);
+        let linear = Linearized::at(&scaled, &state.x);
+        let violation = linear.violation();
         let length = state.note_sizes(gradient_norm, state.x.norm(), violation);
         let here = Here { f: value, gradient_norm, linear, violation, length };
         state.batch = None;
@@ -149,14 +151,14 @@ impl<C: Constraint> StrSqp<C> {
         state.verdict = SqpVerdict::Stalled;
         // The models borrow B, while the rest of the state changes.
         let memory = mem::replace(&mut state.memory, LagrangianCurvature::new(0.0));
-        let products = LocalProducts::new(&here.linear, &memory, g);
+        let products = LocalProducts::new(&here.linear, &memory, g, state.scaled_multipliers(&scaled));
         for trial in 0..TRIALS {
             let model = products.model(state.damping);
             let step = model.steer(&mut state.penalty);
             if trial == 0 {
                 let verdict = state.judge(&here, &step, tolerance);
                 let escape = match verdict {
-                    SqpVerdict::Infeasible(_) => self.escape(state, &here),
+                    SqpVerdict::Infeasible(_) => escape(state, &here),
                     _ => None,
                 };
                 if let Some(x) = escape {
@@ -167,13 +169,13 @@ impl<C: Constraint> StrSqp<C> {
                     }
                 }
                 if verdict != SqpVerdict::Running {
-                    state.set_multipliers(&here.linear, &step.y);
+                    state.set_multipliers(here.linear.scaled, &step.y);
                     state.verdict = verdict;
                     record.verdict = Verdict::Accepted;
                     break;
                 }
             }
-            let tried = self.try_step(f, state, sample, &here, &model, &step);
+            let tried = try_step(f, state, sample, &here, &model, &step);
             evaluations.values += tried.evaluations;
             if tried.ratio < STIFFEN {
                 state.damping = (4.0 * state.damping).max(0.5 * step.curvature);
@@ -192,66 +194,62 @@ impl<C: Constraint> StrSqp<C> {
         state.k += 1;
         Ok(StepRecord { evaluations, ..record })
     }
+}
 
-    /// A point nearby with a smaller violation, where its slope is 0: x may be a saddle point. It needs no data.
-    fn escape<V: Vector>(&mut self, state: &StrSqpState<V>, here: &Here<V>) -> Option<V>
-    where
-        C: Constraint<Point = V>,
-    {
-        let n = state.x.dimension();
-        for (share, k) in ESCAPES.iter().flat_map(|share| (0..DIRECTIONS).map(move |k| (share, k))) {
-            // Numbers without order, in pairs of opposite directions.
-            let component = |i: usize| ((i + 1) as f64 * 12.9898 + (k / 2 + 1) as f64 * 78.233).sin();
-            let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
-            let length = sign * share * here.length / (n as f64).sqrt();
-            let mut x = state.x.clone();
-            for i in 0..n {
-                x.set_component(i, x.component(i) + length * component(i));
-            }
-            clip(&self.constraint, &mut x);
-            let c = Linearized::residual(&mut self.constraint, &state.weights, &x);
-            if here.linear.violation(&c) < (1.0 - LESS) * here.violation {
-                return Some(x);
-            }
+/// A point nearby with a smaller violation, where its slope is 0: x may be a saddle point. It needs no data.
+fn escape<C: Constraint>(state: &StrSqpState<C::Point>, here: &Here<'_, C>) -> Option<C::Point> {
+    let scaled = here.linear.scaled;
+    let n = state.x.dimension();
+    for (share, k) in ESCAPES.iter().flat_map(|share| (0..DIRECTIONS).map(move |k| (share, k))) {
+        // Numbers without order, in pairs of opposite directions.
+        let component = |i: usize| ((i + 1) as f64 * 12.9898 + (k / 2 + 1) as f64 * 78.233).sin();
+        let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
+        let length = sign * share * here.length / (n as f64).sqrt();
+        let mut x = state.x.clone();
+        for i in 0..n {
+            x.set_component(i, x.component(i) + length * component(i));
         }
-        None
+        scaled.clip(&mut x);
+        let c = scaled.residual(&x);
+        if scaled.violation(&c) < (1.0 - LESS) * here.violation {
+            return Some(x);
+        }
     }
+    None
+}
 
-    /// Evaluates a step, and one that is corrected for the rows' curvature if it is not good enough. Returns the better
-    /// one.
-    fn try_step<F: Objective<Point = C::Point>>(
-        &mut self,
-        f: &mut F,
-        state: &StrSqpState<F::Point>,
-        sample: &Sample,
-        here: &Here<F::Point>,
-        model: &LocalModel<'_, F::Point>,
-        step: &Proposal<F::Point>,
-    ) -> Tried<F::Point> {
-        let Here { f: value, linear, violation, .. } = here;
-        let penalty = state.penalty;
-        let now = value.value + penalty * violation;
-        let residual = linear.c.iter().zip(&state.weights).map(|(c, weight)| (c / weight).powi(2)).sum::<f64>().sqrt();
-        let of_rows = state.weights.iter().copied().fold(0.0, f64::max) * self.constraint.rounding(&state.x, residual);
-        let rounding = value.rounding.max(F::Point::EPSILON * now.abs()) + penalty * of_rows;
-        let mut evaluate = |p: &F::Point, y: &[f64], evaluations: u64| {
-            let mut x = state.x.clone();
-            x.add(1.0, p);
-            clip(&self.constraint, &mut x);
-            let c = Linearized::residual(&mut self.constraint, &state.weights, &x);
-            let left = linear.violation(&c);
-            let then = f.value(&x, sample).value + penalty * left;
-            let ratio = (now - then + rounding) / (step.predicted + rounding);
-            let trusted = left <= *violation || (left <= state.most_violation && linear.is_trusted(&c, p));
-            let ratio = if ratio.is_finite() && trusted { ratio } else { f64::NEG_INFINITY };
-            Tried { x, y: y.to_vec(), c, length: p.norm(), ratio, evaluations }
-        };
-        let plain = evaluate(&step.p, &step.y, 1);
-        if plain.ratio >= CORRECT || linear.rows.is_empty() || !plain.c.iter().all(|c| c.is_finite()) {
-            return plain;
-        }
-        let corrected = model.correct(&plain.c, &step.p, penalty);
-        let corrected = evaluate(&corrected.p, &corrected.y, 2);
-        if corrected.ratio > plain.ratio { corrected } else { Tried { evaluations: 2, ..plain } }
+/// Evaluates a step, and one that is corrected for the rows' curvature if it is not good enough. Returns the better
+/// one.
+fn try_step<F: Objective, C: Constraint<Point = F::Point>>(
+    f: &mut F,
+    state: &StrSqpState<F::Point>,
+    sample: &Sample,
+    here: &Here<'_, C>,
+    model: &LocalModel<'_, C>,
+    step: &Proposal<F::Point>,
+) -> Tried<F::Point> {
+    let Here { f: value, linear, violation, .. } = here;
+    let penalty = state.penalty;
+    let now = value.value + penalty * violation;
+    let of_rows = linear.scaled.rounding(&state.x, &linear.c);
+    let rounding = value.rounding.max(F::Point::EPSILON * now.abs()) + penalty * of_rows;
+    let mut evaluate = |p: &F::Point, y: &[f64], evaluations: u64| {
+        let mut x = state.x.clone();
+        x.add(1.0, p);
+        linear.scaled.clip(&mut x);
+        let c = linear.scaled.residual(&x);
+        let left = linear.scaled.violation(&c);
+        let then = f.value(&x, sample).value + penalty * left;
+        let ratio = (now - then + rounding) / (step.predicted + rounding);
+        let trusted = left <= *violation || (left <= state.most_violation && linear.is_trusted(&c, p));
+        let ratio = if ratio.is_finite() && trusted { ratio } else { f64::NEG_INFINITY };
+        Tried { x, y: y.to_vec(), c, length: p.norm(), ratio, evaluations }
+    };
+    let plain = evaluate(&step.p, &step.y, 1);
+    if plain.ratio >= CORRECT || linear.is_empty() || !plain.c.iter().all(|c| c.is_finite()) {
+        return plain;
     }
+    let corrected = model.correct(&plain.c, &step.p, penalty);
+    let corrected = evaluate(&corrected.p, &corrected.y, 2);
+    if corrected.ratio > plain.ratio { corrected } else { Tried { evaluations: 2, ..plain } }
 }

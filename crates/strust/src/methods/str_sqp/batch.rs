@@ -3,8 +3,9 @@
 
 use super::{
     StrSqp, StrSqpState,
-    linear::{Linearized, LocalProducts, clip},
+    linear::{Linearized, LocalProducts},
     memory::LagrangianCurvature,
+    scaled::ScaledRows,
 };
 use crate::{
     Error,
@@ -73,8 +74,9 @@ impl<C: Constraint> StrSqp<C> {
         let z = state.batch.as_ref().map_or(&state.x, |batch| &batch.iterate).clone();
         let (f0, squared_norm) = evaluate(f, &z, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
-        let linear = Linearized::at(&mut self.constraint, &state.weights, &z);
-        let violation = linear.violation(&linear.c);
+        let scaled = ScaledRows::new(&mut self.constraint, &state.weights);
+        let linear = Linearized::at(&scaled, &z);
+        let violation = linear.violation();
         let length = state.note_sizes(gradient_norm, z.norm(), violation);
         // B has learned from the full sum only.
         state.last = None;
@@ -85,7 +87,7 @@ impl<C: Constraint> StrSqp<C> {
             noise: Noise::default(),
             distance: 0.0,
             averaged: 0,
-            active: vec![0.0; linear.rows.len()],
+            active: vec![0.0; scaled.len()],
             iterate: z,
         });
         let z = &batch.iterate;
@@ -98,32 +100,34 @@ impl<C: Constraint> StrSqp<C> {
             stiff = stiff.max((batch.averaged as f64 * batch.noise.mean).sqrt() / (NOISE * batch.distance));
         }
         let curvature = LagrangianCurvature::new(stiff);
-        let model = LocalProducts::new(&linear, &curvature, g).model(0.0);
+        let products = LocalProducts::new(&linear, &curvature, g, state.scaled_multipliers(&scaled));
+        let model = products.model(0.0);
         let mut step = model.steer(&mut state.penalty);
-        let ahead = |p: &F::Point, constraint: &C| {
+        let ahead = |p: &F::Point| {
             let mut x = z.clone();
             x.add(1.0, p);
-            clip(constraint, &mut x);
+            scaled.clip(&mut x);
             x
         };
-        let mut x = ahead(&step.p, &self.constraint);
+        let mut x = ahead(&step.p);
         // The correction for the rows' curvature costs no data.
-        if !linear.rows.is_empty() {
-            let c = Linearized::residual(&mut self.constraint, &state.weights, &x);
+        if !linear.is_empty() {
+            let c = scaled.residual(&x);
             if c.iter().all(|c| c.is_finite()) {
                 step = model.correct(&c, &step.p, state.penalty);
-                x = ahead(&step.p, &self.constraint);
+                x = ahead(&step.p);
             }
         }
+        drop((model, products));
         let f1 = f.value(&x, sample).value;
-        let c = Linearized::residual(&mut self.constraint, &state.weights, &x);
+        let c = scaled.residual(&x);
         let mut moved = x.clone();
         moved.add(-1.0, z);
         let beyond = f1 - f0.value - g.dot(&moved) + linear.beyond(&c, &step.y, &moved);
         let square = moved.norm_squared();
         let seen =
             if square > 0.0 && beyond.abs() > 2.0 * f0.rounding { 2.0 * beyond / square } else { batch.curvature };
-        let descends = f1 + state.penalty * linear.violation(&c) <= f0.value + state.penalty * violation + f0.rounding;
+        let descends = f1 + state.penalty * scaled.violation(&c) <= f0.value + state.penalty * violation + f0.rounding;
         let accepted = f1.is_finite() && seen.is_finite() && (descends || seen <= TOLERANCE * stiff);
         if seen.is_finite() {
             batch.curvature = seen.clamp(FALL * batch.curvature, MOST * batch.curvature);
@@ -139,11 +143,11 @@ impl<C: Constraint> StrSqp<C> {
         if accepted {
             linear.add_pull(&step.y, g);
             if violation <= NEARLY * length {
-                self.average(state, &mut batch, &linear, &step.y, &x, g);
+                average(state, &mut batch, &scaled, &step.y, &x, g);
             } else {
                 batch.origin.copy_from(&x);
                 state.x.copy_from(&x);
-                state.set_multipliers(&linear, &step.y);
+                state.set_multipliers(&scaled, &step.y);
             }
             batch.projected.copy_from(g);
             batch.iterate = x;
@@ -152,46 +156,44 @@ impl<C: Constraint> StrSqp<C> {
         state.k += 1;
         Ok(record)
     }
+}
 
-    /// Adds a nearly feasible iterate to the average, and moves the average back onto the active constraints.
-    fn average(
-        &mut self,
-        state: &mut StrSqpState<C::Point>,
-        batch: &mut BatchMemory<C::Point>,
-        linear: &Linearized<C::Point>,
-        y: &[f64],
-        iterate: &C::Point,
-        projected: &C::Point,
-    ) {
-        let length = state.largest.1;
-        if batch.averaged > 0 {
-            let mut change = projected.clone();
-            change.add(-1.0, &batch.projected);
-            batch.noise.hear(batch.averaged, 0.5 * change.norm_squared());
-        }
-        let mut moved = iterate.clone();
-        moved.add(-1.0, &batch.origin);
-        batch.distance = batch.distance.max(moved.norm());
-        let share = batch.noise.share(POWER);
-        batch.averaged += 1;
-        batch.noise.remembered += 1.0;
-        state.x.scale_add(1.0 - share, share, iterate);
-        for (active, y) in batch.active.iter_mut().zip(y) {
-            *active += share * (f64::from(u8::from(*y != 0.0)) - *active);
-        }
-        let mut old = state.scaled_multipliers(linear);
-        old.iter_mut().zip(y).for_each(|(old, y)| *old += share * (y - *old));
-        state.set_multipliers(linear, &old);
+/// Adds a nearly feasible iterate to the average, and moves the average back onto the active constraints.
+fn average<C: Constraint>(
+    state: &mut StrSqpState<C::Point>,
+    batch: &mut BatchMemory<C::Point>,
+    scaled: &ScaledRows<C>,
+    y: &[f64],
+    iterate: &C::Point,
+    projected: &C::Point,
+) {
+    let length = state.largest.1;
+    if batch.averaged > 0 {
+        let mut change = projected.clone();
+        change.add(-1.0, &batch.projected);
+        batch.noise.hear(batch.averaged, 0.5 * change.norm_squared());
+    }
+    let mut moved = iterate.clone();
+    moved.add(-1.0, &batch.origin);
+    batch.distance = batch.distance.max(moved.norm());
+    let share = batch.noise.share(POWER);
+    batch.averaged += 1;
+    batch.noise.remembered += 1.0;
+    state.x.scale_add(1.0 - share, share, iterate);
+    for (active, y) in batch.active.iter_mut().zip(y) {
+        *active += share * (f64::from(u8::from(*y != 0.0)) - *active);
+    }
+    let mut old = state.scaled_multipliers(scaled);
+    old.iter_mut().zip(y).for_each(|(old, y)| *old += share * (y - *old));
+    state.set_multipliers(scaled, &old);
 
-        // Newton's method converges quadratically, and the average moves less and less.
-        for _ in 0..RESTORE {
-            let c = Linearized::residual(&mut self.constraint, &state.weights, &state.x);
-            if linear.violation(&c) <= C::Point::EPSILON * length {
-                break;
-            }
-            let here = Linearized::at(&mut self.constraint, &state.weights, &state.x);
-            here.restore(&batch.active, &mut state.x);
-            clip(&self.constraint, &mut state.x);
+    // Newton's method converges quadratically, and the average moves less and less.
+    for _ in 0..RESTORE {
+        let c = scaled.residual(&state.x);
+        if scaled.violation(&c) <= C::Point::EPSILON * length {
+            break;
         }
+        Linearized::at(scaled, &state.x).restore(&batch.active, &mut state.x);
+        scaled.clip(&mut state.x);
     }
 }

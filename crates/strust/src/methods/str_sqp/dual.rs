@@ -1,14 +1,139 @@
-//! The dual of the step's problem: a small quadratic problem with bounds.
+//! The dual of the step's problem: a quadratic problem with bounds.
 
 use faer::{Mat, Side, prelude::Solve};
 
+/// K of a [`BoxProblem`].
+#[derive(Clone, Copy)]
+pub(super) enum Matrix<'a> {
+    /// Its entries.
+    Formed(&'a Mat<f64>),
+    /// y ↦ Ky.
+    Products(&'a dyn Fn(&[f64]) -> Vec<f64>),
+}
+
 /// min ½yᵀKy + bᵀy with lower ≤ y ≤ upper, for a symmetric K without negative eigenvalues.
-#[derive(Debug)]
 pub(super) struct BoxProblem<'a> {
-    pub k: &'a Mat<f64>,
+    pub k: Matrix<'a>,
     pub b: &'a [f64],
     pub lower: &'a [f64],
     pub upper: &'a [f64],
+}
+
+impl BoxProblem<'_> {
+    /// Improves y, never increasing the objective, and returns Ky.
+    pub fn solve(&self, y: &mut [f64]) -> Vec<f64> {
+        for (y, (&lower, &upper)) in y.iter_mut().zip(self.lower.iter().zip(self.upper)) {
+            *y = y.clamp(lower, upper);
+        }
+        match self.k {
+            Matrix::Formed(k) => {
+                FormedProblem { k, b: self.b, lower: self.lower, upper: self.upper }.solve(y);
+                (0..y.len()).map(|i| (0..y.len()).map(|j| k[(i, j)] * y[j]).sum()).collect()
+            }
+            Matrix::Products(product) => self.solve_by_products(product, y),
+        }
+    }
+
+    /// Conjugate gradients over the components that no bound holds, then the longest part of the step that decreases the
+    /// objective after it is clipped to the bounds; again until no free component has a slope.
+    fn solve_by_products(&self, product: &dyn Fn(&[f64]) -> Vec<f64>, y: &mut [f64]) -> Vec<f64> {
+        let mut ky = if y.iter().any(|&y| y != 0.0) { product(y) } else { vec![0.0; y.len()] };
+        let size = norm(self.b).max(norm(&ky));
+        for _ in 0..FACES {
+            let gradient: Vec<f64> = ky.iter().zip(self.b).map(|(ky, b)| ky + b).collect();
+            let held = |i: usize| {
+                self.lower[i] >= self.upper[i]
+                    || (y[i] <= self.lower[i] && gradient[i] >= 0.0)
+                    || (y[i] >= self.upper[i] && gradient[i] <= 0.0)
+            };
+            let free: Vec<bool> = (0..y.len()).map(|i| !held(i)).collect();
+            let descent: Vec<f64> = free.iter().zip(&gradient).map(|(&free, g)| if free { -g } else { 0.0 }).collect();
+            if norm(&descent) <= ACCURATE * size {
+                break;
+            }
+            let (direction, of_direction) = self.on_face(product, &free, descent, ACCURATE * size);
+            let mut share = 1.0;
+            loop {
+                let clipped = |i: usize| (y[i] + share * direction[i]).clamp(self.lower[i], self.upper[i]);
+                let step: Vec<f64> = (0..y.len()).map(|i| clipped(i) - y[i]).collect();
+                let inside = (0..y.len()).all(|i| clipped(i).to_bits() == (y[i] + share * direction[i]).to_bits());
+                let of_step = if inside { of_direction.iter().map(|k| share * k).collect() } else { product(&step) };
+                let change = dot(&gradient, &step) + 0.5 * dot(&step, &of_step);
+                if change <= 0.0 {
+                    y.iter_mut().zip(&step).for_each(|(y, step)| *y += step);
+                    ky.iter_mut().zip(&of_step).for_each(|(ky, step)| *ky += step);
+                    break;
+                }
+                share *= 0.5;
+                if share < f64::EPSILON {
+                    return ky;
+                }
+            }
+        }
+        ky
+    }
+
+    /// Solves Kd = r over the free components to the accuracy `enough`. Returns d and Kd.
+    fn on_face(
+        &self,
+        product: &dyn Fn(&[f64]) -> Vec<f64>,
+        free: &[bool],
+        mut r: Vec<f64>,
+        enough: f64,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let (mut d, mut kd) = (vec![0.0; r.len()], vec![0.0; r.len()]);
+        let (mut q, mut square) = (r.clone(), dot(&r, &r));
+        let mut largest = 0.0_f64;
+        for _ in 0..(2 * r.len()).min(PRODUCTS) {
+            let kq = product(&q);
+            let curvature = dot(&q, &kq);
+            largest = largest.max(curvature / dot(&q, &q));
+            // Rows that contradict each other have no curvature along q: only a bound ends the descent there.
+            let flat = curvature <= FLAT * largest * dot(&q, &q);
+            let room = || (0..q.len()).filter(|&i| q[i] != 0.0).map(|i| (self.upper[i] - self.lower[i]) / q[i].abs());
+            let length = if flat { room().fold(0.0, f64::max) } else { square / curvature };
+            if !length.is_finite() {
+                break;
+            }
+            for i in 0..q.len() {
+                d[i] += length * q[i];
+                kd[i] += length * kq[i];
+                r[i] -= if free[i] { length * kq[i] } else { 0.0 };
+            }
+            let next = dot(&r, &r);
+            if flat || next.sqrt() <= enough {
+                break;
+            }
+            q.iter_mut().zip(&r).for_each(|(q, r)| *q = r + next / square * *q);
+            square = next;
+        }
+        (d, kd)
+    }
+}
+
+/// The relative error of a solution by products.
+const ACCURATE: f64 = 1e-11;
+/// Products of one search by conjugate gradients.
+const PRODUCTS: usize = 300;
+/// Sets of free components that are tried.
+const FACES: usize = 100;
+/// Curvature below this share of the largest is 0.
+const FLAT: f64 = 1e-13;
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn norm(a: &[f64]) -> f64 {
+    dot(a, a).sqrt()
+}
+
+/// A [`BoxProblem`] whose matrix is formed.
+struct FormedProblem<'a> {
+    k: &'a Mat<f64>,
+    b: &'a [f64],
+    lower: &'a [f64],
+    upper: &'a [f64],
 }
 
 /// Passes of coordinate descent before the active set is refined.
@@ -16,15 +141,12 @@ const PASSES: usize = 3;
 /// The gradient's relative error in the solution.
 const TOLERANCE: f64 = 1e-13;
 
-impl BoxProblem<'_> {
+impl FormedProblem<'_> {
     /// Improves y. Coordinate descent guesses the active bounds. Then an active-set method solves for the free
     /// components, stops at the first bound in its way, and releases the bound that helps most. The objective never
     /// increases, so dependent rows of K do no harm.
-    pub fn solve(&self, y: &mut [f64]) {
+    fn solve(&self, y: &mut [f64]) {
         let m = y.len();
-        for (y, (&lower, &upper)) in y.iter_mut().zip(self.lower.iter().zip(self.upper)) {
-            *y = y.clamp(lower, upper);
-        }
         (0..PASSES).for_each(|_| self.descend_by_coordinates(y));
         let mut gradient = vec![0.0; m];
         let mut held: Vec<bool> = (0..m).map(|i| y[i] <= self.lower[i] || y[i] >= self.upper[i]).collect();
@@ -117,7 +239,13 @@ mod tests {
     fn solve(k: &[&[f64]], b: &[f64], lower: &[f64], upper: &[f64]) -> Vec<f64> {
         let k = Mat::from_fn(b.len(), b.len(), |i, j| k[i][j]);
         let mut y = vec![0.0; b.len()];
-        BoxProblem { k: &k, b, lower, upper }.solve(&mut y);
+        BoxProblem { k: Matrix::Formed(&k), b, lower, upper }.solve(&mut y);
+        // The same by products.
+        let products = |y: &[f64]| (0..b.len()).map(|i| (0..b.len()).map(|j| k[(i, j)] * y[j]).sum()).collect();
+        let mut again = vec![0.0; b.len()];
+        let kz = BoxProblem { k: Matrix::Products(&products), b, lower, upper }.solve(&mut again);
+        let ky: Vec<f64> = products(&y);
+        assert!(ky.iter().zip(kz).all(|(y, z)| (y - z).abs() < 1e-9), "{y:?} {again:?}");
         y
     }
 

@@ -1,166 +1,162 @@
-//! The constraints at a point, and the step that the model proposes there.
+//! The constraints near a point, and the step that the model proposes there.
 
 use super::{
-    dual::BoxProblem,
+    dual::{BoxProblem, Matrix},
     memory::{Inverse, LagrangianCurvature},
+    scaled::ScaledRows,
 };
-use crate::{
-    constraints::{Constraint, Sense},
-    vector::Vector,
-};
+use crate::{constraints::Constraint, vector::Vector};
 use faer::Mat;
+use std::cell::RefCell;
 
 /// π grows by this factor until the step removes enough of the infeasibility.
 const RAISE: f64 = 4.0;
+/// Up to this many rows and finite bounds, A and AHAᵀ are formed. Beyond, they are known by their products only.
+const FORMED: usize = 24;
 
-/// x ← the nearest point within the bounds.
-pub(super) fn clip<C: Constraint>(constraint: &C, x: &mut C::Point) {
-    if let Some(bounds) = constraint.bounds() {
-        bounds.clip(x);
-    }
-}
-
-/// Whether a row can be violated from both sides.
-fn is_equal(sense: Sense) -> bool {
-    sense == Sense::Equal
-}
-
-/// C and A at a point: the rows of the constraint, then the finite bounds.
-#[derive(Debug)]
-pub(super) struct Linearized<V> {
+/// C and A at a point.
+pub(super) struct Linearized<'a, C: Constraint> {
+    pub scaled: &'a ScaledRows<C>,
+    x: C::Point,
     pub c: Vec<f64>,
-    pub rows: Vec<V>,
-    senses: Vec<Sense>,
-    bounds: Vec<(usize, f64)>,
+    /// The rows of A, if there are few.
+    formed: Option<Vec<C::Point>>,
 }
 
-impl<V: Vector> Linearized<V> {
-    pub fn at<C: Constraint<Point = V>>(constraint: &mut C, weights: &[f64], x: &V) -> Self {
-        let mut unit = constraint.new_residual();
-        let senses: Vec<Sense> = (0..weights.len()).map(|i| constraint.sense(i)).collect();
-        let bounds = constraint.bounds().map_or_else(Vec::new, |bounds| bounds.finite().to_vec());
-        let mut rows = Vec::with_capacity(weights.len() + bounds.len());
-        for (i, &weight) in weights.iter().enumerate() {
-            let mut row = x.zeros_like();
-            unit.set_zero();
-            unit.set_component(i, 1.0);
-            constraint.add_vjp(x, weight, &unit, &mut row);
-            rows.push(row);
-        }
-        for &(i, side) in &bounds {
-            let mut row = x.zeros_like();
-            row.set_component(i, side);
-            rows.push(row);
-        }
-        let mut linear = Self { c: Vec::new(), rows, senses, bounds };
-        linear.c = Self::residual(constraint, weights, x);
-        linear
-    }
-    /// C at another point.
-    pub fn residual<C: Constraint<Point = V>>(constraint: &mut C, weights: &[f64], x: &V) -> Vec<f64> {
-        let mut c = constraint.new_residual();
-        constraint.residual(x, &mut c);
-        let scaled = weights.iter().enumerate().map(|(i, weight)| weight * c.component(i));
-        scaled.chain(constraint.bounds().into_iter().flat_map(|bounds| bounds.violations(x))).collect()
-    }
-    /// v(C).
-    pub fn violation(&self, c: &[f64]) -> f64 {
-        let one = |(c, sense): (&f64, &Sense)| if is_equal(*sense) { c.abs() } else { c.max(0.0) };
-        c.iter().zip(&self.senses).map(one).sum()
-    }
-    /// Whether the rows at x + p differ from C + Ap by no more than Ap could.
-    pub fn is_trusted(&self, at_trial: &[f64], p: &V) -> bool {
-        let length = p.norm();
-        let rows = self.rows.iter().take(self.senses.len());
-        let (error, change) = rows.enumerate().fold((0.0, 0.0), |(error, change), (i, row)| {
-            (error + (at_trial[i] - self.c[i] - row.dot(p)).abs(), change + length * row.norm())
+impl<'a, C: Constraint> Linearized<'a, C> {
+    pub fn at(scaled: &'a ScaledRows<C>, x: &C::Point) -> Self {
+        let formed = (scaled.len() <= FORMED).then(|| {
+            let mut y = vec![0.0; scaled.len()];
+            let row = |i: usize| {
+                let mut row = x.zeros_like();
+                y[i] = 1.0;
+                scaled.add_pull(x, &y, &mut row);
+                y[i] = 0.0;
+                row
+            };
+            (0..scaled.len()).map(row).collect()
         });
-        error <= change
+        Self { scaled, x: x.clone(), c: scaled.residual(x), formed }
     }
-    /// The Euclidean norm of the violated rows.
-    pub fn distance(&self, c: &[f64]) -> f64 {
-        let one = |(c, sense): (&f64, &Sense)| if is_equal(*sense) { *c } else { c.max(0.0) };
-        c.iter().zip(&self.senses).map(one).map(|c| c * c).sum::<f64>().sqrt()
+    /// The factor of each row of a constraint that gives it the slope 1, or of all of them if they are not formed.
+    pub fn weights(&self) -> Vec<f64> {
+        let rows = self.scaled.senses.len();
+        let inverse = |norm: f64| Some(norm.recip()).filter(|weight| weight.is_finite()).unwrap_or(1.0);
+        if let Some(formed) = &self.formed {
+            return formed[..rows].iter().map(|row| inverse(row.norm())).collect();
+        }
+        // The mean of ‖Aᵀs‖² over random signs s is the sum of all squared norms of rows.
+        let squares = (0..PROBES).map(|probe| {
+            let mut signs: Vec<f64> = (0..rows).map(|i| sign(i as u64, probe)).collect();
+            signs.resize(self.scaled.len(), 0.0);
+            self.pull(&signs).norm_squared()
+        });
+        let mean = squares.sum::<f64>() / PROBES as f64;
+        vec![inverse((mean / rows as f64).sqrt()); rows]
     }
-    /// Σ|yᵢCᵢ| over inequalities and bounds.
-    pub fn complementarity(&self, y: &[f64]) -> f64 {
-        let open = |i: usize| self.senses.get(i).is_none_or(|sense| !is_equal(*sense));
-        (0..y.len()).filter(|&i| open(i)).map(|i| (y[i] * self.c[i]).abs()).sum()
+    /// Whether there is no row and no bound.
+    pub fn is_empty(&self) -> bool {
+        self.c.is_empty()
     }
-    /// Σyᵢ(Cᵢ − C(x)ᵢ − (Ap)ᵢ): what the rows' curvature adds to the Lagrangian.
-    pub fn beyond(&self, at_trial: &[f64], y: &[f64], p: &V) -> f64 {
-        let rows = self.rows.iter().enumerate().filter(|(i, _)| y[*i] != 0.0);
-        rows.map(|(i, row)| y[i] * (at_trial[i] - self.c[i] - row.dot(p))).sum()
-    }
-    /// x ← x − Aᵀ(AAᵀ)⁻¹C over the equalities, the inequalities that are mostly active, and those that are violated.
-    pub fn restore(&self, active: &[f64], x: &mut V) {
-        let equal = |i: usize| self.senses.get(i).is_some_and(|sense| is_equal(*sense));
-        let chosen: Vec<usize> =
-            (0..self.rows.len()).filter(|&i| equal(i) || active[i] > 0.5 || self.c[i] > 0.0).collect();
-        let k = Mat::from_fn(chosen.len(), chosen.len(), |i, j| self.rows[chosen[i]].dot(&self.rows[chosen[j]]));
-        let b: Vec<f64> = chosen.iter().map(|&i| -self.c[i]).collect();
-        let (lower, upper) = (vec![f64::NEG_INFINITY; b.len()], vec![f64::INFINITY; b.len()]);
-        let mut y = vec![0.0; b.len()];
-        BoxProblem { k: &k, b: &b, lower: &lower, upper: &upper }.solve(&mut y);
-        for (&i, y) in chosen.iter().zip(y) {
-            x.add(-y, &self.rows[i]);
+    /// Av.
+    fn product(&self, v: &C::Point) -> Vec<f64> {
+        match &self.formed {
+            Some(rows) => rows.iter().map(|row| row.dot(v)).collect(),
+            None => self.scaled.product(&self.x, v),
         }
     }
     /// out ← out + Aᵀy.
-    pub fn add_pull(&self, y: &[f64], out: &mut V) {
-        for (row, &y) in self.rows.iter().zip(y) {
-            if y != 0.0 {
-                out.add(y, row);
+    pub fn add_pull(&self, y: &[f64], out: &mut C::Point) {
+        match &self.formed {
+            Some(rows) => {
+                for (row, &y) in rows.iter().zip(y) {
+                    if y != 0.0 {
+                        out.add(y, row);
+                    }
+                }
             }
+            None => self.scaled.add_pull(&self.x, y, out),
         }
     }
-    /// The bounds of y for a penalty.
-    fn limits(&self, penalty: f64) -> (Vec<f64>, Vec<f64>) {
-        let lower = self.senses.iter().map(|sense| if is_equal(*sense) { -penalty } else { 0.0 });
-        let upper = self.senses.iter().map(|_| penalty);
-        let free = self.bounds.len();
-        (
-            lower.chain(std::iter::repeat_n(0.0, free)).collect(),
-            upper.chain(std::iter::repeat_n(f64::INFINITY, free)).collect(),
-        )
+    /// Aᵀy.
+    fn pull(&self, y: &[f64]) -> C::Point {
+        let mut pull = self.x.zeros_like();
+        self.add_pull(y, &mut pull);
+        pull
+    }
+    /// v(C) here.
+    pub fn violation(&self) -> f64 {
+        self.scaled.violation(&self.c)
+    }
+    /// Σ|yᵢCᵢ| over inequalities and bounds.
+    pub fn complementarity(&self, y: &[f64]) -> f64 {
+        self.scaled.complementarity(&self.c, y)
+    }
+    /// Whether the rows at x + p differ from C + Ap by no more than Ap could. Rows have slope 1 at the start.
+    pub fn is_trusted(&self, at_trial: &[f64], p: &C::Point) -> bool {
+        let rows = self.scaled.senses.len();
+        let ahead = self.product(p);
+        let error: f64 = (0..rows).map(|i| (at_trial[i] - self.c[i] - ahead[i]).abs()).sum();
+        let slope = self.formed.as_ref().map_or(rows as f64, |formed| formed[..rows].iter().map(C::Point::norm).sum());
+        error <= p.norm() * slope
+    }
+    /// Σyᵢ(Cᵢ − C(x)ᵢ − (Ap)ᵢ): what the rows' curvature adds to the Lagrangian.
+    pub fn beyond(&self, at_trial: &[f64], y: &[f64], p: &C::Point) -> f64 {
+        let change: f64 = y.iter().zip(at_trial).zip(&self.c).map(|((y, then), now)| y * (then - now)).sum();
+        change - self.pull(y).dot(p)
+    }
+    /// Minimizes ½‖Aᵀy‖² + bᵀy within bounds.
+    fn least_squares(&self, b: &[f64], lower: &[f64], upper: &[f64]) -> Vec<f64> {
+        let mut y = vec![0.0; b.len()];
+        let formed = |rows: &Vec<C::Point>| Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j]));
+        let formed = self.formed.as_ref().map(formed);
+        let products = |y: &[f64]| self.product(&self.pull(y));
+        let k = formed.as_ref().map_or(Matrix::Products(&products), Matrix::Formed);
+        BoxProblem { k, b, lower, upper }.solve(&mut y);
+        y
+    }
+    /// x ← x − Aᵀ(AAᵀ)⁻¹C over the equalities, the inequalities that are mostly active, and those that are violated.
+    pub fn restore(&self, active: &[f64], x: &mut C::Point) {
+        let limit = |i: usize| {
+            let chosen = self.scaled.is_equation(i) || active[i] > 0.5 || self.c[i] > 0.0;
+            if chosen { f64::INFINITY } else { 0.0 }
+        };
+        let upper: Vec<f64> = (0..self.c.len()).map(limit).collect();
+        let lower: Vec<f64> = upper.iter().map(|upper| -upper).collect();
+        let b: Vec<f64> = self.c.iter().map(|c| -c).collect();
+        let y = self.least_squares(&b, &lower, &upper);
+        x.add(-1.0, &self.pull(&y));
     }
     /// The smallest ‖Aᵀu‖ over all subgradients u of v within the bounds, and the rows that take part in it. Rows up to
     /// `nearly_zero` count as 0.
     pub fn slope_of_violation(&self, nearly_zero: f64) -> (f64, Vec<usize>) {
-        let k = Mat::from_fn(self.rows.len(), self.rows.len(), |i, j| self.rows[i].dot(&self.rows[j]));
-        let (mut lower, mut upper) = self.limits(1.0);
-        for (i, sense) in self.senses.iter().enumerate() {
+        let (mut lower, mut upper) = self.scaled.limits(1.0);
+        let rows = self.scaled.senses.len();
+        for i in 0..rows {
             if self.c[i] > nearly_zero {
                 lower[i] = 1.0;
             } else if self.c[i] < -nearly_zero {
-                upper[i] = if is_equal(*sense) { -1.0 } else { 0.0 };
+                upper[i] = if self.scaled.is_equation(i) { -1.0 } else { 0.0 };
             }
         }
-        for (i, side) in upper.iter_mut().enumerate().skip(self.senses.len()) {
+        for (i, side) in upper.iter_mut().enumerate().skip(rows) {
             *side = if self.c[i] < -nearly_zero { 0.0 } else { 1e3 };
         }
-        let mut u = vec![0.0; self.rows.len()];
-        BoxProblem { k: &k, b: &vec![0.0; u.len()], lower: &lower, upper: &upper }.solve(&mut u);
-        let mut pull = self.rows.first().map_or_else(|| unreachable!("a violated row"), V::zeros_like);
-        self.add_pull(&u, &mut pull);
-        (pull.norm(), (0..self.senses.len()).filter(|&i| u[i].abs() > 1e-6).collect())
+        let u = self.least_squares(&vec![0.0; self.c.len()], &lower, &upper);
+        (self.pull(&u).norm(), (0..rows).filter(|&i| u[i].abs() > 1e-6).collect())
     }
-    /// The multipliers of the scaled rows and of the finite bounds.
-    pub fn join(&self, rows: &[f64], weights: &[f64], bounds: &V) -> Vec<f64> {
-        let scaled = rows.iter().zip(weights).map(|(y, weight)| y / weight);
-        let side = |&(i, side): &(usize, f64)| (side * bounds.component(i)).max(0.0);
-        scaled.chain(self.bounds.iter().map(side)).collect()
-    }
-    /// The reverse of [`Self::join`].
-    pub fn split(&self, y: &[f64], weights: &[f64], rows: &mut [f64], bounds: &mut V) {
-        for (i, (row, weight)) in rows.iter_mut().zip(weights).enumerate() {
-            *row = y[i] * weight;
-        }
-        bounds.set_zero();
-        for (&(i, side), y) in self.bounds.iter().zip(&y[rows.len()..]) {
-            bounds.set_component(i, bounds.component(i) + side * y);
-        }
-    }
+}
+
+/// Vectors of random signs, to estimate the slope of many rows.
+const PROBES: u64 = 4;
+
+/// A sign without order, from two numbers.
+fn sign(i: u64, probe: u64) -> f64 {
+    // The finalizer of SplitMix64.
+    let mut z = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (probe + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    if (z ^ (z >> 31)) & 1 == 0 { 1.0 } else { -1.0 }
 }
 
 /// A proposed step.
@@ -179,13 +175,20 @@ pub(super) struct Proposal<V> {
 }
 
 /// All products at a point that the models for every σ need.
-#[derive(Debug)]
-pub(super) struct LocalProducts<'a, V> {
-    linear: &'a Linearized<V>,
-    memory: &'a LagrangianCurvature<V>,
-    g: &'a V,
+pub(super) struct LocalProducts<'a, C: Constraint> {
+    linear: &'a Linearized<'a, C>,
+    memory: &'a LagrangianCurvature<C::Point>,
+    g: &'a C::Point,
     /// The Gram matrix of the pairs of B.
     pairs: Mat<f64>,
+    formed: Option<FormedProducts>,
+    /// Where the search for the multipliers of many rows begins.
+    start: Vec<f64>,
+}
+
+/// The products of rows that are formed.
+#[derive(Debug)]
+struct FormedProducts {
     /// AAᵀ, Ag and gᵀg.
     rows: Mat<f64>,
     ag: Vec<f64>,
@@ -195,78 +198,95 @@ pub(super) struct LocalProducts<'a, V> {
     seen_g: Vec<f64>,
 }
 
-impl<'a, V: Vector> LocalProducts<'a, V> {
-    pub fn new(linear: &'a Linearized<V>, memory: &'a LagrangianCurvature<V>, g: &'a V) -> Self {
-        let rows = &linear.rows;
-        Self {
-            linear,
-            memory,
-            g,
-            pairs: memory.gram(),
+impl<'a, C: Constraint> LocalProducts<'a, C> {
+    /// `start` is a guess of the multipliers.
+    pub fn new(
+        linear: &'a Linearized<'a, C>,
+        memory: &'a LagrangianCurvature<C::Point>,
+        g: &'a C::Point,
+        start: Vec<f64>,
+    ) -> Self {
+        let formed = linear.formed.as_ref().map(|rows| FormedProducts {
             rows: Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j])),
             ag: rows.iter().map(|row| row.dot(g)).collect(),
             gg: g.norm_squared(),
             seen: rows.iter().map(|row| memory.project(row)).collect(),
             seen_g: memory.project(g),
-        }
+        });
+        Self { linear, memory, g, pairs: memory.gram(), formed, start }
     }
     /// The model for one σ.
-    pub fn model(&self, sigma: f64) -> LocalModel<'a, V> {
-        let Self { linear, memory, g, ref pairs, ref rows, ref ag, gg, ref seen, ref seen_g } = *self;
-        let inverse = memory.inverse(pairs, sigma);
+    pub fn model(&self, sigma: f64) -> LocalModel<'a, C> {
+        let Self { linear, memory, g, .. } = *self;
+        let inverse = memory.inverse(&self.pairs, sigma);
+        let last = RefCell::new(self.start.clone());
+        let Some(FormedProducts { rows, ag, gg, seen, seen_g }) = &self.formed else {
+            let mut hg = g.clone();
+            inverse.apply(&mut hg);
+            return LocalModel { linear, g, k: None, ahg: linear.product(&hg), ghg: g.dot(&hg), inverse, last };
+        };
         let weighed: Vec<Vec<f64>> = seen.iter().map(|seen| inverse.weigh(seen)).collect();
         let weighed_g = inverse.weigh(seen_g);
         // The lower half for both, so that the matrix is symmetric to the last bit.
         let product = |i: usize, j: usize| inverse.product(rows[(i, j)], &seen[i], &weighed[j]);
         let k = Mat::from_fn(rows.nrows(), rows.nrows(), |i, j| product(i.max(j), i.min(j)));
         let ahg = ag.iter().zip(seen).map(|(ag, seen)| inverse.product(*ag, seen, &weighed_g)).collect();
-        let ghg = inverse.product(gg, seen_g, &weighed_g);
-        LocalModel { linear, inverse, g, k, ahg, ghg }
+        let ghg = inverse.product(*gg, seen_g, &weighed_g);
+        LocalModel { linear, inverse, g, k: Some(k), ahg, ghg, last }
     }
 }
 
 /// The model at a point for one σ.
-#[derive(Debug)]
-pub(super) struct LocalModel<'a, V> {
-    linear: &'a Linearized<V>,
-    inverse: Inverse<'a, V>,
-    g: &'a V,
-    /// AHAᵀ, AHg and gᵀHg.
-    k: Mat<f64>,
+pub(super) struct LocalModel<'a, C: Constraint> {
+    linear: &'a Linearized<'a, C>,
+    inverse: Inverse<'a, C::Point>,
+    g: &'a C::Point,
+    /// AHAᵀ if the rows are formed, AHg and gᵀHg.
+    k: Option<Mat<f64>>,
     ahg: Vec<f64>,
     ghg: f64,
+    /// The last multipliers, where the next search begins if the rows are not formed.
+    last: RefCell<Vec<f64>>,
 }
 
-impl<V: Vector> LocalModel<'_, V> {
+impl<C: Constraint> LocalModel<'_, C> {
+    /// AHAᵀy.
+    fn product(&self, y: &[f64]) -> Vec<f64> {
+        let mut pull = self.linear.pull(y);
+        self.inverse.apply(&mut pull);
+        self.linear.product(&pull)
+    }
     /// The step for constraints C + Ap, with the gradient g or, for `steepness` 0, without it.
-    fn propose(&self, c: &[f64], penalty: f64, steepness: f64) -> Proposal<V> {
-        let linear = self.linear;
-        let (lower, upper) = linear.limits(penalty);
+    fn propose(&self, c: &[f64], penalty: f64, steepness: f64) -> Proposal<C::Point> {
+        let scaled = self.linear.scaled;
+        let (lower, upper) = scaled.limits(penalty);
         let b: Vec<f64> = self.ahg.iter().zip(c).map(|(ahg, c)| steepness * ahg - c).collect();
-        let mut y = vec![0.0; c.len()];
-        BoxProblem { k: &self.k, b: &b, lower: &lower, upper: &upper }.solve(&mut y);
-        let ky: Vec<f64> = (0..c.len()).map(|i| (0..c.len()).map(|j| self.k[(i, j)] * y[j]).sum()).collect();
+        let products = |y: &[f64]| self.product(y);
+        let k = self.k.as_ref().map_or(Matrix::Products(&products), Matrix::Formed);
+        let mut y = if self.k.is_some() { vec![0.0; c.len()] } else { self.last.borrow().clone() };
+        let ky = BoxProblem { k, b: &b, lower: &lower, upper: &upper }.solve(&mut y);
         let along: f64 = y.iter().zip(&self.ahg).map(|(y, ahg)| y * ahg).sum();
         let square = steepness * (self.ghg + 2.0 * along) + y.iter().zip(&ky).map(|(y, ky)| y * ky).sum::<f64>();
         let ahead: Vec<f64> = c.iter().enumerate().map(|(i, c)| c - steepness * self.ahg[i] - ky[i]).collect();
-        let left = linear.violation(&ahead);
+        let left = scaled.violation(&ahead);
         let mut p = self.g.clone();
         p.scale(steepness);
-        linear.add_pull(&y, &mut p);
+        self.linear.add_pull(&y, &mut p);
         let stationarity = p.norm();
         self.inverse.apply(&mut p);
         p.scale(-1.0);
         let slope = -steepness * (self.ghg + along);
-        let predicted = -slope - 0.5 * square + penalty * (linear.violation(&linear.c) - left);
+        let predicted = -slope - 0.5 * square + penalty * (self.linear.violation() - left);
         let length = p.norm_squared();
         let curvature = if length > 0.0 { square / length } else { 0.0 };
+        self.last.replace(y.clone());
         Proposal { p, y, predicted, stationarity, curvature, left }
     }
     /// The step, with a penalty that is raised until it removes half of the violation that the step without g removes.
-    pub fn steer(&self, penalty: &mut f64) -> Proposal<V> {
+    pub fn steer(&self, penalty: &mut f64) -> Proposal<C::Point> {
         let linear = self.linear;
         let mut step = self.propose(&linear.c, *penalty, 1.0);
-        let violation = linear.violation(&linear.c);
+        let violation = linear.violation();
         if violation == 0.0 || step.left <= 0.1 * violation {
             return step;
         }
@@ -281,8 +301,9 @@ impl<V: Vector> LocalModel<'_, V> {
         step
     }
     /// The step for the constraints as they are at x + p.
-    pub fn correct(&self, at_trial: &[f64], p: &V, penalty: f64) -> Proposal<V> {
-        let c: Vec<f64> = at_trial.iter().zip(&self.linear.rows).map(|(c, row)| c - row.dot(p)).collect();
+    pub fn correct(&self, at_trial: &[f64], p: &C::Point, penalty: f64) -> Proposal<C::Point> {
+        let ahead = self.linear.product(p);
+        let c: Vec<f64> = at_trial.iter().zip(ahead).map(|(c, ahead)| c - ahead).collect();
         self.propose(&c, penalty, 1.0)
     }
 }

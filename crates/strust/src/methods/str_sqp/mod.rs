@@ -5,6 +5,7 @@ mod batch;
 mod dual;
 mod linear;
 mod memory;
+mod scaled;
 
 pub use batch::BatchMemory;
 pub use memory::{CurvaturePair, LagrangianCurvature};
@@ -20,7 +21,8 @@ use crate::{
     stop::StopReason,
     vector::{Vector, saved},
 };
-use linear::{Linearized, clip};
+use linear::Linearized;
+use scaled::ScaledRows;
 use serde::{Deserialize, Serialize};
 
 config! {
@@ -139,12 +141,12 @@ state!(StrSqpState<V>);
 
 impl<V: Vector> StrSqpState<V> {
     /// The multipliers of the scaled rows and of the finite bounds.
-    fn scaled_multipliers(&self, linear: &Linearized<V>) -> Vec<f64> {
-        linear.join(&self.multipliers, &self.weights, &self.bound_multipliers)
+    fn scaled_multipliers<C: Constraint<Point = V>>(&self, rows: &ScaledRows<C>) -> Vec<f64> {
+        rows.join(&self.multipliers, &self.bound_multipliers)
     }
     /// The reverse of [`Self::scaled_multipliers`].
-    fn set_multipliers(&mut self, linear: &Linearized<V>, y: &[f64]) {
-        linear.split(y, &self.weights, &mut self.multipliers, &mut self.bound_multipliers);
+    fn set_multipliers<C: Constraint<Point = V>>(&mut self, rows: &ScaledRows<C>, y: &[f64]) {
+        rows.split(y, &mut self.multipliers, &mut self.bound_multipliers);
     }
     /// Notes the largest ‖∇f‖ and the largest length, which it returns: ‖x‖, or the violation if the start is 0, or 1.
     fn note_sizes(&mut self, gradient_norm: f64, x_norm: f64, violation: f64) -> f64 {
@@ -169,11 +171,10 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
 
     fn init(&mut self, f: &mut F, mut x: F::Point) -> Result<Self::State, Error> {
         self.prepare(f, &x)?;
-        clip(&self.constraint, &mut x);
         let rows = self.constraint.new_residual().dimension();
-        let linear = Linearized::at(&mut self.constraint, &vec![1.0; rows], &x);
-        let inverse = |row: &F::Point| Some(row.norm().recip()).filter(|weight| weight.is_finite()).unwrap_or(1.0);
-        let weights = linear.rows[..rows].iter().map(inverse).collect();
+        let plain = ScaledRows::new(&mut self.constraint, &vec![1.0; rows]);
+        plain.clip(&mut x);
+        let weights = Linearized::at(&plain, &x).weights();
         Ok(StrSqpState {
             multipliers: vec![0.0; rows],
             bound_multipliers: x.zeros_like(),
@@ -205,10 +206,9 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         let mut g = state.x.zeros_like();
         let value = full_value_and_gradient(f, &state.x, &mut g);
-        let linear = Linearized::at(&mut self.constraint, &vec![1.0; state.weights.len()], &state.x);
-        let ones = vec![1.0; state.weights.len()];
-        linear.add_pull(&linear.join(&state.multipliers, &ones, &state.bound_multipliers), &mut g);
-        let (gradient_norm, constraint_norm) = (g.norm(), linear.distance(&linear.c));
+        let plain = ScaledRows::new(&mut self.constraint, &vec![1.0; state.weights.len()]);
+        plain.add_pull(&state.x, &state.scaled_multipliers(&plain), &mut g);
+        let (gradient_norm, constraint_norm) = (g.norm(), plain.distance(&plain.residual(&state.x)));
         let m = Measurement { value, merit: 0.0, gradient_norm, constraint_norm };
         Ok(Measurement { merit: m.kkt(), ..m })
     }
