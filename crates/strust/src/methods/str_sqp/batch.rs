@@ -31,6 +31,14 @@ const MOST: f64 = 10.0;
 const FALL: f64 = 0.9;
 /// Power of the weights of the average: step k counts in proportion to kʳ.
 const POWER: f64 = 3.0;
+/// The average may forget after this many steps that noise did not shorten, and a quarter of all.
+const CALM: u64 = 20;
+/// The level of the noise is a mean over about this many steps,
+const LATEST: f64 = 5.0;
+/// and over this many steps.
+const BEFORE: f64 = 20.0;
+/// The noise vanishes where the first level is lower by this much. Stationary noise is five standard deviations away.
+const FALLING: f64 = 2.0;
 /// From this violation on, relative to ‖x‖, an iterate is nearly feasible: the average and the distance begin there.
 const NEARLY: f64 = 1e-2;
 
@@ -58,6 +66,10 @@ pub struct BatchMemory<V> {
     pub distance: f64,
     /// Steps in the average.
     pub averaged: u64,
+    /// Steps since noise last shortened one.
+    pub calm: u64,
+    /// The logarithm of the noise, as means over the last few steps and over some more.
+    pub levels: (f64, f64),
     /// For each row, how often it was active, with the weights of the average.
     pub active: Vec<f64>,
 }
@@ -87,6 +99,8 @@ impl<C: Constraint> StrSqp<C> {
             noise: Noise::default(),
             distance: 0.0,
             averaged: 0,
+            calm: 0,
+            levels: (0.0, 0.0),
             active: vec![0.0; scaled.len()],
             iterate: z,
         });
@@ -95,10 +109,13 @@ impl<C: Constraint> StrSqp<C> {
             state.penalty = gradient_norm;
         }
 
-        let mut stiff = batch.curvature;
-        if batch.distance > 0.0 {
-            stiff = stiff.max((batch.averaged as f64 * batch.noise.mean).sqrt() / (NOISE * batch.distance));
-        }
+        let against_noise = if batch.distance > 0.0 {
+            (batch.averaged as f64 * batch.noise.mean).sqrt() / (NOISE * batch.distance)
+        } else {
+            0.0
+        };
+        let stiff = batch.curvature.max(against_noise);
+        batch.calm = if against_noise < batch.curvature { batch.calm + 1 } else { 0 };
         let curvature = LagrangianCurvature::new(stiff);
         let products = LocalProducts::new(&linear, &curvature, g, state.scaled_multipliers(&scaled));
         let model = products.model(0.0);
@@ -171,11 +188,19 @@ fn average<C: Constraint>(
     if batch.averaged > 0 {
         let mut change = projected.clone();
         change.add(-1.0, &batch.projected);
-        batch.noise.hear(batch.averaged, 0.5 * change.norm_squared());
+        let difference = 0.5 * change.norm_squared();
+        batch.noise.hear(batch.averaged, difference);
+        let level = difference.max(f64::MIN_POSITIVE).ln();
+        let toward = |mean: f64, steps: f64| mean + (level - mean) / steps.min(batch.averaged as f64);
+        batch.levels = (toward(batch.levels.0, LATEST), toward(batch.levels.1, BEFORE));
     }
     let mut moved = iterate.clone();
     moved.add(-1.0, &batch.origin);
     batch.distance = batch.distance.max(moved.norm());
+    if batch.calm > CALM.max(batch.averaged / 4) && batch.levels.0 < batch.levels.1 - FALLING {
+        // Where the noise vanishes, the last iterate is better than any average.
+        batch.noise.remembered /= 2.0;
+    }
     let share = batch.noise.share(POWER);
     batch.averaged += 1;
     batch.noise.remembered += 1.0;
