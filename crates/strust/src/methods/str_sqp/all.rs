@@ -45,6 +45,9 @@ const DIRECTIONS: usize = 24;
 /// The share of the violation that such a move removes at least.
 const LESS: f64 = 1e-6;
 
+/// The relative error of the multipliers of many rows.
+const ACCURACY: f64 = 1e-10;
+
 /// The point of a step.
 struct Here<'a, C: Constraint> {
     f: Evaluation,
@@ -137,7 +140,7 @@ impl<C: Constraint> StrSqp<C> {
         let (value, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
         let scaled = ScaledRows::new(&mut self.constraint, &state.weights);
-        let linear = Linearized::at(&scaled, &state.x);
+        let linear = Linearized::at(&scaled, &state.x, ACCURACY);
         let violation = linear.violation();
         let length = state.note_sizes(gradient_norm, state.x.norm(), violation);
         let here = Here { f: value, gradient_norm, linear, violation, length };

@@ -42,6 +42,8 @@ const FALLING: f64 = 2.0;
 /// From this violation on, relative to ‖x‖, an iterate is nearly feasible: the average and the distance begin there.
 const NEARLY: f64 = 1e-2;
 
+/// The relative error of the multipliers of many rows. The next step corrects it.
+const ACCURACY: f64 = 1e-6;
 /// Newton steps that move the average back onto the constraints.
 const RESTORE: usize = 2;
 
@@ -87,7 +89,7 @@ impl<C: Constraint> StrSqp<C> {
         let (f0, squared_norm) = evaluate(f, &z, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
         let scaled = ScaledRows::new(&mut self.constraint, &state.weights);
-        let linear = Linearized::at(&scaled, &z);
+        let linear = Linearized::at(&scaled, &z, ACCURACY);
         let violation = linear.violation();
         let length = state.note_sizes(gradient_norm, z.norm(), violation);
         // B has learned from the full sum only.
@@ -135,7 +137,8 @@ impl<C: Constraint> StrSqp<C> {
                 x = ahead(&step.p);
             }
         }
-        drop((model, products));
+        drop(model);
+        drop(products);
         let f1 = f.value(&x, sample).value;
         let c = scaled.residual(&x);
         let mut moved = x.clone();
@@ -218,7 +221,7 @@ fn average<C: Constraint>(
         if scaled.violation(&c) <= C::Point::EPSILON * length {
             break;
         }
-        Linearized::at(scaled, &state.x).restore(&batch.active, &mut state.x);
+        Linearized::at(scaled, &state.x, ACCURACY).restore(&batch.active, &mut state.x);
         scaled.clip(&mut state.x);
     }
 }

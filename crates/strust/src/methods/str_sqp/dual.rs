@@ -17,6 +17,8 @@ pub(super) struct BoxProblem<'a> {
     pub b: &'a [f64],
     pub lower: &'a [f64],
     pub upper: &'a [f64],
+    /// The relative error of a solution by products. A matrix that is formed is solved to rounding.
+    pub accuracy: f64,
 }
 
 impl BoxProblem<'_> {
@@ -48,10 +50,10 @@ impl BoxProblem<'_> {
             };
             let free: Vec<bool> = (0..y.len()).map(|i| !held(i)).collect();
             let descent: Vec<f64> = free.iter().zip(&gradient).map(|(&free, g)| if free { -g } else { 0.0 }).collect();
-            if norm(&descent) <= ACCURATE * size {
+            if norm(&descent) <= self.accuracy * size {
                 break;
             }
-            let (direction, of_direction) = self.on_face(product, &free, descent, ACCURATE * size);
+            let (direction, of_direction) = self.on_face(product, &free, descent, self.accuracy * size);
             let mut share = 1.0;
             loop {
                 let clipped = |i: usize| (y[i] + share * direction[i]).clamp(self.lower[i], self.upper[i]);
@@ -111,8 +113,6 @@ impl BoxProblem<'_> {
     }
 }
 
-/// The relative error of a solution by products.
-const ACCURATE: f64 = 1e-11;
 /// Products of one search by conjugate gradients.
 const PRODUCTS: usize = 300;
 /// Sets of free components that are tried.
@@ -239,11 +239,11 @@ mod tests {
     fn solve(k: &[&[f64]], b: &[f64], lower: &[f64], upper: &[f64]) -> Vec<f64> {
         let k = Mat::from_fn(b.len(), b.len(), |i, j| k[i][j]);
         let mut y = vec![0.0; b.len()];
-        BoxProblem { k: Matrix::Formed(&k), b, lower, upper }.solve(&mut y);
+        BoxProblem { k: Matrix::Formed(&k), b, lower, upper, accuracy: 0.0 }.solve(&mut y);
         // The same by products.
         let products = |y: &[f64]| (0..b.len()).map(|i| (0..b.len()).map(|j| k[(i, j)] * y[j]).sum()).collect();
         let mut again = vec![0.0; b.len()];
-        let kz = BoxProblem { k: Matrix::Products(&products), b, lower, upper }.solve(&mut again);
+        let kz = BoxProblem { k: Matrix::Products(&products), b, lower, upper, accuracy: 1e-11 }.solve(&mut again);
         let ky: Vec<f64> = products(&y);
         assert!(ky.iter().zip(kz).all(|(y, z)| (y - z).abs() < 1e-9), "{y:?} {again:?}");
         y

@@ -21,10 +21,13 @@ pub(super) struct Linearized<'a, C: Constraint> {
     pub c: Vec<f64>,
     /// The rows of A, if there are few.
     formed: Option<Vec<C::Point>>,
+    /// The relative error of multipliers, if the rows are not formed.
+    accuracy: f64,
+    scratch: RefCell<C::Point>,
 }
 
 impl<'a, C: Constraint> Linearized<'a, C> {
-    pub fn at(scaled: &'a ScaledRows<C>, x: &C::Point) -> Self {
+    pub fn at(scaled: &'a ScaledRows<C>, x: &C::Point, accuracy: f64) -> Self {
         let formed = (scaled.len() <= FORMED).then(|| {
             let mut y = vec![0.0; scaled.len()];
             let row = |i: usize| {
@@ -36,7 +39,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
             };
             (0..scaled.len()).map(row).collect()
         });
-        Self { scaled, x: x.clone(), c: scaled.residual(x), formed }
+        Self { scaled, x: x.clone(), c: scaled.residual(x), formed, accuracy, scratch: RefCell::new(x.zeros_like()) }
     }
     /// The factor of each row of a constraint that gives it the slope 1, or of all of them if they are not formed.
     pub fn weights(&self) -> Vec<f64> {
@@ -78,6 +81,13 @@ impl<'a, C: Constraint> Linearized<'a, C> {
             None => self.scaled.add_pull(&self.x, y, out),
         }
     }
+    /// AAᵀy.
+    fn normal_product(&self, y: &[f64]) -> Vec<f64> {
+        let mut pull = self.scratch.borrow_mut();
+        pull.set_zero();
+        self.add_pull(y, &mut pull);
+        self.product(&pull)
+    }
     /// Aᵀy.
     fn pull(&self, y: &[f64]) -> C::Point {
         let mut pull = self.x.zeros_like();
@@ -102,17 +112,17 @@ impl<'a, C: Constraint> Linearized<'a, C> {
     }
     /// Σyᵢ(Cᵢ − C(x)ᵢ − (Ap)ᵢ): what the rows' curvature adds to the Lagrangian.
     pub fn beyond(&self, at_trial: &[f64], y: &[f64], p: &C::Point) -> f64 {
-        let change: f64 = y.iter().zip(at_trial).zip(&self.c).map(|((y, then), now)| y * (then - now)).sum();
-        change - self.pull(y).dot(p)
+        let ahead = self.product(p);
+        (0..y.len()).map(|i| y[i] * (at_trial[i] - self.c[i] - ahead[i])).sum()
     }
     /// Minimizes ½‖Aᵀy‖² + bᵀy within bounds.
     fn least_squares(&self, b: &[f64], lower: &[f64], upper: &[f64]) -> Vec<f64> {
         let mut y = vec![0.0; b.len()];
         let formed = |rows: &Vec<C::Point>| Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j]));
         let formed = self.formed.as_ref().map(formed);
-        let products = |y: &[f64]| self.product(&self.pull(y));
+        let products = |y: &[f64]| self.normal_product(y);
         let k = formed.as_ref().map_or(Matrix::Products(&products), Matrix::Formed);
-        BoxProblem { k, b, lower, upper }.solve(&mut y);
+        BoxProblem { k, b, lower, upper, accuracy: self.accuracy }.solve(&mut y);
         y
     }
     /// x ← x − Aᵀ(AAᵀ)⁻¹C over the equalities, the inequalities that are mostly active, and those that are violated.
@@ -182,6 +192,8 @@ pub(super) struct LocalProducts<'a, C: Constraint> {
     /// The Gram matrix of the pairs of B.
     pairs: Mat<f64>,
     formed: Option<FormedProducts>,
+    /// UᵀAᵀ, row by row.
+    seen: Vec<Vec<f64>>,
     /// Where the search for the multipliers of many rows begins.
     start: Vec<f64>,
 }
@@ -193,8 +205,7 @@ struct FormedProducts {
     rows: Mat<f64>,
     ag: Vec<f64>,
     gg: f64,
-    /// UᵀAᵀ, row by row, and Uᵀg.
-    seen: Vec<Vec<f64>>,
+    /// Uᵀg.
     seen_g: Vec<f64>,
 }
 
@@ -210,20 +221,23 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
             rows: Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j])),
             ag: rows.iter().map(|row| row.dot(g)).collect(),
             gg: g.norm_squared(),
-            seen: rows.iter().map(|row| memory.project(row)).collect(),
             seen_g: memory.project(g),
         });
-        Self { linear, memory, g, pairs: memory.gram(), formed, start }
+        let seen = match &linear.formed {
+            Some(rows) => rows.iter().map(|row| memory.project(row)).collect(),
+            None => memory.project_all(linear.c.len(), |column| linear.product(column)),
+        };
+        Self { linear, memory, g, pairs: memory.gram(), formed, seen, start }
     }
     /// The model for one σ.
-    pub fn model(&self, sigma: f64) -> LocalModel<'a, C> {
-        let Self { linear, memory, g, .. } = *self;
+    pub fn model(&self, sigma: f64) -> LocalModel<'_, C> {
+        let Self { linear, memory, g, ref seen, .. } = *self;
         let inverse = memory.inverse(&self.pairs, sigma);
         let last = RefCell::new(self.start.clone());
-        let Some(FormedProducts { rows, ag, gg, seen, seen_g }) = &self.formed else {
+        let Some(FormedProducts { rows, ag, gg, seen_g }) = &self.formed else {
             let mut hg = g.clone();
             inverse.apply(&mut hg);
-            return LocalModel { linear, g, k: None, ahg: linear.product(&hg), ghg: g.dot(&hg), inverse, last };
+            return LocalModel { linear, g, k: None, ahg: linear.product(&hg), ghg: g.dot(&hg), inverse, seen, last };
         };
         let weighed: Vec<Vec<f64>> = seen.iter().map(|seen| inverse.weigh(seen)).collect();
         let weighed_g = inverse.weigh(seen_g);
@@ -232,7 +246,7 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
         let k = Mat::from_fn(rows.nrows(), rows.nrows(), |i, j| product(i.max(j), i.min(j)));
         let ahg = ag.iter().zip(seen).map(|(ag, seen)| inverse.product(*ag, seen, &weighed_g)).collect();
         let ghg = inverse.product(*gg, seen_g, &weighed_g);
-        LocalModel { linear, inverse, g, k: Some(k), ahg, ghg, last }
+        LocalModel { linear, inverse, g, k: Some(k), ahg, ghg, seen, last }
     }
 }
 
@@ -245,6 +259,8 @@ pub(super) struct LocalModel<'a, C: Constraint> {
     k: Option<Mat<f64>>,
     ahg: Vec<f64>,
     ghg: f64,
+    /// UᵀAᵀ, row by row.
+    seen: &'a [Vec<f64>],
     /// The last multipliers, where the next search begins if the rows are not formed.
     last: RefCell<Vec<f64>>,
 }
@@ -252,9 +268,13 @@ pub(super) struct LocalModel<'a, C: Constraint> {
 impl<C: Constraint> LocalModel<'_, C> {
     /// AHAᵀy.
     fn product(&self, y: &[f64]) -> Vec<f64> {
-        let mut pull = self.linear.pull(y);
-        self.inverse.apply(&mut pull);
-        self.linear.product(&pull)
+        let plain = self.linear.normal_product(y);
+        let mut seen = vec![0.0; self.seen.first().map_or(0, Vec::len)];
+        for (row, y) in self.seen.iter().zip(y) {
+            seen.add(*y, row);
+        }
+        let weighed = self.inverse.weigh(&seen);
+        plain.iter().zip(self.seen).map(|(plain, row)| self.inverse.product(*plain, row, &weighed)).collect()
     }
     /// The step for constraints C + Ap, with the gradient g or, for `steepness` 0, without it.
     fn propose(&self, c: &[f64], penalty: f64, steepness: f64) -> Proposal<C::Point> {
@@ -264,11 +284,13 @@ impl<C: Constraint> LocalModel<'_, C> {
         let products = |y: &[f64]| self.product(y);
         let k = self.k.as_ref().map_or(Matrix::Products(&products), Matrix::Formed);
         let mut y = if self.k.is_some() { vec![0.0; c.len()] } else { self.last.borrow().clone() };
-        let ky = BoxProblem { k, b: &b, lower: &lower, upper: &upper }.solve(&mut y);
+        let accuracy = self.linear.accuracy;
+        let ky = BoxProblem { k, b: &b, lower: &lower, upper: &upper, accuracy }.solve(&mut y);
         let along: f64 = y.iter().zip(&self.ahg).map(|(y, ahg)| y * ahg).sum();
         let square = steepness * (self.ghg + 2.0 * along) + y.iter().zip(&ky).map(|(y, ky)| y * ky).sum::<f64>();
-        let ahead: Vec<f64> = c.iter().enumerate().map(|(i, c)| c - steepness * self.ahg[i] - ky[i]).collect();
-        let left = scaled.violation(&ahead);
+        // A row whose multiplier is not at the penalty is satisfied, up to the accuracy of y.
+        let ahead = |i: usize| if y[i].abs() < penalty { 0.0 } else { -b[i] - ky[i] };
+        let left = scaled.violation(&(0..c.len()).map(ahead).collect::<Vec<f64>>());
         let mut p = self.g.clone();
         p.scale(steepness);
         self.linear.add_pull(&y, &mut p);

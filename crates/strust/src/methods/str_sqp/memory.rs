@@ -49,6 +49,15 @@ impl<V: Vector> LagrangianCurvature<V> {
         };
         self.columns().enumerate().map(scaled).collect()
     }
+    /// Uᵀv for each of `rows` vectors v, given v ↦ their products with a column.
+    pub(super) fn project_all(&self, rows: usize, product: impl Fn(&V) -> Vec<f64>) -> Vec<Vec<f64>> {
+        let mut all = vec![Vec::with_capacity(2 * self.pairs.len()); rows];
+        for (i, column) in self.columns().enumerate() {
+            let scale = if i < self.pairs.len() { self.curvature } else { 1.0 };
+            all.iter_mut().zip(product(column)).for_each(|(all, product)| all.push(scale * product));
+        }
+        all
+    }
     /// v ← v + a·U·u.
     fn expand(&self, a: f64, u: &[f64], v: &mut V) {
         for (i, column) in self.columns().enumerate() {

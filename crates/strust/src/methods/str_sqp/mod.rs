@@ -174,7 +174,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
         let rows = self.constraint.new_residual().dimension();
         let plain = ScaledRows::new(&mut self.constraint, &vec![1.0; rows]);
         plain.clip(&mut x);
-        let weights = Linearized::at(&plain, &x).weights();
+        let weights = Linearized::at(&plain, &x, 0.0).weights();
         Ok(StrSqpState {
             multipliers: vec![0.0; rows],
             bound_multipliers: x.zeros_like(),
