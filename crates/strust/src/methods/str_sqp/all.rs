@@ -140,7 +140,8 @@ impl<C: Constraint> StrSqp<C> {
         let (value, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
         let scaled = ScaledRows::new(&mut self.constraint, &state.weights);
-        let linear = Linearized::at(&scaled, &state.x, ACCURACY);
+        let x = state.x.clone();
+        let linear = Linearized::at(&scaled, &x, ACCURACY);
         let violation = linear.violation();
         let length = state.note_sizes(gradient_norm, state.x.norm(), violation);
         let here = Here { f: value, gradient_norm, linear, violation, length };

@@ -3,7 +3,7 @@
 
 use super::{
     StrSqp, StrSqpState,
-    linear::{Linearized, LocalProducts},
+    linear::{Linearized, LocalProducts, Proposal},
     memory::LagrangianCurvature,
     scaled::ScaledRows,
 };
@@ -76,6 +76,23 @@ pub struct BatchMemory<V> {
     pub active: Vec<f64>,
 }
 
+impl<V: Vector> BatchMemory<V> {
+    fn new(x: &V) -> Self {
+        Self {
+            iterate: x.clone(),
+            origin: x.clone(),
+            projected: x.zeros_like(),
+            curvature: 0.0,
+            noise: Noise::default(),
+            distance: 0.0,
+            averaged: 0,
+            calm: 0,
+            levels: (0.0, 0.0),
+            active: Vec::new(),
+        }
+    }
+}
+
 impl<C: Constraint> StrSqp<C> {
     /// One step on a sample of some terms.
     pub(super) fn step_on_batch<F: Objective<Point = C::Point>>(
@@ -85,28 +102,23 @@ impl<C: Constraint> StrSqp<C> {
         sample: &Sample,
         g: &mut F::Point,
     ) -> Result<StepRecord, Error> {
-        let z = state.batch.as_ref().map_or(&state.x, |batch| &batch.iterate).clone();
-        let (f0, squared_norm) = evaluate(f, &z, sample, g, state.k)?;
+        let z = state.batch.as_ref().map_or(&state.x, |batch| &batch.iterate);
+        let (f0, squared_norm) = evaluate(f, z, sample, g, state.k)?;
+        let x_norm = z.norm();
+        let first = || BatchMemory::new(&state.x);
+        let mut batch = state.batch.take().unwrap_or_else(first);
+        let z = &batch.iterate;
         let gradient_norm = squared_norm.sqrt();
         let scaled = ScaledRows::new(&mut self.constraint, &state.weights);
-        let linear = Linearized::at(&scaled, &z, ACCURACY);
+        let linear = Linearized::at(&scaled, z, ACCURACY);
         let violation = linear.violation();
-        let length = state.note_sizes(gradient_norm, z.norm(), violation);
+        let length = state.note_sizes(gradient_norm, x_norm, violation);
         // B has learned from the full sum only.
         state.last = None;
-        let mut batch = state.batch.take().unwrap_or_else(|| BatchMemory {
-            origin: z.clone(),
-            projected: z.zeros_like(),
-            curvature: gradient_norm.max(f64::MIN_POSITIVE) / (FIRST * length),
-            noise: Noise::default(),
-            distance: 0.0,
-            averaged: 0,
-            calm: 0,
-            levels: (0.0, 0.0),
-            active: vec![0.0; scaled.len()],
-            iterate: z,
-        });
-        let z = &batch.iterate;
+        if batch.curvature == 0.0 {
+            batch.curvature = gradient_norm.max(f64::MIN_POSITIVE) / (FIRST * length);
+            batch.active.resize(scaled.len(), 0.0);
+        }
         if state.penalty == 0.0 {
             state.penalty = gradient_norm;
         }
@@ -122,28 +134,29 @@ impl<C: Constraint> StrSqp<C> {
         let products = LocalProducts::new(&linear, &curvature, g, state.scaled_multipliers(&scaled));
         let model = products.model(0.0);
         let mut step = model.steer(&mut state.penalty);
-        let ahead = |p: &F::Point| {
-            let mut x = z.clone();
-            x.add(1.0, p);
-            scaled.clip(&mut x);
-            x
+        let mut x = z.zeros_like();
+        let ahead = |p: &F::Point, x: &mut F::Point| {
+            x.set_sum(z, 1.0, p);
+            scaled.clip(x);
         };
-        let mut x = ahead(&step.p);
+        ahead(&step.p, &mut x);
         // The correction for the rows' curvature costs no data.
         if !linear.is_empty() {
             let c = scaled.residual(&x);
             if c.iter().all(|c| c.is_finite()) {
                 step = model.correct(&c, &step.p, state.penalty);
-                x = ahead(&step.p);
+                ahead(&step.p, &mut x);
             }
         }
         drop(model);
         drop(products);
         let f1 = f.value(&x, sample).value;
         let c = scaled.residual(&x);
-        let mut moved = x.clone();
-        moved.add(-1.0, z);
-        let beyond = f1 - f0.value - g.dot(&moved) + linear.beyond(&c, &step.y, &moved);
+        let Proposal { p: mut moved, y, .. } = step;
+        if !scaled.bounds.is_empty() {
+            moved.set_sum(&x, -1.0, z);
+        }
+        let beyond = f1 - f0.value - g.dot(&moved) + linear.beyond(&c, &y, &moved);
         let square = moved.norm_squared();
         let seen =
             if square > 0.0 && beyond.abs() > 2.0 * f0.rounding { 2.0 * beyond / square } else { batch.curvature };
@@ -161,13 +174,13 @@ impl<C: Constraint> StrSqp<C> {
             ..StepRecord::plain(state.k, f0.value, gradient_norm, stiff.recip(), square.sqrt())
         };
         if accepted {
-            linear.add_pull(&step.y, g);
+            linear.add_pull(&y, g);
             if violation <= NEARLY * length {
-                average(state, &mut batch, &scaled, &step.y, &x, g);
+                average(state, &mut batch, &scaled, &y, &x, g, &mut moved);
             } else {
                 batch.origin.copy_from(&x);
                 state.x.copy_from(&x);
-                state.set_multipliers(&scaled, &step.y);
+                state.set_multipliers(&scaled, &y);
             }
             batch.projected.copy_from(g);
             batch.iterate = x;
@@ -186,20 +199,19 @@ fn average<C: Constraint>(
     y: &[f64],
     iterate: &C::Point,
     projected: &C::Point,
+    scratch: &mut C::Point,
 ) {
     let length = state.largest.1;
     if batch.averaged > 0 {
-        let mut change = projected.clone();
-        change.add(-1.0, &batch.projected);
-        let difference = 0.5 * change.norm_squared();
+        scratch.set_sum(projected, -1.0, &batch.projected);
+        let difference = 0.5 * scratch.norm_squared();
         batch.noise.hear(batch.averaged, difference);
         let level = difference.max(f64::MIN_POSITIVE).ln();
         let toward = |mean: f64, steps: f64| mean + (level - mean) / steps.min(batch.averaged as f64);
         batch.levels = (toward(batch.levels.0, LATEST), toward(batch.levels.1, BEFORE));
     }
-    let mut moved = iterate.clone();
-    moved.add(-1.0, &batch.origin);
-    batch.distance = batch.distance.max(moved.norm());
+    scratch.set_sum(iterate, -1.0, &batch.origin);
+    batch.distance = batch.distance.max(scratch.norm());
     if batch.calm > CALM.max(batch.averaged / 4) && batch.levels.0 < batch.levels.1 - FALLING {
         // Where the noise vanishes, the last iterate is better than any average.
         batch.noise.remembered /= 2.0;
@@ -221,7 +233,8 @@ fn average<C: Constraint>(
         if scaled.violation(&c) <= C::Point::EPSILON * length {
             break;
         }
-        Linearized::at(scaled, &state.x, ACCURACY).restore(&batch.active, &mut state.x);
+        let excess = Linearized::new(scaled, &state.x, c, ACCURACY).excess(&batch.active);
+        state.x.add(-1.0, &excess);
         scaled.clip(&mut state.x);
     }
 }

@@ -17,17 +17,21 @@ const FORMED: usize = 24;
 /// C and A at a point.
 pub(super) struct Linearized<'a, C: Constraint> {
     pub scaled: &'a ScaledRows<C>,
-    x: C::Point,
+    x: &'a C::Point,
     pub c: Vec<f64>,
     /// The rows of A, if there are few.
     formed: Option<Vec<C::Point>>,
     /// The relative error of multipliers, if the rows are not formed.
     accuracy: f64,
-    scratch: RefCell<C::Point>,
+    scratch: RefCell<Option<C::Point>>,
 }
 
 impl<'a, C: Constraint> Linearized<'a, C> {
-    pub fn at(scaled: &'a ScaledRows<C>, x: &C::Point, accuracy: f64) -> Self {
+    pub fn at(scaled: &'a ScaledRows<C>, x: &'a C::Point, accuracy: f64) -> Self {
+        Self::new(scaled, x, scaled.residual(x), accuracy)
+    }
+    /// The same where C is known.
+    pub fn new(scaled: &'a ScaledRows<C>, x: &'a C::Point, c: Vec<f64>, accuracy: f64) -> Self {
         let formed = (scaled.len() <= FORMED).then(|| {
             let mut y = vec![0.0; scaled.len()];
             let row = |i: usize| {
@@ -39,7 +43,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
             };
             (0..scaled.len()).map(row).collect()
         });
-        Self { scaled, x: x.clone(), c: scaled.residual(x), formed, accuracy, scratch: RefCell::new(x.zeros_like()) }
+        Self { scaled, x, c, formed, accuracy, scratch: RefCell::new(None) }
     }
     /// The factor of each row of a constraint that gives it the slope 1, or of all of them if they are not formed.
     pub fn weights(&self) -> Vec<f64> {
@@ -65,7 +69,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
     fn product(&self, v: &C::Point) -> Vec<f64> {
         match &self.formed {
             Some(rows) => rows.iter().map(|row| row.dot(v)).collect(),
-            None => self.scaled.product(&self.x, v),
+            None => self.scaled.product(self.x, v),
         }
     }
     /// out ← out + Aᵀy.
@@ -78,15 +82,17 @@ impl<'a, C: Constraint> Linearized<'a, C> {
                     }
                 }
             }
-            None => self.scaled.add_pull(&self.x, y, out),
+            None => self.scaled.add_pull(self.x, y, out),
         }
     }
     /// AAᵀy.
     fn normal_product(&self, y: &[f64]) -> Vec<f64> {
-        let mut pull = self.scratch.borrow_mut();
+        let mut pull = self.scratch.take().unwrap_or_else(|| self.x.zeros_like());
         pull.set_zero();
         self.add_pull(y, &mut pull);
-        self.product(&pull)
+        let product = self.product(&pull);
+        self.scratch.replace(Some(pull));
+        product
     }
     /// Aᵀy.
     fn pull(&self, y: &[f64]) -> C::Point {
@@ -125,8 +131,9 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         BoxProblem { k, b, lower, upper, accuracy: self.accuracy }.solve(&mut y);
         y
     }
-    /// x ← x − Aᵀ(AAᵀ)⁻¹C over the equalities, the inequalities that are mostly active, and those that are violated.
-    pub fn restore(&self, active: &[f64], x: &mut C::Point) {
+    /// Aᵀ(AAᵀ)⁻¹C over the equalities, the inequalities that are mostly active, and those that are violated: what a
+    /// Newton step subtracts from x.
+    pub fn excess(&self, active: &[f64]) -> C::Point {
         let limit = |i: usize| {
             let chosen = self.scaled.is_equation(i) || active[i] > 0.5 || self.c[i] > 0.0;
             if chosen { f64::INFINITY } else { 0.0 }
@@ -134,8 +141,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         let upper: Vec<f64> = (0..self.c.len()).map(limit).collect();
         let lower: Vec<f64> = upper.iter().map(|upper| -upper).collect();
         let b: Vec<f64> = self.c.iter().map(|c| -c).collect();
-        let y = self.least_squares(&b, &lower, &upper);
-        x.add(-1.0, &self.pull(&y));
+        self.pull(&self.least_squares(&b, &lower, &upper))
     }
     /// The smallest ‖Aᵀu‖ over all subgradients u of v within the bounds, and the rows that take part in it. Rows up to
     /// `nearly_zero` count as 0.
@@ -189,11 +195,10 @@ pub(super) struct LocalProducts<'a, C: Constraint> {
     linear: &'a Linearized<'a, C>,
     memory: &'a LagrangianCurvature<C::Point>,
     g: &'a C::Point,
-    /// The Gram matrix of the pairs of B.
-    pairs: Mat<f64>,
     formed: Option<FormedProducts>,
-    /// UᵀAᵀ, row by row.
+    /// UᵀAᵀ, row by row, and Uᵀg.
     seen: Vec<Vec<f64>>,
+    seen_g: Vec<f64>,
     /// Where the search for the multipliers of many rows begins.
     start: Vec<f64>,
 }
@@ -205,8 +210,6 @@ struct FormedProducts {
     rows: Mat<f64>,
     ag: Vec<f64>,
     gg: f64,
-    /// Uᵀg.
-    seen_g: Vec<f64>,
 }
 
 impl<'a, C: Constraint> LocalProducts<'a, C> {
@@ -221,23 +224,24 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
             rows: Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j])),
             ag: rows.iter().map(|row| row.dot(g)).collect(),
             gg: g.norm_squared(),
-            seen_g: memory.project(g),
         });
         let seen = match &linear.formed {
             Some(rows) => rows.iter().map(|row| memory.project(row)).collect(),
             None => memory.project_all(linear.c.len(), |column| linear.product(column)),
         };
-        Self { linear, memory, g, pairs: memory.gram(), formed, seen, start }
+        Self { linear, memory, g, formed, seen, seen_g: memory.project(g), start }
     }
     /// The model for one σ.
     pub fn model(&self, sigma: f64) -> LocalModel<'_, C> {
-        let Self { linear, memory, g, ref seen, .. } = *self;
-        let inverse = memory.inverse(&self.pairs, sigma);
+        let Self { linear, memory, g, ref seen, ref seen_g, .. } = *self;
+        let inverse = memory.inverse(sigma);
         let last = RefCell::new(self.start.clone());
-        let Some(FormedProducts { rows, ag, gg, seen_g }) = &self.formed else {
-            let mut hg = g.clone();
-            inverse.apply(&mut hg);
-            return LocalModel { linear, g, k: None, ahg: linear.product(&hg), ghg: g.dot(&hg), inverse, seen, last };
+        let Some(FormedProducts { rows, ag, gg }) = &self.formed else {
+            let weighed = inverse.weigh(seen_g);
+            let row = |(ag, seen): (f64, &Vec<f64>)| inverse.product(ag, seen, &weighed);
+            let ahg = linear.product(g).into_iter().zip(seen).map(row).collect();
+            let ghg = inverse.product(g.norm_squared(), seen_g, &weighed);
+            return LocalModel { linear, g, k: None, ahg, ghg, inverse, seen, seen_g, last };
         };
         let weighed: Vec<Vec<f64>> = seen.iter().map(|seen| inverse.weigh(seen)).collect();
         let weighed_g = inverse.weigh(seen_g);
@@ -246,7 +250,7 @@ impl<'a, C: Constraint> LocalProducts<'a, C> {
         let k = Mat::from_fn(rows.nrows(), rows.nrows(), |i, j| product(i.max(j), i.min(j)));
         let ahg = ag.iter().zip(seen).map(|(ag, seen)| inverse.product(*ag, seen, &weighed_g)).collect();
         let ghg = inverse.product(*gg, seen_g, &weighed_g);
-        LocalModel { linear, inverse, g, k: Some(k), ahg, ghg, seen, last }
+        LocalModel { linear, inverse, g, k: Some(k), ahg, ghg, seen, seen_g, last }
     }
 }
 
@@ -259,24 +263,27 @@ pub(super) struct LocalModel<'a, C: Constraint> {
     k: Option<Mat<f64>>,
     ahg: Vec<f64>,
     ghg: f64,
-    /// UᵀAᵀ, row by row.
+    /// UᵀAᵀ, row by row, and Uᵀg.
     seen: &'a [Vec<f64>],
+    seen_g: &'a [f64],
     /// The last multipliers, where the next search begins if the rows are not formed.
     last: RefCell<Vec<f64>>,
 }
 
 impl<C: Constraint> LocalModel<'_, C> {
+    /// Uᵀ(a·g + Aᵀy).
+    fn seen_of(&self, a: f64, y: &[f64]) -> Vec<f64> {
+        let mut seen: Vec<f64> = self.seen_g.iter().map(|g| a * g).collect();
+        self.seen.iter().zip(y).for_each(|(row, y)| seen.add(*y, row));
+        seen
+    }
     /// AHAᵀy.
     fn product(&self, y: &[f64]) -> Vec<f64> {
         let plain = self.linear.normal_product(y);
-        let mut seen = vec![0.0; self.seen.first().map_or(0, Vec::len)];
-        for (row, y) in self.seen.iter().zip(y) {
-            seen.add(*y, row);
-        }
-        let weighed = self.inverse.weigh(&seen);
+        let weighed = self.inverse.weigh(&self.seen_of(0.0, y));
         plain.iter().zip(self.seen).map(|(plain, row)| self.inverse.product(*plain, row, &weighed)).collect()
     }
-    /// The step for constraints C + Ap, with the gradient g or, for `steepness` 0, without it.
+    /// The step for constraints C + Ap, with the gradient g for `steepness` 1, or without it for 0.
     fn propose(&self, c: &[f64], penalty: f64, steepness: f64) -> Proposal<C::Point> {
         let scaled = self.linear.scaled;
         let (lower, upper) = scaled.limits(penalty);
@@ -291,12 +298,10 @@ impl<C: Constraint> LocalModel<'_, C> {
         // A row whose multiplier is not at the penalty is satisfied, up to the accuracy of y.
         let ahead = |i: usize| if y[i].abs() < penalty { 0.0 } else { -b[i] - ky[i] };
         let left = scaled.violation(&(0..c.len()).map(ahead).collect::<Vec<f64>>());
-        let mut p = self.g.clone();
-        p.scale(steepness);
+        let mut p = if steepness == 0.0 { self.g.zeros_like() } else { self.g.clone() };
         self.linear.add_pull(&y, &mut p);
         let stationarity = p.norm();
-        self.inverse.apply(&mut p);
-        p.scale(-1.0);
+        self.inverse.apply_negative(&self.seen_of(steepness, &y), &mut p);
         let slope = -steepness * (self.ghg + along);
         let predicted = -slope - 0.5 * square + penalty * (self.linear.violation() - left);
         let length = p.norm_squared();

@@ -20,6 +20,9 @@ pub struct LagrangianCurvature<V> {
     pub curvature: f64,
     /// (s, y), oldest first.
     pub pairs: Vec<CurvaturePair<V>>,
+    /// The products of all steps with each other, of all steps (rows) with all changes, and of all changes with each
+    /// other.
+    pub products: [Vec<Vec<f64>>; 3],
 }
 
 /// A step and the change of the Lagrangian's gradient along it.
@@ -36,7 +39,7 @@ pub struct CurvaturePair<V> {
 
 impl<V: Vector> LagrangianCurvature<V> {
     pub(super) fn new(curvature: f64) -> Self {
-        Self { curvature, pairs: Vec::new() }
+        Self { curvature, pairs: Vec::new(), products: Default::default() }
     }
     /// The columns of U, as the vectors that they are multiples of.
     fn columns(&self) -> impl Iterator<Item = &V> {
@@ -64,14 +67,16 @@ impl<V: Vector> LagrangianCurvature<V> {
             v.add(if i < self.pairs.len() { a * self.curvature * u[i] } else { a * u[i] }, column);
         }
     }
-    /// The products of all steps and changes with each other.
-    pub(super) fn gram(&self) -> Mat<f64> {
-        let columns: Vec<&V> = self.columns().collect();
-        Mat::from_fn(columns.len(), columns.len(), |i, j| columns[i].dot(columns[j]))
-    }
-    /// N − UᵀU/τ from [`Self::gram`]; for τ = ∞ it is N.
-    fn middle(&self, gram: &Mat<f64>, tau: f64) -> Mat<f64> {
+    /// N − UᵀU/τ; for τ = ∞ it is N.
+    fn middle(&self, tau: f64) -> Mat<f64> {
         let (m, theta) = (self.pairs.len(), self.curvature);
+        let [steps, mixed, changes] = &self.products;
+        let gram = Mat::from_fn(2 * m, 2 * m, |i, j| match (i < m, j < m) {
+            (true, true) => steps[i][j],
+            (true, false) => mixed[i][j - m],
+            (false, true) => mixed[j][i - m],
+            (false, false) => changes[i - m][j - m],
+        });
         let scale = |i: usize| if i < m { theta } else { 1.0 };
         Mat::from_fn(2 * m, 2 * m, |i, j| {
             let kept = match (i < m, j < m) {
@@ -84,10 +89,10 @@ impl<V: Vector> LagrangianCurvature<V> {
             (kept - scale(i) * scale(j) / tau) * gram[(i, j)]
         })
     }
-    /// The inverse of B + σI, from [`Self::gram`].
-    pub(super) fn inverse(&self, gram: &Mat<f64>, sigma: f64) -> Inverse<'_, V> {
+    /// The inverse of B + σI.
+    pub(super) fn inverse(&self, sigma: f64) -> Inverse<'_, V> {
         let tau = self.curvature + sigma;
-        let factor = (!self.pairs.is_empty()).then(|| self.middle(gram, tau).partial_piv_lu());
+        let factor = (!self.pairs.is_empty()).then(|| self.middle(tau).partial_piv_lu());
         Inverse { memory: self, tau, factor }
     }
     /// out ← B·v.
@@ -95,7 +100,7 @@ impl<V: Vector> LagrangianCurvature<V> {
         out.set_zero();
         out.add(self.curvature, v);
         if !self.pairs.is_empty() {
-            let u = solve(&self.middle(&self.gram(), f64::INFINITY).partial_piv_lu(), &self.project(v));
+            let u = solve(&self.middle(f64::INFINITY).partial_piv_lu(), &self.project(v));
             self.expand(-1.0, &u, out);
         }
     }
@@ -119,9 +124,29 @@ impl<V: Vector> LagrangianCurvature<V> {
         self.curvature = theta;
         if self.pairs.len() == PAIRS {
             self.pairs.remove(0);
+            for table in &mut self.products {
+                table.remove(0);
+                for row in table {
+                    row.remove(0);
+                }
+            }
         }
+        let [steps, mixed, changes] = &mut self.products;
+        let with_steps = |v: &V| self.pairs.iter().map(|pair| pair.step.dot(v)).collect::<Vec<f64>>();
+        let with_changes = |v: &V| self.pairs.iter().map(|pair| pair.change.dot(v)).collect::<Vec<f64>>();
+        let (of_step, of_change) = (with_steps(&step), with_changes(&change));
+        border(steps, of_step.clone(), of_step, length);
+        border(mixed, with_changes(&step), with_steps(&change), curved);
+        border(changes, of_change.clone(), of_change, change.norm_squared());
         self.pairs.push(CurvaturePair { step, change });
     }
+}
+
+/// Adds a last row, a last column and their corner to a square table.
+fn border(table: &mut Vec<Vec<f64>>, mut row: Vec<f64>, column: Vec<f64>, corner: f64) {
+    row.push(corner);
+    table.iter_mut().zip(column).for_each(|(row, last)| row.push(last));
+    table.push(row);
 }
 
 fn solve(factor: &PartialPivLu<f64>, right: &[f64]) -> Vec<f64> {
@@ -147,12 +172,11 @@ impl<V: Vector> Inverse<'_, V> {
     pub fn product(&self, plain: f64, v: &[f64], weighed: &[f64]) -> f64 {
         (plain + v.iter().zip(weighed).map(|(v, w)| v * w).sum::<f64>()) / self.tau
     }
-    /// v ← H·v.
-    pub fn apply(&self, v: &mut V) {
-        let u = self.factor.as_ref().map(|factor| solve(factor, &self.memory.project(v)));
-        v.scale(self.tau.recip());
-        if let Some(u) = u {
-            self.memory.expand(self.tau.powi(2).recip(), &u, v);
+    /// v ← −H·v, from Uᵀv.
+    pub fn apply_negative(&self, seen: &[f64], v: &mut V) {
+        v.scale(-self.tau.recip());
+        if self.factor.is_some() {
+            self.memory.expand(-self.tau.recip(), &self.weigh(seen), v);
         }
     }
 }
@@ -192,14 +216,14 @@ mod tests {
             assert!((product[i] - row).abs() < 1e-9, "{product:?}");
         }
         // H(B + σI)v = v
-        let inverse = memory.inverse(&memory.gram(), 0.5);
+        let inverse = memory.inverse(0.5);
         product.add(0.5, &v);
         let weighed = inverse.weigh(&memory.project(&v));
         let through = inverse.product(product.dot(&v), &memory.project(&product), &weighed);
         assert!((through - v.norm_squared()).abs() < 1e-9);
-        inverse.apply(&mut product);
+        inverse.apply_negative(&memory.project(&product), &mut product);
         for i in 0..4 {
-            assert!((product[i] - v[i]).abs() < 1e-9, "{product:?}");
+            assert!((product[i] + v[i]).abs() < 1e-9, "{product:?}");
         }
     }
 

@@ -115,6 +115,9 @@ impl<C: Constraint> ScaledRows<C> {
         for (i, (row, weight)) in rows.iter_mut().zip(&self.weights).enumerate() {
             *row = y[i] * weight;
         }
+        if self.bounds.is_empty() {
+            return;
+        }
         bounds.set_zero();
         for (&(i, side), &y) in self.bounds.iter().zip(&y[rows.len()..]) {
             if y != 0.0 {
