@@ -113,6 +113,21 @@ pub enum Error {
         /// The curvature.
         curvature: f64,
     },
+    /// The step of a penalty method is too long for its penalty.
+    #[error(
+        "step {step}: {method} diverged. With a penalty of {penalty:.3e} its learning rate of {rate:.3e} is too long: use \
+         a smaller learning_rate, penalty or growth, or a method that chooses both itself (StrSqp)"
+    )]
+    PenaltyTooLarge {
+        /// The step at which it happened.
+        step: u64,
+        /// The method.
+        method: &'static str,
+        /// μ.
+        penalty: f64,
+        /// η.
+        rate: f64,
+    },
     /// A point cannot be moved back onto a constraint set.
     #[error("{set}: {why}")]
     Retraction {
@@ -168,6 +183,7 @@ impl Error {
             Self::NonFiniteValue { .. }
             | Self::NonFiniteGradient { .. }
             | Self::NonFiniteCurvature { .. }
+            | Self::PenaltyTooLarge { .. }
             | Self::Retraction { .. } => ErrorKind::Breakdown,
             Self::Decomposition { .. } => ErrorKind::Numerical,
         }

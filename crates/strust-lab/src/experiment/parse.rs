@@ -54,7 +54,7 @@ fn parse_methods(source: &Source, problems: &[ProblemSpec]) -> Result<Vec<Method
     if !source.table().contains_key("method") {
         let constraints: Vec<_> = problems::all().into_iter().filter(|e| e.constrained).map(|e| e.name).collect();
         let constrained = problems.iter().any(|p| constraints.contains(&p.kind.as_str()));
-        let name = if constrained { "str-p" } else { "auto" };
+        let name = if constrained { "str-sqp" } else { "auto" };
         return Ok(methods::with_defaults(name).into_iter().collect());
     }
     let mut methods: Vec<MethodSpec> = Vec::new();
@@ -193,7 +193,7 @@ mod tests {
     fn a_file_without_a_method_uses_auto_or_for_a_constraint_str_p() {
         let of = |kind: &str| parse(&format!("[[problem]]\nkind = \"{kind}\"\n")).unwrap().methods;
         assert_eq!(of("least-squares"), [methods::with_defaults("auto").unwrap()]);
-        assert_eq!(of("subspace"), [methods::with_defaults("str-p").unwrap()]);
+        assert_eq!(of("subspace"), [methods::with_defaults("str-sqp").unwrap()]);
     }
 
     #[test]

@@ -99,8 +99,16 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
         let g = scratch(&mut self.gradient, x);
         let (c, y) = self.residual.get_or_insert_with(|| (multipliers.zeros_like(), multipliers.zeros_like()));
 
+        let eta = self.config.learning_rate * self.schedule.factor(*k);
+        let (step, mu) = (*k, *penalty);
+        // After the first step, only too long a step has led to a point that is not finite.
+        let cause = |error| match step {
+            0 => error,
+            _ => Error::PenaltyTooLarge { step, method: "the augmented Lagrangian", penalty: mu, rate: eta },
+        };
+
         // ∇f + Jᵀ(λ + μc)
-        let value = evaluate(f, x, sample, g, *k)?.0.value;
+        let value = evaluate(f, x, sample, g, step).map_err(cause)?.0.value;
         self.constraint.residual(x, c);
         y.set_sum(multipliers, *penalty, c);
         self.constraint.add_vjp(x, 1.0, y, g);
@@ -108,13 +116,12 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
         let lagrangian = value + multipliers.dot(c) + 0.5 * *penalty * constraint_norm.powi(2);
         // f can be finite where the constraint is not.
         if !lagrangian.is_finite() {
-            return Err(Error::NonFiniteValue { step: *k, value: lagrangian });
+            return Err(cause(Error::NonFiniteValue { step, value: lagrangian }));
         }
         if !norm.is_finite() {
-            return Err(Error::NonFiniteGradient { step: *k, norm });
+            return Err(cause(Error::NonFiniteGradient { step, norm }));
         }
 
-        let eta = self.config.learning_rate * self.schedule.factor(*k);
         x.add(-eta, g);
         *k += 1;
 

@@ -46,7 +46,9 @@ pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, Schedu
 pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
 pub use sgd::{Sgd, SgdConfig, SgdState};
 pub use str_p::{StrP, StrPConfig};
-pub use str_sqp::{BatchMemory, CurvaturePair, LagrangianCurvature, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState};
+pub use str_sqp::{
+    BatchMemory, Certificate, CurvaturePair, LagrangianCurvature, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState,
+};
 pub use trust_region::{Str, StrConfig, StrState, TrustRegion, TrustRegionState};
 
 use crate::{

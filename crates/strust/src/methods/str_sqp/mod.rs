@@ -87,6 +87,67 @@ impl<C: Constraint> StrSqp<C> {
     }
 }
 
+/// How good a point of [`StrSqp`] is, measured on the full sum, in the units of the problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// f(x).
+    pub value: f64,
+    /// Σ|yᵢcᵢ(x)|: by about this much, f differs from its value on the constraints.
+    pub uncertainty: f64,
+    /// ‖∇f + Jᵀy + z‖ with the multipliers z of the bounds.
+    pub stationarity: f64,
+    /// The Euclidean norm of the violated rows.
+    pub violation: f64,
+    /// Σ|yᵢcᵢ| over inequalities, and the same over bounds.
+    pub complementarity: f64,
+    /// The rows with a multiplier.
+    pub active_rows: Vec<usize>,
+    /// The components at a bound with a multiplier.
+    pub active_bounds: Vec<usize>,
+    /// What the run has found out.
+    pub verdict: SqpVerdict,
+}
+
+impl<C: Constraint> StrSqp<C> {
+    /// Measures the point of a state with its multipliers.
+    ///
+    /// ```
+    /// use strust::prelude::*;
+    /// // The point of x₀ + x₁ = 1, x ≥ 0 nearest to (3, 1) is (1, 0).
+    /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
+    ///     let r = [x[0] - 3.0, x[1] - 1.0];
+    ///     g[0] += 2.0 * r[0];
+    ///     g[1] += 2.0 * r[1];
+    ///     r[0] * r[0] + r[1] * r[1]
+    /// });
+    /// let mut method = StrSqp::new(StrSqpConfig::default(), Simplex::new(&vec![0.0; 2], 1.0)?)?;
+    /// let report = minimize(&mut f).method(&mut method).full_batch().start(vec![0.5, 0.5])?;
+    /// let certificate = method.certify(&mut f, &report.state);
+    /// assert!(certificate.stationarity < 1e-6 && certificate.uncertainty < 1e-9);
+    /// assert_eq!((certificate.active_rows, certificate.active_bounds), (vec![0], vec![1]));
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn certify<F: Objective<Point = C::Point>>(&mut self, f: &mut F, state: &StrSqpState<C::Point>) -> Certificate {
+        let mut g = state.x.zeros_like();
+        let value = full_value_and_gradient(f, &state.x, &mut g);
+        let rows = state.weights.len();
+        let plain = ScaledRows::new(&mut self.constraint, &vec![1.0; rows]);
+        let y = state.scaled_multipliers(&plain);
+        let c = plain.residual(&state.x);
+        plain.add_pull(&state.x, &y, &mut g);
+        Certificate {
+            value,
+            uncertainty: y[..rows].iter().zip(&c).map(|(y, c)| (y * c).abs()).sum(),
+            stationarity: g.norm(),
+            violation: plain.distance(&c),
+            complementarity: plain.complementarity(&c, &y),
+            active_rows: (0..rows).filter(|&i| y[i] != 0.0).collect(),
+            active_bounds: (rows..y.len()).filter(|&i| y[i] != 0.0).map(|i| plain.bounds[i - rows].0).collect(),
+            verdict: state.verdict.clone(),
+        }
+    }
+}
+
 /// What a run of [`StrSqp`] has found out about its problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SqpVerdict {
@@ -204,11 +265,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
     }
 
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        let mut g = state.x.zeros_like();
-        let value = full_value_and_gradient(f, &state.x, &mut g);
-        let plain = ScaledRows::new(&mut self.constraint, &vec![1.0; state.weights.len()]);
-        plain.add_pull(&state.x, &state.scaled_multipliers(&plain), &mut g);
-        let (gradient_norm, constraint_norm) = (g.norm(), plain.distance(&plain.residual(&state.x)));
+        let Certificate { value, stationarity: gradient_norm, violation: constraint_norm, .. } = self.certify(f, state);
         let m = Measurement { value, merit: 0.0, gradient_norm, constraint_norm };
         Ok(Measurement { merit: m.kkt(), ..m })
     }
