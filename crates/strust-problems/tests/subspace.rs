@@ -138,6 +138,25 @@ fn a_step_does_not_allocate_after_the_first_epoch() {
 }
 
 #[test]
+fn on_exact_data_str_sqp_is_at_least_as_fast_as_str_p() {
+    let exact = |seed| SubspaceFit::spiked(100, 5, 500, 0.0, seed).unwrap();
+    let sqp = medians(|seed| {
+        let f = exact(seed);
+        let method = StrSqp::new(StrSqpConfig::default(), f.constraint()).unwrap();
+        run(f, method, seed, 10)
+    });
+    let str_p = medians(|seed| {
+        let f = exact(seed);
+        let method = StrP::new(StrPConfig::default(), f.constraint()).unwrap();
+        run(f, method, seed, 10)
+    });
+    for (epoch, (sqp, str_p)) in sqp.iter().zip(&str_p).enumerate() {
+        assert!(sqp.0 <= str_p.0.max(1e-28), "epoch {}: {:e}, STR-P {:e}", epoch + 1, sqp.0, str_p.0);
+        assert!(sqp.1 <= str_p.1.max(1e-12), "epoch {}: {:e}, STR-P {:e}", epoch + 1, sqp.1, str_p.1);
+    }
+}
+
+#[test]
 fn with_noise_str_sqp_is_feasible_and_close_to_the_optimum_where_str_p_stalls() {
     let (d, k, n, epochs) = (100, 5, 500, 20);
     let noisy = |seed| SubspaceFit::spiked(d, k, n, 0.1, seed).unwrap();

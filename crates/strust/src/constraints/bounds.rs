@@ -79,6 +79,13 @@ impl<V: Vector> Bounds<V> {
             }
         }
     }
+    /// x ← the nearest point within the bounds that is at each finite bound with a multiplier.
+    pub(crate) fn clip_to(&self, multipliers: &[f64], x: &mut V) {
+        self.clip(x);
+        for (&(i, side), _) in self.finite.iter().zip(multipliers).filter(|(_, multiplier)| **multiplier > 0.0) {
+            x.set_component(i, if side < 0.0 { self.lower.component(i) } else { self.upper.component(i) });
+        }
+    }
     /// By how much x violates each finite bound; at most 0 within the bounds.
     pub(crate) fn violations<'a>(&'a self, x: &'a V) -> impl Iterator<Item = f64> + 'a {
         self.finite.iter().map(|&(i, side)| {

@@ -133,3 +133,62 @@ fn the_nearest_shares_are_the_projection_onto_the_simplex() {
         assert!((run.point()[0] - nearest[0]).abs() < 1e-7, "{:?} {nearest:?}", run.point());
     }
 }
+
+/// Rows without order, more than are formed.
+fn many_rows(rows: usize, d: usize) -> Vec<Vec<f64>> {
+    (0..rows)
+        .map(|i| (0..d).map(|j| ((i * d + j) as f64 * 12.9898).sin() + f64::from(u8::from(i == j))).collect())
+        .collect()
+}
+
+fn nearest(target: Vec<f64>) -> impl Objective<Point = Vec<f64>> {
+    from_terms(1, move |_, x: &Vec<f64>, g: &mut Vec<f64>| {
+        let r: Vec<f64> = x.iter().zip(&target).map(|(x, t)| x - t).collect();
+        g.add(2.0, &r);
+        r.norm_squared()
+    })
+}
+
+#[test]
+fn many_rows_and_bounds_are_satisfied_by_products_alone() {
+    let d = 60;
+    let feasible: Vec<f64> = (0..d).map(|i| f64::from(u8::from(i % 3 == 0))).collect();
+    let rows = many_rows(30, d);
+    let right = rows.iter().map(|row| row.dot(&feasible)).collect();
+    let constraint = both(Affine::new(rows, right).unwrap(), Bounds::nonnegative(&feasible)).unwrap();
+    let mut f = nearest((0..d).map(|i| (i as f64).sin() * 3.0).collect());
+    let mut method = sqp(constraint);
+    let report = minimize(&mut f).method(&mut method).full_batch().start(vec![0.0; d]).unwrap();
+    assert_eq!(report.reason, StopReason::Kkt);
+    let certificate = method.certify(&mut f, &report.state);
+    assert!(certificate.stationarity < 1e-5 && certificate.violation < 1e-6, "{certificate:?}");
+    assert!(certificate.complementarity < 1e-5, "{certificate:?}");
+    assert_eq!(certificate.active_rows.len(), 30);
+    let held = certificate.active_bounds;
+    assert!(held.len() > 5 && held.iter().all(|&i| report.point()[i] == 0.0), "{held:?}");
+    assert!(report.state.bound_multipliers.iter().all(|&z| z <= 0.0) && report.point().iter().all(|&x| x >= 0.0));
+}
+
+#[test]
+fn a_contradiction_among_many_rows_is_named() {
+    let d = 40;
+    let rows = many_rows(30, d);
+    let last = Affine::new(vec![rows[4].clone()], vec![8.0]).unwrap();
+    let constraint = both(Affine::new(rows, vec![1.0; 30]).unwrap(), last).unwrap();
+    let report = minimize(&mut nearest(vec![0.0; d])).method(sqp(constraint)).full_batch().start(vec![0.1; d]).unwrap();
+    assert_eq!(report.state.verdict, SqpVerdict::Infeasible(vec![4, 30]));
+}
+
+#[test]
+fn the_augmented_lagrangian_says_that_its_rate_is_too_long_for_its_penalty() {
+    let config = AugLagConfig { learning_rate: 1.0, penalty: 50.0, ..AugLagConfig::default() };
+    let method = AugLag::new(config, sphere()).unwrap();
+    let report = minimize(&mut nearest_to([3.0, 4.0]))
+        .method(method)
+        .full_batch()
+        .stop(Stop::steps(50))
+        .start(vec![1.0, 0.5])
+        .unwrap();
+    let error = report.breakdown.expect("a breakdown");
+    assert!(error.to_string().contains("learning_rate") && !error.to_string().contains("data"), "{error}");
+}

@@ -238,9 +238,8 @@ fn try_step<F: Objective, C: Constraint<Point = F::Point>>(
     let of_rows = linear.scaled.rounding(&state.x, &linear.c);
     let rounding = value.rounding.max(F::Point::EPSILON * now.abs()) + penalty * of_rows;
     let mut evaluate = |p: &F::Point, y: &[f64], evaluations: u64| {
-        let mut x = state.x.clone();
-        x.add(1.0, p);
-        linear.scaled.clip(&mut x);
+        let mut x = p.zeros_like();
+        linear.scaled.set_trial(&state.x, p, y, &mut x);
         let c = linear.scaled.residual(&x);
         let left = linear.scaled.violation(&c);
         let then = f.value(&x, sample).value + penalty * left;

@@ -135,17 +135,13 @@ impl<C: Constraint> StrSqp<C> {
         let model = products.model(0.0);
         let mut step = model.steer(&mut state.penalty);
         let mut x = z.zeros_like();
-        let ahead = |p: &F::Point, x: &mut F::Point| {
-            x.set_sum(z, 1.0, p);
-            scaled.clip(x);
-        };
-        ahead(&step.p, &mut x);
+        scaled.set_trial(z, &step.p, &step.y, &mut x);
         // The correction for the rows' curvature costs no data.
         if !linear.is_empty() {
             let c = scaled.residual(&x);
             if c.iter().all(|c| c.is_finite()) {
                 step = model.correct(&c, &step.p, state.penalty);
-                ahead(&step.p, &mut x);
+                scaled.set_trial(z, &step.p, &step.y, &mut x);
             }
         }
         drop(model);

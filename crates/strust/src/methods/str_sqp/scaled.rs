@@ -38,6 +38,13 @@ impl<C: Constraint> ScaledRows<C> {
             bounds.clip(x);
         }
     }
+    /// trial ← x + p within the bounds. Rounding must not move it away from a bound with a multiplier.
+    pub fn set_trial(&self, x: &C::Point, p: &C::Point, y: &[f64], trial: &mut C::Point) {
+        trial.set_sum(x, 1.0, p);
+        if let Some(bounds) = self.constraint.borrow().0.bounds() {
+            bounds.clip_to(&y[self.weights.len()..], trial);
+        }
+    }
     /// C(x).
     pub fn residual(&self, x: &C::Point) -> Vec<f64> {
         let (constraint, c) = &mut *self.constraint.borrow_mut();
