@@ -158,7 +158,7 @@ mod tests {
         for seed in 0..5 {
             let (method, start) = (StrSqp::new(StrSqpConfig::default(), constraint.clone()).unwrap(), f.start(seed));
             let report = minimize(&mut *f).method(method).full_batch().start(start).unwrap();
-            assert!(report.reason.converged());
+            assert!(report.reason.converged(), "{:?} {:?}", report.reason, report.last);
             least = least.min(report.last.value);
         }
         least - optimum

@@ -103,5 +103,8 @@ impl<C: Constraint> Manifold for ByNewton<C> {
 }
 
 fn failed(why: &str) -> Error {
-    Error::Retraction { set: "manifold by Newton steps", why: format!("{why}: the point is too far from the set, use a smaller step") }
+    Error::Retraction {
+        set: "manifold by Newton steps",
+        why: format!("{why}: the point is too far from the set, use a smaller step"),
+    }
 }

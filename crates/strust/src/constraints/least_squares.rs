@@ -53,11 +53,7 @@ pub fn least_squares_multipliers<C: Constraint + ?Sized>(
 
 /// The shortest p with J(x)p = c, that is Jᵀ(JJᵀ)⁻¹c, by conjugate gradients on JJᵀλ = c. The number of products with J
 /// and Jᵀ is as in [`least_squares_multipliers`].
-pub(super) fn least_norm_step<C: Constraint + ?Sized>(
-    constraint: &mut C,
-    x: &C::Point,
-    c: &C::Residual,
-) -> C::Point {
+pub(super) fn least_norm_step<C: Constraint + ?Sized>(constraint: &mut C, x: &C::Point, c: &C::Residual) -> C::Point {
     let mut step = x.zeros_like();
     let (mut left, mut direction) = (c.clone(), c.clone());
     let (mut pull, mut product) = (x.zeros_like(), c.zeros_like());

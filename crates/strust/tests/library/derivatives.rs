@@ -17,9 +17,7 @@ fn assert_second_order(what: &str, slope: f64) {
 fn metric<T: Real>(d: usize, seed: u64) -> Mat<T> {
     let root: Mat<f64> = normal(700 + seed, &[d, d]);
     let square = &root * root.transpose();
-    Mat::from_fn(d, d, |i, j| {
-        T::from_f64(square[(i.min(j), i.max(j))] / d as f64 + if i == j { 0.5 } else { 0.0 })
-    })
+    Mat::from_fn(d, d, |i, j| T::from_f64(square[(i.min(j), i.max(j))] / d as f64 + if i == j { 0.5 } else { 0.0 }))
 }
 
 /// Matrices of 4×2, 2×3 and 5×1 in a vector of 20 components, of which one is free.
