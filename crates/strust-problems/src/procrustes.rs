@@ -157,7 +157,7 @@ mod tests {
         let (mut least, constraint) = (f64::INFINITY, f.constraint());
         for seed in 0..5 {
             let (method, start) = (StrSqp::new(StrSqpConfig::default(), constraint.clone()).unwrap(), f.start(seed));
-            let report = minimize(&mut *f).method(method).full_batch().start(start).unwrap();
+            let report = minimize(&mut *f).method(method).full_batch().stop(Stop::steps(500)).start(start).unwrap();
             assert!(report.reason.converged(), "{:?} {:?}", report.reason, report.last);
             least = least.min(report.last.value);
         }

@@ -67,11 +67,8 @@ impl<C: Constraint> Constraint for ByNewton<C> {
 
 impl<C: Constraint> Manifold for ByNewton<C> {
     fn project_tangent(&mut self, x: &C::Point, v: &mut C::Point) -> Result<(), Error> {
-        // Twice, because conjugate gradients lose digits if J is badly conditioned.
-        for _ in 0..2 {
-            let multipliers = least_squares_multipliers(&mut self.0, x, v);
-            self.0.add_vjp(x, 1.0, &multipliers, v);
-        }
+        let multipliers = least_squares_multipliers(&mut self.0, x, v);
+        self.0.add_vjp(x, 1.0, &multipliers, v);
         Ok(())
     }
 

@@ -29,7 +29,11 @@ pub fn least_squares_multipliers<C: Constraint + ?Sized>(
     let mut direction = normal.clone();
     let mut pull = x.zeros_like();
     let mut squared = normal.norm_squared();
-    let floor = C::Point::EPSILON * C::Point::EPSILON * squared;
+    let tiny = C::Point::EPSILON * C::Point::EPSILON;
+    let floor = tiny * squared;
+    // ‖J‖², as far as it is known. The residual has a rounding error of about ε‖J‖‖∇f‖. More steps would follow that
+    // error, and in f32 they can diverge.
+    let (mut largest, size) = (0.0_f64, left.norm_squared());
     for _ in 0..2 * multipliers.dimension() {
         if squared <= floor || !squared.is_finite() {
             break;
@@ -38,6 +42,10 @@ pub fn least_squares_multipliers<C: Constraint + ?Sized>(
         constraint.add_vjp(x, 1.0, &direction, &mut pull);
         let curvature = pull.norm_squared();
         if curvature <= 0.0 {
+            break;
+        }
+        largest = largest.max(curvature / direction.norm_squared());
+        if squared <= tiny * largest * size {
             break;
         }
         let step = squared / curvature;

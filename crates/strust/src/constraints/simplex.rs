@@ -87,6 +87,11 @@ impl<V: Vector> Manifold for Simplex<V> {
             return Err(Error::Retraction { set: "simplex", why });
         }
         sorted.sort_by(|a, b| b.total_cmp(a));
+        // The nearest point does not depend on a number added to all components. Relative to the largest one the sum has
+        // no rounding error, even if the point is far away.
+        let largest = sorted[0];
+        sorted.iter_mut().for_each(|x| *x -= largest);
+        x.add(-largest, &self.ones);
         let (mut sum, mut shift) = (0.0, 0.0);
         for (i, x) in sorted.iter().enumerate() {
             sum += x;

@@ -13,11 +13,12 @@ fn assert_second_order(what: &str, slope: f64) {
     assert!((1.9..2.1).contains(&slope) || slope == f64::INFINITY, "{what}: slope {slope}");
 }
 
-/// A symmetric positive definite matrix.
+/// A symmetric positive definite matrix with eigenvalues between about 1 and 2. Rounding errors grow with its condition.
 fn metric<T: Real>(d: usize, seed: u64) -> Mat<T> {
     let root: Mat<f64> = normal(700 + seed, &[d, d]);
     let square = &root * root.transpose();
-    Mat::from_fn(d, d, |i, j| T::from_f64(square[(i.min(j), i.max(j))] / d as f64 + if i == j { 0.5 } else { 0.0 }))
+    let entry = |i: usize, j: usize| 0.25 * square[(i.min(j), i.max(j))] / d as f64 + f64::from(u8::from(i == j));
+    Mat::from_fn(d, d, |i, j| T::from_f64(entry(i, j)))
 }
 
 /// Matrices of 4×2, 2×3 and 5×1 in a vector of 20 components, of which one is free.
@@ -384,5 +385,14 @@ fn a_metric_that_is_not_symmetric_positive_definite_and_frames_that_overlap_are_
     assert!(frames(&[4, 0]).is_ok());
     for bad in [&[0, 3][..], &[5], &[]] {
         assert!(text(frames(bad)).contains("frames: `matri"), "{bad:?}");
+    }
+}
+
+#[test]
+fn the_nearest_shares_of_a_point_far_away_add_up() {
+    for far in [1e3, 1e12, 1e20, 1e300] {
+        let mut x = vec![far, -far, far, 0.3 * far];
+        Simplex::new(&x, 1.0).unwrap().restore(&mut x).unwrap();
+        assert_eq!(x, [0.5, 0.0, 0.5, 0.0], "{far}");
     }
 }
