@@ -41,10 +41,11 @@ pub struct GeneralizedEigenvalues {
 
 impl GeneralizedEigenvalues {
     /// The data of `pca`, and a random B with eigenvalues from 1 to 1/`condition`, evenly spread in their logarithms;
-    /// `condition` ≥ 1.
+    /// `condition` is in [1, 10¹²].
     pub fn new(pca: Pca, condition: f64, seed: u64) -> Result<Self, Error> {
-        if !(condition.is_finite() && condition >= 1.0) {
-            return Err(out_of_range(OWNER, "condition", condition, "finite and ≥ 1"));
+        // Beyond that, rounding can make B indefinite.
+        if !(1.0..=1e12).contains(&condition) {
+            return Err(out_of_range(OWNER, "condition", condition, "in [1, 1e12]"));
         }
         let (d, _) = pca.size();
         let vectors = random_frame(d, d, seed, METRIC);
@@ -61,6 +62,7 @@ impl GeneralizedEigenvalues {
     }
 
     /// The constraint WᵀBW = I of this problem.
+    #[must_use]
     pub fn constraint(&self) -> ByNewton<GeneralizedStiefel> {
         let set = GeneralizedStiefel::new(self.metric.clone(), self.pca.size().1);
         set.and_then(by_newton).expect("B is symmetric and positive definite, and the sizes were checked")
@@ -142,6 +144,6 @@ mod tests {
     fn a_condition_below_one_is_an_error() {
         let pca = Pca::decaying(5, 2, 10, 0.8, 0).unwrap();
         let error = GeneralizedEigenvalues::new(pca, 0.5, 0).unwrap_err().to_string();
-        assert_eq!(error, "generalized eigenvalues: `condition` is 0.5, but must be finite and ≥ 1");
+        assert_eq!(error, "generalized eigenvalues: `condition` is 0.5, but must be in [1, 1e12]");
     }
 }

@@ -128,6 +128,8 @@ impl<V: Vector> Manifold for Bounds<V> {
 pub(super) fn hold<V: Vector>(bounds: &Bounds<V>, x: &V, v: &mut V) -> Vec<usize> {
     let held = bounds.finite.iter().zip(bounds.violations(x)).filter(|(_, violation)| *violation >= 0.0);
     let held: Vec<usize> = held.map(|(&(i, _), _)| i).collect();
-    held.iter().for_each(|&i| v.set_component(i, 0.0));
+    for &i in &held {
+        v.set_component(i, 0.0);
+    }
     held
 }

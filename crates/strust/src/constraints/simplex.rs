@@ -75,7 +75,9 @@ impl<V: Vector> Manifold for Simplex<V> {
         if free > 0 {
             let mean = self.ones.dot(v) / free as f64;
             v.add(-mean, &self.ones);
-            held.iter().for_each(|&i| v.set_component(i, 0.0));
+            for i in held {
+                v.set_component(i, 0.0);
+            }
         }
         Ok(())
     }
@@ -90,7 +92,9 @@ impl<V: Vector> Manifold for Simplex<V> {
         // The nearest point does not depend on a number added to all components. Relative to the largest one the sum has
         // no rounding error, even if the point is far away.
         let largest = sorted[0];
-        sorted.iter_mut().for_each(|x| *x -= largest);
+        for x in &mut sorted {
+            *x -= largest;
+        }
         x.add(-largest, &self.ones);
         let (mut sum, mut shift) = (0.0, 0.0);
         for (i, x) in sorted.iter().enumerate() {

@@ -16,7 +16,7 @@ strust::config! {
         /// Ratio of the standard deviations along a principal direction and the one before.
         pub decay: f64 = 0.8, Number(Range::up_to(0.0, 1.0));
         /// Condition number of the random matrix B.
-        pub condition: f64 = 10.0, Number(Range::at_least(1.0));
+        pub condition: f64 = 10.0, Number(Range::closed(1.0, 1e12));
         /// A file (.npy or .csv, also .gz and .xz) with one point per row; d, n and decay then have no effect.
         pub data: String = String::new(), Text("a file, or empty");
     }
