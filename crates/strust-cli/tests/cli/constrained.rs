@@ -15,7 +15,7 @@ const PROBLEMS: [(&str, bool); 7] = [
 ];
 
 fn methods(names: &[&str]) -> String {
-    names.iter().map(|name| format!("[[method]]\nname = \"{name}\"\n")).collect()
+    names.iter().map(|name| format!("[[method]]\nname = \"{name}\"")).collect::<Vec<_>>().join("\n")
 }
 
 /// The metrics at the end, by method.

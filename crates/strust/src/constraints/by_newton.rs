@@ -19,7 +19,7 @@ const MOST_STEPS: usize = 50;
 /// // The circle of points of the unit sphere with x₀ + x₁ + x₂ = 1.
 /// let plane = Affine::new(vec![vec![1.0; 3]], vec![1.0])?;
 /// let mut circle = by_newton(both(Sphere::new(1.0)?, plane)?)?;
-/// let mut x = vec![0.9, 0.4, -0.1];
+/// let mut x = vec![0.9_f64, 0.4, -0.1];
 /// circle.restore(&mut x)?;
 /// assert!((x.norm() - 1.0).abs() < 1e-14 && (x[0] + x[1] + x[2] - 1.0).abs() < 1e-14);
 /// # Ok::<(), strust::Error>(())

@@ -27,7 +27,7 @@ pub struct Frame {
 /// use strust::{constraints::{Frame, Frames}, prelude::*};
 /// // (x₁, x₂) is a unit vector, x₀ is free.
 /// let mut frames = Frames::new(3, &[Frame { start: 1, rows: 2, columns: 1 }])?;
-/// let mut x = vec![7.0, 3.0, 4.0];
+/// let mut x = vec![7.0_f64, 3.0, 4.0];
 /// frames.restore(&mut x)?;
 /// assert!(x[0] == 7.0 && (x[1] - 0.6).abs() < 1e-15 && (x[2] - 0.8).abs() < 1e-15);
 /// # Ok::<(), strust::Error>(())

@@ -14,7 +14,7 @@ use crate::{
 /// use strust::prelude::*;
 /// // The shares nearest to (0.9, 0.4, −0.5).
 /// let mut simplex = Simplex::new(&vec![0.0; 3], 1.0)?;
-/// let mut x = vec![0.9, 0.4, -0.5];
+/// let mut x = vec![0.9_f64, 0.4, -0.5];
 /// simplex.restore(&mut x)?;
 /// assert!((x[0] - 0.75).abs() < 1e-15 && (x[1] - 0.25).abs() < 1e-15 && x[2] == 0.0);
 /// # Ok::<(), strust::Error>(())
