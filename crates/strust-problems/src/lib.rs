@@ -9,6 +9,13 @@
 //! | [`autoencoder`] | auto-encoders, `f32` and `f64` | that of PCA for linear ones |
 //! | [`factorization`] | X ≈ UVᵀ, with any over-parameterization | from the smallest singular values |
 //! | [`subspace`] | the best-fitting subspace, with WᵀW = I | from the smallest eigenvalues |
+//! | [`pca`] | principal components, with WᵀW = I | from the largest eigenvalues |
+//! | [`generalized_eigenvalues`] | the same with WᵀBW = I | from generalized eigenvalues |
+//! | [`procrustes`] | the best rotation or projection, with WᵀW = I | 0, from singular values, or computed |
+//! | [`constrained_logistic`] | two classes, with ‖x‖ = 1 and Ax = b | computed |
+//! | [`mixture`] | the weights of a mixture, on the simplex | computed |
+//! | [`nmf`] | X ≈ UVᵀ with U, V ≥ 0 | 0 for exact data |
+//! | [`orthonormal_mlp`] | multilayer perceptrons with orthonormal hidden layers | unknown |
 //! | [`constrained`] | small problems with equalities, inequalities and bounds; infeasible ones | known, with multipliers |
 //! | [`digits`] | 1797 handwritten digits, included in the crate | |
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
@@ -46,17 +53,24 @@ use strust::{
 pub mod autoencoder;
 pub mod classified;
 pub mod constrained;
+pub mod constrained_logistic;
 #[cfg(test)]
 mod contract;
 pub mod digits;
 pub mod factorization;
 pub mod features;
+pub mod generalized_eigenvalues;
 pub mod images;
 pub mod least_squares;
 pub mod logistic;
+pub mod mixture;
 pub mod mlp;
 mod network;
+pub mod nmf;
 mod numerics;
+pub mod orthonormal_mlp;
+pub mod pca;
+pub mod procrustes;
 pub mod read;
 mod simd_math;
 pub mod softmax;
@@ -66,11 +80,18 @@ pub mod text;
 pub use autoencoder::Autoencoder;
 pub use classified::Classified;
 pub use constrained::ConstrainedProblem;
+pub use constrained_logistic::ConstrainedLogistic;
 pub use factorization::Factorization;
 pub use features::{Csr, Features, Labeled};
+pub use generalized_eigenvalues::GeneralizedEigenvalues;
 pub use least_squares::LeastSquares;
 pub use logistic::Logistic;
+pub use mixture::Mixture;
 pub use mlp::{Activation, Mlp, Split};
+pub use nmf::Nmf;
+pub use orthonormal_mlp::OrthonormalMlp;
+pub use pca::Pca;
+pub use procrustes::Procrustes;
 pub use read::{ReadError, read_labeled, read_matrix};
 pub use softmax::Softmax;
 pub use subspace::SubspaceFit;

@@ -11,6 +11,7 @@ use faer::Mat;
 use pulp::NullaryFnOnce;
 use strust::{
     Error,
+    constraints::Frames,
     objective::{Evaluation, Objective},
     sample::Sample,
     vector::Real,
@@ -90,6 +91,21 @@ impl<T: Real> Mlp<T> {
         let widths: Vec<usize> = [&[train.columns()], hidden, &[train.classes()]].concat();
         let network = DenseNetwork::new(OWNER, &widths, activation)?;
         Ok(Self { network, train: Points::new(train)?, test: test.map(Points::new).transpose()? })
+    }
+
+    /// The constraint that the weights of every hidden layer are orthonormal: WᵀW = I if the layer has at least as many
+    /// units as inputs, otherwise WWᵀ = I. Biases and the last layer are free.
+    ///
+    /// ```
+    /// use strust::prelude::*;
+    /// use strust_problems::{Activation, Mlp, digits};
+    /// let (train, _) = digits::load()?;
+    /// let f = Mlp::<f64>::new(&train, None, &[8], Activation::Relu)?;
+    /// assert_eq!(f.orthonormal_hidden_layers()?.new_residual().len(), 8 * 8); // 8 rows of 64 weights
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn orthonormal_hidden_layers(&self) -> Result<Frames<T>, Error> {
+        Frames::new(self.network.parameters(), &self.network.hidden_weights())
     }
 
     /// The fraction of the data that x classifies correctly; `None` without a test set to measure it on.

@@ -6,7 +6,7 @@ use crate::{
 };
 use faer::{Accum, Mat, MatMut, MatRef, Par, linalg::matmul::matmul};
 use pulp::NullaryFnOnce;
-use strust::{Error, vector::Real};
+use strust::{Error, constraints::Frame, vector::Real};
 
 /// The largest number of parameters: 16 GiB in `f64`.
 const MOST: usize = 1 << 31;
@@ -81,6 +81,12 @@ impl<T: Real> DenseNetwork<T> {
         }
         let scratch = Scratch { inputs: vec![Vec::new(); layers.len()], ..Scratch::default() };
         Ok(Self { layers, activation, scratch })
+    }
+
+    /// The weights of the hidden layers, without biases.
+    pub(crate) fn hidden_weights(&self) -> Vec<Frame> {
+        let hidden = &self.layers[..self.layers.len() - 1];
+        hidden.iter().map(|l| Frame { start: l.start, rows: l.outputs, columns: l.inputs }).collect()
     }
 
     /// The number of parameters of a point.

@@ -4,9 +4,13 @@ use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
 use strust::{
     Error,
-    objective::Evaluation,
+    constraints::Constraint,
+    methods::{StrSqp, StrSqpConfig},
+    minimize,
+    objective::{Evaluation, Objective},
     sample::{Sample, generator},
-    vector::{Real, Vector},
+    stop::Stop,
+    vector::{Elementwise, Real, Vector},
 };
 
 /// The streams of data and of starts are in the middle of the range, because samplers use both ends. A permutation must
@@ -27,6 +31,45 @@ pub(crate) fn fill<T: Real>(rows: usize, columns: usize, mut next: impl FnMut() 
         matrix.col_as_slice_mut(j).fill_with(|| T::from_f64(next()));
     }
     matrix
+}
+
+/// A matrix of independent standard normal numbers.
+pub(crate) fn gaussian(rows: usize, columns: usize, seed: u64, stream: u64) -> Mat<f64> {
+    fill(rows, columns, normals(seed, stream))
+}
+
+/// A d×k matrix with orthonormal columns, which span a random subspace.
+pub(crate) fn random_frame(d: usize, k: usize, seed: u64, stream: u64) -> Mat<f64> {
+    gaussian(d, k, seed, stream).qr().compute_thin_Q()
+}
+
+/// The columns minus their mean.
+pub(crate) fn centered(columns: &Mat<f64>) -> Mat<f64> {
+    let (d, n) = (columns.nrows(), columns.ncols());
+    let mean: Vec<f64> = (0..d).map(|i| (0..n).map(|j| columns[(i, j)]).sum::<f64>() / n as f64).collect();
+    Mat::from_fn(d, n, |i, j| columns[(i, j)] - mean[i])
+}
+
+/// f*, by [`StrSqp`] on the full sum; `None` if it does not converge.
+pub(crate) fn minimum<F, C>(mut f: F, constraint: C, start: F::Point) -> Option<f64>
+where
+    F: Objective<Point: Elementwise>,
+    C: Constraint<Point = F::Point>,
+{
+    // Half of the digits of ∇f would be enough for all digits of f, but the violation counts at first order.
+    let method = StrSqp::new(StrSqpConfig { tolerance: 1e-11 }, constraint).ok()?;
+    let report = minimize(&mut f).method(method).full_batch().stop(Stop::steps(2000)).start(start).ok()?;
+    report.reason.converged().then_some(report.last.value)
+}
+
+/// Checks 1 ≤ k ≤ d and n ≥ 1, the sizes of a d×k matrix fitted to n points.
+pub(crate) fn check_frame(owner: &'static str, d: usize, k: usize, n: usize) -> Result<(), Error> {
+    at_least_one(owner, "d", d)?;
+    at_least_one(owner, "n", n)?;
+    if k == 0 || k > d {
+        return Err(out_of_range(owner, "k", k, format_args!("in [1, d] = [1, {d}]")));
+    }
+    Ok(())
 }
 
 /// The mean of the sampled terms. Its gradient is added to `gradient`, which is zeroed before the call.

@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    numerics::{START, at_least_one, fill, finite, normals, not_negative, out_of_range, shape},
+    numerics::{START, centered, check_frame, finite, gaussian, not_negative, random_frame, shape},
 };
 use faer::{Accum, Mat, Par, Side, linalg::matmul::matmul};
 use strust::{
@@ -60,7 +60,7 @@ impl<T: Real> SubspaceFit<T> {
     /// The spiked model of Dar et al. (2020), centered: x = Uz + ε with U a random d×k orthonormal basis, z ~ N(0, I)
     /// and ε ~ N(0, noise²·I). Without noise the data are exactly in a k-dimensional subspace, and the minimum is 0.
     pub fn spiked(d: usize, k: usize, n: usize, noise: f64, seed: u64) -> Result<Self, Error> {
-        check(d, k, n)?;
+        check_frame(OWNER, d, k, n)?;
         not_negative(OWNER, "noise", noise)?;
         let basis = random_frame(d, k, seed, BASIS);
         let coordinates = gaussian(k, n, seed, COORDINATES);
@@ -78,10 +78,9 @@ impl<T: Real> SubspaceFit<T> {
     /// Fits a k-dimensional subspace to the columns of a d×n matrix. The columns are centered first.
     pub fn from_data(columns: &Mat<f64>, k: usize) -> Result<Self, Error> {
         let (d, n) = (columns.nrows(), columns.ncols());
-        check(d, k, n)?;
+        check_frame(OWNER, d, k, n)?;
         finite(OWNER, "data", columns)?;
-        let mean: Vec<f64> = (0..d).map(|i| (0..n).map(|j| columns[(i, j)]).sum::<f64>() / n as f64).collect();
-        let data = Mat::from_fn(d, n, |i, j| columns[(i, j)] - mean[i]);
+        let data = centered(columns);
         let magnitude = (data.squared_norm_l2() / n as f64).sqrt();
         let data = Mat::from_fn(d, n, |i, j| T::from_f64(data[(i, j)]));
         Ok(Self { data, k, optimum: Optimum::FromData, magnitude, scratch: None })
@@ -178,24 +177,7 @@ const BASIS: u64 = START + 1;
 const COORDINATES: u64 = START + 2;
 const NOISE: u64 = START + 3;
 
-fn gaussian(rows: usize, columns: usize, seed: u64, stream: u64) -> Mat<f64> {
-    fill(rows, columns, normals(seed, stream))
-}
-
-fn random_frame(d: usize, k: usize, seed: u64, stream: u64) -> Mat<f64> {
-    gaussian(d, k, seed, stream).qr().compute_thin_Q()
-}
-
 const OWNER: &str = "subspace fitting";
-
-fn check(d: usize, k: usize, n: usize) -> Result<(), Error> {
-    at_least_one(OWNER, "d", d)?;
-    at_least_one(OWNER, "n", n)?;
-    if k == 0 || k > d {
-        return Err(out_of_range(OWNER, "k", k, format_args!("in [1, d] = [1, {d}]")));
-    }
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests {

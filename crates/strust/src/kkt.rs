@@ -7,6 +7,8 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use crate::constraints::least_squares::least_squares_multipliers;
+
 /// The measurement of a point on the full sum.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -64,52 +66,4 @@ where
     let mut c = constraint.new_residual();
     constraint.residual(x, &mut c);
     Measurement { value, merit: value, gradient_norm: gradient.norm(), constraint_norm: c.norm() }
-}
-
-/// The multipliers λ that minimize ‖∇f(x) + J(x)ᵀλ‖, by conjugate gradients on JJᵀλ = −J∇f. If λ is not unique, it is
-/// the one with the smallest norm. The number of products with J and Jᵀ is the number of different singular values of
-/// J, and at most 2m.
-///
-/// ```
-/// use strust::{kkt::least_squares_multipliers, prelude::*};
-/// let mut sphere = Sphere::<Vec<f64>>::new(1.0)?;
-/// // ∇f = (−4, 3) and J = (2, 0) at x = (1, 0). λ = 2 gives ∇f + Jᵀλ = (0, 3).
-/// let lambda = least_squares_multipliers(&mut sphere, &vec![1.0, 0.0], &vec![-4.0, 3.0]);
-/// assert!((lambda[0] - 2.0).abs() < 1e-12);
-/// # Ok::<(), strust::Error>(())
-/// ```
-pub fn least_squares_multipliers<C: Constraint + ?Sized>(
-    constraint: &mut C,
-    x: &C::Point,
-    gradient: &C::Point,
-) -> C::Residual {
-    let mut multipliers = constraint.new_residual();
-    // The residual −∇f − Jᵀλ, and the residual of the normal equations J(−∇f − Jᵀλ).
-    let mut left = x.zeros_like();
-    left.add(-1.0, gradient);
-    let mut normal = multipliers.zeros_like();
-    constraint.jvp(x, &left, &mut normal);
-    let mut direction = normal.clone();
-    let mut pull = x.zeros_like();
-    let mut squared = normal.norm_squared();
-    let floor = C::Point::EPSILON * C::Point::EPSILON * squared;
-    for _ in 0..2 * multipliers.dimension() {
-        if squared <= floor || !squared.is_finite() {
-            break;
-        }
-        pull.set_zero();
-        constraint.add_vjp(x, 1.0, &direction, &mut pull);
-        let curvature = pull.norm_squared();
-        if curvature <= 0.0 {
-            break;
-        }
-        let step = squared / curvature;
-        multipliers.add(step, &direction);
-        left.add(-step, &pull);
-        constraint.jvp(x, &left, &mut normal);
-        let next = normal.norm_squared();
-        direction.scale_add(next / squared, 1.0, &normal);
-        squared = next;
-    }
-    multipliers
 }

@@ -88,15 +88,15 @@ pub use run::minimize;
 pub mod prelude {
     pub use crate::config::Config;
     pub use crate::constraints::{
-        Affine, Bounds, Constraint, Manifold, Retraction, Sense, Simplex, Sphere, Stiefel, at_most, both,
-        constraint_from_fn,
+        Affine, Bounds, Constraint, Frame, Frames, GeneralizedStiefel, Manifold, Retraction, Sense, Simplex, Sphere,
+        Stiefel, at_most, both, by_newton, constraint_from_fn,
     };
     pub use crate::methods::{
-        Adam, AdamConfig, AugLag, AugLagConfig, Auto, AutoConfig, Averaged, AveragedConfig, DoG, DoGConfig, LineSearch,
-        LineSearchConfig, Method, Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd, ProjectedSgdConfig, Reset,
-        Riemannian, RiemannianConfig, ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeSgd,
-        ScheduleFreeSgdConfig, Sgd, SgdConfig, State, Str, StrConfig, StrP, StrPConfig, StrSqp, StrSqpConfig,
-        TrustRegion,
+        Adam, AdamConfig, AugLag, AugLagConfig, Auto, AutoConfig, Averaged, AveragedConfig, DoG, DoGConfig, Landing,
+        LandingConfig, LineSearch, LineSearchConfig, Method, Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd,
+        ProjectedSgdConfig, Reset, Riemannian, RiemannianConfig, ScheduleFreeAdamW, ScheduleFreeAdamWConfig,
+        ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig, State, Str, StrConfig, StrP, StrPConfig, StrSqp,
+        StrSqpConfig, TrustRegion,
     };
     pub use crate::models::{Local, Model, Step, Trial};
     pub use crate::objective::{

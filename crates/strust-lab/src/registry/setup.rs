@@ -45,6 +45,11 @@ impl<F: Classifier + 'static> Setup<F, Sphere<F::Point>> {
 }
 
 impl<F: Objective, C> Setup<F, C> {
+    /// A problem with a constraint, made for a retraction.
+    pub fn constrained(f: F, constraint: impl Fn(Retraction) -> C + 'static) -> Self {
+        Self { f, constraint: Some(Box::new(constraint)), test: None, save: None, own_stepper: None }
+    }
+
     /// The constraint, for a method that needs one.
     pub fn constraint(&self, retraction: Retraction) -> Result<C, Error> {
         let make = self.constraint.as_ref();
@@ -84,7 +89,9 @@ pub(crate) enum Quantity {
     TrainLoss,
     /// f(x) − f*.
     ObjectiveGap,
-    /// ‖c(x)‖.
+    /// |f(x) − f*|, for a problem where f is below f* at some points that violate its constraint.
+    ObjectiveError,
+    /// ‖c(x)‖, with the distance to the bounds.
     ConstraintNorm,
     /// The loss on the test set.
     TestLoss,
@@ -98,7 +105,7 @@ impl Quantity {
         match self {
             Self::Objective => "objective",
             Self::TrainLoss => "train_loss",
-            Self::ObjectiveGap => "objective_gap",
+            Self::ObjectiveGap | Self::ObjectiveError => "objective_gap",
             Self::ConstraintNorm => "constraint_norm",
             Self::TestLoss => "test_loss",
             Self::TestAccuracy => "test_accuracy",

@@ -55,9 +55,16 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
             let number = match quantity {
                 Quantity::Objective | Quantity::TrainLoss => value / scale,
                 Quantity::ObjectiveGap => (value - self.optimum.unwrap_or(f64::NAN)) / scale,
+                Quantity::ObjectiveError => (value - self.optimum.unwrap_or(f64::NAN)).abs() / scale,
                 Quantity::ConstraintNorm => self.constraint.as_mut().map_or(f64::NAN, |(c, residual)| {
                     c.residual(x, residual);
-                    residual.norm()
+                    let norm = residual.norm();
+                    c.bounds().map_or(norm, |bounds| {
+                        let mut outside = x.clone();
+                        bounds.clip(&mut outside);
+                        outside.add(-1.0, x);
+                        norm.hypot(outside.norm())
+                    })
                 }),
                 Quantity::TestLoss | Quantity::TestAccuracy => {
                     self.test.as_ref().and_then(|test| test(f, x)).unwrap_or(f64::NAN)

@@ -2,14 +2,21 @@
 
 mod affine;
 mod bounds;
+mod by_newton;
 mod combined;
+mod frames;
+mod generalized_stiefel;
+pub(crate) mod least_squares;
 mod simplex;
 mod sphere;
 mod stiefel;
 
 pub use affine::Affine;
 pub use bounds::Bounds;
+pub use by_newton::{ByNewton, by_newton};
 pub use combined::{AtMost, Both, at_most, both};
+pub use frames::{Frame, Frames};
+pub use generalized_stiefel::GeneralizedStiefel;
 pub use simplex::Simplex;
 pub use sphere::Sphere;
 pub use stiefel::{Retraction, Stiefel};

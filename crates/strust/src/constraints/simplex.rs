@@ -14,7 +14,7 @@ use crate::{
 /// use strust::prelude::*;
 /// // The shares nearest to (0.9, 0.4, −0.5).
 /// let mut simplex = Simplex::new(&vec![0.0; 3], 1.0)?;
-/// let mut x = vec![0.9, 0.4, -0.5];
+/// let mut x = vec![0.9_f64, 0.4, -0.5];
 /// simplex.restore(&mut x)?;
 /// assert!((x[0] - 0.75).abs() < 1e-15 && (x[1] - 0.25).abs() < 1e-15 && x[2] == 0.0);
 /// # Ok::<(), strust::Error>(())
@@ -89,6 +89,13 @@ impl<V: Vector> Manifold for Simplex<V> {
             return Err(Error::Retraction { set: "simplex", why });
         }
         sorted.sort_by(|a, b| b.total_cmp(a));
+        // The nearest point does not depend on a number added to all components. Relative to the largest one the sum has
+        // no rounding error, even if the point is far away.
+        let largest = sorted[0];
+        for x in &mut sorted {
+            *x -= largest;
+        }
+        x.add(-largest, &self.ones);
         let (mut sum, mut shift) = (0.0, 0.0);
         for (i, x) in sorted.iter().enumerate() {
             sum += x;

@@ -111,7 +111,7 @@ fn deficient(why: &str) -> Error {
 }
 
 /// square ← (square + squareᵀ)·scale.
-fn symmetrize<T: Real>(square: &mut Mat<T>, scale: f64) {
+pub(super) fn symmetrize<T: Real>(square: &mut Mat<T>, scale: f64) {
     let scale = T::from_f64(scale);
     for j in 0..square.ncols() {
         for i in 0..=j {

@@ -11,6 +11,7 @@
 //! | [`Prodigy`], [`DoG`], [`ScheduleFreeSgd`], [`ScheduleFreeAdamW`], [`Ponos`] | baselines that need little or no tuning | min f(x) |
 //! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
 //! | [`AugLag`] | baseline of section 5.2 | min f(x), c(x) = 0 |
+//! | [`Landing`] | baseline without retractions | min f(x), c(x) = 0 |
 //! | [`Averaged`] | any method, with the average of its iterates as the answer | that of the method |
 
 mod adam;
@@ -18,6 +19,7 @@ mod augmented_lagrangian;
 pub mod auto;
 mod averaged;
 mod dog;
+mod landing;
 mod line_search;
 pub mod noise;
 mod ponos;
@@ -36,6 +38,7 @@ pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
 pub use auto::{Auto, AutoConfig, AutoState, Learned};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use dog::{DoG, DoGConfig, DoGState};
+pub use landing::{Landing, LandingConfig};
 pub use line_search::{LineSearch, LineSearchConfig, LineSearchState, Reset};
 pub use noise::Noise;
 pub use ponos::{Ponos, PonosConfig, PonosState};
@@ -74,9 +77,8 @@ pub trait Method<F: Objective + ?Sized> {
     /// The state at the start `x`, after [`Self::prepare`].
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
-    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold and
-    /// [`StrSqp`], whose dual is small beside a gradient. An error leaves
-    /// the state unchanged.
+    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold, [`Landing`], and
+    /// [`StrSqp`], whose dual is small beside a gradient. An error leaves the state unchanged.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
 
     /// Measures the current point on the full sum.

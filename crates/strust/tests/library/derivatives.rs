@@ -13,6 +13,20 @@ fn assert_second_order(what: &str, slope: f64) {
     assert!((1.9..2.1).contains(&slope) || slope == f64::INFINITY, "{what}: slope {slope}");
 }
 
+/// A symmetric positive definite matrix with eigenvalues between about 1 and 2. Rounding errors grow with its condition.
+fn metric<T: Real>(d: usize, seed: u64) -> Mat<T> {
+    let root: Mat<f64> = normal(700 + seed, &[d, d]);
+    let square = &root * root.transpose();
+    let entry = |i: usize, j: usize| 0.25 * square[(i.min(j), i.max(j))] / d as f64 + f64::from(u8::from(i == j));
+    Mat::from_fn(d, d, |i, j| T::from_f64(entry(i, j)))
+}
+
+/// Matrices of 4×2, 2×3 and 5×1 in a vector of 20 components, of which one is free.
+fn frames<T: Real>() -> Frames<T> {
+    let frames = [(0, 4, 2), (9, 2, 3), (15, 5, 1)].map(|(start, rows, columns)| Frame { start, rows, columns });
+    Frames::new(20, &frames).unwrap()
+}
+
 fn jacobians_are_right<T: Real>() {
     let mismatch_bound = 1e3 * T::EPSILON;
     for seed in 0..20 {
@@ -31,6 +45,17 @@ fn jacobians_are_right<T: Real>() {
         let (slope, mismatch) = jacobian_slope(&mut Stiefel::new(9, 4).unwrap(), &matrix(5), &matrix(6), &y);
         assert_second_order("Stiefel", slope);
         assert!(slope.is_finite() && mismatch < mismatch_bound, "Stiefel: {mismatch}");
+
+        let mut generalized = GeneralizedStiefel::new(metric(9, seed), 4).unwrap();
+        let (slope, mismatch) = jacobian_slope(&mut generalized, &matrix(5), &matrix(6), &y);
+        assert_second_order("generalized Stiefel", slope);
+        assert!(slope.is_finite() && mismatch < mismatch_bound, "generalized Stiefel: {mismatch}");
+
+        let y: Vec<T> = normal(100 * seed + 8, &[9]);
+        let (x, v) = (normal(100 * seed + 9, &[20]), normal(100 * seed + 10, &[20]));
+        let (slope, mismatch) = jacobian_slope(&mut frames(), &x, &v, &y);
+        assert_second_order("frames", slope);
+        assert!(slope.is_finite() && mismatch < mismatch_bound, "frames: {mismatch}");
     }
 }
 
@@ -141,7 +166,13 @@ fn manifolds<T: Real>() {
                 let set = Stiefel::<T>::new(d, k).unwrap().with_retraction(retraction);
                 is_a_manifold(&format!("Stiefel {d}×{k}, {retraction:?}"), set, seed, &[d, k]);
             }
+            let set = by_newton(GeneralizedStiefel::<T>::new(metric(d, seed), k).unwrap()).unwrap();
+            is_a_manifold(&format!("generalized Stiefel {d}×{k}"), set, seed, &[d, k]);
         }
+        is_a_manifold("frames", frames::<T>(), seed, &[20]);
+        let plane = Affine::new(vec![row(0), row(1)], vec![0.1, -0.2]).unwrap();
+        let sphere_and_plane = both(Sphere::new(2.0).unwrap(), plane).unwrap();
+        is_a_manifold("sphere and plane", by_newton(sphere_and_plane).unwrap(), seed, &[9]);
     }
 }
 
@@ -303,4 +334,65 @@ fn the_rounding_error_of_a_constraint_scales_with_its_terms() {
     let x = vec![1e6, 1e6];
     set.residual(&x, &mut c);
     assert!(set.rounding(&x, c.norm()) > 1e6 * f64::EPSILON);
+}
+
+#[test]
+fn newton_steps_on_the_stiefel_manifold_end_at_the_nearest_point() {
+    for seed in 0..20 {
+        let start: Mat<f64> = normal(seed, &[12, 3]);
+        let (mut newton, mut polar) = (start.clone(), start);
+        by_newton(Stiefel::new(12, 3).unwrap()).unwrap().restore(&mut newton).unwrap();
+        Stiefel::new(12, 3).unwrap().with_retraction(Retraction::Polar).restore(&mut polar).unwrap();
+        assert!(distance(&newton, &polar) < 1e-12, "seed {seed}: {}", distance(&newton, &polar));
+    }
+}
+
+#[test]
+fn newton_steps_refuse_inequalities_and_bounds_and_report_a_set_they_cannot_reach() {
+    let text = |error: Error| error.to_string();
+    assert_eq!(
+        text(by_newton(at_most(Sphere::<Vec<f64>>::new(1.0).unwrap())).map(drop).unwrap_err()),
+        "manifold by Newton steps: `constraint` is row 0 ≤ 0, but must be = 0; for ≤ use StrSqp"
+    );
+    assert!(text(by_newton(Bounds::nonnegative(&vec![0.0])).map(drop).unwrap_err()).contains("bounds of x"));
+    // x² + 1 = 0
+    let never = constraint_from_fn(
+        1,
+        |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0] * x[0] + 1.0,
+        |x, v, out| out[0] = 2.0 * x[0] * v[0],
+        |x, y, out| out[0] += 2.0 * x[0] * y[0],
+    );
+    let mut never = by_newton(never).unwrap();
+    for (start, why) in [(0.3, "did not converge"), (0.0, "no direction reduces"), (f64::NAN, "not finite")] {
+        let error = never.restore(&mut vec![start]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Breakdown);
+        assert!(text(error.clone()).contains(why), "{error}");
+    }
+}
+
+#[test]
+fn a_metric_that_is_not_symmetric_positive_definite_and_frames_that_overlap_are_errors() {
+    let metric = |a: [f64; 4], k| GeneralizedStiefel::new(Mat::from_fn(2, 2, |i, j| a[2 * i + j]), k).map(drop);
+    let text = |result: Result<(), Error>| result.unwrap_err().to_string();
+    assert!(metric([2.0, 1.0, 1.0, 2.0], 2).is_ok());
+    assert!(text(metric([2.0, 1.0, 0.0, 2.0], 2)).contains("not symmetric at (0, 1)"));
+    assert!(text(metric([1.0, 2.0, 2.0, 1.0], 2)).contains("not positive definite"));
+    assert!(text(metric([1.0, 0.0, 0.0, 1.0], 3)).contains("`k` is 3, but must be in [1, 2]"));
+    let frames = |starts: &[usize]| {
+        let frames: Vec<Frame> = starts.iter().map(|&start| Frame { start, rows: 2, columns: 2 }).collect();
+        Frames::<f64>::new(8, &frames).map(drop)
+    };
+    assert!(frames(&[4, 0]).is_ok());
+    for bad in [&[0, 3][..], &[5], &[]] {
+        assert!(text(frames(bad)).contains("frames: `matri"), "{bad:?}");
+    }
+}
+
+#[test]
+fn the_nearest_shares_of_a_point_far_away_add_up() {
+    for far in [1e3, 1e12, 1e20, 1e300] {
+        let mut x = vec![far, -far, far, 0.3 * far];
+        Simplex::new(&x, 1.0).unwrap().restore(&mut x).unwrap();
+        assert_eq!(x, [0.5, 0.0, 0.5, 0.0], "{far}");
+    }
 }

@@ -256,6 +256,8 @@ contract! {
     riemannian_qr: matrices(), Riemannian::new(RiemannianConfig::default(), stiefel(Retraction::Qr)).unwrap(), frame(), normal(9, &[2, 6]);
     riemannian_polar: matrices(), Riemannian::new(RiemannianConfig::default(), stiefel(Retraction::Polar)).unwrap(), frame(), normal(9, &[2, 6]);
     riemannian_on_the_sphere: vectors(), Riemannian::new(RiemannianConfig::default(), Sphere::new(1.0).unwrap()).unwrap(), at(), vec![0.0; 8];
+    landing_on_the_sphere: vectors(), Landing::new(LandingConfig::default(), Sphere::new(1.0).unwrap()).unwrap(), at(), vec![0.0; 8];
+    landing_on_the_stiefel_manifold: matrices(), Landing::new(LandingConfig::default(), stiefel(Retraction::Qr)).unwrap(), frame(), normal(9, &[2, 6]);
     augmented_lagrangian: matrices(), AugLag::new(auglag(), stiefel(Retraction::Qr)).unwrap(), frame(), normal(9, &[2, 6]);
     augmented_lagrangian_on_the_sphere: vectors(), AugLag::new(auglag(), Sphere::new(1.0).unwrap()).unwrap(), at(), vec![0.0; 8];
 }

@@ -152,6 +152,7 @@ methods! {
     sgd_proj,
     riemannian,
     auglag,
+    landing,
 }
 
 fn entry<M: MethodEntry>() -> Entry {

@@ -83,6 +83,12 @@ fn network_effect<P: ProblemEntry>(parameter: &str, parameters: &Parameters) -> 
 const WITH_TEST: &[(Quantity, &str)] =
     &[(Quantity::Objective, "objective f(x)"), (Quantity::TestAccuracy, "test accuracy")];
 
+/// The metrics of a problem with WᵀW = I. Without the constraint f can be below f*.
+const GAP_AND_FRAME: &[(Quantity, &str)] = &[
+    (Quantity::ObjectiveError, "objective error |f(W) − f*|"),
+    (Quantity::ConstraintNorm, "constraint violation ‖WᵀW − I‖"),
+];
+
 strust::config! {
     /// The parameters that every problem has.
     pub struct ScaleConfig for "problem" {
@@ -181,6 +187,13 @@ macro_rules! problems {
 // One line per problem, in the order of the list.
 problems! {
     subspace,
+    pca,
+    generalized_eigenvalues,
+    procrustes,
+    constrained_logistic,
+    mixture,
+    nmf,
+    orthonormal_mlp,
     least_squares,
     logistic,
     softmax,

@@ -44,7 +44,6 @@ impl ProblemEntry for Problem {
             SubspaceFit::from_data(&read::read_matrix(Path::new(&c.data))?.transpose().to_owned(), k)?
         };
         let stiefel = f.constraint();
-        let constraint = move |retraction| stiefel.clone().with_retraction(retraction);
-        visitor.visit(Setup { f, constraint: Some(Box::new(constraint)), test: None, save: None, own_stepper: None })
+        visitor.visit(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
     }
 }

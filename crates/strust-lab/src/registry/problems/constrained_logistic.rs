@@ -1,0 +1,50 @@
+//! Logistic regression on the unit sphere, with linear equations.
+
+use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use crate::Error;
+use std::path::Path;
+use strust_problems::{ConstrainedLogistic, Logistic, read};
+
+strust::config! {
+    /// Logistic regression with constraints.
+    pub struct ConstrainedLogisticConfig for "constrained-logistic" {
+        /// Number of synthetic points, if there is no data file.
+        pub n: u64 = 1000, Whole(Range::closed(2.0, 1e7));
+        /// Number of synthetic features, if there is no data file.
+        pub d: u64 = 50, Whole(Range::closed(2.0, 1e7));
+        /// Number of random linear equations, below the number of features.
+        pub rows: u64 = 10, Whole(Range::closed(1.0, 1e5));
+        /// Share of the labels replaced by the other class.
+        pub wrong_labels: f64 = 0.1, Number(Range::from_to(0.0, 1.0));
+        /// A file with two classes: LIBSVM text, or .csv with the label last (also .gz and .xz).
+        pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+/// Distance of the synthetic points from the separating plane, before some labels are replaced.
+const MARGIN: f64 = 0.1;
+
+pub(crate) struct Problem;
+
+impl ProblemEntry for Problem {
+    type Config = ConstrainedLogisticConfig;
+    const TITLE: &'static str = "Logistic regression, synthetic or from a file, with ‖x‖² = 1 and Ax = b";
+    const CONSTRAINED: bool = true;
+    const METRICS: &'static [(Quantity, &'static str)] = &[
+        (Quantity::ObjectiveError, "objective error |f(x) − f*|"),
+        (Quantity::ConstraintNorm, "constraint violation ‖c(x)‖"),
+    ];
+    const SYNTHETIC: &'static [&'static str] = &["n", "d"];
+
+    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        let loss = if c.data.is_empty() {
+            check_size(c.n, c.d)?;
+            Logistic::separable(c.n as usize, c.d as usize, MARGIN, seed)?
+        } else {
+            Logistic::new(read::read_labeled(Path::new(&c.data))?, 0.0)?
+        };
+        let f = ConstrainedLogistic::new(loss.with_wrong_labels(c.wrong_labels, seed)?, c.rows as usize, seed)?;
+        let constraint = f.constraint();
+        visitor.visit(Setup::constrained(f, move |_| constraint.clone()))
+    }
+}

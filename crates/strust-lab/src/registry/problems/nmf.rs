@@ -1,0 +1,48 @@
+//! Nonnegative matrix factorization.
+
+use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use crate::Error;
+use std::path::Path;
+use strust_problems::{Nmf, read};
+
+strust::config! {
+    /// Nonnegative matrix factorization X ≈ UVᵀ.
+    pub struct NmfConfig for "nmf" {
+        /// Rows of X.
+        pub m: u64 = 100, Whole(Range::closed(1.0, 1e7));
+        /// Columns of X.
+        pub n: u64 = 30, Whole(Range::closed(1.0, 1e7));
+        /// Rank of X without noise.
+        pub rank: u64 = 3, Whole(Range::closed(1.0, 1e5));
+        /// Columns of U and V.
+        pub width: u64 = 3, Whole(Range::closed(1.0, 1e5));
+        /// Standard deviation of the noise on every entry of X; negative entries become 0.
+        pub noise: f64 = 0.1, Number(Range::at_least(0.0));
+        /// A file (.npy or .csv, also .gz and .xz) with X ≥ 0; m, n, rank and noise then have no effect.
+        pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+pub(crate) struct Problem;
+
+impl ProblemEntry for Problem {
+    type Config = NmfConfig;
+    const TITLE: &'static str = "Nonnegative matrix factorization X ≈ UVᵀ, U and V ≥ 0";
+    const CONSTRAINED: bool = true;
+    const METRICS: &'static [(Quantity, &'static str)] =
+        &[(Quantity::Objective, "objective f(U, V)"), (Quantity::ConstraintNorm, "distance to the bounds")];
+    const SYNTHETIC: &'static [&'static str] = &["m", "n", "rank", "noise"];
+
+    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        let width = c.width as usize;
+        let f = if c.data.is_empty() {
+            check_size(c.m, c.n)?;
+            check_size(c.m + c.n, c.width.max(c.rank))?;
+            Nmf::random(c.m as usize, c.n as usize, c.rank as usize, width, c.noise, seed)?
+        } else {
+            Nmf::from_data(&read::read_matrix(Path::new(&c.data))?, width)?
+        };
+        let bounds = f.constraint();
+        visitor.visit(Setup::constrained(f, move |_| bounds.clone()))
+    }
+}

@@ -1,0 +1,54 @@
+//! A multilayer perceptron with orthonormal hidden layers.
+
+use super::{
+    ProblemEntry, Quantity, Setup, Visitor,
+    mlp::{HiddenActivation, widths},
+    train_and_test,
+};
+use crate::Error;
+use strust_problems::{Classifier, Mlp, OrthonormalMlp};
+
+strust::config! {
+    /// A multilayer perceptron that classifies, with orthonormal hidden layers.
+    pub struct OrthonormalMlpConfig for "orthonormal-mlp" {
+        /// Widths of the hidden layers, such as 16 or 16-8.
+        pub hidden: String = "8".into(), Text("whole numbers with - between them");
+        /// Activation of the hidden layers: relu, tanh or linear.
+        pub activation: HiddenActivation = HiddenActivation::Tanh, OneOf(&["relu", "tanh", "linear"]);
+        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); one fifth becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
+        pub data: String = String::new(), Text("a file, a folder, or empty");
+    }
+}
+
+pub(crate) struct Problem;
+
+impl ProblemEntry for Problem {
+    type Config = OrthonormalMlpConfig;
+    const TITLE: &'static str =
+        "A multilayer perceptron with orthonormal hidden layers, on the built-in digits or from a file";
+    const CONSTRAINED: bool = true;
+    const METRICS: &'static [(Quantity, &'static str)] = &[
+        (Quantity::TrainLoss, "training loss"),
+        (Quantity::ConstraintNorm, "constraint violation ‖WᵀW − I‖"),
+        (Quantity::TestAccuracy, "test accuracy"),
+    ];
+
+    fn check(c: &OrthonormalMlpConfig) -> Result<(), String> {
+        hidden(c).map(|_| ())
+    }
+
+    fn visit<V: Visitor>(c: Self::Config, _seed: u64, visitor: V) -> Result<V::Output, Error> {
+        let (train, test) = train_and_test(&c.data)?;
+        let mlp = Mlp::<f64>::new(&train, Some(&test), &hidden(&c).map_err(Error::Misfit)?, c.activation.into())?;
+        let f = OrthonormalMlp::new(mlp)?;
+        let frames = f.constraint();
+        let setup = Setup::constrained(f, move |retraction| frames.clone().with_retraction(retraction));
+        visitor.visit(Setup { test: Some(Box::new(OrthonormalMlp::test_accuracy)), ..setup })
+    }
+}
+
+fn hidden(c: &OrthonormalMlpConfig) -> Result<Vec<usize>, String> {
+    widths(&c.hidden).ok_or_else(|| {
+        format!("orthonormal-mlp: `hidden` is {:?}, but must be whole numbers ≥ 1 with - between them", c.hidden)
+    })
+}

@@ -1,0 +1,48 @@
+//! Principal components.
+
+use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Visitor, check_size};
+use crate::Error;
+use std::path::Path;
+use strust_problems::{Pca, read};
+
+strust::config! {
+    /// Principal components.
+    pub struct PcaConfig for "pca" {
+        /// Dimension of the points.
+        pub d: u64 = 50, Whole(Range::closed(1.0, 1e4));
+        /// Number of components, at most d.
+        pub k: u64 = 3, Whole(Range::closed(1.0, 1e4));
+        /// Number of points.
+        pub n: u64 = 1000, Whole(Range::closed(1.0, 1e7));
+        /// Ratio of the standard deviations along a principal direction and the one before.
+        pub decay: f64 = 0.8, Number(Range::up_to(0.0, 1.0));
+        /// A file (.npy or .csv, also .gz and .xz) with one point per row; d, n and decay then have no effect.
+        pub data: String = String::new(), Text("a file, or empty");
+    }
+}
+
+pub(crate) struct Problem;
+
+impl ProblemEntry for Problem {
+    type Config = PcaConfig;
+    const TITLE: &'static str = "Principal components: min −½ mean ‖Wᵀx‖², WᵀW = I";
+    const CONSTRAINED: bool = true;
+    const METRICS: &'static [(Quantity, &'static str)] = GAP_AND_FRAME;
+    const SYNTHETIC: &'static [&'static str] = &["d", "n", "decay"];
+
+    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        let f = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
+        let stiefel = f.constraint();
+        visitor.visit(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
+    }
+}
+
+/// The points of a file with one point per row, or synthetic ones.
+pub(super) fn points(d: u64, k: u64, n: u64, decay: f64, data: &str, seed: u64) -> Result<Pca, Error> {
+    if data.is_empty() {
+        check_size(d, n)?;
+        check_size(d, d)?;
+        return Ok(Pca::decaying(d as usize, k as usize, n as usize, decay, seed)?);
+    }
+    Ok(Pca::from_data(&read::read_matrix(Path::new(data))?.transpose().to_owned(), k as usize)?)
+}

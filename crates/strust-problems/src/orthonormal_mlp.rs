@@ -1,0 +1,133 @@
+//! Multilayer perceptrons whose hidden layers are orthonormal.
+
+use crate::{Classifier, Mlp, Problem};
+use strust::{
+    Error,
+    constraints::{Frames, Manifold},
+    objective::{Evaluation, Objective},
+    sample::Sample,
+    vector::Real,
+};
+
+/// The objective of [`Mlp`], subject to orthonormal weights W of every hidden layer: WᵀW = I if the layer has at least as
+/// many units as inputs, otherwise WWᵀ = I. Such a layer neither amplifies nor damps the signals of some directions.
+///
+/// ```
+/// use strust::prelude::*;
+/// use strust_problems::{Activation, Classifier, Mlp, OrthonormalMlp, Problem, digits};
+///
+/// let (train, test) = digits::load()?;
+/// let mut f = OrthonormalMlp::new(Mlp::<f64>::new(&train, Some(&test), &[6], Activation::Tanh)?)?;
+/// let (start, mut sampler) = (f.start(0), Epochs::new(f.terms(), 32, 0)?);
+/// let method = ProjectedSgd::new(ProjectedSgdConfig { learning_rate: 0.2 }, f.constraint())?;
+/// let report = minimize(&mut f).method(method).sampler(&mut sampler).stop(Stop::epochs(20)).start(start)?;
+/// assert!(f.test_accuracy(report.point()) > Some(0.8) && report.last.constraint_norm < 1e-13);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct OrthonormalMlp<T: Real = f64> {
+    mlp: Mlp<T>,
+    constraint: Frames<T>,
+}
+
+impl<T: Real> OrthonormalMlp<T> {
+    /// Constrains a network with at least one hidden layer.
+    pub fn new(mlp: Mlp<T>) -> Result<Self, Error> {
+        let constraint = mlp.orthonormal_hidden_layers()?;
+        Ok(Self { mlp, constraint })
+    }
+    /// The constraint of this problem.
+    #[must_use]
+    pub fn constraint(&self) -> Frames<T> {
+        self.constraint.clone()
+    }
+}
+
+impl<T: Real> Objective for OrthonormalMlp<T> {
+    type Point = Vec<T>;
+    fn terms(&self) -> usize {
+        self.mlp.terms()
+    }
+    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> Evaluation {
+        self.mlp.value(x, sample)
+    }
+    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
+        self.mlp.value_and_gradient(x, sample, gradient)
+    }
+    fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
+        self.mlp.check_point(x)
+    }
+}
+
+impl<T: Real> Problem for OrthonormalMlp<T> {
+    /// The start of [`Mlp`], moved onto the constraint.
+    fn start(&self, seed: u64) -> Vec<T> {
+        let mut x = self.mlp.start(seed);
+        self.constraint().restore(&mut x).expect("random weights have full rank");
+        x
+    }
+    /// Unknown.
+    fn optimum(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl<T: Real> Classifier for OrthonormalMlp<T> {
+    fn test_accuracy(&mut self, x: &Vec<T>) -> Option<f64> {
+        self.mlp.test_accuracy(x)
+    }
+    fn parameters(&self) -> usize {
+        self.mlp.parameters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Activation, contract, digits};
+    use strust::{objective::full_value, prelude::*};
+
+    fn network(hidden: &[usize]) -> OrthonormalMlp {
+        let (train, test) = digits::load().unwrap();
+        OrthonormalMlp::new(Mlp::new(&train, Some(&test), hidden, Activation::Tanh).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_contract_of_a_problem_holds() {
+        contract::holds(&mut network(&[5]), 1.9..2.1, 1e-12);
+    }
+
+    #[test]
+    fn the_weights_of_hidden_layers_are_orthonormal_and_the_rest_is_free() {
+        // 64 → 5 has orthonormal rows, 5 → 7 has orthonormal columns, 7 → 10 is free.
+        let f = network(&[5, 7]);
+        let (x, mut c) = (f.start(0), vec![1.0; 50]);
+        f.constraint().residual(&x, &mut c);
+        assert!(c.norm() < 1e-13, "{}", c.norm());
+        let rows = |x: &[f64], a: usize, b: usize| (0..64).map(|j| x[5 * j + a] * x[5 * j + b]).sum::<f64>();
+        assert!((rows(&x, 2, 2) - 1.0).abs() < 1e-14 && rows(&x, 1, 3).abs() < 1e-14);
+        let second = &x[65 * 5..];
+        assert!((second[7..14].iter().map(|w| w * w).sum::<f64>() - 1.0).abs() < 1e-14);
+        let plain = f.mlp.start(0);
+        assert_eq!(x[65 * 5 + 6 * 7..], plain[65 * 5 + 6 * 7..]);
+    }
+
+    #[test]
+    fn the_sqp_trains_on_the_constraint() {
+        let mut f = network(&[5]);
+        let (start, mut sampler) = (f.start(0), Epochs::new(f.terms(), 32, 0).unwrap());
+        let before = full_value(&mut f, &start);
+        let method = StrSqp::new(StrSqpConfig::default(), f.constraint()).unwrap();
+        let run = minimize(&mut f).method(method).sampler(&mut sampler);
+        let report = run.stop(Stop::epochs(8)).start(start).unwrap();
+        assert!(report.last.constraint_norm < 1e-10 && report.last.value < 0.5 * before, "{:?}", report.last);
+    }
+
+    #[test]
+    fn a_network_without_hidden_layers_is_an_error() {
+        let (train, _) = digits::load().unwrap();
+        let mlp = Mlp::<f64>::new(&train, None, &[], Activation::Relu).unwrap();
+        let error = OrthonormalMlp::new(mlp).unwrap_err().to_string();
+        assert_eq!(error, "frames: `matrices` is 0, but must be at least 1");
+    }
+}
