@@ -11,10 +11,12 @@ mod degenerate;
 mod equality;
 mod inequality;
 mod jet;
+mod units;
 
 pub use degenerate::degenerate_problems;
 pub use equality::equality_problems;
 pub use inequality::inequality_problems;
+pub use units::{ProblemInUnits, RowsInUnits, Units};
 
 use jet::Jet;
 use strust::{
@@ -163,8 +165,11 @@ impl ConstrainedProblem {
     /// If the bounds were changed so that no point lies between them.
     #[must_use]
     pub fn constraint(&self) -> ProblemRows<'_> {
-        let bounds = Bounds::new(self.lower.clone(), self.upper.clone());
-        ProblemRows { problem: self, bounds: bounds.expect("bounds with a point between them") }
+        let bounds = Bounds::new(self.lower.clone(), self.upper.clone()).expect("bounds with a point between them");
+        ProblemRows { problem: self, bounds: self.has_bounds().then_some(bounds) }
+    }
+    fn has_bounds(&self) -> bool {
+        self.lower.iter().chain(&self.upper).any(|bound| bound.is_finite())
     }
 
     fn lower<const N: usize>(mut self, lower: [f64; N]) -> Self {
@@ -205,7 +210,7 @@ impl ConstrainedProblem {
 #[derive(Clone, Debug)]
 pub struct ProblemRows<'a> {
     problem: &'a ConstrainedProblem,
-    bounds: Bounds<Vec<f64>>,
+    bounds: Option<Bounds<Vec<f64>>>,
 }
 
 impl Constraint for ProblemRows<'_> {
@@ -229,7 +234,7 @@ impl Constraint for ProblemRows<'_> {
         if row < self.problem.equalities { Sense::Equal } else { Sense::AtMost }
     }
     fn bounds(&self) -> Option<&Bounds<Vec<f64>>> {
-        Some(&self.bounds)
+        self.bounds.as_ref()
     }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
         let (expected, found) = (vec![self.problem.start.len()], vec![x.len()]);
