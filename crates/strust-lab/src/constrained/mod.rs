@@ -9,7 +9,6 @@
 //! A part depends only on the settings. It is written when it is finished, so a stopped run resumes with the next part.
 //! Jobs on tasks with data are those of experiments.
 
-mod catalog;
 mod kkt;
 mod noise;
 mod parts;

@@ -1,7 +1,6 @@
 //! Every small problem from its usual start.
 
 use super::{
-    catalog::{self, KINDS},
     reference::ReferenceProblem,
     results::{PartResults, cells, section},
     solve::{self, as_method},
@@ -17,7 +16,7 @@ use crate::{
     run::workers::Tick,
     statistics::{largest, upper_median},
 };
-use strust_problems::constrained::ConstrainedProblem;
+use strust_problems::constrained::{ConstrainedProblem, KINDS, all_problems};
 
 /// The method of this library for all constraints.
 pub(super) const SQP: &str = "str-sqp";
@@ -28,7 +27,7 @@ const MOST_SHOWN: u64 = 1000;
 
 /// Solves all of them.
 pub(super) fn run(reference: &[ReferenceProblem], tick: &mut Tick) -> Result<PartResults, Error> {
-    let problems = catalog::all();
+    let problems = all_problems();
     tick.expect(problems.len() as u64);
     let mut summaries = Vec::new();
     for (kind, problem) in &problems {

@@ -3,6 +3,7 @@
 use crate::{Error, data::summary::Solution};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use strust_problems::constrained::all_problems;
 
 /// The contents of a reference file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ impl Reference {
         let read: Self = serde_json::from_slice(&text).map_err(|e| {
             Error::saved(file, format!("this is not a file of scripts/constrained-reference.py: {e}"))
         })?;
-        let small = super::catalog::all();
+        let small = all_problems();
         match read.problems.iter().find(|problem| small.iter().all(|(_, known)| known.name != problem.name)) {
             Some(unknown) => Err(Error::saved(file, format!("there is no problem `{}`", unknown.name))),
             None => Ok(read),

@@ -1,6 +1,6 @@
 //! Solvers with their defaults on small problems, on full batches.
 
-use super::kkt::residual;
+use super::kkt::{Residual, residual};
 use crate::{
     Error,
     data::{
@@ -24,6 +24,8 @@ pub(super) struct Attempt {
     pub solution: Solution,
     /// The final point.
     pub x: Vec<f64>,
+    /// How much it misses the KKT conditions with the multipliers of the solver, or with least-squares ones.
+    pub residual: Residual,
 }
 
 /// STR-SQP from a point.
@@ -76,20 +78,19 @@ fn attempt(
     contradiction: &[usize],
 ) -> Attempt {
     let verdict = verdict(reason);
-    let violation = problem.violation(x);
+    let residual = residual(problem, x, multipliers);
     let (solved, objective_error, kkt) = match &problem.expected {
         Expected::Infeasible { rows, .. } => {
             let named = !contradiction.is_empty() && contradiction.iter().all(|row| rows.contains(row));
             (verdict == SolverVerdict::Infeasible && named, None, None)
         }
         Expected::Solvable | Expected::NoQualification => {
-            let kkt = residual(problem, x, multipliers);
-            (is_solved(problem, x), finite(objective_error(problem, x)), finite(kkt))
+            (is_solved(problem, x), finite(objective_error(problem, x)), finite(residual.largest()))
         }
     };
-    let constraint_norm = finite(violation);
+    let constraint_norm = finite(residual.violation);
     let solution = Solution { solved, verdict, gradients, objective_error, constraint_norm, kkt };
-    Attempt { solution, x: x.to_vec() }
+    Attempt { solution, x: x.to_vec(), residual }
 }
 
 /// Whether f(x) is a known optimum and x is feasible, both to [`SOLVED`].

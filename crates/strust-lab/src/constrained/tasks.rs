@@ -28,7 +28,7 @@ const FEASIBLE: f64 = 1e-12;
 /// The suboptimality of the method under test, over that of the best tuned one.
 const FACTOR: f64 = 2.0;
 /// Suboptimality below this share of that of the start counts as this share: it is zero up to rounding.
-const ZERO: f64 = 1e-12;
+const ZERO: f64 = 1e-14;
 
 /// The metric of a problem whose optimum is known.
 const GAP: &str = "objective_gap";

@@ -6,6 +6,7 @@
 //! | [`equality_problems`] | 20 with equalities only |
 //! | [`inequality_problems`] | 46 with inequalities or bounds |
 //! | [`degenerate_problems`] | infeasible ones, and ones whose multipliers do not exist or are not unique |
+//! | [`all_problems`] | all of them, each with its kind |
 
 mod degenerate;
 mod equality;
@@ -26,6 +27,21 @@ use strust::{
     sample::Sample,
     vector::Vector,
 };
+
+/// The kinds of the small problems.
+pub const KINDS: [&str; 4] = ["equality", "inequality", "infeasible", "degenerate"];
+
+/// All problems, each with its kind, one of [`KINDS`].
+#[must_use]
+pub fn all_problems() -> Vec<(&'static str, ConstrainedProblem)> {
+    let [equality, inequality, infeasible, degenerate] = KINDS;
+    let without_solution = |problem: &ConstrainedProblem| matches!(problem.expected, Expected::Infeasible { .. });
+    let kind = |problem: &ConstrainedProblem| if without_solution(problem) { infeasible } else { degenerate };
+    let others = degenerate_problems().into_iter().map(|problem| (kind(&problem), problem));
+    let equalities = equality_problems().into_iter().map(|problem| (equality, problem));
+    let inequalities = inequality_problems().into_iter().map(|problem| (inequality, problem));
+    equalities.chain(inequalities).chain(others).collect()
+}
 
 /// min f(x) subject to cᵢ(x) = 0 for the first rows, cᵢ(x) ≤ 0 for the others, and lower ≤ x ≤ upper.
 ///
