@@ -13,6 +13,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +142,7 @@ def trust_constr(problem):
         jac=problem.gradient,
         method="trust-constr",
         constraints=constraints,
-        options={"gtol": 1e-10, "xtol": 1e-12, "maxiter": MOST_ITERATIONS["trust-constr"]},
+        options={"gtol": 1e-10, "xtol": 1e-12, "barrier_tol": 1e-10, "maxiter": MOST_ITERATIONS["trust-constr"]},
     )
     # 0: the budget of iterations; 1: a small gradient; 2: a small step.
     words = {0: "budget", 1: "converged", 2: "converged" if result.constr_violation <= SOLVED else "stalled"}
@@ -178,6 +179,8 @@ def main():
         found = importlib.util.find_spec(package) is not None
         why = "the small problems are neither on a manifold nor networks" if found else "it cannot be imported"
         print(f"{package} is not run: {why}", file=sys.stderr)
+    # SciPy warns about singular Jacobians and skipped updates. The results show what they mean.
+    warnings.simplefilter("ignore")
     server = Server()
     programs = {"slsqp": slsqp, "trust-constr": trust_constr}
     problems, solved = [], {}

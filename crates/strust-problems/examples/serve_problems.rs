@@ -5,7 +5,7 @@
 //!
 //! ```console
 //! $ echo "hs006 -1.2 1" | cargo run -q -p strust-problems --example serve_problems | tail -1
-//! {"c":[-4.4],"f":4.840000000000001,"g":[-4.4,0.0],"jacobian":[[24.0,10.0]]}
+//! {"c":[-4.3999999999999995],"f":4.840000000000001,"g":[-4.4,0.0],"jacobian":[[24.0,10.0]]}
 //! ```
 
 use serde_json::{Value, json};

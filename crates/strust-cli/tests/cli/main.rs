@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod browser;
+mod constrained;
 mod data;
 mod modules;
 mod networks;

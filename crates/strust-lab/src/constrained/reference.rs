@@ -35,9 +35,8 @@ impl Reference {
     /// Reads a reference file.
     pub fn open(file: &Path) -> Result<Self, Error> {
         let text = std::fs::read(file).map_err(Error::io("read", file))?;
-        let read: Self = serde_json::from_slice(&text).map_err(|e| {
-            Error::saved(file, format!("this is not a file of scripts/constrained-reference.py: {e}"))
-        })?;
+        let read: Self = serde_json::from_slice(&text)
+            .map_err(|e| Error::saved(file, format!("this is not a file of scripts/constrained-reference.py: {e}")))?;
         let small = all_problems();
         match read.problems.iter().find(|problem| small.iter().all(|(_, known)| known.name != problem.name)) {
             Some(unknown) => Err(Error::saved(file, format!("there is no problem `{}`", unknown.name))),

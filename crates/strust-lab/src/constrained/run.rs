@@ -144,7 +144,8 @@ impl ConstrainedPlan {
 /// Starts a study in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &ConstrainedPlan, options: &Options) -> Result<Summary, Error> {
     for (task, searches) in plan.benchmark.tasks.iter().zip(plan.searches()) {
-        let runs = plan.plan(Experiment { methods: vec![task.entrants[0].settings[0].clone()], ..task.experiment.clone() });
+        let runs =
+            plan.plan(Experiment { methods: vec![task.entrants[0].settings[0].clone()], ..task.experiment.clone() });
         run::check(&runs)?;
         searches.iter().chain([&runs]).try_for_each(pipeline::check_names)?;
     }

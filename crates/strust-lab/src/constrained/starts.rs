@@ -74,11 +74,8 @@ fn tried(problem: &ConstrainedProblem, starts: u64) -> Result<Tried, Error> {
 
 /// Runs all equality and inequality problems.
 pub(super) fn run(settings: &ConstrainedSettings, tick: &mut Tick) -> Result<PartResults, Error> {
-    let problems: Vec<ConstrainedProblem> = all_problems()
-        .into_iter()
-        .filter(|(kind, _)| KINDS[..2].contains(kind))
-        .map(|(_, problem)| problem)
-        .collect();
+    let problems: Vec<ConstrainedProblem> =
+        all_problems().into_iter().filter(|(kind, _)| KINDS[..2].contains(kind)).map(|(_, problem)| problem).collect();
     tick.expect(problems.len() as u64);
     let mut all = Vec::new();
     for problem in &problems {

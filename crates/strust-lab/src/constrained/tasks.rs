@@ -95,7 +95,8 @@ impl Tasks<'_> {
             let label = entrant.label.as_str();
             let setting = setting(entrant, chosen);
             let solution = solution(task, setting, &finals);
-            let ran = problem.methods.iter().find(|method| setting.is_some_and(|setting| setting.label == method.label));
+            let ran =
+                problem.methods.iter().find(|method| setting.is_some_and(|setting| setting.label == method.label));
             let mut method = ran.cloned().unwrap_or_else(|| as_method(label, solution));
             (method.name, method.label, method.solution) = (label.into(), label.into(), Some(solution));
             methods.push(method);

@@ -79,8 +79,7 @@ pub(crate) fn tasks(summary: &Summary) -> String {
 
 /// The results of solvers as a table: one row per problem and method.
 pub(crate) fn solutions(summary: &Summary) -> String {
-    let mut text =
-        String::from("problem,kind,method,solved,verdict,gradients,objective_error,constraint_norm,kkt\n");
+    let mut text = String::from("problem,kind,method,solved,verdict,gradients,objective_error,constraint_norm,kkt\n");
     let number = |number: Option<f64>| number.map(|number| format!("{number:e}")).unwrap_or_default();
     for problem in &summary.problems {
         for method in &problem.methods {

@@ -273,12 +273,7 @@ fn variations(source: &Source, known: &[Entry], tested: &MethodSpec) -> Result<V
     Ok(all)
 }
 
-fn parse_task(
-    item: &Source,
-    competition: &Competition,
-    seeds: Vec<u64>,
-    constrained: bool,
-) -> Result<Task, Error> {
+fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>, constrained: bool) -> Result<Task, Error> {
     let keys = ["name", "title", "half", "epochs", "batch", "data", "gpu", "rates", "methods", "problem"];
     item.check_keys(&keys)?;
     let name = item.name()?;
@@ -302,7 +297,9 @@ fn parse_task(
     let problem = item.section("problem")?.ok_or_else(|| item.error(&[], "[task.problem] is missing"))?;
     let entry = problem.entry("problem", "kind", &problems::all())?;
     if entry.constrained != constrained {
-        let why = if constrained { "no constraint, but every task here must have one" } else {
+        let why = if constrained {
+            "no constraint, but every task here must have one"
+        } else {
             "a constraint, and the methods of a benchmark have none"
         };
         return Err(problem.error(&["kind"], format!("`{}` has {why}", entry.name)));
