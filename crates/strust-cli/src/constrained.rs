@@ -7,7 +7,7 @@ use crate::{
 };
 use std::path::Path;
 use strust_lab::{
-    constrained::{self, ConstrainedPlan, ConstrainedSettings, Reference},
+    constrained::{self, ConstrainedPlan, ConstrainedSettings, ReferenceFile},
     data::benchmark::BenchmarkSpec,
 };
 
@@ -23,7 +23,7 @@ pub fn reproduce(
         let why = "--epochs has no effect on `constrained`: every task of the file has its own";
         return Err(CommandFailure::Usage(why.into()));
     }
-    let reference = reference.map(Reference::open).transpose()?;
+    let reference = reference.map(ReferenceFile::open).transpose()?;
     let mut tasks = ConstrainedPlan::tasks(&crate::zero_tuning::resources(network)?)?;
     let mut settings = ConstrainedSettings::default();
     if quick {

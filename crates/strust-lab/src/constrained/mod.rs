@@ -22,6 +22,6 @@ mod starts;
 mod tasks;
 mod units;
 
-pub use reference::{Reference, ReferenceProblem, ReferenceResult};
+pub use reference::{ReferenceFile, ReferenceProblem, ReferenceResult};
 pub use run::{ConstrainedPlan, load_summary, publish, resume, start};
 pub use settings::ConstrainedSettings;

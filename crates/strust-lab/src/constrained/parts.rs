@@ -35,7 +35,7 @@ struct SavedPart {
 
 /// The input of every part.
 #[derive(Clone, Copy)]
-pub(super) struct Input<'a> {
+pub(super) struct PartInput<'a> {
     pub settings: &'a ConstrainedSettings,
     pub reference: &'a [ReferenceProblem],
 }
@@ -58,7 +58,7 @@ impl Part {
         folder.join("checks").join(format!("{}.json", self.name()))
     }
 
-    fn compute(self, input: Input, tick: &mut Tick) -> Result<PartResults, Error> {
+    fn compute(self, input: PartInput, tick: &mut Tick) -> Result<PartResults, Error> {
         match self {
             Self::Problems => problems::run(input.reference, tick),
             Self::Starts => starts::run(input.settings, tick),
@@ -68,7 +68,7 @@ impl Part {
     }
 
     /// Computes the part, unless it is already there.
-    pub fn run(self, folder: &Path, input: Input, tick: &mut Tick) -> Result<(), Error> {
+    pub fn run(self, folder: &Path, input: PartInput, tick: &mut Tick) -> Result<(), Error> {
         if self.load(folder, input)?.is_none() {
             let results = self.compute(input, tick)?;
             atomic::write_json(&self.path(folder), &SavedPart { settings: identity(input), results })?;
@@ -77,7 +77,7 @@ impl Part {
     }
 
     /// The results of a finished part.
-    pub fn load(self, folder: &Path, input: Input) -> Result<Option<PartResults>, Error> {
+    pub fn load(self, folder: &Path, input: PartInput) -> Result<Option<PartResults>, Error> {
         let path = self.path(folder);
         match std::fs::read(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -91,7 +91,7 @@ impl Part {
     }
 
     /// Adds the results to a summary.
-    pub fn add_to(self, summary: &mut Summary, folder: &Path, input: Input) -> Result<(), Error> {
+    pub fn add_to(self, summary: &mut Summary, folder: &Path, input: PartInput) -> Result<(), Error> {
         let results = self.load(folder, input)?.ok_or_else(|| {
             Error::saved(&self.path(folder), "this part is not finished: continue with `strust resume`")
         })?;
@@ -101,6 +101,6 @@ impl Part {
     }
 }
 
-fn identity(Input { settings, reference }: Input) -> u64 {
+fn identity(PartInput { settings, reference }: PartInput) -> u64 {
     checksum(&serde_json::to_vec(&(settings, reference)).expect("settings are plain data"))
 }

@@ -7,7 +7,7 @@ use strust_problems::constrained::all_problems;
 
 /// The contents of a reference file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Reference {
+pub struct ReferenceFile {
     /// One entry per problem, as in `summary.json`.
     pub problems: Vec<ReferenceProblem>,
 }
@@ -31,7 +31,7 @@ pub struct ReferenceResult {
     pub solution: Solution,
 }
 
-impl Reference {
+impl ReferenceFile {
     /// Reads a reference file.
     pub fn open(file: &Path) -> Result<Self, Error> {
         let text = std::fs::read(file).map_err(Error::io("read", file))?;

@@ -1,8 +1,8 @@
 //! Runs the study: the parts on small problems in one pool, then the grid searches of all tasks, then their runs.
 
 use super::{
-    parts::{Input, Part},
-    reference::{Reference, ReferenceProblem},
+    parts::{Part, PartInput},
+    reference::{ReferenceFile, ReferenceProblem},
     settings::ConstrainedSettings,
     tasks::{self, Tasks},
 };
@@ -60,7 +60,7 @@ impl ConstrainedPlan {
     #[must_use]
     pub fn new(
         settings: ConstrainedSettings,
-        reference: Option<Reference>,
+        reference: Option<ReferenceFile>,
         benchmark: BenchmarkSpec,
         command: String,
         machine: Machine,
@@ -80,8 +80,8 @@ impl ConstrainedPlan {
         if plan.benchmark.tasks.iter().all(one) { Ok(plan) } else { Err(Error::saved(&path, "the plan was edited")) }
     }
 
-    fn input(&self) -> Input<'_> {
-        Input { settings: &self.settings, reference: &self.reference }
+    fn input(&self) -> PartInput<'_> {
+        PartInput { settings: &self.settings, reference: &self.reference }
     }
 
     fn plan(&self, experiment: Experiment) -> Plan {

@@ -40,7 +40,7 @@ fn random_start(problem: &ConstrainedProblem, seed: u64) -> Vec<f64> {
 }
 
 /// The runs of a problem.
-struct Tried {
+struct RandomStarts {
     name: &'static str,
     gradients: Vec<f64>,
     verified: usize,
@@ -49,8 +49,8 @@ struct Tried {
     others: Vec<String>,
 }
 
-fn tried(problem: &ConstrainedProblem, starts: u64) -> Result<Tried, Error> {
-    let mut tried = Tried { name: problem.name, gradients: vec![], verified: 0, infeasible: 0, others: vec![] };
+fn tried(problem: &ConstrainedProblem, starts: u64) -> Result<RandomStarts, Error> {
+    let mut tried = RandomStarts { name: problem.name, gradients: vec![], verified: 0, infeasible: 0, others: vec![] };
     for seed in 0..starts {
         let start = random_start(problem, seed);
         let attempt = solve::str_sqp(problem, &start)?;
@@ -87,7 +87,7 @@ pub(super) fn run(settings: &ConstrainedSettings, tick: &mut Tick) -> Result<Par
     let infeasible: usize = all.iter().map(|one| one.infeasible).sum();
     let gradients: Vec<f64> = all.iter().flat_map(|one| one.gradients.clone()).collect();
     let missed = all.iter().filter(|one| !one.others.is_empty());
-    let row = |one: &Tried| {
+    let row = |one: &RandomStarts| {
         vec![one.name.into(), format!("{} of {}", one.verified, one.gradients.len()), one.others.join(", ")]
     };
     let section = Section {
