@@ -36,7 +36,9 @@ fn disturbances(d: usize, seed: u64) -> Vec<Vec<f64>> {
     for j in 0..d {
         let mean = all.iter().map(|xi| xi[j]).sum::<f64>() / TERMS as f64;
         let square = all.iter().map(|xi| (xi[j] - mean).powi(2)).sum::<f64>() / TERMS as f64;
-        all.iter_mut().for_each(|xi| xi[j] = (xi[j] - mean) / square.sqrt());
+        for xi in &mut all {
+            xi[j] = (xi[j] - mean) / square.sqrt();
+        }
     }
     all
 }

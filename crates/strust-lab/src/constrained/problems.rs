@@ -53,13 +53,11 @@ pub(super) fn run(reference: &[ReferenceProblem], tick: &mut Tick) -> Result<Par
 }
 
 fn title(problem: &ConstrainedProblem) -> String {
-    let counts = [(problem.equalities, "equality", "equalities"), (problem.inequalities, "inequality", "inequalities")];
-    let counts = counts.iter().filter(|(count, ..)| *count > 0);
-    let mut text = plural(problem.start.len(), "variable");
-    for (count, one, many) in counts {
-        text.push_str(&format!(", {count} {}", if *count == 1 { one } else { many }));
-    }
-    format!("{} ({text})", problem.name)
+    let rows = [(problem.equalities, "equality", "equalities"), (problem.inequalities, "inequality", "inequalities")];
+    let rows = rows.iter().filter(|(count, ..)| *count > 0);
+    let rows = rows.map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));
+    let parts: Vec<String> = std::iter::once(plural(problem.start.len(), "variable")).chain(rows).collect();
+    format!("{} ({})", problem.name, parts.join(", "))
 }
 
 /// The solutions of a method on the problems of a kind; `None` where it did not run.

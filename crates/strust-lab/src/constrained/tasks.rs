@@ -39,7 +39,7 @@ type Search = Option<(Plan, Tune)>;
 /// The results of a grid search and the chosen setting; `None` for a method that is not tuned.
 type Chosen = Option<(Tuning, Option<MethodSpec>)>;
 
-/// A task with the command and the machine of its run, from an empty plan.
+/// How the tasks of a study run: the seeds of their grid searches, and plans with the command and the machine.
 #[derive(Clone, Copy)]
 pub(super) struct Tasks<'a> {
     pub tuning_seeds: u64,
@@ -63,7 +63,7 @@ impl Tasks<'_> {
         let choose = |one: &Search| {
             let Some((plan, tune)) = one else { return Ok(None) };
             // There is one problem and one method.
-            Ok(search(plan, tune, &|job| with_score(outcome(folder, plan, job)?, &tune.metric))?.into_iter().next())
+            Ok(search(plan, tune, &|job| Ok(with_score(outcome(folder, plan, job)?, &tune.metric)))?.into_iter().next())
         };
         searches.iter().map(choose).collect()
     }
@@ -134,14 +134,14 @@ fn measured(record: &EpochRecord) -> (f64, f64) {
 }
 
 /// Adds the score to the last record.
-fn with_score(mut outcome: Outcome, name: &str) -> Result<Outcome, Error> {
+fn with_score(mut outcome: Outcome, name: &str) -> Outcome {
     if let Outcome::Finished(finished) = &mut outcome
         && let Some(last) = finished.epochs.last_mut()
     {
         let (objective, violation) = measured(last);
         last.metrics.insert(name.into(), objective + violation);
     }
-    Ok(outcome)
+    outcome
 }
 
 /// The end of a run.
@@ -347,4 +347,93 @@ pub(super) fn add_to(
     summary.problems.extend(problems);
     summary.tuning.extend(tuning);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze::Finished, constrained::ConstrainedPlan, zero_tuning::Resources};
+    use strust::objective::Evaluations;
+
+    fn record(metrics: &[(&str, f64)]) -> EpochRecord {
+        EpochRecord {
+            epoch: 1,
+            steps: 1,
+            accepted: 1,
+            evaluations: Evaluations { values: 0, gradients: 1 },
+            trust_region: BTreeMap::new(),
+            metrics: metrics.iter().map(|(key, value)| ((*key).to_string(), *value)).collect(),
+        }
+    }
+
+    #[test]
+    fn the_built_in_tasks_have_constraints_and_seven_rates_for_every_baseline() {
+        let benchmark = ConstrainedPlan::tasks(&Resources::default()).unwrap();
+        assert!(benchmark.tasks.len() >= 2);
+        for task in &benchmark.tasks {
+            assert_eq!((task.entrants[0].label.as_str(), task.entrants[0].role), ("str-sqp", Role::Tested));
+            let tuned = task.entrants.iter().filter(|entrant| entrant.role == Role::Tuned);
+            assert!(tuned.into_iter().all(|entrant| entrant.settings.len() == 7), "{}", task.title);
+        }
+    }
+
+    #[test]
+    fn a_violated_constraint_and_an_objective_below_the_optimum_make_the_score_worse() {
+        let score = |metrics: &[(&str, f64)]| {
+            let finished = Finished { seed: 0, epochs: vec![record(metrics)], seconds: vec![0.0] };
+            let Outcome::Finished(finished) = with_score(Outcome::Finished(finished), "score") else {
+                panic!("finished")
+            };
+            finished.epochs[0].metrics["score"]
+        };
+        assert!((score(&[(GAP, -0.25), (VIOLATION, 0.5)]) - 0.75).abs() < 1e-15);
+        assert!((score(&[("objective", -2.0), (VIOLATION, 0.5)]) + 1.5).abs() < 1e-15);
+    }
+
+    #[test]
+    fn the_best_known_objective_is_that_of_a_feasible_point() {
+        let end = |label: &str, seed, f, violation| Final { label: label.into(), seed, end: Some((f, violation, 8.0)) };
+        let finals = [
+            end("a", 0, 3.0, 0.0),
+            end("b", 0, 1.0, 0.5),
+            end("c", 0, 2.0, 1e-9),
+            Final { label: "a".into(), seed: 1, end: None },
+        ];
+        assert_eq!(best_known(&finals), BTreeMap::from([(0, 2.0)]));
+    }
+
+    #[test]
+    fn medians_count_failed_seeds_as_infinite_and_checks_compare_with_the_best_tuned_method() {
+        let task = ConstrainedPlan::tasks(&Resources::default()).unwrap().tasks.remove(0);
+        let setting = |i: usize| task.entrants[i].settings.first();
+        let label = |i: usize| setting(i).unwrap().label.clone();
+        let end = |i: usize, seed, f, violation| Final { label: label(i), seed, end: Some((f, violation, 8.0)) };
+        let mut finals: Vec<Final> = (0..3).map(|seed| end(0, seed, 4e-7, 1e-15)).collect();
+        finals.extend((0..3).map(|seed| end(1, seed, 1e-7, 3e-7)));
+        finals.extend([Final { label: label(2), seed: 0, end: None }, Final { label: label(2), seed: 1, end: None }]);
+        finals.push(end(2, 2, 0.0, 0.0));
+        let solutions = [0, 1, 2].map(|i| solution(&task, setting(i), &finals));
+        assert!(solutions[0].solved && solutions[0].verdict == SolverVerdict::Budget && solutions[0].gradients == 8);
+        assert_eq!((solutions[2].verdict, solutions[2].objective_error), (SolverVerdict::BrokeDown, None));
+        let mut problem = ProblemSummary {
+            name: "p".into(),
+            kind: Some(KIND.into()),
+            title: String::new(),
+            parameters: [].into(),
+            metrics: Vec::new(),
+            methods: (0..3).map(|i| as_method(&task.entrants[i].label, solutions[i])).collect(),
+        };
+        let found = checks(&task, &problem);
+        assert!(found[0].holds && found[1].is_open(), "without curves the optimum is not known: {found:?}");
+        let spread = crate::statistics::spread(&[1.0]);
+        problem.methods[0].curve.push(crate::data::summary::CurvePoint {
+            epoch: 0,
+            seconds: spread,
+            evaluations: crate::data::summary::MeanEvaluations { values: 0.0, gradients: 0.0 },
+            metrics: BTreeMap::from([(GAP.to_string(), spread)]),
+        });
+        let found = checks(&task, &problem);
+        // The violation of the tuned method is added: 1e-7 + 3e-7.
+        assert!((found[1].measured - 1.0).abs() < 1e-6 && found[1].holds, "{found:?}");
+    }
 }

@@ -68,10 +68,9 @@ fn show(names: &[&str], results: &[Vec<(bool, f64)>]) -> Section {
     let solved = |row: &[(bool, f64)]| row.iter().filter(|(solved, _)| *solved).count();
     let change = |row: &[(bool, f64)]| (total(row) / total(plain) - 1.0).abs();
     let changed = |row: &[(bool, f64)]| -> Vec<String> {
-        let one = |((name, (_, now)), (_, before)): ((&&str, &(bool, f64)), &(bool, f64))| {
-            ((now / before - 1.0).abs() > CHANGE).then(|| format!("{name} {before} → {now}"))
-        };
-        names.iter().zip(row).zip(plain).filter_map(one).collect()
+        let counts = names.iter().zip(row).zip(plain).map(|((name, now), before)| (name, now.1, before.1));
+        let counts = counts.filter(|(_, now, before)| (now / before - 1.0).abs() > CHANGE);
+        counts.map(|(name, now, before)| format!("{name} {before} → {now}")).collect()
     };
     let row = |((name, _), row): (&(&str, Units), &Vec<(bool, f64)>)| {
         let changed = changed(row);

@@ -416,6 +416,28 @@ mod tests {
     }
 
     #[test]
+    fn a_task_may_name_the_methods_that_compete() {
+        let of = |methods: &str| {
+            let text = format!(
+                "name = \"a\"\nmethod = \"adam\"\n[[tuned]]\nname = \"sgd\"\nlearning_rate = [0.1, 0.2]\n\
+                 [[untuned]]\nname = \"adam\"\n[[untuned]]\nname = \"str\"\n[[task]]\nname = \"t\"\nhalf = \"test\"\n\
+                 {methods}\n[task.problem]\nkind = \"least-squares\"\n"
+            );
+            BenchmarkSpec::parse(Path::new("a.toml"), &text, &Resources::default())
+        };
+        let labels = |methods: &str| -> Vec<String> {
+            of(methods).unwrap().tasks[0].entrants.iter().map(|entrant| entrant.label.clone()).collect()
+        };
+        assert_eq!(labels(""), ["adam", "sgd", "str"]);
+        assert_eq!(labels("methods = [\"str\"]"), ["adam", "str"]);
+        let error = of("methods = [\"st\"]").unwrap_err().to_string();
+        assert!(
+            error.contains("a.toml:13: `methods` has \"st\", but must be labels of methods: adam, sgd, str"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn the_complement_of_a_constant_varies_by_a_factor() {
         let text = "name = \"a\"\nmethod = \"adam\"\n[[tuned]]\nname = \"sgd\"\nlearning_rate = [0.1, 0.2]\n\
                     [[untuned]]\nname = \"adam\"\n[[vary]]\nparameter = \"beta1\"\ncomplement = true\nfactors = [2, 0.5]\n\
