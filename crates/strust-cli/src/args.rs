@@ -24,9 +24,13 @@ pub enum Command {
         /// The experiment
         #[arg(value_enum)]
         what: Reproducible,
-        /// cifar10: use 1/20 of the images and a few epochs, for a machine without a GPU
+        /// cifar10: use 1/20 of the images and a few epochs, for a machine without a GPU. constrained: one seed, one
+        /// random start, one epoch and few noisy steps
         #[arg(long)]
         quick: bool,
+        /// constrained: add the results of other programs, a file of scripts/constrained-reference.py
+        #[arg(long, value_name = "FILE")]
+        reference: Option<PathBuf>,
         #[command(flatten)]
         runs: Runs,
         #[command(flatten)]
@@ -153,6 +157,8 @@ pub enum Reproducible {
     Cifar10,
     /// The benchmark: auto with one setting beside baselines that are tuned for each task
     ZeroTuning,
+    /// str-sqp with one setting on 80 small problems with constraints, with noise, and beside tuned baselines
+    Constrained,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -178,7 +184,8 @@ pub enum Benchmark {
 /// The data and the device of networks.
 #[derive(clap::Args)]
 pub struct Network {
-    /// The CIFAR-10 folder or archive; `strust data cifar10` downloads it. zero-tuning: a folder of data sets
+    /// The CIFAR-10 folder or archive; `strust data cifar10` downloads it. zero-tuning and constrained: a folder of data
+    /// sets
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The device for networks: cpu, cuda, cuda:N or auto (the first GPU, otherwise the CPU)

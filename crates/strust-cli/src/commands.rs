@@ -15,6 +15,7 @@ use std::{
 };
 use strust_lab::{
     Error,
+    constrained::{self, ConstrainedPlan},
     data::{
         experiment::{Experiment, MAX_JOBS, ProblemSpec},
         plan::Plan,
@@ -24,7 +25,7 @@ use strust_lab::{
     format::written,
     io::{
         atomic,
-        results::{is_benchmark, is_theory},
+        results::{is_benchmark, is_constrained, is_theory},
     },
     pipeline,
     registry::{self, methods, problems, problems::needs_data},
@@ -37,17 +38,27 @@ use strust_lab::{
 pub fn reproduce(
     what: Reproducible,
     quick: bool,
+    reference: Option<&Path>,
     runs: &Runs,
     network: &Network,
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
+    if matches!(what, Reproducible::Constrained) {
+        return crate::constrained::reproduce(quick, reference, runs, network, shared);
+    }
+    if reference.is_some() {
+        return Err(CommandFailure::Usage("--reference is only for constrained: leave it out".into()));
+    }
     let open = |name: &str| Experiment::open(Path::new(name));
     let experiment = match (what, quick) {
         (Reproducible::Cifar10, false) => open("cifar10")?,
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
-        (_, true) => return Err(CommandFailure::Usage("--quick is only for cifar10: leave it out".into())),
+        (_, true) => {
+            return Err(CommandFailure::Usage("--quick is only for cifar10 and constrained: leave it out".into()));
+        }
         (Reproducible::Theory, _) => return crate::theory::reproduce(runs, network, shared),
         (Reproducible::ZeroTuning, _) => return crate::zero_tuning::reproduce(runs, network, shared),
+        (Reproducible::Constrained, _) => unreachable!("it has returned"),
         (Reproducible::Subspace, _) => Experiment::subspace()?,
         (Reproducible::Digits, _) => open("digits")?,
     };
@@ -137,6 +148,11 @@ pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Res
         let pace = (jobs_on(jobs, on_gpu), save_every(saving)?);
         return conclude(folder, shared, pace, &again, |options| zero_tuning::resume(folder, options));
     }
+    if is_constrained(folder) {
+        let on_gpu = ConstrainedPlan::load(folder)?.benchmark.on_gpu();
+        let pace = (jobs_on(jobs, on_gpu), save_every(saving)?);
+        return conclude(folder, shared, pace, &again, |options| constrained::resume(folder, options));
+    }
     let pace = pace(jobs, saving, &Plan::load(folder)?.experiment)?;
     conclude(folder, shared, pace, &again, |options| pipeline::resume(folder, options))
 }
@@ -144,7 +160,13 @@ pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Res
 /// `strust report --publish`.
 pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), CommandFailure> {
     let [folder] = folders else { return Err(CommandFailure::Usage("--publish takes one results folder".into())) };
-    if is_benchmark(folder) { zero_tuning::publish(folder, to) } else { pipeline::publish(folder, to) }?;
+    if is_benchmark(folder) {
+        zero_tuning::publish(folder, to)
+    } else if is_constrained(folder) {
+        constrained::publish(folder, to)
+    } else {
+        pipeline::publish(folder, to)
+    }?;
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
 
@@ -153,6 +175,8 @@ fn load(folder: &Path) -> Result<Summary, Error> {
         theory::load_summary(folder)
     } else if is_benchmark(folder) {
         zero_tuning::load_summary(folder)
+    } else if is_constrained(folder) {
+        constrained::load_summary(folder)
     } else {
         pipeline::load_summary(folder)
     }

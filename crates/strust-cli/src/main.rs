@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod bench_instruments;
 mod commands;
+mod constrained;
 mod data;
 mod diagnose;
 mod download;
@@ -51,7 +52,9 @@ fn main() -> ExitCode {
     silence_gpu_panics();
     let Args { command, shared } = Args::parse();
     let outcome = match command {
-        Command::Reproduce { what, quick, runs, network } => commands::reproduce(what, quick, &runs, &network, &shared),
+        Command::Reproduce { what, quick, reference, runs, network } => {
+            commands::reproduce(what, quick, reference.as_deref(), &runs, &network, &shared)
+        }
         Command::Run { file, runs, network } => commands::run(&file, &runs, &network, &shared),
         Command::Train { file, save, method, seed, run, network } => {
             network::train(&file, &save, &method, seed, run, &network, &shared)

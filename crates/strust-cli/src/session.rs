@@ -103,6 +103,10 @@ pub fn conclude(
         print(&tables::overview(&summary, shared))?;
         print(&format!("Report: {}\n", folder.join("report.html").display()))?;
     }
+    // In a comparison, a baseline that diverges is a result.
+    if !summary.sections.is_empty() {
+        return Ok(());
+    }
     let without_choice = |tuning: &&Tuning| tuning.tried.first().is_none_or(|best| best.score.is_none());
     if let Some(tuning) = summary.tuning.iter().find(without_choice) {
         let why = format!("every setting of {} failed on {}; choose other settings", tuning.method, tuning.problem);

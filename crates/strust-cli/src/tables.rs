@@ -18,7 +18,7 @@ pub fn overview(summary: &Summary, shared: &Shared) -> String {
     let mut text = format!("{}\n", heading(&summary.title, shared));
     text.push_str(&checks(summary));
     text.push_str(&tasks(summary));
-    for problem in &summary.problems {
+    for (_, problem) in summary.with_curves() {
         let _ = writeln!(text, "\n{}: medians over seeds, epoch {}", problem.name, summary.epochs);
         let mut header = vec!["method".to_string()];
         header.extend(problem.metrics.iter().map(|m| m.key.clone()));
@@ -113,7 +113,7 @@ pub struct Tables {
 pub fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> String {
     let what = if *mean { "mean ± standard deviation" } else { "median" };
     let mut text = checks_as_markdown(summary) + &tasks_as_markdown(summary);
-    for problem in &summary.problems {
+    for (_, problem) in summary.with_curves() {
         let seeds: BTreeSet<String> = problem.methods.iter().map(seeds_done).collect();
         let seeds = seeds.into_iter().collect::<Vec<_>>().join(" or ");
         let labels: Vec<&str> = problem.metrics.iter().map(|m| m.label.as_str()).collect();

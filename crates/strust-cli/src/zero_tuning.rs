@@ -19,16 +19,22 @@ pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), 
 
 /// Reads a benchmark; `None` if the file is another kind of experiment.
 pub fn open(file: &Path, network: &Network) -> Result<Option<BenchmarkSpec>, CommandFailure> {
-    if let Some(data) = network.data.as_ref().filter(|data| !data.is_dir())
-        && BenchmarkSpec::open(file, &Resources::default())?.is_some()
-    {
+    // The options are those of a benchmark only if the file is one.
+    if BenchmarkSpec::open(file, &Resources::default())?.is_none() {
+        return Ok(None);
+    }
+    Ok(BenchmarkSpec::open(file, &resources(network)?)?)
+}
+
+/// The data and the device of tasks.
+pub fn resources(network: &Network) -> Result<Resources, CommandFailure> {
+    if let Some(data) = network.data.as_ref().filter(|data| !data.is_dir()) {
         let why =
             format!("--data {}: there is no such folder; the data sets of a benchmark are in one", data.display());
         return Err(CommandFailure::Usage(why));
     }
     let Network { data, device, precision } = network;
-    let resources = Resources { data: data.clone(), device: device.clone(), precision: precision.clone() };
-    Ok(BenchmarkSpec::open(file, &resources)?)
+    Ok(Resources { data: data.clone(), device: device.clone(), precision: precision.clone() })
 }
 
 /// Runs a benchmark and writes its report.

@@ -25,8 +25,10 @@
 //! | [`pipeline`] | all stages, from a plan to the report |
 //! | [`theory`] | the paper's analysis as experiments |
 //! | [`zero_tuning`] | the benchmark of methods without tuning beside tuned ones |
+//! | [`constrained`] | problems with constraints: solved, from random starts, in other units, with noise, with data |
 
 pub mod analyze;
+pub mod constrained;
 pub mod data;
 pub mod device;
 mod error;

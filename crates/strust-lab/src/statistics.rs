@@ -67,6 +67,16 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The quantile of a share in [0, 1], interpolated between neighbors; NaN without numbers.
+pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
+    let sorted = sorted(values);
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let place = share * last as f64;
+    let (low, high) = (sorted[place.floor() as usize], sorted[(place.ceil() as usize).min(last)]);
+    // Equal ends also if both are infinite.
+    if low.total_cmp(&high).is_eq() { low } else { low + (place - place.floor()) * (high - low) }
+}
+
 /// The upper median: the value in the middle, or the larger of the two in the middle; NaN without numbers. It is
 /// infinite only if at least half of the values are.
 pub(crate) fn upper_median(values: &[f64]) -> f64 {
@@ -112,6 +122,15 @@ mod tests {
         assert!((s.std - 7.0_f64.sqrt()).abs() < 1e-15);
         assert_eq!(spread(&[4.0]), Spread { mean: 4.0, std: 0.0, median: 4.0 });
         assert_eq!(spread(&[1.0, 3.0]), Spread { mean: 2.0, std: 2.0_f64.sqrt(), median: 2.0 });
+    }
+
+    #[test]
+    fn quantiles_interpolate_between_neighbors() {
+        let values = [4.0, 1.0, 2.0, 3.0];
+        for (share, expected) in [(0.0, 1.0), (0.25, 1.75), (0.5, 2.5), (1.0, 4.0)] {
+            assert!((quantile(&values, share) - expected).abs() < 1e-15, "{share}");
+        }
+        assert!(quantile(&[], 0.5).is_nan() && quantile(&[f64::INFINITY; 2], 0.5).is_infinite());
     }
 
     #[test]

@@ -33,6 +33,7 @@ fn method(name: &str, values: &[f64]) -> MethodSummary {
             _ => BTreeMap::new(),
         },
         failures: vec![],
+        solution: None,
     }
 }
 
@@ -55,6 +56,7 @@ fn summary(experiment: &str, methods: Vec<MethodSummary>) -> Summary {
         batch: 10,
         problems: vec![ProblemSummary {
             name: "subspace".into(),
+            kind: None,
             title: "Principal subspace".into(),
             parameters: BTreeMap::from([("rank".to_owned(), toml::Value::Integer(5))]),
             metrics: vec![metric("gap", "gap f(W) − f*"), metric("norm", "‖WᵀW − I‖")],

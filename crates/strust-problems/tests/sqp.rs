@@ -2,65 +2,15 @@
 //! right verdict where there is no solution.
 
 use strust::{
-    constraints::Sense,
     methods::{SqpVerdict, StrSqpState},
     prelude::*,
     vector::Vector,
 };
 use strust_problems::constrained::{
-    ConstrainedProblem, Expected, ProblemRows, degenerate_problems, equality_problems, inequality_problems,
+    ConstrainedProblem, Expected, Units, degenerate_problems, equality_problems, inequality_problems,
 };
 
-/// Factors of f, c and x. The factors of single coordinates are spread over this many decades.
-#[derive(Clone, Copy)]
-struct Units {
-    f: f64,
-    c: f64,
-    x: f64,
-    decades: f64,
-}
-
 const PLAIN: Units = Units { f: 1.0, c: 1.0, x: 1.0, decades: 0.0 };
-
-impl Units {
-    fn factor(&self, i: usize, of: usize) -> f64 {
-        let place = ((7 * i + 3) % of) as f64 / (of.max(2) - 1) as f64 - 0.5;
-        self.x * 10.0_f64.powf(self.decades * place)
-    }
-    fn scaled(&self, x: &[f64]) -> Vec<f64> {
-        x.iter().enumerate().map(|(i, v)| v * self.factor(i, x.len())).collect()
-    }
-    fn plain(&self, x: &[f64]) -> Vec<f64> {
-        x.iter().enumerate().map(|(i, v)| v / self.factor(i, x.len())).collect()
-    }
-}
-
-/// c(x/s)·t.
-struct InUnits<'a>(ProblemRows<'a>, Units);
-
-impl Constraint for InUnits<'_> {
-    type Point = Vec<f64>;
-    type Residual = Vec<f64>;
-    fn new_residual(&self) -> Vec<f64> {
-        self.0.new_residual()
-    }
-    fn residual(&mut self, x: &Vec<f64>, c: &mut Vec<f64>) {
-        self.0.residual(&self.1.plain(x), c);
-        c.scale(self.1.c);
-    }
-    fn jvp(&mut self, x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>) {
-        self.0.jvp(&self.1.plain(x), &self.1.plain(v), out);
-        out.scale(self.1.c);
-    }
-    fn add_vjp(&mut self, x: &Vec<f64>, a: f64, y: &Vec<f64>, out: &mut Vec<f64>) {
-        let mut pull = vec![0.0; x.len()];
-        self.0.add_vjp(&self.1.plain(x), a * self.1.c, y, &mut pull);
-        out.add(1.0, &self.1.plain(&pull));
-    }
-    fn sense(&self, row: usize) -> Sense {
-        self.0.sense(row)
-    }
-}
 
 struct Outcome {
     x: Vec<f64>,
@@ -70,17 +20,9 @@ struct Outcome {
 }
 
 fn solve(problem: &ConstrainedProblem, start: &[f64], units: Units) -> Outcome {
-    let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, gradient: Option<&mut Vec<f64>>| {
-        let x = units.plain(x);
-        if let Some(gradient) = gradient {
-            *gradient = units.plain(&problem.gradient(&x));
-            gradient.scale(units.f);
-        }
-        units.f * problem.value(&x)
-    });
-    let bounds = Bounds::new(units.scaled(&problem.lower), units.scaled(&problem.upper)).unwrap();
-    let constraint = both(InUnits(problem.constraint(), units), bounds).unwrap();
-    let method = StrSqp::new(StrSqpConfig::default(), constraint).unwrap();
+    let scaled = problem.in_units(units);
+    let mut f = scaled.objective();
+    let method = StrSqp::new(StrSqpConfig::default(), scaled.constraint()).unwrap();
     let run = minimize(&mut f).method(method).full_batch().stop(Stop::steps(300));
     let report = run.start(units.scaled(start)).unwrap();
     let x = units.plain(report.point());

@@ -3,6 +3,7 @@
 mod bad_input;
 mod browser;
 mod constrained;
+mod constrained_problems;
 mod data;
 mod modules;
 mod networks;

@@ -37,6 +37,7 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
         }
         problems.push(ProblemSummary {
             name: problem.name.clone(),
+            kind: None,
             title: title(problem),
             parameters: problems::with_effect(&problem.kind, &problem.parameters),
             metrics: problems::metrics(problem),
@@ -105,6 +106,7 @@ fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> Met
         trust_region: trust_region.filter(|(_, spreads)| !spreads.is_empty()).collect(),
         curve,
         failures,
+        solution: None,
     }
 }
 

@@ -10,6 +10,7 @@ pub mod parameters;
 pub mod plan;
 pub mod record;
 pub mod section;
+mod solution;
 mod spread;
 pub mod summary;
 pub(crate) mod totals;

@@ -7,6 +7,7 @@ use super::{
     section::{Check, Section},
 };
 pub use super::{
+    solution::{Solution, SolverVerdict},
     spread::Spread,
     tuning::{TriedSetting, Tuning, TuningCost},
 };
@@ -70,11 +71,22 @@ pub struct Machine {
     pub device: Option<String>,
 }
 
+impl Summary {
+    /// The problems with curves over epochs, each with its position. Small problems that are solved on full batches have
+    /// none.
+    pub fn with_curves(&self) -> impl Iterator<Item = (usize, &ProblemSummary)> {
+        self.problems.iter().enumerate().filter(|(_, problem)| !problem.metrics.is_empty())
+    }
+}
+
 /// One problem and the methods that were run on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProblemSummary {
     /// The problem's name in the experiment file.
     pub name: String,
+    /// In `strust reproduce constrained`: equality, inequality, infeasible, degenerate or data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// The kind of problem, for people.
     pub title: String,
     /// Its parameters.
@@ -126,6 +138,9 @@ pub struct MethodSummary {
     /// The seeds that did not finish, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
+    /// In `strust reproduce constrained`: how it ended.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub solution: Option<Solution>,
 }
 
 /// A failed run, usually by divergence.

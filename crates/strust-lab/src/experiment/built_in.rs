@@ -30,3 +30,6 @@ pub const THEORY: &[(&str, &str)] = &[
 
 /// The benchmarks.
 pub const BENCHMARKS: &[(&str, &str)] = &[("zero-tuning", include_str!("../../../../experiments/zero-tuning.toml"))];
+
+/// The tasks with data of the study of constrained problems.
+pub const CONSTRAINED: (&str, &str) = ("constrained", include_str!("../../../../experiments/constrained.toml"));

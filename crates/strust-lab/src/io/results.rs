@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 const PLAN: &str = "plan.json";
 const THEORY: &str = "theory.json";
 const BENCHMARK: &str = "benchmark.json";
+const CONSTRAINED: &str = "constrained.json";
 const CHECKPOINT: &str = "checkpoint.bin";
 const FAILED: &str = "failed.json";
 
@@ -42,6 +43,11 @@ pub(crate) fn benchmark_file(folder: &Path) -> PathBuf {
     folder.join(BENCHMARK)
 }
 
+/// The plan file of the study of constrained problems in a folder.
+pub(crate) fn constrained_file(folder: &Path) -> PathBuf {
+    folder.join(CONSTRAINED)
+}
+
 /// Whether a folder holds a run of an experiment.
 pub(crate) fn has_plan(folder: &Path) -> bool {
     folder.join(PLAN).exists()
@@ -59,9 +65,15 @@ pub fn is_benchmark(folder: &Path) -> bool {
     benchmark_file(folder).is_file()
 }
 
+/// Whether a folder holds the study of constrained problems.
+#[must_use]
+pub fn is_constrained(folder: &Path) -> bool {
+    constrained_file(folder).is_file()
+}
+
 /// Whether a folder holds a run of any kind.
 pub(crate) fn holds_run(folder: &Path) -> bool {
-    has_plan(folder) || is_theory(folder) || is_benchmark(folder)
+    has_plan(folder) || is_theory(folder) || is_benchmark(folder) || is_constrained(folder)
 }
 
 /// Checks that a new run may start in a folder: it is empty.
@@ -92,6 +104,9 @@ impl Plan {
             std::io::ErrorKind::NotADirectory => Error::saved(folder, "this is a file, not a results folder"),
             std::io::ErrorKind::NotFound if is_benchmark(folder) => {
                 Error::saved(folder, "this folder holds a benchmark, not one experiment: `strust report` shows it")
+            }
+            std::io::ErrorKind::NotFound if is_constrained(folder) => {
+                Error::saved(folder, "this folder holds many problems, not one experiment: `strust report` shows them")
             }
             std::io::ErrorKind::NotFound if folder.join("summary.json").exists() => Error::saved(
                 folder,

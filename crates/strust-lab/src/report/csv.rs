@@ -77,6 +77,31 @@ pub(crate) fn tasks(summary: &Summary) -> String {
     text
 }
 
+/// The results of solvers as a table: one row per problem and method.
+pub(crate) fn solutions(summary: &Summary) -> String {
+    let mut text = String::from("problem,kind,method,solved,verdict,gradients,objective_error,constraint_norm,kkt\n");
+    let number = |number: Option<f64>| number.map(|number| format!("{number:e}")).unwrap_or_default();
+    for problem in &summary.problems {
+        for method in &problem.methods {
+            let Some(s) = &method.solution else { continue };
+            let _ = writeln!(
+                text,
+                "{},{},{},{},{},{},{},{},{}",
+                csv_field(&problem.name),
+                problem.kind.as_deref().unwrap_or_default(),
+                csv_field(&method.label),
+                s.solved,
+                s.verdict.word(),
+                s.gradients,
+                number(s.objective_error),
+                number(s.constraint_norm),
+                number(s.kkt)
+            );
+        }
+    }
+    text
+}
+
 /// The checks as a table.
 pub(crate) fn checks(summary: &Summary) -> String {
     let mut text = String::from("experiment,claim,measured,bound,holds,why\n");

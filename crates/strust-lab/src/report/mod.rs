@@ -74,8 +74,7 @@ fn lead(text: &str) -> Markup {
 
 /// A link for every problem of a summary, with its text.
 fn links(summary: &Summary, run: usize) -> Vec<(String, String)> {
-    let problems = summary.problems.iter().enumerate();
-    let problems = problems.map(|(i, problem)| (problem_id(run, i), problem.title.clone()));
+    let problems = summary.with_curves().map(|(i, problem)| (problem_id(run, i), problem.title.clone()));
     problems.chain(sections::links(summary, run)).collect()
 }
 
@@ -134,7 +133,7 @@ fn common<'a>(summaries: &'a [Summary], names: &'a [String]) -> Vec<Vec<Named<'a
     let keys = |problem: &ProblemSummary| problem.metrics.iter().map(|metric| metric.key.clone()).collect::<Vec<_>>();
     let mut groups: Vec<Vec<Named>> = vec![];
     for (summary, name) in summaries.iter().zip(names) {
-        for problem in &summary.problems {
+        for (_, problem) in summary.with_curves() {
             let same = |(first, _): &Named| {
                 first.name == problem.name && first.parameters == problem.parameters && keys(first) == keys(problem)
             };
@@ -183,7 +182,7 @@ fn article(summary: &Summary, run: usize, name: Option<&String>) -> Markup {
                 h2 { (summary.title) " " (tag(name)) }
                 (lead(&summary.description))
             }
-            @for (i, one) in summary.problems.iter().enumerate() { (problem(one, &problem_id(run, i), level)) }
+            @for (i, one) in summary.with_curves() { (problem(one, &problem_id(run, i), level)) }
             (sections::all(summary, run, level))
             (diagnosis::section(summary, level))
             (tuning::section(summary, level))
@@ -225,7 +224,7 @@ fn provenance(summary: &Summary) -> Markup {
                 @if let Some(device) = &machine.device { (fact("device", device)) }
                 (fact("version", &format!("strust {}", summary.version)))
                 div { dt { "command" } dd { code { (summary.command) } } }
-                @if !summary.problems.is_empty() {
+                @if summary.with_curves().next().is_some() {
                     (fact("epochs", &summary.epochs.to_string()))
                     (fact("batch", &summary.batch.to_string()))
                     (fact("seeds", &if seeds.is_empty() { "none".into() } else { seeds.join(", ") }))

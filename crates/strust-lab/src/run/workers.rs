@@ -114,6 +114,33 @@ impl<'a> Pace<'a> {
     }
 }
 
+/// The progress of an item of the pool, and whether it must stop.
+pub(crate) struct Tick<'a> {
+    pub pace: Pace<'a>,
+    halt: Halt<'a>,
+    at: u64,
+    last: u64,
+}
+
+impl<'a> Tick<'a> {
+    pub fn new(progress: Box<dyn JobProgress + 'a>, halt: Halt<'a>) -> Self {
+        Self { pace: Pace::new(progress), halt, at: 0, last: 1 }
+    }
+    /// Sets the number of units of work.
+    pub fn expect(&mut self, last: u64) {
+        self.last = last.max(1);
+    }
+    /// Counts one unit as done.
+    pub fn done(&mut self) -> Result<(), Error> {
+        self.at += 1;
+        if self.halt.requested() {
+            return Err(Error::Interrupted);
+        }
+        self.pace.at(self.at.min(self.last), self.last);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,16 +16,14 @@ mod run;
 mod step_length;
 mod strong_growth;
 
+pub(crate) use problems::normals;
 pub use run::{TheoryPlan, load_summary, resume, start};
 
 use crate::{
     Error,
     data::section::{Check, Section, Shown, Table},
     experiment::built_in,
-    run::{
-        JobProgress,
-        workers::{Halt, Pace},
-    },
+    run::workers::Tick,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::path::Path;
@@ -181,31 +179,4 @@ fn check_list(
         None => return Ok(()),
     };
     Err(strust::Error::OutOfRange { owner, field, value, allowed: format!("a list of numbers in ({low}, {high})") })
-}
-
-/// The progress of an experiment, and whether it must stop.
-struct Tick<'a> {
-    pace: Pace<'a>,
-    halt: Halt<'a>,
-    at: u64,
-    last: u64,
-}
-
-impl<'a> Tick<'a> {
-    fn new(progress: Box<dyn JobProgress + 'a>, halt: Halt<'a>) -> Self {
-        Self { pace: Pace::new(progress), halt, at: 0, last: 1 }
-    }
-    /// Sets the number of units of work.
-    fn expect(&mut self, last: u64) {
-        self.last = last.max(1);
-    }
-    /// Counts one unit as done.
-    fn done(&mut self) -> Result<(), Error> {
-        self.at += 1;
-        if self.halt.requested() {
-            return Err(Error::Interrupted);
-        }
-        self.pace.at(self.at.min(self.last), self.last);
-        Ok(())
-    }
 }

@@ -5,7 +5,7 @@ use rand_core::Rng;
 use strust::{diagnostics::StrongGrowth, prelude::*, sample::generator};
 
 /// Independent standard normal numbers of a seed.
-pub(super) fn normals(seed: u64) -> impl FnMut() -> f64 {
+pub(crate) fn normals(seed: u64) -> impl FnMut() -> f64 {
     // Neither samplers nor problems use this stream.
     let mut rng = generator(seed, 1 << 61);
     let mut uniform = move || (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;

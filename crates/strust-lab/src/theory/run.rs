@@ -1,6 +1,6 @@
 //! Runs theory experiments in parallel. Each section is written when it is finished.
 
-use super::{Theory, Tick};
+use super::Theory;
 use crate::{
     Error,
     data::{
@@ -16,7 +16,7 @@ use crate::{
     report,
     run::{
         Options,
-        workers::{Halt, run_all},
+        workers::{Halt, Tick, run_all},
     },
 };
 use serde::{Deserialize, Serialize};

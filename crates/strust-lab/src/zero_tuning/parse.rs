@@ -44,6 +44,16 @@ impl BenchmarkSpec {
 
     /// Parses the text of a file; `file` is for messages. Tasks whose data, library or device is missing are skipped.
     pub fn parse(file: &Path, text: &str, resources: &Resources) -> Result<Self, Error> {
+        Self::parse_tasks(file, text, resources, false)
+    }
+
+    /// The same for tasks that all have a constraint, or all have none.
+    pub(crate) fn parse_tasks(
+        file: &Path,
+        text: &str,
+        resources: &Resources,
+        constrained: bool,
+    ) -> Result<Self, Error> {
         let source = Source::parse(file, text)?;
         source.check_keys(&[
             "name",
@@ -66,7 +76,7 @@ impl BenchmarkSpec {
         let competition = Competition::parse(&source)?;
         let (mut tasks, mut skipped): (Vec<Task>, Vec<SkippedTask>) = (Vec::new(), Vec::new());
         for item in source.list("task")? {
-            let task = parse_task(&item, &competition, source.seeds()?)?;
+            let task = parse_task(&item, &competition, source.seeds()?, constrained)?;
             let name = item.name()?;
             let known = || tasks.iter().map(|t| &t.experiment.name).chain(skipped.iter().map(|s| &s.name));
             if known().any(|other| folder_name(other) == folder_name(&name)) {
@@ -263,8 +273,9 @@ fn variations(source: &Source, known: &[Entry], tested: &MethodSpec) -> Result<V
     Ok(all)
 }
 
-fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>) -> Result<Task, Error> {
-    item.check_keys(&["name", "title", "half", "epochs", "batch", "data", "gpu", "rates", "problem"])?;
+fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>, constrained: bool) -> Result<Task, Error> {
+    let keys = ["name", "title", "half", "epochs", "batch", "data", "gpu", "rates", "methods", "problem"];
+    item.check_keys(&keys)?;
     let name = item.name()?;
     let half = match item.text("half")?.as_deref() {
         Some("development") => Half::Development,
@@ -285,9 +296,13 @@ fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>) -> Resu
     };
     let problem = item.section("problem")?.ok_or_else(|| item.error(&[], "[task.problem] is missing"))?;
     let entry = problem.entry("problem", "kind", &problems::all())?;
-    if entry.constrained {
-        let why = format!("`{}` has a constraint, and the methods of a benchmark have none", entry.name);
-        return Err(problem.error(&["kind"], why));
+    if entry.constrained != constrained {
+        let why = if constrained {
+            "no constraint, but every task here must have one"
+        } else {
+            "a constraint, and the methods of a benchmark have none"
+        };
+        return Err(problem.error(&["kind"], format!("`{}` has {why}", entry.name)));
     }
     if item.table().contains_key("data") && entry.parameters.iter().all(|p| p.name != "data") {
         return Err(item.error(&["data"], format!("`{}` reads no data", entry.name)));
@@ -313,9 +328,25 @@ fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>) -> Resu
             methods: Vec::new(),
             tune: None,
         },
-        entrants: competition.entrants(&rates)?,
+        entrants: selected(item, competition.entrants(&rates)?)?,
         variations: competition.variations.clone(),
     })
+}
+
+/// The method under test, and those of the others that `methods` of a task names; all by default.
+fn selected(item: &Source, mut entrants: Vec<Entrant>) -> Result<Vec<Entrant>, Error> {
+    let Some(value) = item.table().get("methods") else { return Ok(entrants) };
+    let labels: Option<Vec<&str>> = value.as_array().and_then(|list| list.iter().map(toml::Value::as_str).collect());
+    let labels = labels.ok_or_else(|| {
+        item.error(&["methods"], format!("`methods` is {value}, but must be a list of labels of methods"))
+    })?;
+    if let Some(unknown) = labels.iter().find(|label| entrants.iter().all(|entrant| entrant.label != **label)) {
+        let known: Vec<&str> = entrants.iter().map(|entrant| entrant.label.as_str()).collect();
+        let why = format!("`methods` has {unknown:?}, but must be labels of methods: {}", known.join(", "));
+        return Err(item.error(&["methods"], why));
+    }
+    entrants.retain(|entrant| entrant.role == Role::Tested || labels.contains(&entrant.label.as_str()));
+    Ok(entrants)
 }
 
 /// The task with its data and its device; or the task and what is missing.
@@ -382,6 +413,28 @@ mod tests {
             assert_eq!(task.entrants.iter().filter(|entrant| entrant.role == Role::Tested).count(), 1);
             assert_eq!((task.entrants[0].role, task.entrants[1].role), (Role::Tested, Role::Tuned));
         }
+    }
+
+    #[test]
+    fn a_task_may_name_the_methods_that_compete() {
+        let of = |methods: &str| {
+            let text = format!(
+                "name = \"a\"\nmethod = \"adam\"\n[[tuned]]\nname = \"sgd\"\nlearning_rate = [0.1, 0.2]\n\
+                 [[untuned]]\nname = \"adam\"\n[[untuned]]\nname = \"str\"\n[[task]]\nname = \"t\"\nhalf = \"test\"\n\
+                 {methods}\n[task.problem]\nkind = \"least-squares\"\n"
+            );
+            BenchmarkSpec::parse(Path::new("a.toml"), &text, &Resources::default())
+        };
+        let labels = |methods: &str| -> Vec<String> {
+            of(methods).unwrap().tasks[0].entrants.iter().map(|entrant| entrant.label.clone()).collect()
+        };
+        assert_eq!(labels(""), ["adam", "sgd", "str"]);
+        assert_eq!(labels("methods = [\"str\"]"), ["adam", "str"]);
+        let error = of("methods = [\"st\"]").unwrap_err().to_string();
+        assert!(
+            error.contains("a.toml:13: `methods` has \"st\", but must be labels of methods: adam, sgd, str"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -6,15 +6,18 @@
 //! | [`equality_problems`] | 20 with equalities only |
 //! | [`inequality_problems`] | 46 with inequalities or bounds |
 //! | [`degenerate_problems`] | infeasible ones, and ones whose multipliers do not exist or are not unique |
+//! | [`all_problems`] | all of them, each with its kind |
 
 mod degenerate;
 mod equality;
 mod inequality;
 mod jet;
+mod units;
 
 pub use degenerate::degenerate_problems;
 pub use equality::equality_problems;
 pub use inequality::inequality_problems;
+pub use units::{ProblemInUnits, RowsInUnits, Units};
 
 use jet::Jet;
 use strust::{
@@ -24,6 +27,21 @@ use strust::{
     sample::Sample,
     vector::Vector,
 };
+
+/// The kinds of the small problems.
+pub const KINDS: [&str; 4] = ["equality", "inequality", "infeasible", "degenerate"];
+
+/// All problems, each with its kind, one of [`KINDS`].
+#[must_use]
+pub fn all_problems() -> Vec<(&'static str, ConstrainedProblem)> {
+    let [equality, inequality, infeasible, degenerate] = KINDS;
+    let without_solution = |problem: &ConstrainedProblem| matches!(problem.expected, Expected::Infeasible { .. });
+    let kind = |problem: &ConstrainedProblem| if without_solution(problem) { infeasible } else { degenerate };
+    let others = degenerate_problems().into_iter().map(|problem| (kind(&problem), problem));
+    let equalities = equality_problems().into_iter().map(|problem| (equality, problem));
+    let inequalities = inequality_problems().into_iter().map(|problem| (inequality, problem));
+    equalities.chain(inequalities).chain(others).collect()
+}
 
 /// min f(x) subject to cᵢ(x) = 0 for the first rows, cᵢ(x) ≤ 0 for the others, and lower ≤ x ≤ upper.
 ///
@@ -163,8 +181,11 @@ impl ConstrainedProblem {
     /// If the bounds were changed so that no point lies between them.
     #[must_use]
     pub fn constraint(&self) -> ProblemRows<'_> {
-        let bounds = Bounds::new(self.lower.clone(), self.upper.clone());
-        ProblemRows { problem: self, bounds: bounds.expect("bounds with a point between them") }
+        let bounds = Bounds::new(self.lower.clone(), self.upper.clone()).expect("bounds with a point between them");
+        ProblemRows { problem: self, bounds: self.has_bounds().then_some(bounds) }
+    }
+    fn has_bounds(&self) -> bool {
+        self.lower.iter().chain(&self.upper).any(|bound| bound.is_finite())
     }
 
     fn lower<const N: usize>(mut self, lower: [f64; N]) -> Self {
@@ -205,7 +226,7 @@ impl ConstrainedProblem {
 #[derive(Clone, Debug)]
 pub struct ProblemRows<'a> {
     problem: &'a ConstrainedProblem,
-    bounds: Bounds<Vec<f64>>,
+    bounds: Option<Bounds<Vec<f64>>>,
 }
 
 impl Constraint for ProblemRows<'_> {
@@ -229,7 +250,7 @@ impl Constraint for ProblemRows<'_> {
         if row < self.problem.equalities { Sense::Equal } else { Sense::AtMost }
     }
     fn bounds(&self) -> Option<&Bounds<Vec<f64>>> {
-        Some(&self.bounds)
+        self.bounds.as_ref()
     }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
         let (expected, found) = (vec![self.problem.start.len()], vec![x.len()]);

@@ -1,0 +1,142 @@
+//! The same problem in other units: a method without a unit of its own takes the same steps.
+
+use super::{ConstrainedProblem, ProblemRows};
+use strust::{
+    Error,
+    constraints::{Bounds, Constraint, Sense},
+    objective::{Objective, from_fn},
+    sample::Sample,
+    vector::Vector,
+};
+
+/// Factors of f, c and x.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Units {
+    /// Factor of f.
+    pub f: f64,
+    /// Factor of all rows.
+    pub c: f64,
+    /// Factor of all coordinates.
+    pub x: f64,
+    /// The factors of single coordinates are spread over this many decades.
+    pub decades: f64,
+}
+
+impl Default for Units {
+    fn default() -> Self {
+        Self { f: 1.0, c: 1.0, x: 1.0, decades: 0.0 }
+    }
+}
+
+impl Units {
+    fn factor(&self, i: usize, of: usize) -> f64 {
+        let place = ((7 * i + 3) % of) as f64 / (of.max(2) - 1) as f64 - 0.5;
+        self.x * 10.0_f64.powf(self.decades * place)
+    }
+    /// A point in these units.
+    #[must_use]
+    pub fn scaled(&self, x: &[f64]) -> Vec<f64> {
+        x.iter().enumerate().map(|(i, v)| v * self.factor(i, x.len())).collect()
+    }
+    /// The reverse of [`Self::scaled`]. It also maps gradients to these units.
+    #[must_use]
+    pub fn plain(&self, x: &[f64]) -> Vec<f64> {
+        x.iter().enumerate().map(|(i, v)| v / self.factor(i, x.len())).collect()
+    }
+}
+
+impl ConstrainedProblem {
+    /// This problem in other units.
+    ///
+    /// ```
+    /// use strust::prelude::*;
+    /// use strust_problems::constrained::{Units, equality_problems};
+    /// let problem = &equality_problems()[0];
+    /// let other = problem.in_units(Units { x: 1e3, ..Units::default() });
+    /// let mut method = StrSqp::new(StrSqpConfig::default(), other.constraint())?;
+    /// let mut f = other.objective();
+    /// let report = minimize(&mut f).method(&mut method).full_batch().start(other.units.scaled(&problem.start))?;
+    /// let x = other.units.plain(report.point());
+    /// assert!((problem.value(&x) - problem.solutions[0].value).abs() < 1e-6);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    #[must_use]
+    pub fn in_units(&self, units: Units) -> ProblemInUnits<'_> {
+        ProblemInUnits { problem: self, units }
+    }
+}
+
+/// A [`ConstrainedProblem`] in other units.
+#[derive(Clone, Copy, Debug)]
+pub struct ProblemInUnits<'a> {
+    problem: &'a ConstrainedProblem,
+    /// The units.
+    pub units: Units,
+}
+
+impl<'a> ProblemInUnits<'a> {
+    /// f as an objective with one term.
+    #[must_use]
+    pub fn objective(&self) -> impl Objective<Point = Vec<f64>> {
+        let Self { problem, units } = *self;
+        from_fn(1, move |x: &Vec<f64>, _: &Sample, gradient: Option<&mut Vec<f64>>| {
+            let x = units.plain(x);
+            if let Some(gradient) = gradient {
+                *gradient = units.plain(&problem.gradient(&x));
+                gradient.scale(units.f);
+            }
+            units.f * problem.value(&x)
+        })
+    }
+    /// The rows and the bounds as a constraint.
+    ///
+    /// # Panics
+    /// If the bounds were changed so that no point lies between them.
+    #[must_use]
+    pub fn constraint(&self) -> RowsInUnits<'a> {
+        let Self { problem, units } = *self;
+        let bounds = problem.has_bounds().then(|| {
+            let bounds = Bounds::new(units.scaled(&problem.lower), units.scaled(&problem.upper));
+            bounds.expect("bounds with a point between them")
+        });
+        RowsInUnits { rows: problem.constraint(), units, bounds }
+    }
+}
+
+/// The rows and the bounds of a [`ProblemInUnits`].
+#[derive(Clone, Debug)]
+pub struct RowsInUnits<'a> {
+    rows: ProblemRows<'a>,
+    units: Units,
+    bounds: Option<Bounds<Vec<f64>>>,
+}
+
+impl Constraint for RowsInUnits<'_> {
+    type Point = Vec<f64>;
+    type Residual = Vec<f64>;
+    fn new_residual(&self) -> Vec<f64> {
+        self.rows.new_residual()
+    }
+    fn residual(&mut self, x: &Vec<f64>, c: &mut Vec<f64>) {
+        self.rows.residual(&self.units.plain(x), c);
+        c.scale(self.units.c);
+    }
+    fn jvp(&mut self, x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>) {
+        self.rows.jvp(&self.units.plain(x), &self.units.plain(v), out);
+        out.scale(self.units.c);
+    }
+    fn add_vjp(&mut self, x: &Vec<f64>, a: f64, y: &Vec<f64>, out: &mut Vec<f64>) {
+        let mut pull = vec![0.0; x.len()];
+        self.rows.add_vjp(&self.units.plain(x), a * self.units.c, y, &mut pull);
+        out.add(1.0, &self.units.plain(&pull));
+    }
+    fn sense(&self, row: usize) -> Sense {
+        self.rows.sense(row)
+    }
+    fn bounds(&self) -> Option<&Bounds<Vec<f64>>> {
+        self.bounds.as_ref()
+    }
+    fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
+        self.rows.check_point(x)
+    }
+}
