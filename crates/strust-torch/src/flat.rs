@@ -216,6 +216,13 @@ impl<T: Component> Vector for Flat<T> {
     fn set_component(&mut self, i: usize, value: f64) {
         let _ = self.tensor.get(i as i64).fill_(value);
     }
+    fn components(&self) -> Vec<f64> {
+        self.to_vec()
+    }
+    fn set_components(&mut self, values: &[f64]) {
+        assert_eq!(self.len(), values.len() as i64, "components of another shape");
+        self.tensor.copy_(&Tensor::from_slice(values));
+    }
     fn write(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + self.tensor.numel() * T::KIND.elt_size_in_bytes(), 0);

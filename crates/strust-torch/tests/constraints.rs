@@ -163,6 +163,47 @@ fn str_p_finds_the_nearest_orthonormal_weight() {
     );
 }
 
+/// The nearest weight in an exact set: no penalty to choose, and feasible to rounding.
+#[test]
+fn str_sqp_satisfies_constraints_on_parts_of_a_model() {
+    let store = store::<f64>();
+    let root = store.root();
+    let (w, b) = (root.var("w", &[6, 5], nn::Init::Const(0.1)), root.var("b", &[4], nn::Init::Const(0.1)));
+    fill(&store);
+    let target = Tensor::eye_m(6, 5, (Kind::Double, w.device())) * 2.0 + waves(&[6, 5], 0.9, Kind::Double);
+    let (u, _, v) = target.svd(true, true);
+    let frame = u.matmul(&v.tr());
+    let (own, bias) = (w.shallow_clone(), b.shallow_clone());
+    // Two terms, whose mean has its minimum at the target and at b = 3.
+    let mut f = TorchObjective::<f64, _>::new(&store, 2, move |sample: &Sample| {
+        let shift: f64 = sample.indices().iter().map(|&i| if i == 0 { 0.5 } else { -0.5 }).sum::<f64>();
+        (&own - &target - shift / sample.len() as f64).square().sum(Kind::Double)
+            + (&bias - 3.0).square().sum(Kind::Double)
+    })
+    .unwrap();
+    // Orthonormal columns of w (25 rows, by products), ‖b‖² ≤ 1 and a linear condition b₀ = 2b₁.
+    let norm = b.shallow_clone();
+    let ball = at_most(AutodiffConstraint::new(f.parameters(), move || norm.square().sum(Kind::Double) - 1.0).unwrap());
+    let line = AutodiffConstraint::new(f.parameters(), move || b.get(0) - b.get(1) * 2.0).unwrap();
+    let set = Orthonormal::columns(f.parameters(), &["w"]).unwrap();
+    let set = both(set, both(ball, line).unwrap()).unwrap();
+    let mut method = StrSqp::new(StrSqpConfig::default(), set).unwrap();
+    let start = f.point();
+    for full in [true, false] {
+        let run = minimize(&mut f).method(&mut method);
+        let run = if full { run.full_batch().stop(Stop::steps(200)) } else { run.batch(1).stop(Stop::epochs(400)) };
+        let report = run.start(start.clone()).unwrap();
+        assert!(report.last.constraint_norm < 1e-8, "{}", report.last.constraint_norm);
+        let x = report.point().to_vec();
+        let distance: f64 =
+            x[..30].iter().zip(Flat::<f64>::from_tensor(&frame).to_vec()).map(|(x, a)| (x - a).powi(2)).sum();
+        assert!(distance.sqrt() < if full { 1e-5 } else { 0.05 }, "{distance}");
+        let b = &x[30..];
+        assert!((b[0] - 2.0 * b[1]).abs() < 1e-8 && b.iter().map(|b| b * b).sum::<f64>() < 1.0 + 1e-8, "{b:?}");
+        assert!(b[2] > 0.5 && (b[2] - b[3]).abs() < 1e-3, "{b:?}");
+    }
+}
+
 #[test]
 fn wrong_weights_are_refused_with_a_message() {
     let store = store::<f64>();
