@@ -177,6 +177,8 @@ pub enum Benchmark {
     Subspace,
     /// The cost that each diagnostic instrument adds to a step
     Instruments,
+    /// STR-SQP: a step in a million unknowns, and what it adds to its products and gradients; needs 2 GB
+    Constraints,
     /// A step of STR on ResNet-20, compared with SGD and with PyTorch; needs a build with libtorch
     Cifar10,
 }

@@ -61,7 +61,8 @@ pub fn run(
         (Benchmark::Cifar10, device) => crate::network::bench(device.unwrap_or("auto"), memory_of, shared),
         (Benchmark::Subspace, None) => subspace(shared),
         (Benchmark::Instruments, None) => crate::bench_instruments::run(shared),
-        (Benchmark::Subspace | Benchmark::Instruments, Some(_)) => {
+        (Benchmark::Constraints, None) => crate::bench_constraints::run(shared),
+        (Benchmark::Subspace | Benchmark::Instruments | Benchmark::Constraints, Some(_)) => {
             Err(CommandFailure::Usage("--device is only for `strust bench cifar10`".into()))
         }
     }

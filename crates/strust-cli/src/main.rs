@@ -4,6 +4,7 @@
 
 mod args;
 mod bench;
+mod bench_constraints;
 mod bench_instruments;
 mod commands;
 mod constrained;

@@ -35,12 +35,12 @@ pub struct Frame {
 #[derive(Debug, Clone)]
 pub struct Frames<T: Real = f64> {
     dimension: usize,
-    parts: Vec<Part<T>>,
+    parts: Vec<FramePart<T>>,
 }
 
 /// A matrix, its constraint and its scratch space. The matrix is transposed if it has more columns than rows.
 #[derive(Debug, Clone)]
-struct Part<T: Real> {
+struct FramePart<T: Real> {
     frame: Frame,
     stiefel: Stiefel<T>,
     /// The first index of its equations.
@@ -65,7 +65,7 @@ impl<T: Real> Frames<T> {
             end = frame.start + size;
             let (d, k) = (frame.rows.max(frame.columns), frame.rows.min(frame.columns));
             let (point, other, residual) = (Mat::zeros(d, k), Mat::zeros(d, k), Mat::zeros(k, k));
-            parts.push(Part { frame, stiefel: Stiefel::new(d, k)?, first_row, point, other, residual });
+            parts.push(FramePart { frame, stiefel: Stiefel::new(d, k)?, first_row, point, other, residual });
             first_row += k * k;
         }
         if parts.is_empty() {
@@ -105,7 +105,7 @@ impl Frame {
     }
 }
 
-impl<T: Real> Part<T> {
+impl<T: Real> FramePart<T> {
     fn equations(&self) -> Range<usize> {
         self.first_row..self.first_row + self.residual.ncols() * self.residual.ncols()
     }

@@ -1,0 +1,169 @@
+//! `strust bench constraints`: a step of STR-SQP in a million unknowns, beside the products and gradients in it.
+
+use crate::{
+    CommandFailure,
+    args::Shared,
+    session::{json, print},
+    show::{heading, table},
+};
+use serde::Serialize;
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
+use strust::prelude::*;
+use strust_problems::{Problem, SubspaceFit};
+
+/// The first steps are not counted: they allocate.
+const WARM_UP: u64 = 2;
+const STEPS: u64 = 10;
+
+#[derive(Serialize)]
+struct StepCost {
+    problem: &'static str,
+    /// Milliseconds of a step.
+    step_ms: f64,
+    /// Milliseconds of it in f and in products with the constraint.
+    products_ms: f64,
+    /// The number of these products.
+    products: u64,
+    /// The rest of the step over the time of products and gradients.
+    overhead: f64,
+}
+
+/// Time spent in some calls, and their number.
+#[derive(Default)]
+struct Clock {
+    time: Cell<Duration>,
+    calls: Cell<u64>,
+}
+
+impl Clock {
+    fn time<R>(&self, call: impl FnOnce() -> R) -> R {
+        let began = Instant::now();
+        let result = call();
+        self.time.set(self.time.get() + began.elapsed());
+        self.calls.set(self.calls.get() + 1);
+        result
+    }
+}
+
+/// A constraint or an objective whose calls are timed.
+struct Timed<'a, T>(T, &'a Clock);
+
+impl<C: Constraint> Constraint for Timed<'_, C> {
+    type Point = C::Point;
+    type Residual = C::Residual;
+    fn new_residual(&self) -> C::Residual {
+        self.0.new_residual()
+    }
+    fn residual(&mut self, x: &C::Point, c: &mut C::Residual) {
+        self.1.time(|| self.0.residual(x, c));
+    }
+    fn jvp(&mut self, x: &C::Point, v: &C::Point, out: &mut C::Residual) {
+        self.1.time(|| self.0.jvp(x, v, out));
+    }
+    fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
+        self.1.time(|| self.0.add_vjp(x, a, y, out));
+    }
+    fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
+        self.0.rounding(x, norm)
+    }
+}
+
+impl<F: Objective> Objective for Timed<'_, F> {
+    type Point = F::Point;
+    fn terms(&self) -> usize {
+        self.0.terms()
+    }
+    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
+        self.1.time(|| self.0.value(x, sample))
+    }
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        self.1.time(|| self.0.value_and_gradient(x, sample, gradient))
+    }
+}
+
+fn measure<F, C>(
+    problem: &'static str,
+    f: F,
+    constraint: C,
+    start: F::Point,
+    batch: usize,
+) -> Result<StepCost, strust::Error>
+where
+    F: Objective,
+    C: Constraint<Point = F::Point>,
+{
+    let (of_f, of_c) = (Clock::default(), Clock::default());
+    let mut f = Timed(f, &of_f);
+    let mut method = StrSqp::new(StrSqpConfig::default(), Timed(constraint, &of_c))?;
+    let mut sampler = Epochs::new(f.terms(), batch, 0)?;
+    let mut state = method.init(&mut f, start)?;
+    let (mut sample, mut time) = (Sample::default(), Duration::ZERO);
+    for k in 0..WARM_UP + STEPS {
+        if k == WARM_UP {
+            for clock in [&of_f, &of_c] {
+                clock.time.take();
+                clock.calls.take();
+            }
+            time = Duration::ZERO;
+        }
+        sampler.draw(k, &mut sample);
+        let began = Instant::now();
+        method.step(&mut f, &mut state, &sample)?;
+        time += began.elapsed();
+    }
+    let inside = of_f.time.get() + of_c.time.get();
+    let ms = |time: Duration| 1e3 * time.as_secs_f64() / STEPS as f64;
+    Ok(StepCost {
+        problem,
+        step_ms: ms(time),
+        products_ms: ms(inside),
+        products: of_c.calls.get() / STEPS,
+        overhead: time.as_secs_f64() / inside.as_secs_f64() - 1.0,
+    })
+}
+
+fn rows() -> Result<Vec<StepCost>, strust::Error> {
+    let fit = || SubspaceFit::<f64>::spiked(20_000, 50, 500, 0.1, 0);
+    let stiefel = |name, batch| {
+        let f = fit()?;
+        let (start, set) = (f.start(0), f.constraint());
+        measure(name, f, set, start, batch)
+    };
+    let (d, m, terms) = (1_000_000, 100, 16);
+    // Waves of different frequencies are almost orthogonal.
+    let row = |i: usize| (0..d).map(|j| (0.01 * (i + 1) as f64 * j as f64).sin()).collect::<Vec<f64>>();
+    let affine = Affine::new((0..m).map(row).collect(), vec![1.0; m])?;
+    let data: Vec<Vec<f64>> = (m..m + terms).map(row).collect();
+    let f = from_terms(terms, move |i, x: &Vec<f64>, g: &mut Vec<f64>| {
+        let r = data[i].dot(x) - i as f64;
+        g.add(r, &data[i]);
+        0.5 * r * r
+    });
+    Ok(vec![
+        stiefel("Stiefel, 20000 × 50, batch 32", 32)?,
+        stiefel("Stiefel, 20000 × 50, all terms", 500)?,
+        measure("100 affine rows, 10⁶ unknowns, batch 4", f, affine, vec![0.0; d], 4)?,
+    ])
+}
+
+pub fn run(shared: &Shared) -> Result<(), CommandFailure> {
+    let rows = rows().map_err(|e| CommandFailure::Failed(e.to_string()))?;
+    if shared.json {
+        return print(&json(&rows)?);
+    }
+    let mut cells = vec![["", "step", "products and f", "products", "overhead"].map(String::from).to_vec()];
+    for row in &rows {
+        cells.push(vec![
+            row.problem.into(),
+            format!("{:.0} ms", row.step_ms),
+            format!("{:.0} ms", row.products_ms),
+            row.products.to_string(),
+            format!("{:.0} %", 100.0 * row.overhead),
+        ]);
+    }
+    let title = "A step of STR-SQP, and the time of its products with the constraint and of f, f64, one thread";
+    print(&format!("{}\n{}", heading(title, shared), table(&cells)))
+}
