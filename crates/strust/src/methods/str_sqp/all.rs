@@ -91,9 +91,9 @@ impl<V: Vector> StrSqpState<V> {
         let size = self.largest.0.max(most);
         // A Newton step knows how far f is from its minimum, so a larger gradient is enough if that is little.
         let little = step.predicted <= 0.1 * tolerance * here.f.value.abs();
-        let stationary = step.stationarity <= if little { 100.0 } else { 1.0 } * tolerance * size;
+        let stationary = step.stationarity <= if little { 10.0 } else { 1.0 } * tolerance * size;
         let complementary = linear.complementarity(&step.y) <= tolerance * size * length;
-        if *violation <= tolerance * length && stationary && complementary {
+        if linear.distance_to_feasibility() <= tolerance * length && stationary && complementary {
             let before = self.scaled_multipliers(linear.scaled);
             let changes = step.y.iter().zip(&before).any(|(y, before)| (y - before).abs() > 0.1 * most);
             let grown = most / self.largest.0;

@@ -104,6 +104,13 @@ impl<'a, C: Constraint> Linearized<'a, C> {
     pub fn violation(&self) -> f64 {
         self.scaled.violation(&self.c)
     }
+    /// About the distance to the nearest feasible point: v, where a row that is flatter than at the start counts more.
+    pub fn distance_to_feasibility(&self) -> f64 {
+        let Some(formed) = &self.formed else { return self.violation() };
+        // Without a violation the slope does not matter, even if it is 0.
+        let distance = |(c, row): (&f64, &C::Point)| if *c == 0.0 { 0.0 } else { c / row.norm().min(1.0) };
+        self.scaled.violation(&self.c.iter().zip(formed).map(distance).collect::<Vec<f64>>())
+    }
     /// Σ|yᵢCᵢ| over inequalities and bounds.
     pub fn complementarity(&self, y: &[f64]) -> f64 {
         self.scaled.complementarity(&self.c, y)
