@@ -12,14 +12,14 @@ use crate::{
     data::{
         benchmark::{BenchmarkSpec, Task},
         experiment::Experiment,
-        plan::{Job, Plan},
+        plan::Plan,
         summary::{Machine, Summary},
     },
     experiment::built_in,
     io::{
         atomic, data_file,
         lock::lock,
-        results::{check_empty, constrained_file, job_folder},
+        results::{check_empty, constrained_file},
     },
     pipeline::{self, GRID_SEARCH, RUNS},
     report,
@@ -188,20 +188,11 @@ fn finish(folder: &Path, plan: &ConstrainedPlan, options: &Options) -> Result<Su
         tick.pace.end(None);
         Ok(())
     })?;
-    run_jobs(folder, GRID_SEARCH, &plan.searches().concat(), options)?;
-    run_jobs(folder, RUNS, &plan.runs(folder)?, options)?;
+    run::run_plans(folder, GRID_SEARCH, &plan.searches().concat(), options)?;
+    run::run_plans(folder, RUNS, &plan.runs(folder)?, options)?;
     let summary = plan.summary(folder)?;
     write(folder, &summary)?;
     Ok(summary)
-}
-
-/// Runs the jobs of several plans in one pool.
-fn run_jobs(folder: &Path, stage: &str, plans: &[Plan], options: &Options) -> Result<(), Error> {
-    let jobs: Vec<(&Plan, &Job)> = plans.iter().flat_map(|plan| plan.jobs.iter().map(move |job| (plan, job))).collect();
-    for (_, job) in &jobs {
-        atomic::sweep(&job_folder(folder, job));
-    }
-    run::run_jobs(folder, stage, &jobs, options)
 }
 
 fn write(folder: &Path, summary: &Summary) -> Result<(), Error> {

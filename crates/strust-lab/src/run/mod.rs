@@ -14,6 +14,7 @@ pub use workers::panic_text;
 use crate::{
     Error,
     data::plan::{Job, Plan},
+    io::{atomic, results::job_folder},
 };
 use std::{path::Path, sync::atomic::AtomicBool, time::Duration};
 
@@ -33,4 +34,19 @@ pub struct Options<'a> {
 pub(crate) fn run_jobs(folder: &Path, stage: &str, jobs: &[(&Plan, &Job)], options: &Options) -> Result<(), Error> {
     options.progress.begin(stage, jobs.len());
     workers::run_all(jobs, options, |(plan, job), halt| job::run(folder, plan, job, halt, options))
+}
+
+/// Runs the jobs of several plans in one pool.
+pub(crate) fn run_plans<'a>(
+    folder: &Path,
+    stage: &str,
+    plans: impl IntoIterator<Item = &'a Plan>,
+    options: &Options,
+) -> Result<(), Error> {
+    let jobs: Vec<(&Plan, &Job)> =
+        plans.into_iter().flat_map(|plan| plan.jobs.iter().map(move |job| (plan, job))).collect();
+    for (_, job) in &jobs {
+        atomic::sweep(&job_folder(folder, job));
+    }
+    run_jobs(folder, stage, &jobs, options)
 }

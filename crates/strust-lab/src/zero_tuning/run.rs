@@ -16,7 +16,7 @@ use crate::{
     io::{
         atomic, data_file,
         lock::lock,
-        results::{benchmark_file, check_empty, job_folder},
+        results::{benchmark_file, check_empty},
     },
     pipeline::{self, GRID_SEARCH, RUNS},
     registry::problems,
@@ -234,23 +234,13 @@ fn finish(folder: &Path, plan: &BenchmarkPlan, options: &Options) -> Result<Summ
     let tasks = &plan.benchmark.tasks;
     let plans: Vec<TaskPlans> = tasks.iter().map(|task| plan.plans(task)).collect();
     let searches: Vec<&Plan> = plans.iter().flat_map(|plans| plans.searches.iter().flatten().map(|(p, _)| p)).collect();
-    run_all(folder, GRID_SEARCH, &searches, options)?;
+    run::run_plans(folder, GRID_SEARCH, searches, options)?;
     let with_choice = |(task, plans)| Ok(plan.runs(task, &BenchmarkPlan::choose(folder, plans)?));
     let runs: Vec<Plan> = tasks.iter().zip(&plans).map(with_choice).collect::<Result<_, Error>>()?;
-    run_all(folder, RUNS, &runs.iter().collect::<Vec<_>>(), options)?;
+    run::run_plans(folder, RUNS, &runs, options)?;
     let summary = plan.summary(folder)?;
     write(folder, &summary)?;
     Ok(summary)
-}
-
-/// TaskRuns the jobs of several plans in one pool.
-fn run_all(folder: &Path, stage: &str, plans: &[&Plan], options: &Options) -> Result<(), Error> {
-    let jobs: Vec<(&Plan, &Job)> =
-        plans.iter().flat_map(|plan| plan.jobs.iter().map(move |job| (*plan, job))).collect();
-    for (_, job) in &jobs {
-        atomic::sweep(&job_folder(folder, job));
-    }
-    run::run_jobs(folder, stage, &jobs, options)
 }
 
 fn write(folder: &Path, summary: &Summary) -> Result<(), Error> {
