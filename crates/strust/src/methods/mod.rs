@@ -50,7 +50,8 @@ pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConf
 pub use sgd::{Sgd, SgdConfig, SgdState};
 pub use str_p::{StrP, StrPConfig};
 pub use str_sqp::{
-    BatchMemory, Certificate, CurvaturePair, LagrangianCurvature, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState,
+    BatchMemory, Certificate, CurvaturePair, LagrangianCurvature, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState, Turn,
+    WholePhase,
 };
 pub use trust_region::{Str, StrConfig, StrState, TrustRegion, TrustRegionState};
 

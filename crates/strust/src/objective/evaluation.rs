@@ -39,4 +39,10 @@ impl Evaluation {
         let rounding = SLACK * epsilon * value.abs() + 2.0 * delta * value.abs().sqrt() + delta * delta;
         Self { value, rounding }
     }
+
+    /// Adds a multiple of another value. Rounding errors add up.
+    pub(super) fn add(&mut self, weight: f64, other: Self) {
+        self.value += weight * other.value;
+        self.rounding += weight * other.rounding;
+    }
 }

@@ -15,6 +15,7 @@ mod counted;
 mod evaluation;
 mod penalized;
 mod scaled;
+mod whole;
 
 pub use closures::{
     ApproximateGradient, FromFn, FromResiduals, FromTerms, from_fn, from_fn_approximate_gradient, from_residuals,
@@ -24,6 +25,7 @@ pub use counted::{Counted, Evaluations};
 pub use evaluation::Evaluation;
 pub use penalized::{Penalized, PenaltyScratch};
 pub use scaled::Scaled;
+pub(crate) use whole::Whole;
 
 use crate::{
     Error,
@@ -90,10 +92,11 @@ impl<F: Objective + ?Sized> Objective for &mut F {
 /// Terms per evaluation when the full sum is measured: enough for fast products, few enough for the memory.
 const PIECE: usize = 512;
 
-fn over_pieces(terms: usize, mut piece: impl FnMut(&Sample, f64)) {
+/// Calls `piece` with samples of at most `most` terms and with their share of all terms.
+fn over_pieces(terms: usize, most: usize, mut piece: impl FnMut(&Sample, f64)) {
     let mut start = 0;
     while start < terms {
-        let end = (start + PIECE).min(terms);
+        let end = (start + most).min(terms);
         piece(&Sample::range(start..end), (end - start) as f64 / terms as f64);
         start = end;
     }
@@ -101,18 +104,31 @@ fn over_pieces(terms: usize, mut piece: impl FnMut(&Sample, f64)) {
 
 /// f(x) over all terms.
 pub fn full_value<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> f64 {
-    let mut sum = 0.0;
-    over_pieces(f.terms(), |sample, weight| sum += weight * f.value(x, sample).value);
-    sum
+    value_in_pieces(f, x, PIECE).value
 }
 
 /// f(x) and ∇f(x) over all terms; the gradient overwrites `gradient`.
 pub fn full_value_and_gradient<F: Objective + ?Sized>(f: &mut F, x: &F::Point, gradient: &mut F::Point) -> f64 {
-    let mut sum = 0.0;
+    value_and_gradient_in_pieces(f, x, gradient, PIECE).value
+}
+
+fn value_in_pieces<F: Objective + ?Sized>(f: &mut F, x: &F::Point, most: usize) -> Evaluation {
+    let mut sum = Evaluation { value: 0.0, rounding: 0.0 };
+    over_pieces(f.terms(), most, |sample, weight| sum.add(weight, f.value(x, sample)));
+    sum
+}
+
+fn value_and_gradient_in_pieces<F: Objective + ?Sized>(
+    f: &mut F,
+    x: &F::Point,
+    gradient: &mut F::Point,
+    most: usize,
+) -> Evaluation {
+    let mut sum = Evaluation { value: 0.0, rounding: 0.0 };
     let mut piece = x.zeros_like();
     gradient.set_zero();
-    over_pieces(f.terms(), |sample, weight| {
-        sum += weight * f.value_and_gradient(x, sample, &mut piece).value;
+    over_pieces(f.terms(), most, |sample, weight| {
+        sum.add(weight, f.value_and_gradient(x, sample, &mut piece));
         gradient.add(weight, &piece);
     });
     sum

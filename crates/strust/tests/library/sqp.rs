@@ -5,6 +5,7 @@ use strust::{
     constraints::{at_most, both},
     methods::{SqpVerdict, StrSqpState},
     prelude::*,
+    samplers::Sampler,
 };
 
 /// ‖x − t‖².
@@ -191,4 +192,60 @@ fn the_augmented_lagrangian_says_that_its_rate_is_too_long_for_its_penalty() {
         .unwrap();
     let error = report.breakdown.expect("a breakdown");
     assert!(error.to_string().contains("learning_rate") && !error.to_string().contains("data"), "{error}");
+}
+
+/// Least squares with noise: n rows whose columns have scales from 1 to `smallest`.
+fn noisy_fit(n: usize, d: usize, smallest: f64) -> impl Objective<Point = Vec<f64>> {
+    let rows = many_rows(n, d);
+    let scale = move |j: usize| smallest.powf(j as f64 / (d - 1) as f64);
+    from_residuals(n, move |i, x: &Vec<f64>, g| {
+        (0..d).for_each(|j| g[j] = rows[i][j] * scale(j));
+        g.dot(x) - (i as f64 * 1.7).sin()
+    })
+}
+
+#[test]
+fn mini_batches_hand_over_to_the_full_sum_where_noise_limits_them() {
+    let mut f = noisy_fit(400, 8, 1.0);
+    let mut method = sqp(sphere());
+    let run = minimize(&mut f).method(&mut method).batch(16).stop(Stop::epochs(60));
+    let report = run.start(vec![1.0; 8]).unwrap();
+    assert_eq!(report.reason, StopReason::Kkt);
+    assert!(report.last.constraint_norm <= 1e-12, "{:e}", report.last.constraint_norm);
+    // A pass has 25 samples, and no step costs more than its samples.
+    let passes = report.steps.div_ceil(25);
+    assert!(report.evaluations.gradients <= 25 * passes, "{:?} in {passes} passes", report.evaluations);
+
+    let mut f = noisy_fit(400, 8, 1.0);
+    let full = minimize(&mut f).method(sqp(sphere())).full_batch().start(vec![1.0; 8]).unwrap();
+    assert!((report.last.value - full.last.value).abs() <= 1e-9 * full.last.value);
+}
+
+#[test]
+fn a_run_that_changes_to_the_full_sum_resumes_bit_for_bit() {
+    let steps = 25 * 24;
+    let run = |cut: Option<u64>| {
+        let plane = || Affine::new(vec![vec![1.0; 30]], vec![1.0]).unwrap();
+        let (mut f, mut method) = (noisy_fit(400, 30, 1e-3), sqp(plane()));
+        let mut sampler = Epochs::over(&f).batch(16).seed(3);
+        let mut state = method.init(&mut f, vec![1.0; 30]).unwrap();
+        let (mut sample, mut turns) = (Sample::default(), Vec::new());
+        for k in 0..steps {
+            if cut == Some(k) {
+                let text = serde_json::to_string(&state).unwrap();
+                state = serde_json::from_str(&text).unwrap();
+                method = sqp(plane());
+                method.prepare(&mut f, &state.x).unwrap();
+            }
+            sampler.draw(k, &mut sample);
+            method.step(&mut f, &mut state, &sample).unwrap();
+            turns.push(state.batch.as_ref().is_some_and(|batch| batch.turn.whole.is_some()));
+        }
+        (serde_json::to_string(&state).unwrap(), turns)
+    };
+    let (expected, turns) = run(None);
+    let to_full = (1..turns.len()).find(|&k| turns[k] && !turns[k - 1]).expect("the full sum is tried");
+    for cut in [to_full as u64, to_full as u64 + 1, to_full as u64 + 40, steps - 1] {
+        assert_eq!(run(Some(cut)).0, expected, "resumed before step {cut}");
+    }
 }

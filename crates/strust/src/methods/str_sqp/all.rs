@@ -129,14 +129,14 @@ impl<V: Vector> StrSqpState<V> {
 }
 
 impl<C: Constraint> StrSqp<C> {
-    /// One step on all terms.
+    /// One step on all terms, and the reduction that its model predicts.
     pub(super) fn step_on_all<F: Objective<Point = C::Point>>(
         &mut self,
         f: &mut F,
         state: &mut StrSqpState<F::Point>,
         sample: &Sample,
         g: &mut F::Point,
-    ) -> Result<StepRecord, Error> {
+    ) -> Result<(StepRecord, f64), Error> {
         let (value, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
         let scaled = ScaledRows::new(&mut self.constraint, &state.weights);
@@ -145,11 +145,11 @@ impl<C: Constraint> StrSqp<C> {
         let violation = linear.violation();
         let length = state.note_sizes(gradient_norm, state.x.norm(), violation);
         let here = Here { f: value, gradient_norm, linear, violation, length };
-        state.batch = None;
         state.learn(&here, g);
 
         let tolerance = self.config.tolerance;
         let mut evaluations = Evaluations { values: 0, gradients: 1 };
+        let mut predicted = 0.0;
         let plain = StepRecord::plain(state.k, value.value, gradient_norm, 0.0, 0.0);
         let mut record = StepRecord { verdict: Verdict::Rejected, constraint_norm: Some(violation), ..plain };
         state.verdict = SqpVerdict::Stalled;
@@ -160,6 +160,7 @@ impl<C: Constraint> StrSqp<C> {
             let model = products.model(state.damping);
             let step = model.steer(&mut state.penalty);
             if trial == 0 {
+                predicted = step.predicted;
                 let verdict = state.judge(&here, &step, tolerance);
                 let escape = match verdict {
                     SqpVerdict::Infeasible(_) => escape(state, &here),
@@ -196,7 +197,7 @@ impl<C: Constraint> StrSqp<C> {
         }
         state.memory = memory;
         state.k += 1;
-        Ok(StepRecord { evaluations, ..record })
+        Ok((StepRecord { evaluations, ..record }, predicted))
     }
 }
 

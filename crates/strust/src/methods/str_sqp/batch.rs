@@ -3,6 +3,7 @@
 
 use super::{
     StrSqp, StrSqpState,
+    hybrid::Turn,
     linear::{Linearized, LocalProducts, Proposal},
     memory::LagrangianCurvature,
     scaled::ScaledRows,
@@ -44,7 +45,7 @@ const NEARLY: f64 = 1e-2;
 
 /// The relative error of the multipliers of many rows. The next step corrects it.
 const ACCURACY: f64 = 1e-6;
-/// Newton steps that move the average back onto the constraints.
+/// Newton steps that move the answer back onto the constraints.
 const RESTORE: usize = 2;
 
 /// What the steps on mini-batches have learned.
@@ -74,6 +75,8 @@ pub struct BatchMemory<V> {
     pub levels: (f64, f64),
     /// For each row, how often it was active, with the weights of the average.
     pub active: Vec<f64>,
+    /// Who makes the passes over the data.
+    pub turn: Turn,
 }
 
 impl<V: Vector> BatchMemory<V> {
@@ -89,6 +92,7 @@ impl<V: Vector> BatchMemory<V> {
             calm: 0,
             levels: (0.0, 0.0),
             active: Vec::new(),
+            turn: Turn::default(),
         }
     }
 }
@@ -222,15 +226,18 @@ fn average<C: Constraint>(
     let mut old = state.scaled_multipliers(scaled);
     old.iter_mut().zip(y).for_each(|(old, y)| *old += share * (y - *old));
     state.set_multipliers(scaled, &old);
+    restore(&mut state.x, scaled, &batch.active, length);
+}
 
-    // Newton's method converges quadratically, and the average moves less and less.
+/// Moves x back onto the active constraints. Newton's method converges quadratically, and x is already close.
+pub(super) fn restore<C: Constraint>(x: &mut C::Point, scaled: &ScaledRows<C>, active: &[f64], length: f64) {
     for _ in 0..RESTORE {
-        let c = scaled.residual(&state.x);
+        let c = scaled.residual(x);
         if scaled.violation(&c) <= C::Point::EPSILON * length {
             break;
         }
-        let excess = Linearized::new(scaled, &state.x, c, ACCURACY).excess(&batch.active);
-        state.x.add(-1.0, &excess);
-        scaled.clip(&mut state.x);
+        let excess = Linearized::new(scaled, x, c, ACCURACY).excess(active);
+        x.add(-1.0, &excess);
+        scaled.clip(x);
     }
 }

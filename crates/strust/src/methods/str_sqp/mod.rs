@@ -3,11 +3,13 @@
 mod all;
 mod batch;
 mod dual;
+mod hybrid;
 mod linear;
 mod memory;
 mod scaled;
 
 pub use batch::BatchMemory;
+pub use hybrid::{Turn, WholePhase};
 pub use memory::{CurvaturePair, LagrangianCurvature};
 
 use super::{Measurement, Method, state};
@@ -50,11 +52,12 @@ config! {
 ///
 /// On a **mini-batch** the same problem is solved with B = κI. κ is learned from the trials on the sample, and is at
 /// least 2√(k·n)/r̄, where n is the mean of ½‖ĝₖ − ĝₖ₋₁‖² over the last quarter of the projected gradients
-/// ĝ = g + Aᵀy, and r̄ is the largest distance from the first nearly feasible iterate: noise shortens the steps. The correction is made in every step,
-/// because it costs no data. The answer x is a weighted average of the iterates, which two Newton steps move back onto
-/// the active constraints. A full sample after mini-batches continues from x with B.
+/// ĝ = g + Aᵀy, and r̄ is the largest distance from the first nearly feasible iterate: noise shortens the steps. The
+/// correction is made in every step, because it costs no data. The answer x is a weighted average of the iterates, which
+/// two Newton steps move back onto the active constraints. Where noise limits the steps, the method tries the full sum in
+/// place of a pass of mini-batches, and goes on with it as long as [it pays](Turn).
 ///
-/// A run on full samples ends with a [verdict](SqpVerdict), which is also the reason in the report.
+/// A run ends with a [verdict](SqpVerdict) on the full sum, which is also the reason in the report.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -256,9 +259,10 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let mut g = self.gradient.take().unwrap_or_else(|| state.x.zeros_like());
         let record = if sample.len() < f.terms() {
-            self.step_on_batch(f, state, sample, &mut g)
+            self.step_in_turn(f, state, sample, &mut g)
         } else {
-            self.step_on_all(f, state, sample, &mut g)
+            state.batch = None;
+            self.step_on_all(f, state, sample, &mut g).map(|(record, _)| record)
         };
         self.gradient = Some(g);
         record
