@@ -88,7 +88,9 @@ impl<V: Vector> StrSqpState<V> {
     fn judge<C: Constraint<Point = V>>(&self, here: &Here<'_, C>, step: &Proposal<V>, tolerance: f64) -> SqpVerdict {
         let Here { linear, violation, length, .. } = here;
         let most = largest(&step.y);
-        let size = self.largest.0.max(most);
+        // A row that is flat here but steep at the start has a large multiplier and a small force.
+        let force = if most > self.largest.0 { linear.largest_force(&step.y).min(most) } else { most };
+        let size = self.largest.0.max(force);
         // A Newton step knows how far f is from its minimum, so a larger gradient is enough if that is little.
         let little = step.predicted <= 0.1 * tolerance * here.f.value.abs();
         let stationary = step.stationarity <= if little { 10.0 } else { 1.0 } * tolerance * size;
@@ -97,7 +99,7 @@ impl<V: Vector> StrSqpState<V> {
             let before = self.scaled_multipliers(linear.scaled);
             let changes = step.y.iter().zip(&before).any(|(y, before)| (y - before).abs() > 0.1 * most);
             let grown = most / self.largest.0;
-            if grown > UNBOUNDED && (changes || grown > UNBOUNDED.powi(2)) {
+            if grown > UNBOUNDED && (changes || force > UNBOUNDED.powi(2) * self.largest.0) {
                 SqpVerdict::NoQualification
             } else {
                 SqpVerdict::Converged

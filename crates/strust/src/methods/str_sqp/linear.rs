@@ -61,6 +61,12 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         let mean = squares.sum::<f64>() / PROBES as f64;
         vec![inverse((mean / rows as f64).sqrt()); rows]
     }
+    /// The largest |yᵢ|·‖∇cᵢ(x)‖.
+    pub fn largest_force(&self, y: &[f64]) -> f64 {
+        let (rows, bounds) = y.split_at(self.scaled.senses.len());
+        let of_rows = rows.iter().zip(self.weights()).map(|(y, weight)| y / weight);
+        of_rows.chain(bounds.iter().copied()).fold(0.0, |most, force| most.max(force.abs()))
+    }
     /// Whether there is no row and no bound.
     pub fn is_empty(&self) -> bool {
         self.c.is_empty()
