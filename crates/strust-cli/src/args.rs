@@ -76,10 +76,13 @@ pub enum Command {
         #[command(flatten)]
         network: Network,
     },
-    /// Resume a stopped run
+    /// Resume a stopped run, or lengthen a finished one
     Resume {
         /// The results folder
         folder: PathBuf,
+        /// Lengthen the runs of an experiment to so many epochs; they continue where they ended
+        #[arg(long, value_name = "N")]
+        epochs: Option<u64>,
         #[command(flatten)]
         jobs: Jobs,
         #[command(flatten)]
@@ -93,21 +96,26 @@ pub enum Command {
         /// Print Markdown tables instead of writing a report
         #[arg(long, conflicts_with = "json", group = "tables")]
         markdown: bool,
-        /// Epochs to show in the Markdown tables
+        /// Print LaTeX tables for the package booktabs instead of writing a report
+        #[arg(long, conflicts_with = "json", group = "tables")]
+        latex: bool,
+        /// Epochs to show in the tables
         #[arg(long, value_delimiter = ',', value_name = "EPOCHS", default_value = "1,2,5,15", requires = "tables")]
         at: Vec<u64>,
         /// Write the Markdown tables into this file, between `<!-- strust:NAME -->` and `<!-- /strust -->`
         #[arg(long, value_name = "FILE", conflicts_with = "json", group = "tables")]
         into: Option<PathBuf>,
-        /// Show mean ± standard deviation in the Markdown tables instead of the median
+        /// Show mean ± standard deviation in the tables instead of the median
         #[arg(long, requires = "tables")]
         mean: bool,
         /// Write the summary, the report, the figures and one record per job and epoch to this folder
-        #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "markdown", "into", "out"])]
+        #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "markdown", "latex", "into", "out"])]
         publish: Option<PathBuf>,
         /// Folder for the report [default: the results folder; for several runs, runs/comparison]
         #[arg(long, value_name = "DIR", conflicts_with = "tables")]
         out: Option<PathBuf>,
+        #[command(flatten)]
+        figures: Figures,
     },
     /// Explain how a finished or unfinished run is doing: radius, wasted steps, interpolation, penalty
     Diagnose {
@@ -258,4 +266,53 @@ pub struct Shared {
     /// When to use colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_enum)]
     pub color: ColorChoice,
+}
+
+/// How the figures of a report look. Without a flag, `[figures]` of the experiment file decides.
+#[derive(clap::Args, Debug, Clone)]
+#[command(next_help_heading = "Figures")]
+pub struct Figures {
+    /// Formats of the files: svg, png, pdf
+    #[arg(long, value_delimiter = ',', value_name = "FORMATS", value_enum)]
+    pub formats: Option<Vec<Format>>,
+    /// Width of a figure and height of its plot in pixels of 1/96 inch, such as 440x250
+    #[arg(long, value_name = "WxH", value_parser = size)]
+    pub size: Option<(u32, u32)>,
+    /// Leave out the titles
+    #[arg(long)]
+    pub no_titles: bool,
+    /// What lines and bands show: the median with quartiles, or the mean with one standard deviation
+    #[arg(long, value_enum)]
+    pub average: Option<Average>,
+    /// Another name for a method, such as auto=Ours; may be repeated
+    #[arg(long = "label", value_name = "METHOD=TEXT", value_parser = renaming)]
+    pub labels: Vec<(String, String)>,
+    /// The methods to show first
+    #[arg(long, value_delimiter = ',', value_name = "METHODS")]
+    pub order: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Format {
+    Svg,
+    Png,
+    Pdf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Average {
+    Median,
+    Mean,
+}
+
+fn size(text: &str) -> Result<(u32, u32), String> {
+    let parts = text.split_once(['x', '×']);
+    let number = |text: &str| text.trim().parse().ok();
+    parts.and_then(|(w, h)| Some((number(w)?, number(h)?))).ok_or_else(|| "must be two numbers such as 440x250".into())
+}
+
+fn renaming(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(from, to)| !from.is_empty() && !to.is_empty());
+    let (from, to) = parts.ok_or("must be a method and its new name, such as auto=Ours")?;
+    Ok((from.into(), to.into()))
 }

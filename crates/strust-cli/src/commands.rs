@@ -2,12 +2,12 @@
 
 use crate::{
     CommandFailure,
-    args::{Jobs, Network, Reproducible, Runs, Saving, Shared},
+    args::{Average, Figures, Format, Jobs, Network, Reproducible, Runs, Saving, Shared},
     session::{
         all_cores, command_line, conclude, jobs, jobs_on, json, pace, print, resume_command, save_every, unused,
     },
     show::heading,
-    tables::{Tables, markdown_tables},
+    tables::{Tables, latex_tables, markdown_tables},
 };
 use std::{
     fmt::Write as _,
@@ -19,6 +19,7 @@ use strust_lab::{
     data::{
         experiment::{Experiment, MAX_JOBS, ProblemSpec},
         plan::Plan,
+        style::{CurveAverage, FigureFormat},
         summary::Summary,
     },
     device::WITHOUT_DATA,
@@ -137,8 +138,19 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
 }
 
 /// `strust resume`.
-pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn resume(
+    folder: &Path,
+    epochs: Option<u64>,
+    jobs: Jobs,
+    saving: Saving,
+    shared: &Shared,
+) -> Result<(), CommandFailure> {
     let again = resume_command(folder);
+    if epochs.is_some() && (is_theory(folder) || is_benchmark(folder) || is_constrained(folder)) {
+        let why =
+            "--epochs lengthens the runs of an experiment: this folder holds many of them, each with its own epochs";
+        return Err(CommandFailure::Usage(why.into()));
+    }
     if is_theory(folder) {
         let pace = (all_cores(jobs), save_every(saving)?);
         return conclude(folder, shared, pace, &again, |options| theory::resume(folder, options));
@@ -154,6 +166,9 @@ pub fn resume(folder: &Path, jobs: Jobs, saving: Saving, shared: &Shared) -> Res
         return conclude(folder, shared, pace, &again, |options| constrained::resume(folder, options));
     }
     let pace = pace(jobs, saving, &Plan::load(folder)?.experiment)?;
+    if let Some(epochs) = epochs {
+        pipeline::lengthen(folder, epochs)?;
+    }
     conclude(folder, shared, pace, &again, |options| pipeline::resume(folder, options))
 }
 
@@ -182,9 +197,51 @@ fn load(folder: &Path) -> Result<Summary, Error> {
     }
 }
 
-/// `strust report --markdown` and `--into`.
-pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>) -> Result<(), CommandFailure> {
+/// The summaries of some folders, with the style of their figures.
+fn load_styled(folders: &[PathBuf], figures: &Figures) -> Result<Vec<Summary>, CommandFailure> {
     let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
+    let mut style = summaries.first().map(|summary| summary.figures.clone()).unwrap_or_default();
+    if let Some(formats) = &figures.formats {
+        let format = |format: &Format| match format {
+            Format::Svg => FigureFormat::Svg,
+            Format::Png => FigureFormat::Png,
+            Format::Pdf => FigureFormat::Pdf,
+        };
+        style.formats = formats.iter().map(format).collect();
+    }
+    if let Some((width, height)) = figures.size {
+        (style.width, style.height) = (width, height);
+    }
+    style.titles &= !figures.no_titles;
+    if let Some(average) = figures.average {
+        style.average = match average {
+            Average::Median => CurveAverage::Median,
+            Average::Mean => CurveAverage::Mean,
+        };
+    }
+    style.labels.extend(figures.labels.iter().cloned());
+    if !figures.order.is_empty() {
+        style.order.clone_from(&figures.order);
+    }
+    let methods = summaries.iter().flat_map(|summary| &summary.problems).flat_map(|problem| &problem.methods);
+    let mut methods: Vec<(&str, &str)> = methods.map(|method| (method.label.as_str(), method.name.as_str())).collect();
+    methods.sort_unstable();
+    methods.dedup();
+    style.check(&methods).map_err(|(_, why)| CommandFailure::Usage(why))?;
+    Ok(report::arranged(summaries, &style))
+}
+
+/// `strust report --markdown`, `--latex` and `--into`.
+pub fn tables(
+    folders: &[PathBuf],
+    shown: &Tables,
+    into: Option<&Path>,
+    figures: &Figures,
+) -> Result<(), CommandFailure> {
+    let summaries = load_styled(folders, figures)?;
+    if shown.latex {
+        return summaries.iter().try_for_each(|summary| print(&latex_tables(summary, shown)));
+    }
     let Some(file) = into else {
         return summaries.iter().try_for_each(|summary| print(&markdown_tables(summary, shown)));
     };
@@ -199,8 +256,13 @@ pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>) -> Resul
 }
 
 /// `strust report`.
-pub fn report(folders: &[PathBuf], out: Option<PathBuf>, shared: &Shared) -> Result<(), CommandFailure> {
-    let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
+pub fn report(
+    folders: &[PathBuf],
+    out: Option<PathBuf>,
+    figures: &Figures,
+    shared: &Shared,
+) -> Result<(), CommandFailure> {
+    let summaries = load_styled(folders, figures)?;
     let folder = match (folders, out) {
         (_, Some(out)) => {
             report::check_place(&out, folders)?;

@@ -61,11 +61,13 @@ fn main() -> ExitCode {
             network::train(&file, &save, &method, seed, run, &network, &shared)
         }
         Command::Evaluate { model, unchecked, network } => network::evaluate(&model, unchecked, &network, &shared),
-        Command::Resume { folder, jobs, saving } => commands::resume(&folder, jobs, saving, &shared),
+        Command::Resume { folder, epochs, jobs, saving } => commands::resume(&folder, epochs, jobs, saving, &shared),
         Command::Report { folders, publish: Some(to), .. } => commands::publish(&folders, &to, &shared),
-        Command::Report { folders, markdown: false, into: None, out, .. } => commands::report(&folders, out, &shared),
-        Command::Report { folders, at, into, mean, .. } => {
-            commands::tables(&folders, &tables::Tables { at, mean }, into.as_deref())
+        Command::Report { folders, markdown: false, latex: false, into: None, out, figures, .. } => {
+            commands::report(&folders, out, &figures, &shared)
+        }
+        Command::Report { folders, at, into, mean, latex, figures, .. } => {
+            commands::tables(&folders, &tables::Tables { at, mean, latex }, into.as_deref(), &figures)
         }
         Command::Diagnose { folder } => diagnose::run(&folder, &shared),
         Command::List { name } => commands::list(name.as_deref(), &shared),

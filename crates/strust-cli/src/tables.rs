@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use strust_lab::{
     data::{
         benchmark::Role,
-        summary::{CurvePoint, MethodSummary, Metric, Spread, Summary},
+        summary::{CurvePoint, MethodSummary, Metric, Spread, Summary, higher_is_better},
     },
     format::{brief, plain, plain_number, plural},
 };
@@ -107,10 +107,76 @@ pub struct Tables {
     pub at: Vec<u64>,
     /// Show mean ± standard deviation instead of the median.
     pub mean: bool,
+    /// LaTeX instead of Markdown.
+    pub latex: bool,
+}
+
+/// One LaTeX table per problem and metric, for the package booktabs: values at the given epochs, the best of an epoch in
+/// bold.
+pub fn latex_tables(summary: &Summary, Tables { at, mean, .. }: &Tables) -> String {
+    let mut text = String::new();
+    for (_, problem) in summary.with_curves() {
+        for metric in &problem.metrics {
+            let _ = writeln!(text, "% {}: {}, by epoch", problem.name, metric.label);
+            let _ = writeln!(text, "\\begin{{tabular}}{{l{}}}\n\\toprule", "r".repeat(at.len()));
+            let epochs = at.iter().map(|epoch| format!(" & {epoch}")).collect::<String>();
+            let _ = writeln!(text, "method{epochs} \\\\\n\\midrule");
+            let value = |method: &MethodSummary, epoch: u64| {
+                let point = method.curve.iter().find(|point| point.epoch == epoch)?;
+                let spread = point.metrics.get(&metric.key)?;
+                Some(if *mean { spread.mean } else { spread.median })
+            };
+            let cost = |value: f64| if higher_is_better(&metric.key) { -value } else { value };
+            let best = |epoch: u64| {
+                let costs = problem.methods.iter().filter_map(|method| value(method, epoch)).map(cost);
+                costs.min_by(f64::total_cmp)
+            };
+            for method in &problem.methods {
+                let _ = write!(text, "{}", latex(&method.label));
+                for &epoch in at {
+                    let shown = cell(method, epoch, std::slice::from_ref(metric), *mean);
+                    let is_best =
+                        value(method, epoch).map(cost).zip(best(epoch)).is_some_and(|(a, b)| a.total_cmp(&b).is_eq());
+                    let shown = latex_number(&shown);
+                    let _ = if is_best { write!(text, " & \\textbf{{{shown}}}") } else { write!(text, " & {shown}") };
+                }
+                text.push_str(" \\\\\n");
+            }
+            text.push_str("\\bottomrule\n\\end{tabular}\n\n");
+        }
+    }
+    text
+}
+
+/// Text for LaTeX.
+fn latex(text: &str) -> String {
+    text.chars().fold(String::new(), |mut out, c| {
+        match c {
+            '#' | '$' | '%' | '&' | '_' | '{' | '}' => out.extend(['\\', c]),
+            '\\' => out.push_str("\\textbackslash{}"),
+            '~' => out.push_str("\\textasciitilde{}"),
+            '^' => out.push_str("\\textasciicircum{}"),
+            c => out.push(c),
+        }
+        out
+    })
+}
+
+/// A cell of numbers such as 1.2e-3 or 0.5 ± 0.1 for LaTeX.
+fn latex_number(cell: &str) -> String {
+    let word = |word: &str| match word.split_once('e') {
+        Some((digits, exponent)) if digits.parse::<f64>().is_ok() && exponent.parse::<i32>().is_ok() => {
+            format!("${digits}\\cdot 10^{{{exponent}}}$")
+        }
+        _ if word == "±" => "$\\pm$".into(),
+        _ if word == "–" => "--".into(),
+        _ => latex(word),
+    };
+    cell.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// One table per problem: medians or means at the given epochs.
-pub fn markdown_tables(summary: &Summary, Tables { at, mean }: &Tables) -> String {
+pub fn markdown_tables(summary: &Summary, Tables { at, mean, .. }: &Tables) -> String {
     let what = if *mean { "mean ± standard deviation" } else { "median" };
     let mut text = checks_as_markdown(summary) + &tasks_as_markdown(summary);
     for (_, problem) in summary.with_curves() {

@@ -3,11 +3,12 @@
 use crate::data::summary::Spread;
 use strust::statistics::student_quantile;
 
-/// Mean, sample standard deviation and median of at least one number.
+/// Mean, sample standard deviation, median and quartiles of at least one number.
 pub(crate) fn spread(values: &[f64]) -> Spread {
     let mean = mean(values);
     let std = if values.len() > 1 { variance(values, mean).sqrt() } else { 0.0 };
-    Spread { mean, std, median: median(values) }
+    let quartiles = Some((quantile(values, 0.25), quantile(values, 0.75)));
+    Spread { mean, std, median: median(values), quartiles }
 }
 
 /// The mean; NaN without numbers.
@@ -120,8 +121,9 @@ mod tests {
         let s = spread(&[1.0, 2.0, 6.0]);
         assert_eq!((s.mean, s.median), (3.0, 2.0));
         assert!((s.std - 7.0_f64.sqrt()).abs() < 1e-15);
-        assert_eq!(spread(&[4.0]), Spread { mean: 4.0, std: 0.0, median: 4.0 });
-        assert_eq!(spread(&[1.0, 3.0]), Spread { mean: 2.0, std: 2.0_f64.sqrt(), median: 2.0 });
+        assert_eq!(spread(&[4.0]), Spread { mean: 4.0, std: 0.0, median: 4.0, quartiles: Some((4.0, 4.0)) });
+        let expected = Spread { mean: 2.0, std: 2.0_f64.sqrt(), median: 2.0, quartiles: Some((1.5, 2.5)) };
+        assert_eq!(spread(&[1.0, 3.0]), expected);
     }
 
     #[test]

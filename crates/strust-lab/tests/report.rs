@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use strust_lab::data::style::FigureStyle;
 use strust_lab::data::summary::{
     CurvePoint, Failure, Machine, MeanEvaluations, MethodSummary, Metric, ProblemSummary, Spread, Summary,
     TriedSetting, Tuning, TuningCost,
@@ -12,10 +13,10 @@ const HOSTILE: &str = "<script>&\"'</script>";
 
 /// A method with the metrics `gap` and `norm`, and one value per epoch.
 fn method(name: &str, values: &[f64]) -> MethodSummary {
-    let spread = |mean: f64| Spread { mean, std: mean * 1.5, median: mean };
+    let spread = |mean: f64| Spread { mean, std: mean * 1.5, median: mean, quartiles: Some((0.5 * mean, 2.0 * mean)) };
     let at = |(k, &value): (usize, &f64)| CurvePoint {
         epoch: k as u64,
-        seconds: Spread { mean: 0.1 * k as f64, std: 0.01, median: 0.1 * k as f64 },
+        seconds: Spread { mean: 0.1 * k as f64, std: 0.01, median: 0.1 * k as f64, quartiles: None },
         evaluations: MeanEvaluations { values: 0.0, gradients: 100.0 * k as f64 },
         metrics: BTreeMap::from([("gap".to_owned(), spread(value)), ("norm".to_owned(), spread(value * value))]),
     };
@@ -63,6 +64,7 @@ fn summary(experiment: &str, methods: Vec<MethodSummary>) -> Summary {
             methods,
         }],
         tuning: vec![],
+        figures: FigureStyle::default(),
         diagnoses: vec![],
         checks: vec![],
         sections: vec![],
@@ -186,7 +188,7 @@ fn the_highest_accuracy_is_marked_as_best() {
     let mut one = summary("a", two_methods());
     one.problems[0].metrics = vec![Metric { key: "test_accuracy".into(), label: "accuracy".into(), log: false }];
     for (method, accuracy) in one.problems[0].methods.iter_mut().zip([0.9123, 0.85]) {
-        let spread = Spread { mean: accuracy, std: 0.01, median: accuracy };
+        let spread = Spread { mean: accuracy, std: 0.01, median: accuracy, quartiles: None };
         method.last.as_mut().expect("a last point").metrics.insert("test_accuracy".into(), spread);
     }
     assert!(html(&[one]).contains("★</span> 0.9123 ± 0.0100</td>"));

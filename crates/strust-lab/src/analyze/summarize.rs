@@ -62,6 +62,7 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
         tasks: Vec::new(),
         skipped: Vec::new(),
         diagnoses: Vec::new(),
+        figures: e.figures.clone(),
         checks: Vec::new(),
         sections: Vec::new(),
     })

@@ -13,6 +13,7 @@ use crate::{
         benchmark::{BenchmarkSpec, Task},
         experiment::Experiment,
         plan::Plan,
+        style::FigureStyle,
         summary::{Machine, Summary},
     },
     experiment::built_in,
@@ -129,6 +130,7 @@ impl ConstrainedPlan {
             tasks: Vec::new(),
             skipped: Vec::new(),
             diagnoses: Vec::new(),
+            figures: FigureStyle::default(),
             checks: Vec::new(),
             sections: Vec::new(),
         };

@@ -1,6 +1,6 @@
 //! An experiment as data: problems, methods, epochs and seeds.
 
-use super::parameters::Parameters;
+use super::{parameters::Parameters, style::FigureStyle};
 use serde::{Deserialize, Serialize};
 
 /// An experiment with every list expanded and every default filled in.
@@ -28,6 +28,12 @@ pub struct Experiment {
     pub methods: Vec<MethodSpec>,
     /// How the best setting of each method is chosen; absent if all settings are run.
     pub tune: Option<Tune>,
+    /// The passes of the first run, if it was lengthened since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_epochs: Option<u64>,
+    /// How the figures look.
+    #[serde(default, skip_serializing_if = "FigureStyle::is_default")]
+    pub figures: FigureStyle,
 }
 
 /// How mini-batches are drawn.

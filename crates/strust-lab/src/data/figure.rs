@@ -21,7 +21,8 @@ pub struct Figure {
 pub struct Axis {
     /// Its label.
     pub label: String,
-    /// Whether it is logarithmic. A logarithmic axis omits values that are not positive.
+    /// Whether it is logarithmic. A vertical one shows values that are not positive at its lower end, marked ≤ 0; a
+    /// horizontal one omits them.
     pub log: bool,
 }
 
@@ -35,6 +36,28 @@ pub struct Series {
     pub color: usize,
     /// Its points, in the order in which the line passes through them.
     pub points: Vec<Point>,
+}
+
+impl Series {
+    /// The color of series without a name of their own: thin and gray, counted in the legend.
+    pub const OTHERS: usize = usize::MAX;
+}
+
+/// The size of a figure in a file, and whether it has a title.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Frame {
+    /// The width in pixels.
+    pub width: f32,
+    /// The height of the plot in pixels; legend and labels are added to it.
+    pub height: f32,
+    /// Whether it shows its title.
+    pub title: bool,
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Self { width: 440.0, height: 250.0, title: true }
+    }
 }
 
 /// A point of a curve. A point whose `x` or `y` cannot be drawn is omitted, and the line has a gap there.

@@ -12,6 +12,7 @@ pub mod record;
 pub mod section;
 mod solution;
 mod spread;
+pub mod style;
 pub mod summary;
 pub(crate) mod totals;
 mod tuning;

@@ -2,7 +2,7 @@
 
 use super::{
     checksum,
-    experiment::{Experiment, MethodSpec, ProblemSpec},
+    experiment::{Experiment, MAX_EPOCHS, MethodSpec, ProblemSpec},
     summary::Machine,
 };
 use crate::format::folder_name;
@@ -72,6 +72,34 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Lengthens the runs to so many epochs. They continue where they ended.
+    pub fn lengthen(&mut self, epochs: u64) -> Result<(), String> {
+        let now = self.experiment.epochs;
+        if epochs <= now {
+            return Err(format!("the runs have {now} epochs already: choose a larger number"));
+        }
+        if epochs > MAX_EPOCHS {
+            return Err(format!("{epochs} epochs are too many: the most is {MAX_EPOCHS}"));
+        }
+        let planned = |job: &&Job| {
+            let schedule = job.method.hyperparameters.get("schedule").and_then(toml::Value::as_str);
+            !job.tuning && schedule.is_some_and(|schedule| schedule != "constant")
+        };
+        if let Some(job) = self.jobs.iter().find(planned) {
+            return Err(format!(
+                "the schedule of {} ends with epoch {now}, so its run cannot go on: run the experiment again with \
+                 --epochs {epochs}",
+                job.method.label
+            ));
+        }
+        self.experiment.first_epochs.get_or_insert(now);
+        self.experiment.epochs = epochs;
+        self.jobs.iter_mut().filter(|job| !job.tuning).for_each(|job| job.epochs = epochs);
+        Ok(())
+    }
+}
+
 impl Job {
     pub(crate) fn new(tuning: bool, problem: &ProblemSpec, method: &MethodSpec, seed: u64, epochs: u64) -> Self {
         let prefix = if tuning { "tune." } else { "" };
@@ -79,10 +107,12 @@ impl Job {
         Self { name, tuning, problem: problem.clone(), method: method.clone(), seed, epochs }
     }
 
-    /// A checksum of this job with all its settings.
+    /// A checksum of this job with all its settings. A run that is lengthened stays the same job.
     #[must_use]
     pub fn checksum(&self, experiment: &Experiment) -> u64 {
-        let identity = serde_json::to_vec(&(self, experiment.batch, experiment.sampling, experiment.records));
+        let epochs = experiment.first_epochs.filter(|_| !self.tuning).unwrap_or(self.epochs);
+        let first = Self { epochs, ..self.clone() };
+        let identity = serde_json::to_vec(&(first, experiment.batch, experiment.sampling, experiment.records));
         checksum(&identity.expect("a job is plain data"))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Mean, sample standard deviation and median over seeds.
+/// Mean, sample standard deviation, median and quartiles over seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The mean.
@@ -11,4 +11,7 @@ pub struct Spread {
     pub std: f64,
     /// The median.
     pub median: f64,
+    /// Both quartiles; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quartiles: Option<(f64, f64)>,
 }

@@ -5,6 +5,7 @@ use super::{
     diagnosis::Diagnosis,
     parameters::Parameters,
     section::{Check, Section},
+    style::FigureStyle,
 };
 pub use super::{
     solution::{Solution, SolverVerdict},
@@ -47,6 +48,9 @@ pub struct Summary {
     /// The diagnosis of the first seed of every method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnoses: Vec<Diagnosis>,
+    /// How the figures look.
+    #[serde(default, skip_serializing_if = "FigureStyle::is_default")]
+    pub figures: FigureStyle,
     /// The checks of all sections, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,

@@ -28,7 +28,7 @@ pub struct TriedSetting {
 }
 
 /// The cost of a grid search.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TuningCost {
     /// The number of runs: settings times seeds.
     pub runs: u64,

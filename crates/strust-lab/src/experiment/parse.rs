@@ -3,8 +3,11 @@
 use super::source::Source;
 use crate::{
     Error,
-    data::experiment::{Experiment, MAX_EPOCHS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune},
-    format::folder_name,
+    data::{
+        experiment::{Experiment, MAX_EPOCHS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune},
+        style::FigureStyle,
+    },
+    format::{folder_name, plain},
     registry::{Entry, methods, problems},
 };
 use std::path::Path;
@@ -25,6 +28,7 @@ impl Experiment {
             "problem",
             "method",
             "tune",
+            "figures",
         ];
         source.check_keys(&keys)?;
         let name = source.name()?;
@@ -33,6 +37,10 @@ impl Experiment {
         let methods = parse_methods(&source, &problems)?;
         check_fit(&source, &problems, &methods)?;
         check_tune(&source, tune.as_ref(), &problems)?;
+        let figures = source.data::<FigureStyle>("figures", &FigureStyle::KEYS)?.unwrap_or_default();
+        let labels: Vec<_> = methods.iter().map(|method| (method.label.as_str(), method.name.as_str())).collect();
+        let wrong = |(key, why)| source.error(&["figures", key], format!("[figures]: {why}"));
+        figures.check(&labels).map_err(wrong)?;
         Ok(Self {
             title: source.text("title")?.unwrap_or_else(|| name.clone()),
             description: source.text("description")?.unwrap_or_default().trim().into(),
@@ -45,6 +53,8 @@ impl Experiment {
             problems,
             methods,
             tune,
+            first_epochs: None,
+            figures,
         })
     }
 }
@@ -61,14 +71,30 @@ fn parse_methods(source: &Source, problems: &[ProblemSpec]) -> Result<Vec<Method
     let known = methods::all();
     for item in source.list("method")? {
         let entry = item.entry("method", "name", &known)?;
-        methods.extend(item.method("method", &["name"], None, &entry)?);
-    }
-    for i in 1..methods.len() {
-        if methods[..i].iter().any(|m| folder_name(&m.label) == folder_name(&methods[i].label)) {
-            methods[i].label = format!("{} #{}", methods[i].label, i + 1);
+        let label = item.text("label")?;
+        if label.as_ref().is_some_and(|label| label.trim().is_empty() || label.len() > 100) {
+            return Err(item.error(&["label"], "`label` must be a text of 1 to 100 characters"));
         }
+        methods.extend(item.method("method", &["name", "label"], label.as_deref(), &entry)?);
     }
+    name_apart(&mut methods);
     Ok(methods)
+}
+
+/// Entries with the same label get the settings in which they differ from the first of them, or a number.
+fn name_apart(methods: &mut [MethodSpec]) {
+    let same = |a: &str, b: &str| folder_name(a) == folder_name(b);
+    for i in 1..methods.len() {
+        let (before, rest) = methods.split_at_mut(i);
+        let method = &mut rest[0];
+        let Some(first) = before.iter().find(|other| same(&other.label, &method.label)) else { continue };
+        let differing =
+            method.hyperparameters.iter().filter(|(key, value)| first.hyperparameters.get(*key) != Some(value));
+        let settings = differing.map(|(key, value)| format!(" {key}={}", plain(value))).collect::<String>();
+        let label = format!("{}{settings}", method.label);
+        let taken = before.iter().any(|other| same(&other.label, &label));
+        method.label = if taken { format!("{} #{}", method.label, i + 1) } else { label };
+    }
 }
 
 fn parse_problems(source: &Source) -> Result<Vec<ProblemSpec>, Error> {

@@ -14,7 +14,12 @@ pub(super) struct Scale {
     log: bool,
     /// Whether all values are integers. Then ticks are integers too.
     whole: bool,
+    /// Whether the low end of a logarithmic axis stands for all values that are not positive.
+    floor: bool,
 }
+
+/// The share of an axis between its floor and the smallest positive value.
+const FLOOR: f64 = 0.08;
 
 /// The ticks of an axis; positions are shares of its length.
 #[derive(Debug, Default)]
@@ -57,7 +62,15 @@ impl Scale {
         } else {
             1.0
         };
-        Some(Self { low: low - pad, high: high + pad, log, whole })
+        Some(Self { low: low - pad, high: high + pad, log, whole, floor: false })
+    }
+
+    /// A logarithmic axis with a floor below its range, for values that are not positive. Without positive values its
+    /// range is a decade.
+    pub fn with_floor(scale: Option<Self>) -> Self {
+        let scale = scale.unwrap_or(Self { low: -1.0, high: 0.0, log: true, whole: false, floor: false });
+        let room = FLOOR / (1.0 - FLOOR) * (scale.high - scale.low);
+        Self { low: scale.low - room, floor: true, ..scale }
     }
 
     /// Whether the axis is logarithmic.
@@ -67,6 +80,9 @@ impl Scale {
 
     /// The position of a value: 0 at the low end, 1 at the high end, outside [0, 1] if it is out of range.
     pub fn place(&self, value: f64) -> Option<f64> {
+        if self.floor && value <= 0.0 {
+            return Some(0.0);
+        }
         drawn(value, self.log).map(|unit| self.share(unit))
     }
 
@@ -79,9 +95,13 @@ impl Scale {
         let most = most.max(2);
         let units =
             if self.log { self.log_ticks(most) } else { (linear_ticks(self.low, self.high, self.whole, most), vec![]) };
+        let within = |share: &f64| !self.floor || *share >= FLOOR;
+        let major = units.0.into_iter().map(|(unit, label)| (self.share(unit).clamp(0.0, 1.0), label));
+        let minor = units.1.into_iter().filter(|u| (self.low..=self.high).contains(u)).map(|u| self.share(u));
+        let floor = self.floor.then(|| (0.0, Label::plain("≤ 0")));
         Ticks {
-            major: units.0.into_iter().map(|(unit, label)| (self.share(unit).clamp(0.0, 1.0), label)).collect(),
-            minor: units.1.into_iter().filter(|u| (self.low..=self.high).contains(u)).map(|u| self.share(u)).collect(),
+            major: floor.into_iter().chain(major.filter(|(share, _)| within(share))).collect(),
+            minor: minor.filter(within).collect(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The font: widths of texts and outlines of letters.
 
-use super::scene::Label;
+use super::scene::{Anchor, Label};
 use ab_glyph::{Font, FontRef};
 use std::sync::LazyLock;
 
@@ -23,6 +23,15 @@ pub(super) fn width(text: &str, size: f32) -> f32 {
 /// The width of a label.
 pub(super) fn label_width(label: &Label, size: f32) -> f32 {
     width(&label.base, size) + width(&label.exponent, size * Label::SHRINK)
+}
+
+/// The horizontal position of a label's start, relative to its anchor.
+pub(super) fn start(label: &Label, size: f32, anchor: Anchor) -> f32 {
+    match anchor {
+        Anchor::Start => 0.0,
+        Anchor::Middle => -label_width(label, size) / 2.0,
+        Anchor::End => -label_width(label, size),
+    }
 }
 
 /// The text, shortened with an ellipsis if it is too wide.

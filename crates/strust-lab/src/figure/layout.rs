@@ -2,11 +2,10 @@
 
 use super::axis::{Scale, Ticks, drawn};
 use super::font::{cut, label_width, width};
-use super::scene::{Anchor, Ink, Label, Place, Reading, Scene, Shape};
-use super::{Figure, Point, Series, Theme};
+use super::scene::{Anchor, Ink, Label, Part, Place, Reading, Scene, Shape};
+use super::{Figure, Frame, Point, Series, Theme};
+use crate::format::plural;
 
-const WIDTH: f32 = 440.0;
-const PLOT_HEIGHT: f32 = 250.0;
 const EDGE: f32 = 10.0;
 /// Sizes of text.
 const TITLE: f32 = 14.0;
@@ -48,40 +47,46 @@ struct Drawn {
 }
 
 /// Lays out a figure.
-pub(super) fn scene(figure: &Figure, theme: Theme) -> Scene {
+pub(super) fn scene(figure: &Figure, theme: Theme, frame: &Frame) -> Scene {
+    let page = frame.width;
     let mut shapes = vec![];
     let mut top = EDGE;
-    if theme == Theme::File && !figure.title.is_empty() {
-        let label = Label::plain(&cut(&figure.title, TITLE, WIDTH - 2.0 * EDGE));
+    if theme == Theme::File && frame.title && !figure.title.is_empty() {
+        let label = Label::plain(&cut(&figure.title, TITLE, page - 2.0 * EDGE));
         shapes.push(text((EDGE, top + TITLE), label, TITLE, Anchor::Start, Ink::Text));
         top += TITLE + 12.0;
     }
-    top = legend(figure, top, &mut shapes);
-    let bottom = top + PLOT_HEIGHT;
+    top = legend(figure, page, top, &mut shapes);
+    let bottom = top + frame.height;
     let height = bottom + 46.0;
 
     let Some((x, y)) = scales(figure) else {
-        let middle = (WIDTH / 2.0, f32::midpoint(top, bottom));
+        let middle = (page / 2.0, f32::midpoint(top, bottom));
         shapes.push(text(middle, Label::plain("no data"), TITLE, Anchor::Middle, Ink::Muted));
-        return Scene { width: WIDTH, height, plot: [EDGE, top, WIDTH - EDGE, bottom], shapes };
+        return Scene { width: page, height, plot: [EDGE, top, page - EDGE, bottom], shapes };
     };
     let (across, up) = (x.ticks(6), y.ticks(8));
     let widest = |ticks: &Ticks| ticks.major.iter().map(|(_, label)| label_width(label, TEXT)).fold(0.0, f32::max);
-    let left = EDGE + TEXT + 6.0 + widest(&up).min(WIDTH / 3.0) + 9.0;
+    let left = EDGE + TEXT + 6.0 + widest(&up).min(page / 3.0) + 9.0;
     // Half of the last label may extend beyond the last tick.
-    let right = WIDTH - EDGE.max(widest(&across) / 2.0 + 2.0);
+    let right = page - EDGE.max(widest(&across) / 2.0 + 2.0);
     let plot = Plot { left, top, right, bottom, x, y };
 
     axes(figure, &plot, &across, &up, &mut shapes);
-    let curves: Vec<_> = figure.series.iter().map(|series| (series, plot.runs(figure, series))).collect();
+    // The series without names of their own are below all others.
+    let (named, others): (Vec<_>, Vec<_>) = figure.series.iter().partition(|series| series.color != Series::OTHERS);
+    let curves: Vec<_> = others.into_iter().chain(named).map(|series| (series, plot.runs(figure, series))).collect();
     // Draw all bands below all lines.
     for (series, runs) in &curves {
-        shapes.extend(runs.iter().flat_map(|run| bands(run, series.color)).flatten());
+        let bands: Vec<Shape> = runs.iter().flat_map(|run| bands(run, series.color)).flatten().collect();
+        if !bands.is_empty() && series.color != Series::OTHERS {
+            shapes.push(Shape::Group { part: Part::Band, name: series.name.clone(), shapes: bands });
+        }
     }
     for (order, (series, runs)) in curves.iter().enumerate() {
         shapes.push(curve(series, runs, &plot, order, curves.len()));
     }
-    Scene { width: WIDTH, height, plot: [left, top, right, bottom], shapes }
+    Scene { width: page, height, plot: [left, top, right, bottom], shapes }
 }
 
 /// The ranges of both axes over the points that can be drawn; `None` if there are none.
@@ -91,11 +96,15 @@ fn scales(figure: &Figure) -> Option<(Scale, Scale)> {
     let mirrored = |point: &Point| point.low.max(point.y * (point.y / point.high));
     let low = |point: &Point| if figure.y.log { mirrored(point) } else { point.low };
     let values = points().flat_map(|point| [point.y, low(point), point.high]);
-    Some((Scale::fit(points().map(|point| point.x), figure.x.log, 0.0)?, Scale::fit(values, figure.y.log, 0.03)?))
+    let across = Scale::fit(points().map(|point| point.x), figure.x.log, 0.0)?;
+    let up = Scale::fit(values, figure.y.log, 0.03);
+    let below = figure.y.log && points().any(|point| point.y <= 0.0);
+    Some((across, if below { Scale::with_floor(up) } else { up? }))
 }
 
 fn visible(figure: &Figure, point: &Point) -> bool {
-    drawn(point.x, figure.x.log).is_some() && drawn(point.y, figure.y.log).is_some()
+    let below = figure.y.log && point.y <= 0.0 && point.y.is_finite();
+    drawn(point.x, figure.x.log).is_some() && (below || drawn(point.y, figure.y.log).is_some())
 }
 
 impl Plot {
@@ -144,25 +153,33 @@ fn line(from: Place, to: Place, ink: Ink) -> Shape {
 }
 
 /// The legend, in rows above the plot. Returns its lower end.
-fn legend(figure: &Figure, top: f32, shapes: &mut Vec<Shape>) -> f32 {
+fn legend(figure: &Figure, page: f32, top: f32, shapes: &mut Vec<Shape>) -> f32 {
+    let (named, others): (Vec<_>, Vec<_>) = figure.series.iter().partition(|series| series.color != Series::OTHERS);
+    let mut entries: Vec<(&str, usize)> = named.iter().map(|series| (series.name.as_str(), series.color)).collect();
+    let count = plural(others.len(), "other");
+    if !others.is_empty() {
+        entries.push((&count, Series::OTHERS));
+    }
     let (mut x, mut y) = (EDGE, top);
-    for series in &figure.series {
-        let name = cut(&series.name, TEXT, WIDTH - 2.0 * EDGE - KEY.0 - 6.0);
+    for (full, color) in &entries {
+        let name = cut(full, TEXT, page - 2.0 * EDGE - KEY.0 - 6.0);
         let end = x + KEY.0 + 6.0 + width(&name, TEXT);
-        if x > EDGE && end > WIDTH - EDGE {
+        if x > EDGE && end > page - EDGE {
             (x, y) = (EDGE, y + ROW);
         }
-        shapes.extend(shift(key(series.color), (x, y)));
-        shapes.push(text((x + KEY.0 + 6.0, y + 10.5), Label::plain(&name), TEXT, Anchor::Start, Ink::Text));
+        let mut entry = shift(key(*color), (x, y));
+        entry.push(text((x + KEY.0 + 6.0, y + 10.5), Label::plain(&name), TEXT, Anchor::Start, Ink::Text));
+        shapes.push(Shape::Group { part: Part::Legend, name: (*full).to_owned(), shapes: entry });
         x += KEY.0 + 6.0 + width(&name, TEXT) + 16.0;
     }
-    if figure.series.is_empty() { y } else { y + ROW + 6.0 }
+    if entries.is_empty() { y } else { y + ROW + 6.0 }
 }
 
 /// A sample of a series' line with its marker.
 pub(super) fn key(color: usize) -> Vec<Shape> {
     let (width, middle) = (KEY.0, KEY.1 / 2.0);
-    vec![stroke(vec![(0.0, middle), (width, middle)], color), marker((width / 2.0, middle), color)]
+    let line = stroke(vec![(0.0, middle), (width, middle)], color);
+    if color == Series::OTHERS { vec![line] } else { vec![line, marker((width / 2.0, middle), color)] }
 }
 
 fn shift(shapes: Vec<Shape>, by: Place) -> Vec<Shape> {
@@ -236,7 +253,7 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
         for (i, Drawn { sample, .. }) in run.iter().enumerate() {
             // The end of a line always has a marker, and no other marker is close to it.
             let due = sample.at.0 >= next && end - sample.at.0 > STRIDE / 4.0;
-            if i + 1 == run.len() || due {
+            if series.color != Series::OTHERS && (i + 1 == run.len() || due) {
                 shapes.push(marker(sample.at, series.color));
                 next = next.max(sample.at.0) + STRIDE;
             }
@@ -245,7 +262,7 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
             shapes.push(whisker(single, series.color));
         }
     }
-    Shape::Group { name: series.name.clone(), samples, shapes }
+    Shape::Group { part: Part::Curve(samples), name: series.name.clone(), shapes }
 }
 
 /// The band of a single point.
@@ -254,6 +271,9 @@ fn whisker(point: &Drawn, color: usize) -> Shape {
 }
 
 fn stroke(points: Vec<Place>, color: usize) -> Shape {
+    if color == Series::OTHERS {
+        return Shape::Line { points, ink: Ink::Others, width: 1.0, dash: &[] };
+    }
     // Beyond eight series the colors repeat with other dashes.
     let dash = DASHES[(color + color / 8) % DASHES.len()];
     Shape::Line { points, ink: Ink::Series(color), width: STROKE, dash }

@@ -27,11 +27,12 @@
 mod axis;
 mod font;
 mod layout;
+mod pdf;
 mod png;
 mod scene;
 mod svg;
 
-pub use crate::data::figure::{Axis, Figure, Point, Series};
+pub use crate::data::figure::{Axis, Figure, Frame, Point, Series};
 use scene::Ink;
 
 /// Where an SVG figure is shown.
@@ -63,12 +64,29 @@ impl Figure {
     /// The figure as an `<svg>` element.
     #[must_use]
     pub fn svg(&self, theme: Theme) -> String {
-        svg::document(self, &layout::scene(self, theme), theme)
+        self.svg_in(&Frame::default(), theme)
+    }
+
+    /// The figure as an `<svg>` element in a frame of your choice.
+    #[must_use]
+    pub fn svg_in(&self, frame: &Frame, theme: Theme) -> String {
+        svg::document(self, &layout::scene(self, theme, frame), theme)
     }
 
     /// The figure as a PNG picture, with `scale` pixels per pixel of the SVG file.
     pub fn png(&self, scale: f32) -> Result<Vec<u8>, FigureError> {
-        png::encode(&layout::scene(self, Theme::File), scale)
+        self.png_in(&Frame::default(), scale)
+    }
+
+    /// The figure as a PNG picture in a frame of your choice.
+    pub fn png_in(&self, frame: &Frame, scale: f32) -> Result<Vec<u8>, FigureError> {
+        png::encode(&layout::scene(self, Theme::File, frame), scale)
+    }
+
+    /// The figure as a PDF page of the size of the figure, for a paper. Texts are outlines, so it needs no font.
+    #[must_use]
+    pub fn pdf_in(&self, frame: &Frame) -> Vec<u8> {
+        pdf::document(&self.title, &layout::scene(self, Theme::File, frame))
     }
 }
 
@@ -87,6 +105,7 @@ const DARK: [&str; 8] = ["#4ba8ea", "#ff8a4c", "#2fc79a", "#e88fca", "#e8b93a", 
 fn colors(ink: Ink) -> (&'static str, &'static str, String) {
     match ink {
         Ink::Series(i) => (LIGHT[i % LIGHT.len()], DARK[i % DARK.len()], format!("--figure-{}", i % LIGHT.len())),
+        Ink::Others => ("#a3abb4", "#5c656e", "--figure-others".into()),
         Ink::Text => ("#1b1f24", "#e8eaed", "--figure-text".into()),
         Ink::Muted => ("#4a525b", "#b4bcc5", "--figure-muted".into()),
         Ink::Axis => ("#7a838d", "#8b949e", "--figure-axis".into()),
@@ -97,7 +116,7 @@ fn colors(ink: Ink) -> (&'static str, &'static str, String) {
 /// The CSS variables that [`Theme::Inline`] refers to, for a light page and, if the reader prefers it, a dark page.
 #[must_use]
 pub fn stylesheet() -> String {
-    let inks = (0..LIGHT.len()).map(Ink::Series).chain([Ink::Text, Ink::Muted, Ink::Axis, Ink::Grid]);
+    let inks = (0..LIGHT.len()).map(Ink::Series).chain([Ink::Others, Ink::Text, Ink::Muted, Ink::Axis, Ink::Grid]);
     let (mut light, mut dark) = (String::new(), String::new());
     for (on_white, on_dark, name) in inks.map(colors) {
         light += &format!("{name}:{on_white};");

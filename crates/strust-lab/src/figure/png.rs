@@ -1,7 +1,7 @@
 //! A scene as a PNG picture.
 
-use super::font::{FONT, label_width, scale, width};
-use super::scene::{Anchor, Ink, Label, Place, Scene, Shape};
+use super::font::{FONT, scale, start, width};
+use super::scene::{Ink, Label, Place, Scene, Shape};
 use super::{FigureError, colors};
 use ab_glyph::{Font, OutlineCurve};
 use tiny_skia::{Color, FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
@@ -35,11 +35,7 @@ fn draw(shapes: &[Shape], pixmap: &mut Pixmap, transform: Transform) {
                 }
             }
             Shape::Text { at, label, size, anchor, ink, upright } => {
-                let start = match anchor {
-                    Anchor::Start => 0.0,
-                    Anchor::Middle => -label_width(label, *size) / 2.0,
-                    Anchor::End => -label_width(label, *size),
-                };
+                let start = start(label, *size, *anchor);
                 let turn = if *upright { Transform::from_rotate(-90.0) } else { Transform::identity() };
                 let place = turn.post_translate(at.0, at.1).post_concat(transform);
                 if let Some(path) = outline(label, *size, start) {
@@ -58,7 +54,7 @@ fn paint(ink: Ink, opacity: f32) -> Paint<'static> {
     paint
 }
 
-fn path(points: &[Place], close: bool) -> Option<Path> {
+pub(super) fn path(points: &[Place], close: bool) -> Option<Path> {
     let (first, rest) = points.split_first()?;
     let mut path = PathBuilder::new();
     path.move_to(first.0, first.1);
@@ -72,7 +68,7 @@ fn path(points: &[Place], close: bool) -> Option<Path> {
 }
 
 /// The outlines of a label whose base line starts at `(start, 0)`.
-fn outline(label: &Label, size: f32, start: f32) -> Option<Path> {
+pub(super) fn outline(label: &Label, size: f32, start: f32) -> Option<Path> {
     let mut path = PathBuilder::new();
     write(&label.base, size, (start, 0.0), &mut path);
     let raised = (start + width(&label.base, size), -size * Label::RAISE);

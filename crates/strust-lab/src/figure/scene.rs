@@ -10,6 +10,8 @@ pub(super) type Place = (f32, f32);
 pub(super) enum Ink {
     /// A series, by its color number.
     Series(usize),
+    /// The series without a name of their own.
+    Others,
     /// Titles and names.
     Text,
     /// Axis labels and numbers.
@@ -67,8 +69,17 @@ pub(super) enum Shape {
     Area { points: Vec<Place>, ink: Ink, opacity: f32 },
     /// Text on one line; `upright` turns it to read from bottom to top.
     Text { at: Place, label: Label, size: f32, anchor: Anchor, ink: Ink, upright: bool },
-    /// The shapes of one series, with the values for the page's script.
-    Group { name: String, samples: Vec<Reading>, shapes: Vec<Shape> },
+    /// Shapes that belong to the series `name`.
+    Group { part: Part, name: String, shapes: Vec<Shape> },
+}
+
+/// What the shapes of a group are to their series.
+#[derive(Debug, Clone)]
+pub(super) enum Part {
+    /// Its line, with the values for the page's script.
+    Curve(Vec<Reading>),
+    Band,
+    Legend,
 }
 
 /// A point of a series: its position and its values.

@@ -77,7 +77,7 @@ fn an_impossible_scale_is_an_error() {
 
 #[test]
 fn a_figure_without_data_shows_a_message() {
-    for series in [vec![], vec![series("str", &[])], vec![series("str", &[f64::NAN, 0.0, -1.0])]] {
+    for series in [vec![], vec![series("str", &[])], vec![series("str", &[f64::NAN, f64::INFINITY])]] {
         assert!(figure(series, true).svg(Theme::File).contains(">no data<"));
     }
 }
@@ -91,19 +91,65 @@ fn a_single_point_is_a_marker() {
 
 #[test]
 fn a_line_has_a_gap_where_a_value_cannot_be_drawn() {
-    let svg = figure(vec![series("str", &[1.0, 0.5, 0.0, 0.5, 0.2])], true).svg(Theme::File);
+    let svg = figure(vec![series("str", &[1.0, 0.5, f64::NAN, 0.5, 0.2])], true).svg(Theme::File);
     // One line in the legend and two in the plot.
     assert_eq!(svg.matches("stroke=\"#0072b2\"").count(), 3);
+}
+
+#[test]
+fn values_that_are_not_positive_are_at_a_marked_floor_of_a_logarithmic_axis() {
+    for values in [&[1.0, 0.5, 0.0, -3.0, 0.2][..], &[0.0, -1.0]] {
+        let figure = figure(vec![series("str", values)], true);
+        assert_eq!(figure.svg(Theme::File).matches("stroke=\"#0072b2\"").count(), 2, "the line has no gap");
+        assert!(figure.svg(Theme::File).contains(">≤ 0<"), "the floor is marked");
+        let scene = layout::scene(&figure, Theme::File, &Frame::default());
+        let samples = scene.shapes.iter().find_map(|shape| match shape {
+            scene::Shape::Group { part: scene::Part::Curve(samples), .. } => Some(samples),
+            _ => None,
+        });
+        for (reading, value) in samples.expect("a curve").iter().zip(values) {
+            let on_floor = (reading.at.1 - scene.plot[3]).abs() < 1e-3;
+            assert_eq!(on_floor, *value <= 0.0, "{value}");
+        }
+    }
+}
+
+#[test]
+fn a_figure_has_the_size_and_the_formats_of_a_frame() {
+    let figure = figure(vec![series("str", &[1.0, 0.1, 0.01])], true);
+    let frame = Frame { width: 300.0, height: 150.0, title: false };
+    let svg = figure.svg_in(&frame, Theme::File);
+    assert!(
+        svg.contains("width=\"300\"") && !svg.contains(">Gap after &lt;every&gt; epoch &amp; &quot;more&quot;</text>")
+    );
+    assert!(figure.svg(Theme::File).contains(">Gap after &lt;every&gt; epoch &amp; &quot;more&quot;</text>"));
+    let pdf = figure.pdf_in(&frame);
+    let text = String::from_utf8_lossy(&pdf);
+    // 300 pixels are 225 points.
+    assert!(pdf.starts_with(b"%PDF-") && text.contains("/MediaBox [0 0 225 "), "{}", &text[..300]);
+    assert!(text.trim_end().ends_with("%%EOF"));
+}
+
+#[test]
+fn series_without_names_of_their_own_are_gray_and_counted() {
+    let mut all: Vec<Series> = (0..15).map(|i| Series { color: i, ..series(&format!("m{i}"), &[1.0, 0.1]) }).collect();
+    all[12..].iter_mut().for_each(|series| series.color = Series::OTHERS);
+    let svg = figure(all, true).svg(Theme::File);
+    assert!(svg.contains(">m11<") && !svg.contains(">m12<") && svg.contains(">3 others<"));
 }
 
 #[test]
 fn a_band_that_reaches_zero_is_cut_at_the_bottom() {
     let points = [1.0, 0.1].map(|y| Point { x: 1.0 / y, y, low: y - 2.0, high: y + 2.0 });
     let series = Series { name: "str".into(), color: 0, points: points.into() };
-    let scene = layout::scene(&figure(vec![series], true), Theme::File);
+    let scene = layout::scene(&figure(vec![series], true), Theme::File, &Frame::default());
     let bottom = scene.plot[3];
-    let bands = scene.shapes.iter().filter_map(|shape| match shape {
-        scene::Shape::Area { points, opacity, .. } if *opacity < 1.0 => Some(points),
+    let bands = scene.shapes.iter().flat_map(|shape| match shape {
+        scene::Shape::Group { part: scene::Part::Band, shapes, .. } => shapes.iter(),
+        _ => [].iter(),
+    });
+    let bands = bands.filter_map(|shape| match shape {
+        scene::Shape::Area { points, .. } => Some(points),
         _ => None,
     });
     let lowest = bands.flatten().map(|place| place.1).fold(0.0, f32::max);
@@ -145,10 +191,10 @@ proptest! {
             prop_assert_eq!(well_formed(&svg), Ok(()));
             prop_assert!(!svg.contains("NaN,") && !svg.contains("inf,"), "a position is not a number");
         }
-        let scene = layout::scene(&figure, Theme::File);
+        let scene = layout::scene(&figure, Theme::File, &Frame::default());
         let [left, top, right, bottom] = scene.plot;
         for shape in &scene.shapes {
-            if let scene::Shape::Group { samples, .. } = shape {
+            if let scene::Shape::Group { part: scene::Part::Curve(samples), .. } = shape {
                 for scene::Reading { at: (x, y), .. } in samples {
                     prop_assert!(*x >= left - 0.01 && *x <= right + 0.01 && *y >= top - 0.01 && *y <= bottom + 0.01);
                 }

@@ -3,12 +3,13 @@
 use super::{
     atomic,
     checkpoint::Checkpoint,
-    jsonl::{RECORDS, TIMINGS, wrong_length},
+    jsonl::{self, RECORDS, TIMINGS, wrong_length},
 };
 use crate::{
     Error,
     data::{
         plan::{Job, Plan},
+        record::Timing,
         summary::{Failure, Summary},
     },
 };
@@ -140,6 +141,10 @@ impl Plan {
             if found != length {
                 return Err(wrong_length(&path, found, length));
             }
+        }
+        if self.experiment.first_epochs.is_some() && !job.tuning {
+            let timings: Vec<Timing> = jsonl::read(&folder.join(TIMINGS), |_| true)?;
+            return Ok(timings.last().is_some_and(|last| last.epoch >= job.epochs));
         }
         Ok(true)
     }

@@ -69,6 +69,15 @@ pub(crate) fn check_version(planned: &str, file: &Path) -> Result<(), Error> {
     Err(Error::saved(file, why))
 }
 
+/// Lengthens the runs of a folder to so many epochs; [`resume`] then continues them.
+pub fn lengthen(folder: &Path, epochs: u64) -> Result<(), Error> {
+    let mut plan = Plan::load(folder)?;
+    let _lock = lock(folder)?;
+    check_version(&plan.version, &folder.join("plan.json"))?;
+    plan.lengthen(epochs).map_err(|why| Error::saved(folder, why))?;
+    plan.save(folder)
+}
+
 /// Resumes the plan of a folder.
 pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let mut plan = Plan::load(folder)?;
@@ -112,7 +121,7 @@ fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
 fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
     atomic::write_json(&folder.join("summary.json"), summary)?;
     atomic::write(&folder.join("summary.csv"), report::csv::curves(summary).as_bytes())?;
-    report::write(folder, std::slice::from_ref(summary))
+    report::write(folder, &report::arranged(vec![summary.clone()], &summary.figures))
 }
 
 /// The summary of a finished run, computed from its records, or of published results.

@@ -7,7 +7,8 @@ use super::{
 use crate::{
     data::{
         record::TRUST_REGION,
-        summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary},
+        style::CurveAverage,
+        summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary, higher_is_better},
     },
     figure::{Axis, Figure, Point, Series},
     format::figure_name,
@@ -60,7 +61,7 @@ impl Against {
     fn of(self, point: &CurvePoint) -> f64 {
         match self {
             Self::Epochs => point.epoch as f64,
-            Self::Seconds => point.seconds.mean,
+            Self::Seconds => point.seconds.median,
             Self::Gradients => point.evaluations.gradients,
             Self::Passes => point.evaluations.values + 2.0 * point.evaluations.gradients,
         }
@@ -72,20 +73,19 @@ impl Against {
 pub fn figures(summary: &Summary) -> Vec<(String, Figure)> {
     let mut all = vec![];
     for problem in &summary.problems {
-        // By default, a problem has the name of its kind, and its title starts with it.
-        let named = problem.title.starts_with(&problem.name);
-        let title = if named { problem.title.clone() } else { format!("{}: {}", problem.name, problem.title) };
+        let title =
+            if is_named(problem) { problem.title.clone() } else { format!("{}: {}", problem.name, problem.title) };
         let curves = of_problem(problem);
         for metric in &problem.metrics {
             for against in Against::all(&curves) {
                 let stem = format!("{}-{}-{}", problem.name, metric.key, against.key());
-                all.push((stem, figure(&title, metric, against, &curves)));
+                all.push((stem, figure(&title, metric, against, &curves, summary.figures.average)));
             }
         }
-        for (key, figure) in trust_region(&title, &curves) {
+        for (key, figure) in trust_region(&title, &curves, summary.figures.average) {
             all.push((format!("{}-{key}-epoch", problem.name), figure));
         }
-        all.extend(dependence(summary, problem).map(|figure| (format!("{}-tuning", problem.name), figure)));
+        all.extend(dependence(summary, problem).map(|figure| (format!("{}-sensitivity", problem.name), figure)));
     }
     let sections = summary.sections.iter().flat_map(|section| &section.figures);
     all.extend(sections.map(|shown| (shown.stem.clone(), shown.figure.clone())));
@@ -103,42 +103,89 @@ fn distinct(name: String, taken: &BTreeSet<String>) -> String {
     std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name)).unwrap_or(name)
 }
 
+/// Whether the title of a problem starts with its name, as it does by default.
+pub(super) fn is_named(problem: &ProblemSummary) -> bool {
+    problem.title.starts_with(&problem.name)
+}
+
 /// The methods of a problem, in order.
 pub(super) fn of_problem(problem: &ProblemSummary) -> Vec<Curve<'_>> {
     problem.methods.iter().map(|method| Curve { label: method.label.clone(), method }).collect()
 }
 
-/// A mean with a band of one standard deviation.
-fn point(x: f64, spread: &Spread) -> Point {
-    Point { x, y: spread.mean, low: spread.mean - spread.std, high: spread.mean + spread.std }
+/// The median with both quartiles, or the mean with one standard deviation to both sides. The band of a share stays
+/// within [0, 1].
+fn point(x: f64, spread: &Spread, average: CurveAverage, share: bool) -> Point {
+    let Spread { mean, std, median, quartiles } = *spread;
+    match (average, quartiles) {
+        (CurveAverage::Median, Some((low, high))) => Point { x, y: median, low, high },
+        _ if share => Point { x, y: mean, low: (mean - std).max(0.0), high: (mean + std).min(1.0) },
+        _ => Point { x, y: mean, low: mean - std, high: mean + std },
+    }
 }
 
-fn figure(title: &str, metric: &Metric, against: Against, curves: &[Curve]) -> Figure {
+/// What lines and bands show.
+pub(super) fn explanation(curves: &[Curve], average: CurveAverage) -> &'static str {
+    let last =
+        |curve: &Curve| curve.method.last.as_ref().is_none_or(|at| at.metrics.values().all(|s| s.quartiles.is_some()));
+    if average == CurveAverage::Median && curves.iter().all(last) {
+        "Lines are medians over seeds; bands reach from the lower to the upper quartile. Click a name in a legend to hide \
+         its line."
+    } else {
+        "Lines are means over seeds; bands reach one standard deviation to both sides. On a logarithmic axis, the faint \
+         part of a band goes down to the mean less one deviation, or to the bottom if that is not positive."
+    }
+}
+
+/// At most so many series of a figure have a name and a color.
+const MOST_NAMED: usize = 12;
+
+/// With too many series, only those with the best last values keep their names and colors.
+fn fold(mut series: Vec<Series>, metric: &str) -> Vec<Series> {
+    if series.len() <= MOST_NAMED {
+        return series;
+    }
+    let last = |series: &Series| {
+        let value = series.points.last().map_or(f64::NAN, |point| point.y);
+        let cost = if higher_is_better(metric) { -value } else { value };
+        if cost.is_nan() { f64::INFINITY } else { cost }
+    };
+    let mut order: Vec<usize> = (0..series.len()).collect();
+    order.sort_by(|&a, &b| last(&series[a]).total_cmp(&last(&series[b])));
+    for &worse in &order[MOST_NAMED..] {
+        series[worse].color = Series::OTHERS;
+    }
+    series
+}
+
+fn figure(title: &str, metric: &Metric, against: Against, curves: &[Curve], average: CurveAverage) -> Figure {
+    let share = higher_is_better(&metric.key);
     let series = curves.iter().enumerate().map(|(color, curve)| {
         let points = curve.method.curve.iter();
-        let points = points.filter_map(|at| Some(point(against.of(at), at.metrics.get(&metric.key)?)));
+        let points = points.filter_map(|at| Some(point(against.of(at), at.metrics.get(&metric.key)?, average, share)));
         Series { name: curve.label.clone(), color, points: points.collect() }
     });
+    let series = fold(series.collect(), &metric.key);
     Figure {
         title: title.to_owned(),
         x: Axis { label: against.label().into(), log: false },
         y: Axis { label: metric.label.clone(), log: metric.log },
-        series: series.collect(),
+        series,
     }
 }
 
 /// The trust region of the methods that have one, in the same colors as in the other figures.
-fn trust_region(title: &str, curves: &[Curve]) -> Vec<(&'static str, Figure)> {
+fn trust_region(title: &str, curves: &[Curve], average: CurveAverage) -> Vec<(&'static str, Figure)> {
     let of = |&(key, label, log): &(&'static str, &str, bool)| {
         let series = curves.iter().enumerate().filter_map(|(color, Curve { label, method })| {
             let spreads = method.trust_region.get(key)?;
             // There is no entry for the start: the last entry belongs to the last epoch.
             let first = method.curve.len().saturating_sub(spreads.len());
             let epochs = method.curve.iter().skip(first).map(|at| at.epoch as f64);
-            let points = epochs.zip(spreads).map(|(epoch, spread)| point(epoch, spread));
+            let points = epochs.zip(spreads).map(|(epoch, spread)| point(epoch, spread, average, key == "acceptance"));
             Some(Series { name: label.clone(), color, points: points.collect() })
         });
-        let series: Vec<_> = series.collect();
+        let series = fold(series.collect(), key);
         let axis = |label: &str, log| Axis { label: label.into(), log };
         let (x, y) = (axis("epoch", false), axis(label, log));
         (!series.is_empty()).then(|| (key, Figure { title: title.to_owned(), x, y, series }))
@@ -149,14 +196,21 @@ fn trust_region(title: &str, curves: &[Curve]) -> Vec<(&'static str, Figure)> {
 /// The figures of some methods in a page: all metrics in a row, one panel per horizontal axis, and buttons to choose the
 /// panel. It works without scripts: a checked button shows the panel after it. `id` is unique in the page; `level` is the
 /// level of the headings.
-pub(super) fn panels(title: &str, metrics: &[Metric], curves: &[Curve], id: &str, level: usize) -> Markup {
-    let region = trust_region(title, curves);
+pub(super) fn panels(
+    title: &str,
+    metrics: &[Metric],
+    curves: &[Curve],
+    average: CurveAverage,
+    id: &str,
+    level: usize,
+) -> Markup {
+    let region = trust_region(title, curves, average);
     html! {
         @if !metrics.is_empty() {
             div.curves role="group" aria-label="Curves" {
                 span.axis { "Against" }
                 @for (i, against) in Against::all(curves).into_iter().enumerate() { (button(against, i == 0, id)) }
-                @for against in Against::all(curves) { (panel(title, metrics, against, curves, level)) }
+                @for against in Against::all(curves) { (panel(title, metrics, against, curves, average, level)) }
             }
         }
         @if !region.is_empty() {
@@ -174,11 +228,18 @@ fn button(against: Against, checked: bool, id: &str) -> Markup {
     }
 }
 
-fn panel(title: &str, metrics: &[Metric], against: Against, curves: &[Curve], level: usize) -> Markup {
+fn panel(
+    title: &str,
+    metrics: &[Metric],
+    against: Against,
+    curves: &[Curve],
+    average: CurveAverage,
+    level: usize,
+) -> Markup {
     html! {
         div class={ "panel at-" (against.key()) } {
             (panel_title(level, against.label()))
-            div.figures { @for metric in metrics { (framed(&figure(title, metric, against, curves))) } }
+            div.figures { @for metric in metrics { (framed(&figure(title, metric, against, curves, average))) } }
         }
     }
 }

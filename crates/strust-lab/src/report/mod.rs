@@ -14,11 +14,14 @@ pub(crate) use write::in_the_way;
 pub use write::{check_place, write};
 
 use crate::{
-    data::summary::{ProblemSummary, Summary},
+    data::{
+        style::{CurveAverage, FigureStyle},
+        summary::{MethodSummary, ProblemSummary, Summary},
+    },
     figure::stylesheet,
     format::plural,
 };
-use curves::{Curve, of_problem, panels};
+use curves::{explanation, is_named, of_problem, panels};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use parts::{heading, pairs, tag};
 use std::collections::BTreeSet;
@@ -34,6 +37,25 @@ const GENERATOR: &str = concat!("strust ", env!("CARGO_PKG_VERSION"));
 /// Whether a page is a report of any version of strust.
 fn is_ours(page: &[u8]) -> bool {
     String::from_utf8_lossy(page).contains("<meta name=\"generator\" content=\"strust ")
+}
+
+/// The summaries with a style of their figures: methods renamed and in order.
+#[must_use]
+pub fn arranged(mut summaries: Vec<Summary>, style: &FigureStyle) -> Vec<Summary> {
+    let is = |method: &MethodSummary, wanted: &String| method.label == *wanted || method.name == *wanted;
+    let place = |method: &MethodSummary| style.order.iter().position(|wanted| is(method, wanted)).unwrap_or(usize::MAX);
+    for summary in &mut summaries {
+        summary.figures.clone_from(style);
+        for methods in summary.problems.iter_mut().map(|problem| &mut problem.methods) {
+            methods.sort_by_key(place);
+            for method in methods {
+                // A label is more precise than a name.
+                let by_label = style.labels.get(&method.label).or_else(|| style.labels.get(&method.name));
+                method.label = by_label.cloned().unwrap_or_else(|| method.label.clone());
+            }
+        }
+    }
+    summaries
 }
 
 /// The report of some summaries as an HTML page.
@@ -96,7 +118,8 @@ fn contents(links: &[(String, String)]) -> Markup {
 /// Several runs: first their common problems in shared figures, then each run.
 fn several(summaries: &[Summary]) -> Markup {
     let names = run_names(summaries);
-    let groups = common(summaries, &names);
+    let groups = shared_problems(summaries);
+    let average = summaries.first().map_or_else(CurveAverage::default, |summary| summary.figures.average);
     let mut links: Vec<(String, String)> = Vec::new();
     if !groups.is_empty() {
         links.push(("together".into(), "All runs together".into()));
@@ -107,7 +130,9 @@ fn several(summaries: &[Summary]) -> Markup {
         @if !groups.is_empty() {
             section id="together" {
                 h2 { "All runs together" }
-                @for (i, group) in groups.iter().enumerate() { (together(group, &format!("together-{}", i + 1))) }
+                @for (i, group) in groups.iter().enumerate() {
+                    (problem(group, average, &format!("together-{}", i + 1), 3))
+                }
             }
         }
         @for (i, (summary, name)) in summaries.iter().zip(&names).enumerate() { (article(summary, i, Some(name))) }
@@ -147,30 +172,19 @@ fn common<'a>(summaries: &'a [Summary], names: &'a [String]) -> Vec<Vec<Named<'a
     groups
 }
 
-/// The methods of all runs of a problem in one figure, each labeled with its run.
-fn together(group: &[Named], id: &str) -> Markup {
-    let Some((first, _)) = group.first() else { return Markup::default() };
-    let mut curves = vec![];
-    for (problem, name) in group {
-        curves
-            .extend(problem.methods.iter().map(|method| Curve { label: format!("{} ({name})", method.label), method }));
-    }
-    markup! {
-        section {
-            h3 { (first.title) " " (tag(&first.name)) }
-            (explanation())
-            (panels(&first.title, &first.metrics, &curves, id, 4))
-        }
-    }
+/// A problem with the methods of all runs, each labeled with its run.
+fn merged(group: &[Named]) -> ProblemSummary {
+    let labeled = |method: &MethodSummary, name: &str| MethodSummary {
+        label: format!("{} ({name})", method.label),
+        ..method.clone()
+    };
+    let methods = group.iter().flat_map(|(problem, name)| problem.methods.iter().map(|method| labeled(method, name)));
+    ProblemSummary { methods: methods.collect(), ..group[0].0.clone() }
 }
 
-fn explanation() -> Markup {
-    markup! {
-        p.explain {
-            "Lines are means over seeds; bands reach one standard deviation to both sides. On a logarithmic axis, the \
-             faint part of a band goes down to the mean less one deviation, or to the bottom if that is not positive."
-        }
-    }
+/// The problems that several runs share, with the methods of all runs.
+fn shared_problems(summaries: &[Summary]) -> Vec<ProblemSummary> {
+    common(summaries, &run_names(summaries)).iter().map(|group| merged(group)).collect()
 }
 
 /// Everything about one summary. With a name, it is one of several and has a heading.
@@ -179,10 +193,12 @@ fn article(summary: &Summary, run: usize, name: Option<&String>) -> Markup {
     markup! {
         article id={ "run-" (run + 1) } {
             @if let Some(name) = name {
-                h2 { (summary.title) " " (tag(name)) }
+                h2 { (summary.title) @if summary.title != *name { " " (tag(name)) } }
                 (lead(&summary.description))
             }
-            @for (i, one) in summary.with_curves() { (problem(one, &problem_id(run, i), level)) }
+            @for (i, one) in summary.with_curves() {
+                (problem(one, summary.figures.average, &problem_id(run, i), level))
+            }
             (sections::all(summary, run, level))
             (diagnosis::section(summary, level))
             (tuning::section(summary, level))
@@ -191,16 +207,18 @@ fn article(summary: &Summary, run: usize, name: Option<&String>) -> Markup {
     }
 }
 
-fn problem(problem: &ProblemSummary, id: &str, level: usize) -> Markup {
+fn problem(problem: &ProblemSummary, average: CurveAverage, id: &str, level: usize) -> Markup {
     let below = level + 1;
+    let curves = of_problem(problem);
     markup! {
         section id=(id) {
-            (heading(level, &markup! { (problem.title) " " (tag(&problem.name)) }))
+            (heading(level, &markup! { (problem.title) @if !is_named(problem) { " " (tag(&problem.name)) } }))
             p.parameters { (pairs(&problem.parameters)) }
-            (explanation())
-            (panels(&problem.title, &problem.metrics, &of_problem(problem), &format!("{id}-axis"), below))
+            p.explain { (explanation(&curves, average)) }
+            (panels(&problem.title, &problem.metrics, &curves, average, &format!("{id}-axis"), below))
             (heading(below, &markup! { "Final values" }))
             (tables::finals(problem))
+            (tables::tolerances(problem, below))
             (tables::failures(problem, below))
             (heading(below, &markup! { "Settings" }))
             (tables::settings(problem))

@@ -1,7 +1,31 @@
-// Shows the values of the curves at the pointer or with the arrow keys. The rest of the page works without this script.
+// Shows the values of the curves at the pointer, under a finger or with the arrow keys, and hides a curve when its name in
+// a legend is clicked. The rest of the page works without this script.
 "use strict";
+const hidden = new Set();
+const shown = (group) => !hidden.has(group.dataset.name);
+function toggle(name) {
+  if (!hidden.delete(name)) hidden.add(name);
+  for (const group of document.querySelectorAll("g[data-name]")) group.style.display = shown(group) ? "" : "none";
+  for (const entry of document.querySelectorAll("g[data-legend]")) entry.setAttribute("aria-pressed", !hidden.has(entry.dataset.legend));
+}
+for (const entry of document.querySelectorAll("g[data-legend]")) {
+  const name = entry.dataset.legend;
+  if (![...entry.ownerSVGElement.querySelectorAll("g[data-points]")].some((group) => group.dataset.name === name)) continue;
+  entry.setAttribute("class", "legend");
+  entry.setAttribute("role", "button");
+  entry.setAttribute("tabindex", "0");
+  entry.setAttribute("aria-pressed", "true");
+  entry.addEventListener("click", () => toggle(name));
+  entry.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    event.stopPropagation();
+    toggle(name);
+  });
+}
 for (const svg of document.querySelectorAll("svg.figure")) {
   const curves = [...svg.querySelectorAll("g[data-points]")].map((group) => ({
+    group,
     name: group.dataset.name,
     key: group.querySelector("polyline, polygon")?.style,
     points: group.dataset.points.split(" ").filter(Boolean).map((point) => point.split(",").map(Number)),
@@ -31,7 +55,8 @@ for (const svg of document.querySelectorAll("svg.figure")) {
   function show(x) {
     at = nearest(steps.map((step) => [step]), x)[0];
     // Skip a curve that ended long before this point.
-    const rows = curves.map((curve) => [curve, nearest(curve.points, at)]).filter(([, point]) => Math.abs(point[0] - at) <= 12);
+    const rows = curves.filter((curve) => shown(curve.group)).map((curve) => [curve, nearest(curve.points, at)]).filter(([, point]) => Math.abs(point[0] - at) <= 12);
+    if (!rows.length) return hide();
     const same = rows.every(([, point]) => point[2] === rows[0][1][2]);
     const table = document.createElement("table");
     table.createCaption().textContent = same ? `${svg.dataset.x} ${short(rows[0][1][2])}` : svg.dataset.x;
@@ -59,13 +84,17 @@ for (const svg of document.querySelectorAll("svg.figure")) {
     cursor.remove();
     box.remove();
   }
-  svg.addEventListener("pointermove", (event) => {
+  const point = (event) => {
     const frame = svg.getBoundingClientRect();
     const x = ((event.clientX - frame.left) / frame.width) * svg.viewBox.baseVal.width;
     if (x < left - 8 || x > right + 8) hide();
     else show(x);
-  });
-  svg.addEventListener("pointerleave", hide);
+  };
+  svg.addEventListener("pointermove", point);
+  svg.addEventListener("pointerdown", point);
+  // The values stay after a tap, until the next one.
+  svg.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hide());
+  document.addEventListener("pointerdown", (event) => svg.contains(event.target) || hide());
   svg.addEventListener("blur", hide);
   svg.addEventListener("keydown", (event) => {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];

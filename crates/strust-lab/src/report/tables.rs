@@ -2,7 +2,7 @@
 
 use super::parts::{boxed, heading, keyed, pairs};
 use crate::{
-    data::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, higher_is_better},
+    data::summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, higher_is_better},
     format::{NOTHING, count, fixed, plural, scientific},
 };
 use maud::{Markup, html};
@@ -34,22 +34,54 @@ impl Column {
     ) -> Self {
         let found: Vec<Option<T>> = methods.iter().map(find).collect();
         let values: Vec<Option<f64>> = found.iter().map(|entry| entry.as_ref().map(&value)).collect();
-        let cells = found.iter().map(|entry| entry.as_ref().map_or(NOTHING.to_owned(), &show)).collect();
-        Self { title, cells, best: marks(&values, best) }
+        let cells: Vec<String> = found.iter().map(|entry| entry.as_ref().map_or(NOTHING.to_owned(), &show)).collect();
+        let best = marks(&values, &cells, best, 0.0);
+        Self { title, cells, best }
+    }
+
+    /// Values up to `noise` differ only by rounding, so that none of them is the best.
+    fn with_noise(mut self, values: &[Option<f64>], best: Best, noise: f64) -> Self {
+        self.best = marks(values, &self.cells, best, noise);
+        self
     }
 }
 
-/// The best values of a column; none if all are equally good.
-fn marks(values: &[Option<f64>], best: Best) -> Vec<bool> {
-    let finite = || values.iter().flatten().copied().filter(|value| value.is_finite());
-    let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
-    let good = |value: f64| match best {
-        Best::Lowest => value <= low,
-        Best::Highest => value >= high,
-        Best::None => false,
+/// The best value of a column; none if another one looks the same, or if several are not above the noise.
+fn marks(values: &[Option<f64>], cells: &[String], best: Best, noise: f64) -> Vec<bool> {
+    let cost = |value: f64| match best {
+        Best::Lowest => value,
+        Best::Highest | Best::None => -value,
     };
-    let good: Vec<bool> = values.iter().map(|value| value.is_some_and(|v| v.is_finite() && good(v))).collect();
-    if good.iter().all(|good| *good) { vec![false; good.len()] } else { good }
+    let finite = || (0..values.len()).filter_map(|i| Some((i, values[i].filter(|value| value.is_finite())?)));
+    let first = finite().min_by(|a, b| cost(a.1).total_cmp(&cost(b.1)));
+    let winner = first.filter(|&(i, value)| {
+        let ties = |(j, other): (usize, f64)| {
+            j != i && (cells[j] == cells[i] || (value.abs() <= noise && other.abs() <= noise))
+        };
+        best != Best::None && finite().count() > 1 && !finite().any(ties)
+    });
+    (0..values.len()).map(|i| winner.is_some_and(|(best, _)| best == i)).collect()
+}
+
+/// Rounding errors of a metric, relative to its value at the start.
+const NOISE: f64 = 1e-14;
+
+/// At most so many rows of a table are shown at once.
+const MOST_ROWS: usize = 12;
+
+/// The rows of a table; those beyond the first few are behind a button.
+fn folded(label: &str, methods: &[MethodSummary], table: impl Fn(&[usize]) -> Markup) -> Markup {
+    let all: Vec<usize> = (0..methods.len()).collect();
+    let (first, rest) = all.split_at(all.len().min(MOST_ROWS));
+    html! {
+        (boxed(label, &table(first)))
+        @if !rest.is_empty() {
+            details {
+                summary { (plural(rest.len(), "more method")) }
+                (boxed(label, &table(rest)))
+            }
+        }
+    }
 }
 
 fn direction(metric: &Metric) -> Best {
@@ -93,24 +125,103 @@ pub(super) fn finals(problem: &ProblemSummary) -> Markup {
             }
         }
     };
-    let table = html! {
-        table.numbers {
-            caption {
-                span {
-                    "Final values over the seeds that finished. " span.mark { "★" } " marks the best of a column."
+    let table = |shown: &[usize]| {
+        html! {
+            table.numbers {
+                caption {
+                    span {
+                        "Final values over the seeds that finished. " span.mark { "★" } " marks the best of a column; ties and "
+                        "differences within rounding have none."
+                    }
                 }
-            }
-            thead {
-                tr {
-                    th scope="col" rowspan="2" { "method" }
-                    @for (name, columns) in &groups { th.group scope="colgroup" colspan=(columns.len()) { (name) } }
+                thead {
+                    tr {
+                        th scope="col" rowspan="2" { "method" }
+                        @for (name, columns) in &groups { th.group scope="colgroup" colspan=(columns.len()) { (name) } }
+                    }
+                    tr { @for (first, column) in &columns { th scope="col" class=[first.then_some("group")] { (column.title) } } }
                 }
-                tr { @for (first, column) in &columns { th scope="col" class=[first.then_some("group")] { (column.title) } } }
+                tbody { @for &i in shown { (row(i, &methods[i])) } }
             }
-            tbody { @for (i, method) in methods.iter().enumerate() { (row(i, method)) } }
         }
     };
-    boxed("Final values", &table)
+    folded("Final values", methods, table)
+}
+
+/// How soon the median of the first metric on a logarithmic axis is at most a tolerance; empty if no method gains a
+/// decade.
+pub(super) fn tolerances(problem: &ProblemSummary, level: usize) -> Markup {
+    let Some(metric) = problem.metrics.iter().find(|metric| metric.log && !higher_is_better(&metric.key)) else {
+        return Markup::default();
+    };
+    let tolerances = decades(metric, &problem.methods);
+    let reached = |method: &MethodSummary, tolerance: f64| {
+        let median = |at: &&CurvePoint| at.metrics.get(&metric.key).is_some_and(|s| s.median <= tolerance);
+        method.curve.iter().find(median).cloned()
+    };
+    let columns: Vec<[Column; 2]> = tolerances
+        .iter()
+        .map(|&tolerance| {
+            let find = |method: &MethodSummary| reached(method, tolerance);
+            let epoch = |at: &CurvePoint| at.epoch as f64;
+            let seconds = |at: &CurvePoint| at.seconds.median;
+            [
+                Column::new("epochs", &problem.methods, Best::Lowest, find, epoch, |at| count(at.epoch as f64)),
+                Column::new("seconds", &problem.methods, Best::Lowest, find, seconds, |at| fixed(at.seconds.median, 3)),
+            ]
+        })
+        .collect();
+    let table = |shown: &[usize]| {
+        html! {
+            table.numbers {
+                caption { span { "The first epoch at whose end the median of the " (metric.label) " is at most a tolerance." } }
+                thead {
+                    tr {
+                        th scope="col" rowspan="2" { "method" }
+                        @for tolerance in &tolerances { th.group scope="colgroup" colspan="2" { (power_of_ten(*tolerance)) } }
+                    }
+                    tr { @for pair in &columns { @for (i, column) in pair.iter().enumerate() {
+                        th scope="col" class=[(i == 0).then_some("group")] { (column.title) }
+                    } } }
+                }
+                tbody {
+                    @for &i in shown {
+                        tr {
+                            th scope="row" { (keyed(i, &problem.methods[i].label)) }
+                            @for pair in &columns { @for (k, column) in pair.iter().enumerate() {
+                                (cell(&column.cells[i], column.best[i], k == 0))
+                            } }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        @if !tolerances.is_empty() {
+            (heading(level, &html! { "Time to a tolerance" }))
+            (folded("Time to a tolerance", &problem.methods, table))
+        }
+    }
+}
+
+fn power_of_ten(tolerance: f64) -> Markup {
+    html! { "10" sup { (format!("{:.0}", tolerance.log10()).replace('-', "−")) } }
+}
+
+/// At most four powers of ten between the largest start and the best end of a metric.
+fn decades(metric: &Metric, methods: &[MethodSummary]) -> Vec<f64> {
+    let median = |at: &CurvePoint| at.metrics.get(&metric.key).map(|s| s.median);
+    let start = methods.iter().filter_map(|method| method.curve.first().and_then(median)).fold(0.0, f64::max);
+    let end = methods.iter().filter_map(|method| method.last.as_ref().and_then(median)).fold(f64::INFINITY, f64::min);
+    let low = end.max(NOISE * start).log10().ceil();
+    let high = start.log10().ceil() - 1.0;
+    if !(low.is_finite() && high.is_finite()) || high < low {
+        return Vec::new();
+    }
+    let count = ((high - low) as usize + 1).min(4);
+    let step = if count > 1 { (high - low) / (count - 1) as f64 } else { 0.0 };
+    (0..count).map(|i| 10_f64.powi((high - step * i as f64).round() as i32)).collect()
 }
 
 fn cell(text: &str, best: bool, first: bool) -> Markup {
@@ -135,26 +246,40 @@ fn metric_columns(metric: &Metric, methods: &[MethodSummary]) -> Vec<Column> {
     let plain = !metric.log && methods.iter().filter_map(find).all(|spread| ordinary(spread.mean));
     let show = |value: f64| if plain { fixed(value, 4) } else { scientific(value) };
     let best = direction(metric);
+    let start = methods.iter().filter_map(|method| method.curve.first()?.metrics.get(&metric.key));
+    let noise =
+        if metric.log { NOISE * start.fold(0.0_f64, |most, spread| most.max(spread.median.abs())) } else { 0.0 };
+    let values = |of: fn(&Spread) -> f64| methods.iter().map(|method| find(method).map(|s| of(&s))).collect::<Vec<_>>();
     vec![
-        Column::new("mean ± std", methods, best, find, |s| s.mean, |s| format!("{} ± {}", show(s.mean), show(s.std))),
-        Column::new("median", methods, best, find, |s| s.median, |s| show(s.median)),
+        Column::new("mean ± std", methods, best, find, |s| s.mean, |s| format!("{} ± {}", show(s.mean), show(s.std)))
+            .with_noise(&values(|s| s.mean), best, noise),
+        Column::new("median", methods, best, find, |s| s.median, |s| show(s.median)).with_noise(
+            &values(|s| s.median),
+            best,
+            noise,
+        ),
     ]
 }
 
 /// All settings of all methods.
 pub(super) fn settings(problem: &ProblemSummary) -> Markup {
-    let table = html! {
-        table.settings {
-            caption { span { "Hyperparameters, defaults included." } }
-            thead { tr { th scope="col" { "method" } th scope="col" { "hyperparameters" } } }
-            tbody {
-                @for (i, method) in problem.methods.iter().enumerate() {
-                    tr { th scope="row" { (keyed(i, &method.label)) } td { (pairs(&method.hyperparameters)) } }
+    let table = |shown: &[usize]| {
+        html! {
+            table.settings {
+                caption { span { "Hyperparameters, defaults included." } }
+                thead { tr { th scope="col" { "method" } th scope="col" { "hyperparameters" } } }
+                tbody {
+                    @for &i in shown {
+                        tr {
+                            th scope="row" { (keyed(i, &problem.methods[i].label)) }
+                            td { (pairs(&problem.methods[i].hyperparameters)) }
+                        }
+                    }
                 }
             }
         }
     };
-    boxed("Hyperparameters", &table)
+    folded("Hyperparameters", &problem.methods, table)
 }
 
 /// The failed runs; empty if there are none.
@@ -182,14 +307,31 @@ pub(super) fn failures(problem: &ProblemSummary, level: usize) -> Markup {
 mod tests {
     use super::*;
 
+    fn marked(values: &[Option<f64>], best: Best, noise: f64) -> Vec<bool> {
+        let cells: Vec<String> = values.iter().map(|v| v.map_or(NOTHING.into(), |v| format!("{v:.1e}"))).collect();
+        marks(values, &cells, best, noise)
+    }
+
     #[test]
-    fn the_best_value_is_marked_unless_all_are_equal() {
-        let values = [Some(2.0), Some(1.0), None, Some(f64::NAN), Some(1.0)];
-        assert_eq!(marks(&values, Best::Lowest), [false, true, false, false, true]);
-        assert_eq!(marks(&values, Best::Highest), [true, false, false, false, false]);
-        assert_eq!(marks(&values, Best::None), [false; 5]);
-        assert_eq!(marks(&[Some(1.0), Some(1.0)], Best::Lowest), [false, false]);
-        assert_eq!(marks(&[None, Some(f64::NAN)], Best::Lowest), [false, false]);
-        assert!(marks(&[], Best::Lowest).is_empty());
+    fn the_best_value_is_marked() {
+        let values = [Some(2.0), Some(1.0), None, Some(f64::NAN), Some(3.0)];
+        assert_eq!(marked(&values, Best::Lowest, 0.0), [false, true, false, false, false]);
+        assert_eq!(marked(&values, Best::Highest, 0.0), [false, false, false, false, true]);
+        assert_eq!(marked(&values, Best::None, 0.0), [false; 5]);
+        assert_eq!(marked(&[None, Some(f64::NAN)], Best::Lowest, 0.0), [false, false]);
+        assert!(marked(&[], Best::Lowest, 0.0).is_empty());
+    }
+
+    #[test]
+    fn ties_and_rounding_noise_are_not_marked() {
+        let nobody = |values: &[f64], noise: f64| {
+            let values: Vec<_> = values.iter().copied().map(Some).collect();
+            marked(&values, Best::Lowest, noise).iter().all(|marked| !marked)
+        };
+        assert!(nobody(&[1.0], 0.0), "nothing to compare with");
+        assert!(nobody(&[1.0, 1.0, 2.0], 0.0), "equal");
+        assert!(nobody(&[1.0, 1.01, 2.0], 0.0), "shown alike");
+        assert!(nobody(&[3e-31, 2e-17, 1.0], 1e-14), "both are rounding errors");
+        assert!(!nobody(&[3e-31, 2e-7, 1.0], 1e-14), "only one is");
     }
 }

@@ -2,9 +2,12 @@
 
 use super::parts::{boxed, framed, heading, pairs};
 use crate::{
-    data::summary::{ProblemSummary, Summary, TriedSetting, Tuning},
+    data::{
+        parameters::Parameters,
+        summary::{ProblemSummary, Summary, TriedSetting, Tuning, higher_is_better},
+    },
     figure::{Axis, Figure, Point, Series},
-    format::{count, fixed, plural, scientific},
+    format::{count, fixed, plain, plural, scientific},
 };
 use maud::{Markup, html};
 
@@ -33,43 +36,109 @@ fn problem(summary: &Summary, name: &str, level: usize) -> Markup {
         (heading(level, &html! { (name) }))
         p { (budget(&tunings)) (untuned(summary, name, &tunings)) }
         @if let Some(figure) = shown { div.figures { (framed(&figure)) } }
+        @for warning in tunings.iter().flat_map(|tuning| at_edge(tuning)) { p.warning { (warning) } }
         (costs(&tunings))
         div.trials { @for tuning in &tunings { (trials(tuning)) } }
     }
 }
 
-/// How much the result depends on the setting: the score of every setting over the number that the grid varies, relative
-/// to the best value. `None` if no grid varies exactly one number.
+/// How much the result depends on each number that a grid varies, with the best choice of the others: the score over the
+/// number, relative to its best value. The grid is that of a search or a list in the file. `None` if no number varies.
 pub(super) fn dependence(summary: &Summary, problem: &ProblemSummary) -> Option<Figure> {
-    let series = |tuning: &Tuning| {
-        let best = only_number(chosen(tuning)?)?;
-        let mut points: Vec<Point> = Vec::new();
-        for trial in &tuning.tried {
-            // The line has a gap at a failed setting.
-            let (x, y) = (only_number(trial)? / best, trial.score.unwrap_or(f64::NAN));
-            points.push(Point { x, y, low: f64::NAN, high: f64::NAN });
-        }
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let color = problem.methods.iter().position(|method| method.name == tuning.method)?;
-        Some(Series { name: tuning.method.clone(), color, points })
-    };
     let tunings: Vec<&Tuning> = summary.tuning.iter().filter(|tuning| tuning.problem == problem.name).collect();
-    let series: Vec<Series> = tunings.iter().filter_map(|tuning| series(tuning)).collect();
-    let metric = &tunings.first().filter(|_| !series.is_empty())?.metric;
-    let log = problem.metrics.iter().any(|known| metric.starts_with(&known.key) && known.log);
-    Some(Figure {
+    let (label, log, grids) = match tunings.first() {
+        Some(first) => {
+            let log = problem.metrics.iter().any(|known| first.metric.starts_with(&known.key) && known.log);
+            let tried = |tuning: &&Tuning| {
+                let settings = tuning.tried.iter().map(|trial| (trial.setting.clone(), trial.score));
+                (tuning.method.clone(), settings.collect::<Vec<_>>())
+            };
+            (first.metric.clone(), log, tunings.iter().map(tried).collect::<Vec<_>>())
+        }
+        None => {
+            let metric = problem.metrics.first()?;
+            (format!("final {}", metric.label), metric.log, lists(problem, &metric.key))
+        }
+    };
+    let mut series = Vec::new();
+    for (method, settings) in &grids {
+        let color = problem.methods.iter().position(|known| known.name == *method).unwrap_or(series.len());
+        let better: fn(f64, f64) -> f64 = if higher_is_better(&label) { f64::max } else { f64::min };
+        let sweeps = sweeps(settings, better);
+        let single = sweeps.len() == 1;
+        for (i, (key, points)) in sweeps.into_iter().enumerate() {
+            let name = if single { method.clone() } else { format!("{method}: {key}") };
+            series.push(Series { name, color: color + i, points });
+        }
+    }
+    (!series.is_empty()).then(|| Figure {
         title: format!("{}: how much the result depends on the setting", problem.name),
         x: Axis { label: "setting, relative to the best one".into(), log: true },
-        y: Axis { label: metric.clone(), log },
+        y: Axis { label, log },
         series,
     })
 }
 
-/// The number of a setting that consists of one positive number.
-fn only_number(trial: &TriedSetting) -> Option<f64> {
-    let mut values = trial.setting.values();
-    let value = values.next().filter(|_| trial.setting.len() == 1)?;
+/// Settings with their scores; a setting that failed has none.
+type Grid = Vec<(Parameters, Option<f64>)>;
+
+/// The methods with several settings, with the final medians of a metric.
+fn lists(problem: &ProblemSummary, key: &str) -> Vec<(String, Grid)> {
+    let mut grids: Vec<(String, Grid)> = Vec::new();
+    for method in &problem.methods {
+        let score = method.last.as_ref().and_then(|at| at.metrics.get(key)).map(|spread| spread.median);
+        let setting = (method.hyperparameters.clone(), score);
+        match grids.iter_mut().find(|(name, _)| *name == method.name) {
+            Some((_, grid)) => grid.push(setting),
+            None => grids.push((method.name.clone(), vec![setting])),
+        }
+    }
+    grids.retain(|(_, grid)| grid.len() > 2);
+    grids
+}
+
+/// For each positive number that a grid varies: the best score at each of its values, which are relative to the best
+/// value. The line has a gap at a value where every setting failed.
+fn sweeps(grid: &Grid, better: fn(f64, f64) -> f64) -> Vec<(String, Vec<Point>)> {
+    let Some((first, _)) = grid.first() else { return Vec::new() };
+    let sweep = |key: &String| {
+        let mut points: Vec<Point> = Vec::new();
+        for (setting, score) in grid {
+            let x = setting.get(key).and_then(number)?;
+            match points.iter_mut().find(|point| point.x.total_cmp(&x).is_eq()) {
+                // NaN gives way to any number.
+                Some(point) => point.y = better(point.y, score.unwrap_or(f64::NAN)),
+                None => points.push(Point::at(x, score.unwrap_or(f64::NAN))),
+            }
+        }
+        let best = points.iter().map(|point| point.y).reduce(better)?;
+        let center = points.iter().find(|point| point.y.total_cmp(&best).is_eq())?.x;
+        points.iter_mut().for_each(|point| point.x /= center);
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        (points.len() > 1).then(|| (key.clone(), points))
+    };
+    first.keys().filter_map(sweep).collect()
+}
+
+/// A positive number.
+fn number(value: &toml::Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|n| n as f64)).filter(|&number| number > 0.0)
+}
+
+/// The numbers of a choice at an end of the values tried, with advice.
+fn at_edge(tuning: &Tuning) -> Vec<String> {
+    let Some(best) = chosen(tuning) else { return Vec::new() };
+    let mut warnings = Vec::new();
+    for (key, value) in best.setting.iter().filter_map(|(key, value)| Some((key, number(value)?))) {
+        let tried = || tuning.tried.iter().filter_map(|trial| number(trial.setting.get(key)?));
+        let (low, high) = (tried().fold(f64::INFINITY, f64::min), tried().fold(0.0, f64::max));
+        let (end, more) = if value >= high { ("largest", "larger") } else { ("smallest", "smaller") };
+        if low < high && (value <= low || value >= high) {
+            let value = plain(&best.setting[key]);
+            warnings.push(format!("{}: {key} = {value} is the {end} value tried. Try {more} ones.", tuning.method));
+        }
+    }
+    warnings
 }
 
 /// Whether the methods had the same budget.
@@ -174,4 +243,55 @@ fn trials(tuning: &Tuning) -> Markup {
         }
     };
     boxed(&format!("Settings tried for {}", tuning.method), &table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::summary::TuningCost;
+
+    fn setting(rate: f64, momentum: f64) -> Parameters {
+        Parameters::from([("momentum".into(), momentum.into()), ("rate".into(), rate.into())])
+    }
+
+    #[test]
+    fn each_number_is_varied_with_the_best_choice_of_the_others() {
+        let grid = vec![
+            (setting(0.1, 0.5), Some(4.0)),
+            (setting(0.2, 0.5), Some(3.0)),
+            (setting(0.1, 0.9), Some(1.0)),
+            (setting(0.2, 0.9), None),
+        ];
+        let found = sweeps(&grid, f64::min);
+        let lines: Vec<_> = found
+            .iter()
+            .map(|(key, points)| (key.as_str(), points.iter().map(|p| (p.x, p.y)).collect::<Vec<_>>()))
+            .collect();
+        let momentum = ("momentum", vec![(0.5 / 0.9, 3.0), (1.0, 1.0)]);
+        let rate = ("rate", vec![(1.0, 1.0), (2.0, 3.0)]);
+        assert_eq!(lines, [momentum, rate]);
+        assert!(sweeps(&grid[..1].to_vec(), f64::min).is_empty(), "one setting varies nothing");
+    }
+
+    #[test]
+    fn a_choice_at_the_end_of_a_grid_is_reported() {
+        let tuning = |best: f64| {
+            let mut rates = vec![0.1, 0.2, 0.3];
+            rates.sort_by_key(|rate| (rate - best).abs() > 1e-9);
+            let tried = rates.iter().map(|&rate| TriedSetting {
+                setting: Parameters::from([("rate".into(), rate.into())]),
+                score: Some(1.0),
+            });
+            Tuning {
+                problem: "p".into(),
+                method: "sgd".into(),
+                metric: "gap".into(),
+                tried: tried.collect(),
+                cost: TuningCost::default(),
+            }
+        };
+        assert_eq!(at_edge(&tuning(0.3)), ["sgd: rate = 0.3 is the largest value tried. Try larger ones."]);
+        assert_eq!(at_edge(&tuning(0.1)), ["sgd: rate = 0.1 is the smallest value tried. Try smaller ones."]);
+        assert!(at_edge(&tuning(0.2)).is_empty());
+    }
 }

@@ -1,10 +1,13 @@
 //! Writes a report: the figures and the page.
 
-use super::{figures, html, is_ours};
+use super::{csv, figures, html, is_ours, run_names, shared_problems};
 use crate::{
     Error,
-    data::summary::Summary,
-    figure::Theme,
+    data::{
+        style::{FigureFormat, FigureStyle},
+        summary::Summary,
+    },
+    figure::{Figure, Theme},
     io::{atomic, results::holds_run},
 };
 use std::path::{Path, PathBuf};
@@ -27,10 +30,20 @@ pub(crate) fn in_the_way(path: &Path) -> Error {
     Error::saved(path, "strust did not write this file and does not replace it: choose another folder")
 }
 
-/// Writes the figures and the page of one or several summaries into a folder.
+/// Writes the figures and the page of one or several summaries into a folder; of several, also the figures of their
+/// common problems and all curves as one table. `summaries` already have their [style](super::arranged).
 pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
     let place = folder.join("figures");
     atomic::make_folder(&place)?;
+    if let [first, _, ..] = summaries {
+        let together =
+            Summary { problems: shared_problems(summaries), sections: vec![], tuning: vec![], ..first.clone() };
+        for (stem, figure) in figures(&together) {
+            save(&place, &format!("together-{stem}"), &figure, &first.figures)?;
+        }
+        let text = csv::comparison(&run_names(summaries), summaries);
+        atomic::write(&folder.join("comparison.csv"), text.as_bytes())?;
+    }
     for (i, summary) in summaries.iter().enumerate() {
         let same = summaries.iter().filter(|other| other.experiment == summary.experiment).count();
         for (stem, figure) in figures(summary) {
@@ -39,11 +52,23 @@ pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
                 (_, 1) => format!("{}-{stem}", summary.experiment),
                 _ => format!("{}-run{}-{stem}", summary.experiment, i + 1),
             };
-            atomic::write(&place.join(format!("{stem}.svg")), figure.svg(Theme::File).as_bytes())?;
-            let path = place.join(format!("{stem}.png"));
-            let png = figure.png(2.0).map_err(|e| Error::saved(&path, e.to_string()))?;
-            atomic::write(&path, &png)?;
+            save(&place, &stem, &figure, &summary.figures)?;
         }
     }
     atomic::write(&folder.join("report.html"), html(summaries).as_bytes())
+}
+
+/// Writes a figure in every format of its style.
+fn save(place: &Path, stem: &str, figure: &Figure, style: &FigureStyle) -> Result<(), Error> {
+    let frame = style.frame();
+    for format in &style.formats {
+        let (ending, bytes) = match format {
+            FigureFormat::Svg => ("svg", Ok(figure.svg_in(&frame, Theme::File).into_bytes())),
+            FigureFormat::Png => ("png", figure.png_in(&frame, 2.0)),
+            FigureFormat::Pdf => ("pdf", Ok(figure.pdf_in(&frame))),
+        };
+        let path = place.join(format!("{stem}.{ending}"));
+        atomic::write(&path, &bytes.map_err(|e| Error::saved(&path, e.to_string()))?)?;
+    }
+    Ok(())
 }

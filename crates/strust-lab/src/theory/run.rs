@@ -6,6 +6,7 @@ use crate::{
     data::{
         checksum,
         section::Section,
+        style::FigureStyle,
         summary::{Machine, Summary},
     },
     io::{
@@ -69,6 +70,7 @@ impl TheoryPlan {
             tasks: Vec::new(),
             skipped: Vec::new(),
             diagnoses: Vec::new(),
+            figures: FigureStyle::default(),
             checks: sections.iter().flat_map(|section| section.checks.clone()).collect(),
             sections,
         }

@@ -5,6 +5,7 @@ use crate::{
     data::{
         benchmark::{BenchmarkSpec, Entrant, Half, Role, SkippedTask, Task, Variation},
         experiment::{Experiment, MAX_JOBS, MAX_SEEDS, MethodSpec, Records, Sampling},
+        style::FigureStyle,
     },
     experiment::{built_in, source::Source},
     format::{folder_name, plain},
@@ -327,6 +328,8 @@ fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>, constra
             problems,
             methods: Vec::new(),
             tune: None,
+            first_epochs: None,
+            figures: FigureStyle::default(),
         },
         entrants: selected(item, competition.entrants(&rates)?)?,
         variations: competition.variations.clone(),

@@ -11,6 +11,7 @@ use crate::{
         benchmark::{BenchmarkSpec, Entrant, Role, Task, TaskSummary},
         experiment::{Experiment, Tune},
         plan::{Job, Plan},
+        style::FigureStyle,
         summary::{Machine, Summary},
     },
     io::{
@@ -161,6 +162,7 @@ impl BenchmarkPlan {
             tasks,
             skipped: skipped.clone(),
             diagnoses: Vec::new(),
+            figures: FigureStyle::default(),
             checks,
             sections,
         })

@@ -457,7 +457,7 @@ mod tests {
 
     /// A task whose best tuned value is 1.
     fn task(name: &str, half: Half, tested: Option<f64>, other: Option<f64>) -> TaskSummary {
-        let spread = |mean: f64| Spread { mean, std: 0.0, median: mean };
+        let spread = |mean: f64| Spread { mean, std: 0.0, median: mean, quartiles: None };
         TaskSummary {
             name: name.into(),
             title: name.into(),
