@@ -11,6 +11,7 @@ use strust_lab::{
         summary::{CurvePoint, MethodSummary, Metric, Spread, Summary, higher_is_better},
     },
     format::{brief, plain, plain_number, plural},
+    report::at_edge,
 };
 
 /// The final values of every method, the settings chosen by a grid search, and the theory checks.
@@ -48,6 +49,9 @@ pub fn overview(summary: &Summary, shared: &Shared) -> String {
             (Some(_), tried) => format!("{}, the best of {tried} settings", setting.collect::<Vec<_>>().join(", ")),
         };
         let _ = writeln!(text, "\n{} on {}: {result}", tuning.method, tuning.problem);
+        for warning in at_edge(tuning) {
+            let _ = writeln!(text, "  {warning}");
+        }
     }
     text.push('\n');
     text

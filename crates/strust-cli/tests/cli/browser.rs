@@ -51,6 +51,19 @@ fn the_report_works_in_a_browser_on_a_desktop_and_on_a_phone() {
                 const escaped = shown.filter(s => s.getBoundingClientRect().right > width + 1).length;
                 lines.push(`width=${width} scroll=${root.scrollWidth} figures=${shown.length} escaped=${escaped} headings=${d.querySelectorAll("h1").length} tables=${d.querySelectorAll("table").length}`);
             }
+            // A click on a name hides the curve; a tap shows values.
+            const d = f.contentDocument, w = f.contentWindow;
+            const svg = [...d.querySelectorAll("svg.figure")].find(s => s.getBoundingClientRect().width > 0);
+            const entry = svg.querySelector("g.legend"), name = entry.dataset.legend;
+            const hidden = () => [...svg.querySelectorAll("g[data-name]")].filter(g => g.dataset.name === name).every(g => w.getComputedStyle(g).display === "none");
+            const click = () => entry.dispatchEvent(new w.MouseEvent("click", { bubbles: true }));
+            const states = [hidden()];
+            click(); states.push(hidden(), entry.getAttribute("aria-pressed"));
+            click(); states.push(hidden());
+            const box = svg.getBoundingClientRect();
+            svg.dispatchEvent(new w.PointerEvent("pointerdown", { bubbles: true, pointerType: "touch", clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 }));
+            states.push(d.querySelectorAll(".readout tr").length);
+            lines.push("states=" + states.join(","));
             document.getElementById("r").textContent = "measured: " + lines.join("; ") + " end";
         };</script></body>"#;
     let frame = folder.write("frame.html", frame);
@@ -68,6 +81,10 @@ fn the_report_works_in_a_browser_on_a_desktop_and_on_a_phone() {
         assert_eq!((number("escaped"), number("headings")), (0, 1), "{line}");
         assert!(number("tables") >= 2, "{line}");
     }
+    assert!(
+        measured.ends_with("states=false,true,false,false,3"),
+        "hidden by a click and shown again; values of three: {measured}"
+    );
     let errors: Vec<&str> =
         log.lines().filter(|line| line.contains("CONSOLE") || line.contains("Refused to")).collect();
     assert!(errors.is_empty(), "{errors:#?}");
@@ -86,4 +103,11 @@ fn the_report_works_in_a_browser_on_a_desktop_and_on_a_phone() {
         let size = std::fs::metadata(&shot).map_or(0, |m| m.len());
         assert!(size > 30_000, "{scheme}: {size} bytes");
     }
+
+    // In print, every panel is shown.
+    let paper = folder.path("page.pdf");
+    let print = format!("--print-to-pdf={}", paper.display());
+    browse(&browser, &folder.path("profile"), &out.join("report.html"), &[&print]);
+    let size = std::fs::metadata(&paper).map_or(0, |m| m.len());
+    assert!(size > 30_000, "print: {size} bytes");
 }

@@ -5,6 +5,7 @@ use crate::{
     Error,
     data::{
         experiment::{Experiment, MAX_EPOCHS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune},
+        parameters::Parameters,
         style::FigureStyle,
     },
     format::{folder_name, plain},
@@ -81,19 +82,24 @@ fn parse_methods(source: &Source, problems: &[ProblemSpec]) -> Result<Vec<Method
     Ok(methods)
 }
 
-/// Entries with the same label get the settings in which they differ from the first of them, or a number.
+/// Entries with the same label get the settings in which they differ, or a number if they do not.
 fn name_apart(methods: &mut [MethodSpec]) {
-    let same = |a: &str, b: &str| folder_name(a) == folder_name(b);
-    for i in 1..methods.len() {
-        let (before, rest) = methods.split_at_mut(i);
-        let method = &mut rest[0];
-        let Some(first) = before.iter().find(|other| same(&other.label, &method.label)) else { continue };
-        let differing =
-            method.hyperparameters.iter().filter(|(key, value)| first.hyperparameters.get(*key) != Some(value));
-        let settings = differing.map(|(key, value)| format!(" {key}={}", plain(value))).collect::<String>();
-        let label = format!("{}{settings}", method.label);
-        let taken = before.iter().any(|other| same(&other.label, &label));
-        method.label = if taken { format!("{} #{}", method.label, i + 1) } else { label };
+    let folders: Vec<String> = methods.iter().map(|method| folder_name(&method.label)).collect();
+    let differing = |i: usize| {
+        let group = (0..folders.len()).filter(|&j| folders[j] == folders[i]).map(|j| &methods[j].hyperparameters);
+        let group: Vec<&Parameters> = group.collect();
+        let settings = methods[i]
+            .hyperparameters
+            .iter()
+            .filter(|(key, value)| group.iter().any(|other| other.get(*key) != Some(value)));
+        settings.map(|(key, value)| format!(" {key}={}", plain(value))).collect::<String>()
+    };
+    let settings: Vec<String> = (0..methods.len()).map(differing).collect();
+    for i in 0..methods.len() {
+        methods[i].label.push_str(&settings[i]);
+        if methods[..i].iter().any(|other| folder_name(&other.label) == folder_name(&methods[i].label)) {
+            methods[i].label = format!("{} #{}", methods[i].label, i + 1);
+        }
     }
 }
 
@@ -188,7 +194,7 @@ mod tests {
         let (line, why) = refusal(&format!("{problem}[[method]]\nname = \"str-q\"\n"));
         assert!(line == Some(8) && why.contains("did you mean `str-p`?"), "{line:?} {why}");
         let (line, why) = refusal(&format!("{problem}[[method]]\nname = \"sgd\"\nzzz = 1\n"));
-        assert!(line == Some(9) && why.contains("known here: name, learning_rate"), "{line:?} {why}");
+        assert!(line == Some(9) && why.contains("known here: name, label, learning_rate"), "{line:?} {why}");
     }
 
     #[test]
@@ -196,6 +202,32 @@ mod tests {
         let (line, why) = refusal("[[problem]]\nkind = \"subspace\"\nk = 0\n[[method]]\nname = \"str-p\"\n");
         assert_eq!(line, Some(7));
         assert!(why.contains("`k` is 0, but must be a whole number in [1, 10000000]"), "{why}");
+    }
+
+    #[test]
+    fn entries_of_one_method_are_named_by_the_settings_that_differ() {
+        let method = |more: &str| format!("[[method]]\nname = \"sgd\"\n{more}\n");
+        let labels = |methods: &[String]| {
+            let parsed = parse(&format!("[[problem]]\nkind = \"logistic\"\n{}", methods.concat())).unwrap();
+            parsed.methods.into_iter().map(|method| method.label).collect::<Vec<_>>()
+        };
+        let rates = ["learning_rate = 0.5", "learning_rate = 0.1"].map(method);
+        assert_eq!(labels(&rates), ["sgd learning_rate=0.5", "sgd learning_rate=0.1"]);
+        assert_eq!(labels(&[method(""), method("")]), ["sgd", "sgd #2"]);
+        assert_eq!(labels(&[method("label = \"Ours\""), method("")]), ["Ours", "sgd"]);
+    }
+
+    #[test]
+    fn the_style_of_figures_is_checked() {
+        let file = |figures: &str| {
+            format!("[[problem]]\nkind = \"logistic\"\n[[method]]\nname = \"sgd\"\n[figures]\n{figures}\n")
+        };
+        let parsed = parse(&file("formats = [\"pdf\"]\nwidth = 300")).unwrap();
+        assert_eq!((parsed.figures.width, parsed.figures.formats.len(), parsed.figures.titles), (300, 1, true));
+        let (line, why) = refusal(&file("order = [\"adam\"]"));
+        assert_eq!((line, why.as_str()), (Some(10), "[figures]: `order` has `adam`, but the methods are sgd"));
+        assert!(refusal(&file("width = 5")).1.contains("must be in [100, 4000]"));
+        assert!(refusal(&file("colour = 5")).1.contains("colour"));
     }
 
     #[test]

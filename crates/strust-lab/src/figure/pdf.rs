@@ -87,7 +87,8 @@ fn fill(path: &Path, place: Transform, ink: Ink, opacity: f32, content: &mut Con
 fn trace(path: &Path, place: Transform, content: &mut Content) {
     let at = |mut point: Point| {
         place.map_point(&mut point);
-        (point.x, point.y)
+        // Hundredths of a pixel are enough, and shorter.
+        ((100.0 * point.x).round() / 100.0, (100.0 * point.y).round() / 100.0)
     };
     let mut pen = (0.0, 0.0);
     for segment in path.segments() {

@@ -10,6 +10,7 @@ mod tuning;
 mod write;
 
 pub use curves::figures;
+pub use tuning::at_edge;
 pub(crate) use write::in_the_way;
 pub use write::{check_place, write};
 
@@ -49,13 +50,24 @@ pub fn arranged(mut summaries: Vec<Summary>, style: &FigureStyle) -> Vec<Summary
         for methods in summary.problems.iter_mut().map(|problem| &mut problem.methods) {
             methods.sort_by_key(place);
             for method in methods {
-                // A label is more precise than a name.
-                let by_label = style.labels.get(&method.label).or_else(|| style.labels.get(&method.name));
-                method.label = by_label.cloned().unwrap_or_else(|| method.label.clone());
+                method.label = match style.labels.get(&method.label) {
+                    Some(label) => label.clone(),
+                    None => renamed(method, style),
+                };
             }
         }
     }
     summaries
+}
+
+/// The label of a method with a new name: the settings in it stay.
+fn renamed(method: &MethodSummary, style: &FigureStyle) -> String {
+    let settings = method.label.strip_prefix(method.name.as_str());
+    match (style.labels.get(&method.name), settings) {
+        (Some(name), Some(settings)) => format!("{name}{settings}"),
+        (Some(name), None) => name.clone(),
+        (None, _) => method.label.clone(),
+    }
 }
 
 /// The report of some summaries as an HTML page.

@@ -63,7 +63,7 @@ fn marks(values: &[Option<f64>], cells: &[String], best: Best, noise: f64) -> Ve
     (0..values.len()).map(|i| winner.is_some_and(|(best, _)| best == i)).collect()
 }
 
-/// Rounding errors of a metric, relative to its value at the start.
+/// Rounding errors of a metric, relative to its largest value.
 const NOISE: f64 = 1e-14;
 
 /// At most so many rows of a table are shown at once.
@@ -246,9 +246,8 @@ fn metric_columns(metric: &Metric, methods: &[MethodSummary]) -> Vec<Column> {
     let plain = !metric.log && methods.iter().filter_map(find).all(|spread| ordinary(spread.mean));
     let show = |value: f64| if plain { fixed(value, 4) } else { scientific(value) };
     let best = direction(metric);
-    let start = methods.iter().filter_map(|method| method.curve.first()?.metrics.get(&metric.key));
-    let noise =
-        if metric.log { NOISE * start.fold(0.0_f64, |most, spread| most.max(spread.median.abs())) } else { 0.0 };
+    let all = methods.iter().flat_map(|method| &method.curve).filter_map(|at| at.metrics.get(&metric.key));
+    let noise = if metric.log { NOISE * all.fold(0.0_f64, |most, spread| most.max(spread.median.abs())) } else { 0.0 };
     let values = |of: fn(&Spread) -> f64| methods.iter().map(|method| find(method).map(|s| of(&s))).collect::<Vec<_>>();
     vec![
         Column::new("mean ± std", methods, best, find, |s| s.mean, |s| format!("{} ± {}", show(s.mean), show(s.std)))

@@ -126,7 +126,8 @@ fn number(value: &toml::Value) -> Option<f64> {
 }
 
 /// The numbers of a choice at an end of the values tried, with advice.
-fn at_edge(tuning: &Tuning) -> Vec<String> {
+#[must_use]
+pub fn at_edge(tuning: &Tuning) -> Vec<String> {
     let Some(best) = chosen(tuning) else { return Vec::new() };
     let mut warnings = Vec::new();
     for (key, value) in best.setting.iter().filter_map(|(key, value)| Some((key, number(value)?))) {
