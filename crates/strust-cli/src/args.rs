@@ -2,6 +2,7 @@
 
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use strust_lab::experiment::Setting;
 
 /// Optimization from mini-batches without a learning rate, with hard constraints.
 #[derive(Parser)]
@@ -213,6 +214,11 @@ pub struct Runs {
     /// Run the seeds 0, 1, … N−1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seeds: Option<u64>,
+    /// Set a key of the experiment, of every method or problem that has it, or of one: NAME.KEY=VALUE. The value is
+    /// written as in the file, and a list makes a grid. method=NAME runs only this method. The results go to
+    /// runs/NAME.KEY=VALUE
+    #[arg(long, value_name = "KEY=VALUE", value_parser = clap::builder::ValueParser::new(str::parse::<Setting>))]
+    pub set: Vec<Setting>,
     #[command(flatten)]
     pub single: Single,
     #[command(flatten)]

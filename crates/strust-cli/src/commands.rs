@@ -22,6 +22,7 @@ use strust_lab::{
         summary::Summary,
     },
     device::WITHOUT_DATA,
+    experiment::folder_with,
     format::written,
     io::{
         atomic,
@@ -43,13 +44,16 @@ pub fn reproduce(
     network: &Network,
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
+    if matches!(what, Reproducible::Constrained | Reproducible::Theory | Reproducible::ZeroTuning) {
+        check_no_settings(runs)?;
+    }
     if matches!(what, Reproducible::Constrained) {
         return crate::constrained::reproduce(quick, reference, runs, network, shared);
     }
     if reference.is_some() {
         return Err(CommandFailure::Usage("--reference is only for constrained: leave it out".into()));
     }
-    let open = |name: &str| Experiment::open(Path::new(name));
+    let open = |name: &str| Experiment::open_with(Path::new(name), &runs.set);
     let experiment = match (what, quick) {
         (Reproducible::Cifar10, false) => open("cifar10")?,
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
@@ -59,7 +63,7 @@ pub fn reproduce(
         (Reproducible::Theory, _) => return crate::theory::reproduce(runs, network, shared),
         (Reproducible::ZeroTuning, _) => return crate::zero_tuning::reproduce(runs, network, shared),
         (Reproducible::Constrained, _) => unreachable!("it has returned"),
-        (Reproducible::Subspace, _) => Experiment::subspace()?,
+        (Reproducible::Subspace, _) => Experiment::subspace(&runs.set)?,
         (Reproducible::Digits, _) => open("digits")?,
     };
     start(experiment, runs, network, shared)
@@ -68,17 +72,25 @@ pub fn reproduce(
 /// `strust run`.
 pub fn run(file: &Path, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     if let Some(theory) = Theory::open(file)? {
+        check_no_settings(runs)?;
         return crate::theory::run(theory, runs, network, shared);
     }
     if let Some(benchmark) = crate::zero_tuning::open(file, network)? {
+        check_no_settings(runs)?;
         return crate::zero_tuning::run(benchmark, runs, shared);
     }
-    start(Experiment::open(file)?, runs, network, shared)
+    start(Experiment::open_with(file, &runs.set)?, runs, network, shared)
+}
+
+fn check_no_settings(runs: &Runs) -> Result<(), CommandFailure> {
+    let why = "--set is for experiments with [[problem]] and [[method]]: change the file instead";
+    if runs.set.is_empty() { Ok(()) } else { Err(CommandFailure::Usage(why.into())) }
 }
 
 fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     let out = runs.single.out.clone();
-    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &experiment.name, |path| !path.exists()));
+    let name = folder_with(&experiment.name, &runs.set);
+    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &name, |path| !path.exists()));
     let mut plan = plan(&mut experiment, runs, network)?;
     let pace = pace(runs.jobs, runs.single.saving, &experiment)?;
     conclude(&folder, shared, pace, &resume_command(&folder), |options| pipeline::start(&folder, &mut plan, options))

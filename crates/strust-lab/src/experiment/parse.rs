@@ -1,6 +1,9 @@
 //! Parses the text of an experiment file. Every error message has a line number.
 
-use super::source::Source;
+use super::{
+    set::{self, Setting},
+    source::Source,
+};
 use crate::{
     Error,
     data::experiment::{Experiment, MAX_EPOCHS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune},
@@ -12,7 +15,13 @@ use std::path::Path;
 impl Experiment {
     /// Parses the text of an experiment file. `file` is used for messages and relative paths.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
-        let source = Source::parse(file, text)?;
+        Self::parse_with(file, text, &[])
+    }
+
+    /// The same with settings of the command line, which replace those of the file.
+    pub fn parse_with(file: &Path, text: &str, settings: &[Setting]) -> Result<Self, Error> {
+        let mut source = Source::parse(file, text)?;
+        set::apply(&mut source, settings)?;
         let keys = [
             "name",
             "title",
@@ -30,12 +39,12 @@ impl Experiment {
         let name = source.name()?;
         let tune = source.data::<Tune>("tune", &["metric", "epochs", "seeds"])?;
         let problems = parse_problems(&source)?;
-        let methods = parse_methods(&source, &problems)?;
+        let methods = parse_methods(&source)?;
         check_fit(&source, &problems, &methods)?;
         check_tune(&source, tune.as_ref(), &problems)?;
         Ok(Self {
             title: source.text("title")?.unwrap_or_else(|| name.clone()),
-            description: source.text("description")?.unwrap_or_default().trim().into(),
+            description: described(source.text("description")?.unwrap_or_default().trim(), settings),
             name,
             epochs: source.count("epochs", 50)?,
             batch: source.count("batch", 32)?,
@@ -49,13 +58,27 @@ impl Experiment {
     }
 }
 
-/// The methods. A file without any uses Auto, or STR-P if a problem has a constraint.
-fn parse_methods(source: &Source, problems: &[ProblemSpec]) -> Result<Vec<MethodSpec>, Error> {
+/// The description of a file, with the settings of the command line, so that plan and report show them.
+fn described(description: &str, settings: &[Setting]) -> String {
+    if settings.is_empty() {
+        return description.into();
+    }
+    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    format!("{description}\n\nSet on the command line: {}.", settings.join(", ")).trim().into()
+}
+
+/// The method of a file that names none: Auto, or STR-SQP if a problem has a constraint.
+pub(super) fn default_method(source: &Source) -> Result<&'static str, Error> {
+    let known = problems::all();
+    let entries = source.list("problem")?.into_iter().map(|item| item.entry("problem", "kind", &known));
+    let constrained = entries.collect::<Result<Vec<_>, _>>()?.iter().any(|entry| entry.constrained);
+    Ok(if constrained { "str-sqp" } else { "auto" })
+}
+
+/// The methods.
+fn parse_methods(source: &Source) -> Result<Vec<MethodSpec>, Error> {
     if !source.table().contains_key("method") {
-        let constraints: Vec<_> = problems::all().into_iter().filter(|e| e.constrained).map(|e| e.name).collect();
-        let constrained = problems.iter().any(|p| constraints.contains(&p.kind.as_str()));
-        let name = if constrained { "str-sqp" } else { "auto" };
-        return Ok(methods::with_defaults(name).into_iter().collect());
+        return Ok(methods::with_defaults(default_method(source)?).into_iter().collect());
     }
     let mut methods: Vec<MethodSpec> = Vec::new();
     let known = methods::all();

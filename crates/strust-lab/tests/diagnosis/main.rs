@@ -1,0 +1,119 @@
+//! The diagnosis of runs whose truth is known by construction.
+
+mod suite;
+
+use std::{
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use strust_lab::{
+    analyze::diagnose::{Diagnosis, RunVerdict},
+    data::{plan::Plan, summary::Summary},
+    experiment::{Experiment, Setting},
+    pipeline,
+    run::{Options, Silent},
+};
+use suite::{Case, DEVELOPMENT, HELD_OUT};
+
+/// A run and its diagnosis.
+struct Ran {
+    diagnosis: Diagnosis,
+    summary: Summary,
+}
+
+/// A data set of two classes whose features have sizes from 1 to 10⁴.
+fn bad_scales(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("scales.csv");
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / f64::from(1_u32 << 31) * 2.0 - 1.0
+    };
+    let mut text = String::from("a,b,c,d,label\n");
+    for _ in 0..160 {
+        let x = [next(), next(), next(), next()];
+        let label = u8::from(x[0] + x[1] - x[2] + x[3] + 0.3 * next() > 0.0);
+        text += &format!("{},{},{},{},{label}\n", x[0], 10.0 * x[1], 1e3 * x[2], 1e4 * x[3]);
+    }
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Parses a case with settings, as `strust run FILE --set …` does.
+fn parse(case: &Case, data: &Path, settings: &[String]) -> Experiment {
+    let problem = case.problem.replace("BAD_SCALES", data.to_str().unwrap());
+    let text = format!(
+        "name = \"case\"\nepochs = {}\nbatch = {}\nseeds = [{}]\n[[problem]]\n{problem}\n[[method]]\n{}\n",
+        case.epochs, case.batch, case.seed, case.method
+    );
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    Experiment::parse_with(Path::new("case.toml"), &text, &settings)
+        .unwrap_or_else(|error| panic!("{}: {settings:?}: {error}", case.name))
+}
+
+fn run(case: &Case, settings: &[String]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = parse(case, &bad_scales(folder.path()), settings);
+    let mut plan = Plan::new(experiment, "strust run case.toml --out x".into(), strust_lab::this_machine(1, None));
+    let interrupt = AtomicBool::new(false);
+    let options = Options { jobs: 1, save_every: Duration::MAX, interrupt: &interrupt, progress: &Silent };
+    let mut summary = pipeline::start(&folder.path().join("out"), &mut plan, &options)
+        .unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    Ran { diagnosis: summary.diagnoses.remove(0), summary }
+}
+
+/// Applies a function to all cases, on all cores, in their order.
+fn each<T: Send>(cases: &[Case], apply: impl Fn(&Case) -> T + Sync) -> Vec<T> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..strust_lab::cores() {
+            scope.spawn(|| {
+                while let Some(case) = cases.get({ next.fetch_add(1, Ordering::Relaxed) }) {
+                    let i = cases.iter().position(|other| std::ptr::eq(other, case)).unwrap();
+                    let result = apply(case);
+                    results.lock().unwrap().push((i, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap();
+    results.sort_by_key(|(i, _)| *i);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Prints all verdicts and returns the number of right ones. A bad run without a remedy or with an impossible one fails.
+fn count(cases: &[Case]) -> usize {
+    let mut right = 0;
+    let ran = each(cases, |case| run(case, &[]));
+    for (case, Ran { diagnosis, .. }) in cases.iter().zip(&ran) {
+        let verdict = diagnosis.verdict.expect("a finished run has a verdict");
+        let ok = case.truth.contains(&verdict);
+        right += usize::from(ok);
+        let set = diagnosis.remedy.as_ref().map_or("–".into(), |remedy| remedy.set.join(" "));
+        let mark = if ok { ' ' } else { '✗' };
+        println!("{mark} {:<24} {:<16} {:<28} {}", case.name, verdict.to_string(), set, diagnosis.why);
+    }
+    for (case, Ran { diagnosis, .. }) in cases.iter().zip(&ran) {
+        let good = case.truth.contains(&RunVerdict::Converged);
+        assert!(good || diagnosis.verdict != Some(RunVerdict::Converged), "{}: nothing to change", case.name);
+        assert!(good || diagnosis.remedy.is_some(), "{}: no remedy", case.name);
+        if let Some(remedy) = &diagnosis.remedy {
+            let folder = tempfile::tempdir().unwrap();
+            parse(case, &bad_scales(folder.path()), &remedy.set);
+            assert_eq!(remedy.command, format!("strust run case.toml --set {}", remedy.set.join(" --set ")));
+        }
+    }
+    right
+}
+
+#[test]
+fn verdicts_of_runs_with_a_known_truth_are_right() {
+    let (development, held_out) = (count(DEVELOPMENT), count(HELD_OUT));
+    println!("{development} of {} and, held out, {held_out} of {}", DEVELOPMENT.len(), HELD_OUT.len());
+    assert!(100 * development >= 95 * DEVELOPMENT.len(), "{development} of {}", DEVELOPMENT.len());
+    assert!(100 * held_out >= 95 * HELD_OUT.len(), "{held_out} of {}", HELD_OUT.len());
+}
