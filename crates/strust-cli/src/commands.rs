@@ -182,13 +182,16 @@ pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), Co
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
 
-fn load(folder: &Path) -> Result<Summary, Error> {
+/// The summary of a folder; with `unfinished`, also of a run that is not complete.
+fn load(folder: &Path, unfinished: bool) -> Result<Summary, Error> {
     if is_theory(folder) {
         theory::load_summary(folder)
     } else if is_benchmark(folder) {
         zero_tuning::load_summary(folder)
     } else if is_constrained(folder) {
         constrained::load_summary(folder)
+    } else if unfinished {
+        pipeline::load_summary_so_far(folder)
     } else {
         pipeline::load_summary(folder)
     }
@@ -196,7 +199,7 @@ fn load(folder: &Path) -> Result<Summary, Error> {
 
 /// `strust report --markdown` and `--into`.
 pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>) -> Result<(), CommandFailure> {
-    let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
+    let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder, false)).collect::<Result<_, _>>()?;
     let Some(file) = into else {
         return summaries.iter().try_for_each(|summary| print(&markdown_tables(summary, shown)));
     };
@@ -212,7 +215,7 @@ pub fn tables(folders: &[PathBuf], shown: &Tables, into: Option<&Path>) -> Resul
 
 /// `strust report`.
 pub fn report(folders: &[PathBuf], out: Option<PathBuf>, shared: &Shared) -> Result<(), CommandFailure> {
-    let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
+    let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder, true)).collect::<Result<_, _>>()?;
     let folder = match (folders, out) {
         (_, Some(out)) => {
             report::check_place(&out, folders)?;

@@ -72,7 +72,7 @@ fn each<T: Send>(cases: &[Case], apply: impl Fn(&Case) -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         for _ in 0..strust_lab::cores() {
             scope.spawn(|| {
-                while let Some(case) = cases.get({ next.fetch_add(1, Ordering::Relaxed) }) {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let i = cases.iter().position(|other| std::ptr::eq(other, case)).unwrap();
                     let result = apply(case);
                     results.lock().unwrap().push((i, result));
@@ -116,4 +116,49 @@ fn verdicts_of_runs_with_a_known_truth_are_right() {
     println!("{development} of {} and, held out, {held_out} of {}", DEVELOPMENT.len(), HELD_OUT.len());
     assert!(100 * development >= 95 * DEVELOPMENT.len(), "{development} of {}", DEVELOPMENT.len());
     assert!(100 * held_out >= 95 * HELD_OUT.len(), "{held_out} of {}", HELD_OUT.len());
+}
+
+/// A number of a finding.
+fn number(diagnosis: &Diagnosis, about: &str, name: &str) -> Option<f64> {
+    diagnosis.findings.iter().find(|finding| finding.about == about)?.numbers.get(name).copied()
+}
+
+/// Whether the change did what its verdict promises.
+fn helped(before: &Ran, after: &Ran) -> Result<(), String> {
+    let error = |ran: &Ran| number(&ran.diagnosis, "remaining", "last").unwrap_or(f64::NAN);
+    let (from, to) = (error(before), error(after));
+    let smaller = |factor: f64| {
+        if to <= factor * from { Ok(()) } else { Err(format!("the error was {from:.2e} and is {to:.2e}")) }
+    };
+    let verdict = after.diagnosis.verdict.unwrap();
+    match before.diagnosis.verdict.unwrap() {
+        RunVerdict::TooSlow | RunVerdict::Unstable => smaller(0.1),
+        RunVerdict::Stuck => smaller(0.5),
+        RunVerdict::Infeasible => {
+            let norm = |ran: &Ran| ran.summary.problems[0].methods[0].last.as_ref().unwrap().metrics["constraint_norm"].mean;
+            let (from, to) = (norm(before), norm(after));
+            if to <= 0.01 * from { Ok(()) } else { Err(format!("‖c‖ was {from:.1e} and is {to:.1e}")) }
+        }
+        RunVerdict::StillImproving if verdict == RunVerdict::Converged => Ok(()),
+        RunVerdict::BrokeDown if [RunVerdict::Converged, RunVerdict::StillImproving].contains(&verdict) => Ok(()),
+        was => Err(format!("it was {was} and is {verdict}")),
+    }
+}
+
+#[test]
+fn the_change_that_a_diagnosis_names_has_the_effect_that_it_claims() {
+    let bad = DEVELOPMENT.iter().filter(|case| !case.truth.contains(&RunVerdict::Converged)).count();
+    let outcomes = each(DEVELOPMENT, |case| {
+        let before = run(case, &[]);
+        let remedy = before.diagnosis.remedy.clone()?;
+        let after = run(case, &remedy.set);
+        Some((remedy.set.join(" "), helped(&before, &after)))
+    });
+    let mut right = 0;
+    for (case, (set, outcome)) in DEVELOPMENT.iter().zip(outcomes).filter_map(|(case, o)| Some((case, o?))) {
+        right += usize::from(outcome.is_ok());
+        println!("{} {:<24} {set:<28} {}", if outcome.is_ok() { ' ' } else { '✗' }, case.name, outcome.err().unwrap_or_default());
+    }
+    println!("{right} of {bad} changes helped");
+    assert!(10 * right >= 9 * bad, "{right} of {bad}");
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Effort,
-    reference::{Reference, curvature, reference, reference_within},
+    reference::{Reference, curvature, reference},
 };
 use crate::{
     Error,
@@ -52,7 +52,7 @@ pub struct Examination {
     pub noise: f64,
     /// The largest curvature of a few mini-batches, here and at the start; absent for networks.
     pub curvature: Option<f64>,
-    /// The largest over the smallest root mean square of a feature, without those that are 0.
+    /// The largest root mean square of a feature over the lower quartile of all, without those that are 0.
     pub feature_spread: Option<f64>,
     /// ρ of the run's mini-batches.
     pub rho: f64,
@@ -137,7 +137,7 @@ impl Purpose for Examine<'_> {
         } else if prepared.resume(folder, job.checksum(experiment))?.is_none() {
             return Ok(None);
         }
-        let Prepared { mut f, mut constraint, mut stepper, .. } = prepared;
+        let Prepared { mut f, constraint, mut stepper, .. } = prepared;
         let Position { steps: made, x, averaged } = stepper.current(&mut f);
         if averaged {
             f.recompute_extra_state(x);
@@ -167,12 +167,10 @@ impl Purpose for Examine<'_> {
             let at = |f: &mut F, x: &F::Point| curvature(f, x, batch, job.seed);
             found.curvature = Some(at(&mut f, x).max(at(&mut f, &start)));
             // The distance to the solution sets the rate of a method whose steps do not depend on the gradient.
-            if optimum.is_none() || steps(&job.method.name) == StepKind::Normalized {
+            let needed = optimum.is_none() || steps(&job.method.name) == StepKind::Normalized;
+            if needed && constraint.is_none() {
                 let from = if full_value(&mut f, x) <= full_value(&mut f, &start) { x } else { &start };
-                found.reference = match &mut constraint {
-                    Some(constraint) => reference_within(&mut f, constraint, from, x, effort),
-                    None => reference(&mut f, from, x, effort),
-                };
+                found.reference = reference(&mut f, from, x, effort);
             }
         }
         let exact = (!network).then_some((draws, most(effort)));
@@ -190,10 +188,13 @@ impl Purpose for Examine<'_> {
     }
 }
 
-/// The largest over the smallest positive number; `None` with fewer than two of them.
+/// The largest scale over the lower quartile of the positive ones, so that a few nearly empty columns do not matter;
+/// `None` with fewer than two.
 fn spread(scales: &[f64]) -> Option<f64> {
-    let positive = || scales.iter().copied().filter(|scale| *scale > 0.0);
-    (positive().count() > 1).then(|| positive().fold(0.0, f64::max) / positive().fold(f64::INFINITY, f64::min))
+    let mut positive: Vec<f64> = scales.iter().copied().filter(|scale| *scale > 0.0).collect();
+    positive.sort_by(f64::total_cmp);
+    let largest = positive.last()?;
+    (positive.len() > 1).then(|| largest / positive[(positive.len() - 1) / 4])
 }
 
 /// ρ at x. With `exact` (how terms are drawn, and the size limit of their gradients) it is computed exactly, with the

@@ -63,7 +63,9 @@ pub(super) fn judge(facts: &Facts) -> Option<(RunVerdict, Cause)> {
     if violated.is_some() && facts.ignores_constraint() {
         return Some((V::Infeasible, Cause::Constraint));
     }
-    if error.last > RISEN * error.first {
+    // Away from the constraint f can end far below f*. If it has settled there, this is not instability.
+    let settled = violated.is_some() && error.swing < PLATEAU;
+    if error.last > RISEN * error.first && !settled {
         return Some((V::Unstable, Cause::LongSteps));
     }
     let needed = error.epochs_to(TOLERANCE * error.first);

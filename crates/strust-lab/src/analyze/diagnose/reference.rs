@@ -2,7 +2,11 @@
 
 use super::Effort;
 use serde::{Deserialize, Serialize};
-use strust::{diagnostics::lipschitz, objective::full_value, prelude::*};
+use strust::{
+    diagnostics::lipschitz,
+    objective::{Evaluation, full_value, full_value_and_gradient},
+    prelude::*,
+};
 use strust_problems::Problem;
 
 /// What a full-batch method reaches.
@@ -39,45 +43,65 @@ fn budget(effort: Effort) -> usize {
 /// With fewer steps the reference would be worse than none.
 const LEAST: u64 = 20;
 
-/// STR-SQP without constraints, which is limited-memory BFGS with a trust region, from `start`.
-pub(super) fn reference<F: Problem>(f: &mut F, start: &F::Point, x: &F::Point, effort: Effort) -> Option<Reference> {
-    let (mut lower, mut upper) = (x.zeros_like(), x.zeros_like());
-    for i in 0..x.dimension() {
-        lower.set_component(i, f64::NEG_INFINITY);
-        upper.set_component(i, f64::INFINITY);
-    }
-    reference_within(f, &mut Bounds::new(lower, upper).ok()?, start, x, effort)
+/// The full sum over plain numbers. Its type does not depend on the problem, so that the method is compiled once.
+struct Flat<'a> {
+    /// The value, and the gradient if there is a place for it.
+    evaluate: &'a mut dyn FnMut(&[f64], Option<&mut Vec<f64>>) -> f64,
+    /// The relative rounding error.
+    epsilon: f64,
 }
 
-/// STR-SQP from `start`.
-pub(super) fn reference_within<F, C>(
-    f: &mut F,
-    constraint: &mut C,
-    start: &F::Point,
-    x: &F::Point,
-    effort: Effort,
-) -> Option<Reference>
-where
-    F: Problem,
-    C: Constraint<Point = F::Point>,
-{
-    let numbers = f.terms().saturating_mul(x.dimension()).max(1);
-    let steps = STEPS.min((budget(effort) / numbers) as u64);
+impl Objective for Flat<'_> {
+    type Point = Vec<f64>;
+    fn terms(&self) -> usize {
+        1
+    }
+    fn value(&mut self, x: &Vec<f64>, _: &Sample) -> Evaluation {
+        let value = (self.evaluate)(x, None);
+        Evaluation { value, rounding: self.epsilon * value.abs() }
+    }
+    fn value_and_gradient(&mut self, x: &Vec<f64>, _: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
+        let value = (self.evaluate)(x, Some(gradient));
+        Evaluation { value, rounding: self.epsilon * value.abs() }
+    }
+}
+
+impl Flat<'_> {
+    /// STR-SQP without constraints, which is limited-memory BFGS with a trust region.
+    fn descend(&mut self, start: Vec<f64>, steps: u64) -> Option<Vec<f64>> {
+        let free = Bounds::new(vec![f64::NEG_INFINITY; start.len()], vec![f64::INFINITY; start.len()]).ok()?;
+        let method = StrSqp::new(StrSqpConfig::default(), free).ok()?;
+        let report = minimize(self).method(method).full_batch().stop(Stop::steps(steps)).start(start).ok()?;
+        Some(report.point().clone())
+    }
+}
+
+/// What a full-batch method without constraints reaches from `start`, and how far it is from x. `None` if it would take
+/// too long or fails.
+pub(super) fn reference<F: Problem>(f: &mut F, start: &F::Point, x: &F::Point, effort: Effort) -> Option<Reference> {
+    let steps = STEPS.min((budget(effort) / f.terms().saturating_mul(x.dimension()).max(1)) as u64);
     if steps < LEAST {
         return None;
     }
-    let mut half = |f: &mut F, from: F::Point| -> Option<F::Point> {
-        let method = StrSqp::new(StrSqpConfig::default(), &mut *constraint).ok()?;
-        let report = minimize(f).method(method).full_batch().stop(Stop::steps(steps / 2)).start(from).ok()?;
-        Some(report.point().clone())
+    let (mut point, mut gradient, scale) = (x.clone(), x.zeros_like(), f.scale());
+    let mut evaluate = |values: &[f64], out: Option<&mut Vec<f64>>| {
+        point.set_components(values);
+        match out {
+            None => full_value(f, &point),
+            Some(out) => {
+                let value = full_value_and_gradient(f, &point, &mut gradient);
+                *out = gradient.components();
+                value
+            }
+        }
     };
-    let middle = half(f, start.clone())?;
-    let halfway = full_value(f, &middle);
-    let mut end = half(f, middle)?;
-    let value = full_value(f, &end);
-    end.add(-1.0, x);
-    let found = Reference { value: value / f.scale(), halfway: halfway / f.scale(), distance: end.norm(), steps };
-    (found.value.is_finite() && found.distance.is_finite()).then_some(found)
+    let mut flat = Flat { evaluate: &mut evaluate, epsilon: F::Point::EPSILON };
+    let middle = flat.descend(start.components(), steps / 2)?;
+    let halfway = (flat.evaluate)(&middle, None) / scale;
+    let end = flat.descend(middle, steps / 2)?;
+    let value = (flat.evaluate)(&end, None) / scale;
+    let distance = end.iter().zip(x.components()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+    Some(Reference { value, halfway, distance, steps }).filter(|r| r.value.is_finite() && r.distance.is_finite())
 }
 
 /// Mini-batches whose curvature is measured, and products with each Hessian.

@@ -167,7 +167,7 @@ fn features(facts: &Facts, out: &mut Sentences) {
         return;
     };
     let text = format!(
-        "The features of the data are not scaled: their root mean squares differ by a factor of {}, so the curvature differs by about its square. Standardize the columns, or use a method that adapts to them.",
+        "The features of the data are not scaled: the largest has {} times the root mean square of the lower quartile, so the curvature differs by about the square of this. Standardize the columns, or use a method that adapts to them.",
         n(spread)
     );
     out.find("features", text, &[("spread", spread)]);
