@@ -86,7 +86,7 @@ pub enum Command {
         #[command(flatten)]
         saving: Saving,
     },
-    /// Write the report of a run again, or compare several runs in one report
+    /// Write the report of a run again, also of an unfinished one, or compare several runs in one report
     Report {
         /// The results folders
         #[arg(required = true)]
@@ -110,7 +110,7 @@ pub enum Command {
         #[arg(long, value_name = "DIR", conflicts_with = "tables")]
         out: Option<PathBuf>,
     },
-    /// Explain how a finished or unfinished run is doing: radius, wasted steps, interpolation, penalty
+    /// Judge a finished or unfinished run: a verdict for every method, the evidence, and one change as a command
     Diagnose {
         /// The results folder, or the folder of one of its jobs
         folder: PathBuf,

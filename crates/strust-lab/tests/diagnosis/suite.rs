@@ -94,10 +94,11 @@ pub const DEVELOPMENT: &[Case] = &[
     case("auglag, no multipliers", &[Infeasible], PCA, "name = \"auglag\"\npenalty = 1.0\ngrowth = 1.0\ndamping = 1e-4\nlearning_rate = 0.1", (60, 300, 0)),
     case("auto ignores", &[Infeasible], PROCRUSTES, "name = \"auto\"", (30, 16, 0)),
     case("sgd ignores", &[Infeasible], PCA, "name = \"sgd\"\nlearning_rate = 0.01", (20, 16, 0)),
-    // A radius that cannot grow again.
+    // A radius that cannot grow again. The last one also has a penalty that is too small.
     case("frozen", &[Stuck], NOISY, "name = \"str\"\ngrow = 1.0001", (60, 4, 0)),
+    case("frozen, exact", &[Stuck], "kind = \"least-squares\"\nn = 200\nd = 20\nscale = 100.0", "name = \"str\"\ngrow = 1.0001", (40, 2, 0)),
     case("frozen, steep", &[Stuck], "kind = \"least-squares\"\nn = 200\nd = 20\nnoise = 1.0\nscale = 100.0", "name = \"str\"\ngrow = 1.0001", (60, 4, 0)),
-    case("frozen, penalty", &[Stuck], PCA, "name = \"str-p\"\ngrow = 1.0001\npenalty = 10.0\ninitial_radius = 5.0", (60, 4, 0)),
+    case("frozen, penalty", &[Stuck, Infeasible], PCA, "name = \"str-p\"\ngrow = 1.0001\npenalty = 10.0\ninitial_radius = 5.0", (60, 4, 0)),
     // Good runs that were stopped early.
     case("sgd, early", &[StillImproving], LS, "name = \"sgd\"\nlearning_rate = 0.2", (15, 16, 0)),
     case("riemannian, early", &[StillImproving], SUBSPACE, "name = \"riemannian\"\nlearning_rate = 0.005", (10, 16, 0)),

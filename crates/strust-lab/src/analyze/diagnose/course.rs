@@ -93,7 +93,7 @@ fn slopes(points: &[(f64, f64)]) -> Vec<f64> {
 }
 
 /// The fewest points from which a change of speed is measured.
-const ENOUGH: usize = 8;
+const ENOUGH: usize = 6;
 /// A geometric course is as fast in the second half of the window as in the first. One like 1/kᵖ has 0.71 of the speed:
 /// ln(4/3)/ln(3/2). This is in the middle.
 const SLOWER: f64 = 0.84;

@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, TOLERANCE};
 use crate::{data::diagnosis::RunVerdict, registry::methods::StepKind};
+use strust::diagnostics::Interpolation;
 
 /// Why a run did what it did. The remedy depends on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +55,7 @@ pub(super) const SPREAD: f64 = 100.0;
 pub(super) fn judge(facts: &Facts) -> Option<(RunVerdict, Cause)> {
     use RunVerdict as V;
     if facts.failure.is_some() {
-        let started = facts.point.is_some_and(|point| point.gradient_norm.is_finite());
+        let started = !facts.stats.curve.is_empty();
         return Some((V::BrokeDown, if started { Cause::LongSteps } else { Cause::Start }));
     }
     let error = facts.error?;
@@ -77,6 +78,10 @@ pub(super) fn judge(facts: &Facts) -> Option<(RunVerdict, Cause)> {
     }
     if needed == 0.0 && violated.is_none() {
         return Some((V::Converged, Cause::None));
+    }
+    // The speed so far is that of the large features.
+    if let Some(spread) = slowed_by_features(facts, patience) {
+        return Some((V::TooSlow, Cause::Features(spread)));
     }
     if needed.max(feasible_in) <= patience {
         return Some((V::StillImproving, Cause::Epochs(needed.max(feasible_in))));
@@ -118,6 +123,15 @@ fn not_done(facts: &Facts) -> (RunVerdict, Cause) {
     (if error.falls { V::TooSlow } else { V::Stuck }, cause)
 }
 
+/// The spread of the features, if steps of one length for all unknowns need too long along the small ones: the spread
+/// squared is the condition number κ, and a factor of e takes κ steps.
+fn slowed_by_features(facts: &Facts, patience: f64) -> Option<f64> {
+    let spread = facts.point?.feature_spread.filter(|spread| *spread > SPREAD)?;
+    let fixed = matches!(facts.steps(), StepKind::Rate | StepKind::Search | StepKind::Region);
+    let steps = facts.stats.steps as f64 / facts.stats.epochs.max(1) as f64 * patience;
+    (fixed && spread.powi(2) * -TOLERANCE.ln() > steps).then_some(spread)
+}
+
 /// Whether the error goes up and down without falling, because the steps are too long: αL is above 2, or no noise
 /// explains it.
 fn bounces(facts: &Facts) -> bool {
@@ -145,5 +159,8 @@ fn frozen_region(facts: &Facts) -> bool {
     let region = facts.region();
     let recovery = region.shrink.ln() / region.grow.ln();
     let shrunk = facts.stats.radius.is_some_and(|radius| radius < 0.1 * region.initial_radius);
-    facts.steps() == StepKind::Region && shrunk && recovery > RECOVERY
+    // If the terms do not agree on a solution, a small radius is what limits the noise.
+    let terms = facts.point.and_then(|point| point.interpolation.as_ref());
+    let agree = terms.is_none_or(|(verdict, _)| *verdict != Interpolation::Violated);
+    facts.steps() == StepKind::Region && shrunk && agree && recovery > RECOVERY
 }
