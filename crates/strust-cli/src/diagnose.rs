@@ -48,13 +48,16 @@ fn text(diagnosis: &Diagnosis, shared: &Shared) -> String {
     }
     match (&diagnosis.remedy, diagnosis.verdict) {
         (Some(remedy), _) => {
-            let _ = writeln!(text, "  → {}", wrapped(&format!("Set {}: {}.", remedy.set.join(" and "), remedy.reason), 4));
+            let _ =
+                writeln!(text, "  → {}", wrapped(&format!("Set {}: {}.", remedy.set.join(" and "), remedy.reason), 4));
             let _ = writeln!(text, "    {}", wrapped(&format!("Expected: {}.", remedy.effect), 4));
             let _ = writeln!(text, "    $ {}", remedy.command);
         }
         (None, Some(RunVerdict::Converged)) => text.push_str("  Nothing to change.\n"),
         (None, Some(RunVerdict::StillImproving)) => text.push_str("  Nothing to change yet: let the run finish.\n"),
-        (None, Some(_)) => text.push_str("  No setting of this experiment is known to help: look at the data and the problem.\n"),
+        (None, Some(_)) => {
+            text.push_str("  No setting of this experiment is known to help: look at the data and the problem.\n")
+        }
         (None, None) => {}
     }
     text

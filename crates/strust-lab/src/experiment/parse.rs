@@ -67,18 +67,10 @@ fn described(description: &str, settings: &[Setting]) -> String {
     format!("{description}\n\nSet on the command line: {}.", settings.join(", ")).trim().into()
 }
 
-/// The method of a file that names none: Auto, or STR-SQP if a problem has a constraint.
-pub(super) fn default_method(source: &Source) -> Result<&'static str, Error> {
-    let known = problems::all();
-    let entries = source.list("problem")?.into_iter().map(|item| item.entry("problem", "kind", &known));
-    let constrained = entries.collect::<Result<Vec<_>, _>>()?.iter().any(|entry| entry.constrained);
-    Ok(if constrained { "str-sqp" } else { "auto" })
-}
-
 /// The methods.
 fn parse_methods(source: &Source) -> Result<Vec<MethodSpec>, Error> {
     if !source.table().contains_key("method") {
-        return Ok(methods::with_defaults(default_method(source)?).into_iter().collect());
+        return Ok(methods::with_defaults(set::default_method(source)?).into_iter().collect());
     }
     let mut methods: Vec<MethodSpec> = Vec::new();
     let known = methods::all();

@@ -75,6 +75,14 @@ pub fn folder_with(name: &str, settings: &[Setting]) -> String {
     folder_name(&parts.fold(name.into(), |all: String, part| all + &part)).chars().take(MOST).collect()
 }
 
+/// The method of a file that names none: Auto, or STR-SQP if a problem has a constraint.
+pub(super) fn default_method(source: &Source) -> Result<&'static str, Error> {
+    let known = problems::all();
+    let entries = source.list("problem")?.into_iter().map(|item| item.entry("problem", "kind", &known));
+    let constrained = entries.collect::<Result<Vec<_>, _>>()?.iter().any(|entry| entry.constrained);
+    Ok(if constrained { "str-sqp" } else { "auto" })
+}
+
 /// Applies the settings to the table of a file, in their order.
 pub(super) fn apply(source: &mut Source, settings: &[Setting]) -> Result<(), Error> {
     settings.iter().try_for_each(|setting| setting.apply(source).map_err(|why| source.error(&[], why)))
@@ -94,7 +102,7 @@ impl Setting {
             return Ok(());
         }
         // A file without methods uses the default; to set a key of it, write it down. Wrong problems are found later.
-        if let (false, Ok(name)) = (source.table().contains_key("method"), super::parse::default_method(source)) {
+        if let (false, Ok(name)) = (source.table().contains_key("method"), default_method(source)) {
             let table = [("name".to_string(), name.into())].into_iter().collect();
             source.table_mut().insert("method".into(), toml::Value::Array(vec![toml::Value::Table(table)]));
         }
@@ -115,17 +123,13 @@ impl Setting {
     }
 
     /// The positions of the methods or problems in the file that this setting is for and that have its key.
-    fn places<'e>(
-        &self,
-        source: &Source,
-        section: &str,
-        by: &str,
-        known: &'e [Entry],
-    ) -> Vec<(usize, &'e Entry)> {
+    fn places<'e>(&self, source: &Source, section: &str, by: &str, known: &'e [Entry]) -> Vec<(usize, &'e Entry)> {
         let named = tables(source, section, by, known);
-        let wanted = |table: &toml::Table, entry: &Entry| self.owner.as_ref().is_none_or(|owner| {
-            owner == entry.name || table.get("name").and_then(toml::Value::as_str) == Some(owner)
-        });
+        let wanted = |table: &toml::Table, entry: &Entry| {
+            self.owner.as_ref().is_none_or(|owner| {
+                owner == entry.name || table.get("name").and_then(toml::Value::as_str) == Some(owner)
+            })
+        };
         let has = |entry: &Entry| entry.parameters.iter().any(|p| p.name == self.key);
         named.filter(|(_, table, entry)| wanted(table, entry) && has(entry)).map(|(i, _, entry)| (i, entry)).collect()
     }
@@ -177,7 +181,8 @@ impl Setting {
                 hint(&self.key, known)
             ));
         };
-        let is_owner = |(table, entry): &&(&toml::Table, &Entry)| entry.name == owner || name_of(table).as_ref() == Some(owner);
+        let is_owner =
+            |(table, entry): &&(&toml::Table, &Entry)| entry.name == owner || name_of(table).as_ref() == Some(owner);
         match here.iter().find(is_owner) {
             Some((_, entry)) => {
                 self.wrong(format_args!("`{owner}` has no key `{}`; {}", self.key, hint(&self.key, keys(entry))))
@@ -280,7 +285,10 @@ mod tests {
     #[test]
     fn the_folder_of_changed_settings_has_its_own_name() {
         let setting = |text: &str| text.parse::<Setting>().unwrap();
-        assert_eq!(folder_with("a", &[setting("sgd.learning_rate=0.50"), setting("batch=7")]), "a.sgd.learning_rate=0.5.batch=7");
+        assert_eq!(
+            folder_with("a", &[setting("sgd.learning_rate=0.50"), setting("batch=7")]),
+            "a.sgd.learning_rate=0.5.batch=7"
+        );
         assert_eq!(folder_with("a", &[]), "a");
     }
 }

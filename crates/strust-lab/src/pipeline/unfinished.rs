@@ -11,7 +11,6 @@ use crate::{
         plan::{Job, Plan},
         summary::Summary,
     },
-    format::plural,
     io::results::job_folder,
 };
 use std::path::Path;
@@ -57,8 +56,7 @@ pub(super) fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
     let all = plan.jobs.iter().filter(|job| !job.tuning).count();
     summary.title = format!("{} (unfinished)", summary.title);
     let text = format!(
-        "Unfinished: {done} of {} are done. A method is shown by its finished seeds, or by what its seeds have reached.",
-        plural(all, "run")
+        "Unfinished: {done} of {all} runs are done. A method is shown by its finished seeds, or by what its seeds have reached."
     );
     summary.description = format!("{text}\n\n{}", summary.description).trim().into();
     summary.diagnoses = of_plan(folder, plan, Effort::Report)?;

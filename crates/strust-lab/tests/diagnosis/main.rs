@@ -66,20 +66,16 @@ fn run(case: &Case, settings: &[String]) -> Ran {
     Ran { diagnosis: summary.diagnoses.remove(0), summary }
 }
 
-/// Applies a function to all cases, on all cores, in their order.
-fn each<T: Send>(cases: &[Case], apply: impl Fn(&Case) -> T + Sync) -> Vec<T> {
+/// Applies a function to all items, on all cores. The results are in their order.
+fn each<I: Sync, T: Send>(items: &[I], apply: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..strust_lab::cores() {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let i = cases.iter().position(|other| std::ptr::eq(other, case)).unwrap();
-                    let result = apply(case);
-                    results.lock().unwrap().push((i, result));
-                }
-            });
-        }
-    });
+    let work = || loop {
+        let i = next.fetch_add(1, Ordering::Relaxed);
+        let Some(item) = items.get(i) else { return };
+        let result = apply(item);
+        results.lock().unwrap().push((i, result));
+    };
+    std::thread::scope(|scope| (0..strust_lab::cores()).for_each(|_| drop(scope.spawn(work))));
     let mut results = results.into_inner().unwrap();
     results.sort_by_key(|(i, _)| *i);
     results.into_iter().map(|(_, result)| result).collect()
@@ -162,7 +158,12 @@ fn the_change_that_a_diagnosis_names_has_the_effect_that_it_claims() {
     let mut right = 0;
     for (case, (set, outcome)) in DEVELOPMENT.iter().zip(outcomes).filter_map(|(case, o)| Some((case, o?))) {
         right += usize::from(outcome.is_ok());
-        println!("{} {:<24} {set:<28} {}", if outcome.is_ok() { ' ' } else { '✗' }, case.name, outcome.err().unwrap_or_default());
+        println!(
+            "{} {:<24} {set:<28} {}",
+            if outcome.is_ok() { ' ' } else { '✗' },
+            case.name,
+            outcome.err().unwrap_or_default()
+        );
     }
     println!("{right} of {bad} changes helped");
     assert!(10 * right >= 9 * bad, "{right} of {bad}");
@@ -210,11 +211,10 @@ fn a_network_that_can_be_fitted_is_never_said_to_violate_interpolation() {
     let options =
         Options { jobs: strust_lab::cores(), save_every: Duration::MAX, interrupt: &interrupt, progress: &Silent };
     pipeline::start(folder.path(), &mut plan, &options).unwrap();
-    for job in &plan.jobs {
-        let found = diagnose(&folder.path().join("runs").join(&job.name)).unwrap().remove(0);
-        let interpolation = found.findings.iter().find(|finding| finding.about == "interpolation").unwrap();
-        assert!(!interpolation.text.contains("violated"), "seed {}: {}", job.seed, interpolation.text);
-        println!("seed {}: {:?}, {}", job.seed, found.verdict, found.why);
-        for finding in &found.findings { println!("    {}", finding.text); }
+    let found = each(&plan.jobs, |job| diagnose(&folder.path().join("runs").join(&job.name)).unwrap().remove(0));
+    for diagnosis in found {
+        let interpolation = diagnosis.findings.iter().find(|finding| finding.about == "interpolation").unwrap();
+        assert!(!interpolation.text.contains("violated"), "seed {}: {}", diagnosis.seed, interpolation.text);
+        println!("seed {}: {:?}, {}", diagnosis.seed, diagnosis.verdict, diagnosis.why);
     }
 }

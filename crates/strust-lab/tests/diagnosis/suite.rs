@@ -29,8 +29,7 @@ const fn case(
 
 const LS: &str = "kind = \"least-squares\"\nn = 200\nd = 20";
 const NOISY: &str = "kind = \"least-squares\"\nn = 200\nd = 20\nnoise = 1.0";
-const LOGISTIC: &str =
-    "kind = \"logistic\"\nn = 200\nd = 10\nwrong_labels = 0.2\nregularization = 0.01";
+const LOGISTIC: &str = "kind = \"logistic\"\nn = 200\nd = 10\nwrong_labels = 0.2\nregularization = 0.01";
 const SEPARABLE: &str = "kind = \"logistic\"\nn = 200\nd = 10";
 const SUBSPACE: &str = "kind = \"subspace\"\nd = 20\nk = 2\nn = 200";
 const PCA: &str = "kind = \"pca\"\nd = 15\nk = 2\nn = 300";
@@ -96,7 +95,7 @@ pub const DEVELOPMENT: &[Case] = &[
     case("sgd ignores", &[Infeasible], PCA, "name = \"sgd\"\nlearning_rate = 0.01", (20, 16, 0)),
     // A radius that cannot grow again. The last one also has a penalty that is too small.
     case("frozen", &[Stuck], NOISY, "name = \"str\"\ngrow = 1.0001", (60, 4, 0)),
-    case("frozen, exact", &[Stuck], "kind = \"least-squares\"\nn = 200\nd = 20\nscale = 100.0", "name = \"str\"\ngrow = 1.0001", (40, 2, 0)),
+    case("frozen, exact", &[Stuck], LS, "name = \"str\"\ninitial_radius = 1e-4\ngrow = 1.0001", (20, 16, 0)),
     case("frozen, steep", &[Stuck], "kind = \"least-squares\"\nn = 200\nd = 20\nnoise = 1.0\nscale = 100.0", "name = \"str\"\ngrow = 1.0001", (60, 4, 0)),
     case("frozen, penalty", &[Stuck, Infeasible], PCA, "name = \"str-p\"\ngrow = 1.0001\npenalty = 10.0\ninitial_radius = 5.0", (60, 4, 0)),
     // Good runs that were stopped early.

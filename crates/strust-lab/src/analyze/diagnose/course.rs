@@ -25,6 +25,8 @@ pub(super) struct Course {
     pub swing: f64,
 }
 
+/// With fewer epochs in the second half, the whole course is the window: a few epochs do not show that it has stopped.
+const RESOLVED: usize = 10;
 /// The largest number of epochs in the window; more are thinned out.
 const MOST: usize = 100;
 
@@ -34,8 +36,7 @@ impl Course {
     pub fn new(values: &[f64], whole: bool) -> Option<Self> {
         let n = values.len();
         let &first = values.first().filter(|_| n > 1)?;
-        // Up to four epochs there is no half to speak of.
-        let from = if whole || n <= 5 { 0 } else { n / 2 };
+        let from = if whole || n < 2 * RESOLVED { 0 } else { n / 2 };
         let stride = (n - from).div_ceil(MOST);
         let floor = (1e-16 * first).max(f64::MIN_POSITIVE);
         // Counted from the end, so that the last epoch is always one of them.
@@ -100,7 +101,8 @@ const SLOWER: f64 = 0.84;
 
 /// p, if the logarithms of the course fall more slowly in the second half of the window, as those of 1/kᵖ do.
 fn power(points: &[(f64, f64)]) -> Option<f64> {
-    if points.len() < ENOUGH || points[0].0 <= 0.0 {
+    let points = &points[points.iter().take_while(|(k, _)| *k <= 0.0).count()..];
+    if points.len() < ENOUGH {
         return None;
     }
     let (early, late) = points.split_at(points.len() / 2);

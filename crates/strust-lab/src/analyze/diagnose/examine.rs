@@ -2,7 +2,7 @@
 
 use super::{
     Effort,
-    reference::{Reference, curvature, reference},
+    reference::{ReferencePoint, curvature, reference},
 };
 use crate::{
     Error,
@@ -45,7 +45,7 @@ pub struct Examination {
     /// f* if it is known.
     pub optimum: Option<f64>,
     /// What a full-batch method still reaches from here; absent if it is not needed or would take too long.
-    pub reference: Option<Reference>,
+    pub reference: Option<ReferencePoint>,
     /// ‖∇f‖; with a constraint, that of the Lagrangian with the best multipliers.
     pub gradient_norm: f64,
     /// E‖g − ∇f‖² for the gradient g of a mini-batch of the run.

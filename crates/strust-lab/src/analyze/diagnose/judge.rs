@@ -19,7 +19,7 @@ pub(super) enum Cause {
     Noise,
     /// The largest radius cuts the steps.
     SmallRegion,
-    /// The radius has shrunk and cannot grow again.
+    /// The radius is small and cannot grow.
     FrozenRegion,
     /// The features of the data differ by this factor in size.
     Features(f64),
@@ -154,13 +154,14 @@ fn small_region(facts: &Facts) -> bool {
         && i.largest_radius >= region.max_radius
 }
 
-/// Whether the radius has shrunk and grows too slowly to recover.
+/// Whether the radius has shrunk, or cuts nearly all steps, and grows too slowly to recover.
 fn frozen_region(facts: &Facts) -> bool {
-    let region = facts.region();
+    let (i, region) = (&facts.stats.iterations, facts.region());
     let recovery = region.shrink.ln() / region.grow.ln();
     let shrunk = facts.stats.radius.is_some_and(|radius| radius < 0.1 * region.initial_radius);
+    let cuts = i.on_boundary as f64 > 0.8 * i.steps() as f64;
     // If the terms do not agree on a solution, a small radius is what limits the noise.
     let terms = facts.point.and_then(|point| point.interpolation.as_ref());
     let agree = terms.is_none_or(|(verdict, _)| *verdict != Interpolation::Violated);
-    facts.steps() == StepKind::Region && shrunk && agree && recovery > RECOVERY
+    facts.steps() == StepKind::Region && (shrunk || cuts) && agree && recovery > RECOVERY
 }

@@ -6,6 +6,7 @@
 mod course;
 mod examine;
 mod facts;
+mod findings;
 mod judge;
 mod read;
 mod reference;
@@ -16,7 +17,7 @@ mod solution;
 
 pub use crate::data::diagnosis::{Diagnosis, Finding, Remedy, RunVerdict};
 pub use examine::Examination;
-pub use reference::Reference;
+pub use reference::ReferencePoint;
 
 use facts::Facts;
 use read::RecordStats;

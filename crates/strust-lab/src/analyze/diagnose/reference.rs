@@ -11,7 +11,7 @@ use strust_problems::Problem;
 
 /// What a full-batch method reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Reference {
+pub struct ReferencePoint {
     /// f at its end, without the scale of the loss.
     pub value: f64,
     /// f after half of its steps.
@@ -25,7 +25,7 @@ pub struct Reference {
 /// The share of f by which the second half must lower it, if it still falls.
 const FALLS: f64 = 0.05;
 
-impl Reference {
+impl ReferencePoint {
     /// Whether f still falls at its end.
     pub(super) fn still_falls(&self) -> bool {
         self.halfway - self.value > FALLS * self.halfway.abs()
@@ -44,14 +44,14 @@ fn budget(effort: Effort) -> usize {
 const LEAST: u64 = 20;
 
 /// The full sum over plain numbers. Its type does not depend on the problem, so that the method is compiled once.
-struct Flat<'a> {
+struct FullSum<'a> {
     /// The value, and the gradient if there is a place for it.
     evaluate: &'a mut dyn FnMut(&[f64], Option<&mut Vec<f64>>) -> f64,
     /// The relative rounding error.
     epsilon: f64,
 }
 
-impl Objective for Flat<'_> {
+impl Objective for FullSum<'_> {
     type Point = Vec<f64>;
     fn terms(&self) -> usize {
         1
@@ -66,7 +66,7 @@ impl Objective for Flat<'_> {
     }
 }
 
-impl Flat<'_> {
+impl FullSum<'_> {
     /// STR-SQP without constraints, which is limited-memory BFGS with a trust region.
     fn descend(&mut self, start: Vec<f64>, steps: u64) -> Option<Vec<f64>> {
         let free = Bounds::new(vec![f64::NEG_INFINITY; start.len()], vec![f64::INFINITY; start.len()]).ok()?;
@@ -78,7 +78,12 @@ impl Flat<'_> {
 
 /// What a full-batch method without constraints reaches from `start`, and how far it is from x. `None` if it would take
 /// too long or fails.
-pub(super) fn reference<F: Problem>(f: &mut F, start: &F::Point, x: &F::Point, effort: Effort) -> Option<Reference> {
+pub(super) fn reference<F: Problem>(
+    f: &mut F,
+    start: &F::Point,
+    x: &F::Point,
+    effort: Effort,
+) -> Option<ReferencePoint> {
     let steps = STEPS.min((budget(effort) / f.terms().saturating_mul(x.dimension()).max(1)) as u64);
     if steps < LEAST {
         return None;
@@ -95,13 +100,13 @@ pub(super) fn reference<F: Problem>(f: &mut F, start: &F::Point, x: &F::Point, e
             }
         }
     };
-    let mut flat = Flat { evaluate: &mut evaluate, epsilon: F::Point::EPSILON };
+    let mut flat = FullSum { evaluate: &mut evaluate, epsilon: F::Point::EPSILON };
     let middle = flat.descend(start.components(), steps / 2)?;
     let halfway = (flat.evaluate)(&middle, None) / scale;
     let end = flat.descend(middle, steps / 2)?;
     let value = (flat.evaluate)(&end, None) / scale;
     let distance = end.iter().zip(x.components()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-    Some(Reference { value, halfway, distance, steps }).filter(|r| r.value.is_finite() && r.distance.is_finite())
+    Some(ReferencePoint { value, halfway, distance, steps }).filter(|r| r.value.is_finite() && r.distance.is_finite())
 }
 
 /// Mini-batches whose curvature is measured, and products with each Hessian.

@@ -7,14 +7,14 @@ use crate::{
     registry::methods::{self, StepKind},
 };
 
-/// A change: its settings as key and value, the reason and the effect.
-struct Change {
+/// A change with its settings as key and value, the reason and the effect.
+struct Proposal {
     set: Vec<(String, String)>,
     reason: String,
     effect: String,
 }
 
-impl Change {
+impl Proposal {
     fn new(key: &str, value: impl ToString, reason: impl Into<String>, effect: impl Into<String>) -> Option<Self> {
         let set = vec![(key.to_string(), value.to_string())];
         Some(Self { set, reason: reason.into(), effect: effect.into() })
@@ -33,7 +33,8 @@ pub(super) fn remedy(facts: &Facts, cause: Cause, command: &str) -> Option<Remed
         Cause::FrozenRegion => growing_region(facts),
         Cause::Features(_) | Cause::Penalty | Cause::Constraint | Cause::Conditioning => other_method(facts),
     }?;
-    let set: Vec<String> = change.set.iter().map(|(key, value)| format!("{}{key}={value}", owner(facts, key))).collect();
+    let set: Vec<String> =
+        change.set.iter().map(|(key, value)| format!("{}{key}={value}", owner(facts, key))).collect();
     let command = with_settings(command, &set);
     Some(Remedy { set, command, reason: change.reason, effect: change.effect })
 }
@@ -65,7 +66,7 @@ fn epochs(value: f64) -> u64 {
     ((value / power).ceil() * power).clamp(1.0, 1e9) as u64
 }
 
-fn more_epochs(facts: &Facts, needed: f64) -> Option<Change> {
+fn more_epochs(facts: &Facts, needed: f64) -> Option<Proposal> {
     let total = facts.stats.epochs as f64 + needed;
     if facts.unfinished() && total <= facts.planned() {
         return None;
@@ -73,7 +74,12 @@ fn more_epochs(facts: &Facts, needed: f64) -> Option<Change> {
     // A quarter more, because the speed is an estimate.
     let total = epochs(1.25 * total);
     let reason = format!("at its speed of the second half it needs about {} more epochs", epochs(needed));
-    Change::new("epochs", total, reason, "the error keeps falling; at this speed a thousandth of the start remains at the end")
+    Proposal::new(
+        "epochs",
+        total,
+        reason,
+        "the error keeps falling; at this speed a thousandth of the start remains at the end",
+    )
 }
 
 /// The rate that the curvature allows: 1/L for gradient steps. A step of fixed length η√d crosses the distance to the
@@ -83,13 +89,19 @@ fn right_rate(facts: &Facts) -> Option<(f64, String)> {
     match facts.steps() {
         StepKind::Rate => {
             let friction = 1.0 - facts.number("momentum").filter(|_| facts.job.method.name == "sgd").unwrap_or(0.0);
-            Some((friction / l, format!("the largest curvature of a mini-batch is L = {}, so 1/L is {}", n(l), n(1.0 / l))))
+            Some((
+                friction / l,
+                format!("the largest curvature of a mini-batch is L = {}, so 1/L is {}", n(l), n(1.0 / l)),
+            ))
         }
         StepKind::Normalized => {
             let steps = facts.planned() * (point.terms as f64 / facts.experiment.batch as f64).max(1.0);
             let distance = point.reference?.distance;
             let rate = 10.0 * distance / ((point.dimension as f64).sqrt() * steps);
-            let why = format!("a step moves each unknown by about the rate, and {} away there is a better point", n(distance));
+            let why = format!(
+                "a step moves each unknown by about the rate, and {} away there is a better point",
+                n(distance)
+            );
             Some((rate, why))
         }
         _ => None,
@@ -100,74 +112,74 @@ fn right_rate(facts: &Facts) -> Option<(f64, String)> {
 /// The effect of longer steps.
 const FASTER: &str = "the error falls at least ten times as fast";
 
-fn longer_steps(facts: &Facts) -> Option<Change> {
+fn longer_steps(facts: &Facts) -> Option<Proposal> {
     if let Some((rate, why)) = right_rate(facts) {
         let now = facts.number("learning_rate")?;
-        return if one_digit(rate) > now { Change::new("learning_rate", written(rate), why, FASTER) } else { None };
+        return if one_digit(rate) > now { Proposal::new("learning_rate", written(rate), why, FASTER) } else { None };
     }
     let l = facts.curvature?;
     match facts.steps() {
         StepKind::Search if facts.number("max_step")? < 1.0 / l => {
             let why = format!("the search may not try longer steps, and 1/L is {}", n(1.0 / l));
-            Change::new("max_step", written(2.0 / l), why, FASTER)
+            Proposal::new("max_step", written(2.0 / l), why, FASTER)
         }
         StepKind::Region if !facts.penalized() && facts.experiment.methods.len() == 1 => {
             let why = format!("H = I in the model is far above the curvature of the loss, {}", n(l));
             let scale = crate::registry::problems::scale(&facts.job.problem) / l;
-            Change::new("scale", written(scale), why, FASTER)
+            Proposal::new("scale", written(scale), why, FASTER)
         }
         _ => None,
     }
 }
 
-fn shorter_steps(facts: &Facts) -> Option<Change> {
+fn shorter_steps(facts: &Facts) -> Option<Proposal> {
     let effect = "the error falls instead of bouncing";
     let now = facts.number("learning_rate").filter(|_| facts.steps() != StepKind::Free)?;
     match right_rate(facts) {
-        Some((rate, why)) if one_digit(rate) < 0.7 * now => Change::new("learning_rate", written(rate), why, effect),
+        Some((rate, why)) if one_digit(rate) < 0.7 * now => Proposal::new("learning_rate", written(rate), why, effect),
         _ => {
             let why = "the rate is below 1/L at the examined points, but the steps are too long on the way";
-            Change::new("learning_rate", written(0.1 * now), why, effect)
+            Proposal::new("learning_rate", written(0.1 * now), why, effect)
         }
     }
 }
 
-fn less_noise(facts: &Facts) -> Option<Change> {
-    let noise = facts.noise().map_or_else(String::new, |noise| {
-        format!(": its mean square is {} times that of the gradient", n(noise))
-    });
+fn less_noise(facts: &Facts) -> Option<Proposal> {
+    let noise = facts
+        .noise()
+        .map_or_else(String::new, |noise| format!(": its mean square is {} times that of the gradient", n(noise)));
     if facts.text("schedule") == Some("constant") {
         let why = format!("the noise of the mini-batches keeps steps of constant length from settling{noise}");
-        return Change::new("schedule", "cosine", why, "the error falls further while the steps shorten to 0");
+        return Proposal::new("schedule", "cosine", why, "the error falls further while the steps shorten to 0");
     }
     other_method(facts).or_else(|| {
         let terms = facts.point?.terms as u64;
         let batch = (4 * facts.experiment.batch).min(terms);
         let why = format!("the noise of the mini-batches hides the gradient{noise}");
         (batch > facts.experiment.batch)
-            .then(|| Change::new("batch", batch, why, "a quarter of the noise, and a smaller error"))?
+            .then(|| Proposal::new("batch", batch, why, "a quarter of the noise, and a smaller error"))?
     })
 }
 
-fn larger_region(facts: &Facts) -> Option<Change> {
+fn larger_region(facts: &Facts) -> Option<Proposal> {
     let (now, usual) = (facts.region().max_radius, methods::with_defaults(&facts.job.method.name)?);
     let usual = usual.hyperparameters.get("max_radius").and_then(toml::Value::as_float)?;
     // The region itself shortens steps that are too long.
     let radius = if usual > 10.0 * now { usual } else { one_digit(100.0 * now) };
     let why = format!("the radius was at its largest value, {now}, and cut nearly all steps");
-    Change::new("max_radius", format!("{radius:?}"), why, FASTER)
+    Proposal::new("max_radius", format!("{radius:?}"), why, FASTER)
 }
 
-fn growing_region(facts: &Facts) -> Option<Change> {
+fn growing_region(facts: &Facts) -> Option<Proposal> {
     let usual = methods::with_defaults(&facts.job.method.name)?.hyperparameters;
     let region = facts.region();
     let steps = region.shrink.ln() / region.grow.ln();
     let why = format!("after one rejection the radius needs {} accepted steps to recover", n(steps));
-    Change::new("grow", crate::format::plain(usual.get("grow")?), why, "the radius recovers and the error falls")
+    Proposal::new("grow", crate::format::plain(usual.get("grow")?), why, "the radius recovers and the error falls")
 }
 
 /// The default method, which needs no rate and no penalty. If it runs already: with its own constants, or longer.
-fn other_method(facts: &Facts) -> Option<Change> {
+fn other_method(facts: &Facts) -> Option<Proposal> {
     let name = if facts.constrained() { "str-sqp" } else { "auto" };
     if facts.job.method.name != name {
         let (why, effect) = if facts.ignores_constraint() {
@@ -175,15 +187,18 @@ fn other_method(facts: &Facts) -> Option<Change> {
         } else if facts.constrained() {
             ("it satisfies constraints without a penalty or a rate to choose".into(), "feasible, with a smaller error")
         } else {
-            ("it learns the curvature along every unknown, and averages the noise".into(), "a smaller error in the same epochs")
+            (
+                "it learns the curvature along every unknown, and averages the noise".into(),
+                "a smaller error in the same epochs",
+            )
         };
-        return Change::new("method", name, why, effect);
+        return Proposal::new("method", name, why, effect);
     }
     let usual: Parameters = methods::with_defaults(name)?.hyperparameters;
     let changed = facts.job.method.hyperparameters.iter().find(|(key, value)| usual.get(*key) != Some(*value));
     if let Some((key, _)) = changed {
         let value = crate::format::plain(usual.get(key)?);
-        return Change::new(key, value, format!("`{key}` is not the default, which suits most problems"), FASTER);
+        return Proposal::new(key, value, format!("`{key}` is not the default, which suits most problems"), FASTER);
     }
     let error = facts.error?;
     let needed = error.epochs_to(super::facts::TOLERANCE * error.first);
@@ -227,14 +242,14 @@ fn words(command: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{
-        analyze::diagnose::{Examination, RecordStats, Reference, course::Course},
+        analyze::diagnose::{Examination, RecordStats, ReferencePoint, course::Course},
         data::plan::Plan,
         experiment::{Experiment, Setting},
     };
     use std::path::Path;
 
     const CAUSES: [Cause; 10] = [
-        Cause::Epochs(7.0),
+        Cause::Epochs(70.0),
         Cause::ShortSteps,
         Cause::LongSteps,
         Cause::Noise,
@@ -253,7 +268,7 @@ mod tests {
             gradient_norm: 1.0,
             noise: 4.0,
             curvature: Some(3.0),
-            reference: Some(Reference { value: 0.0, halfway: 0.0, distance: 2.0, steps: 100 }),
+            reference: Some(ReferencePoint { value: 0.0, halfway: 0.0, distance: 2.0, steps: 100 }),
             ..Examination::unknown(20)
         }
     }
@@ -270,7 +285,11 @@ mod tests {
                     entry.name
                 );
                 let experiment = Experiment::parse(Path::new("a.toml"), &text).unwrap();
-                let plan = Plan::new(experiment, "strust run a.toml -q --out 'b c' --seeds 1".into(), crate::this_machine(1, None));
+                let plan = Plan::new(
+                    experiment,
+                    "strust run a.toml -q --out 'b c' --seeds 1".into(),
+                    crate::this_machine(1, None),
+                );
                 let job = &plan.jobs[0];
                 let stats = RecordStats::read(Path::new("nowhere"), job).unwrap();
                 let point = examined();
@@ -298,7 +317,8 @@ mod tests {
 
     #[test]
     fn a_batch_of_all_terms_is_never_enlarged() {
-        let text = "name = \"a\"\nepochs = 20\nbatch = 1000\nseeds = 1\n[[problem]]\nkind = \"least-squares\"\nn = 1000\n";
+        let text =
+            "name = \"a\"\nepochs = 20\nbatch = 1000\nseeds = 1\n[[problem]]\nkind = \"least-squares\"\nn = 1000\n";
         let experiment = Experiment::parse(Path::new("a.toml"), text).unwrap();
         let plan = Plan::new(experiment, String::new(), crate::this_machine(1, None));
         let stats = RecordStats::read(Path::new("nowhere"), &plan.jobs[0]).unwrap();

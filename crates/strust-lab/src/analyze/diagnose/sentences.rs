@@ -3,6 +3,7 @@
 use super::{
     Finding, RecordStats,
     facts::{Facts, TOLERANCE},
+    findings::Findings,
     judge::{Cause, SPREAD},
     region, solution,
 };
@@ -12,30 +13,16 @@ use crate::{
     registry::methods::StepKind,
 };
 
-/// Collects findings.
-#[derive(Default)]
-pub(super) struct Sentences {
-    pub findings: Vec<Finding>,
-}
-
-impl Sentences {
-    pub fn find(&mut self, about: &str, text: String, numbers: &[(&str, f64)]) {
-        let numbers = numbers.iter().filter(|(_, value)| value.is_finite());
-        let numbers = numbers.map(|(name, value)| ((*name).to_string(), *value)).collect();
-        self.findings.push(Finding { about: about.into(), text, numbers });
-    }
-}
-
 /// The findings.
 pub(super) fn compose(facts: &Facts, note: Option<&str>) -> Vec<Finding> {
-    let mut out = Sentences::default();
+    let mut out = Findings::default();
     let stats = facts.stats;
     if stats.steps == 0 && stats.iterations.steps() == 0 {
         let failed = facts.failure.is_some();
         let text =
             if failed { "The run made no step." } else { "The records have no step yet: repeat the diagnosis later." };
         out.find("steps", text.into(), &[("steps", 0.0)]);
-        return out.findings;
+        return out.all;
     }
     progress(stats, &mut out);
     speed(facts, &mut out);
@@ -46,14 +33,14 @@ pub(super) fn compose(facts: &Facts, note: Option<&str>) -> Vec<Finding> {
         region::describe(facts, &mut out);
     }
     solution::describe(facts, note, &mut out);
-    out.findings
+    out.all
 }
 
 /// The reason for a verdict, in one sentence.
 pub(super) fn why(facts: &Facts, verdict: RunVerdict, cause: Cause) -> String {
-    let left = facts.error.map_or_else(String::new, |error| {
-        format!("{} of what was to be done remains", share(error.remaining()))
-    });
+    let left = facts
+        .error
+        .map_or_else(String::new, |error| format!("{} of what was to be done remains", share(error.remaining())));
     let relative = || facts.relative_step().map_or_else(String::new, |a| format!(" (step × curvature = {})", n(a)));
     let of_cause = match cause {
         Cause::None if facts.grounded => return left,
@@ -65,14 +52,19 @@ pub(super) fn why(facts: &Facts, verdict: RunVerdict, cause: Cause) -> String {
         }
         Cause::LongSteps => format!("the steps are too long{}", relative()),
         Cause::Noise => "the noise of the mini-batches exceeds the gradient".into(),
-        Cause::SmallRegion => format!("the radius cannot exceed {} and cuts nearly every step", facts.region().max_radius),
-        Cause::FrozenRegion => "the radius has shrunk and cannot grow again".into(),
+        Cause::SmallRegion => {
+            format!("the radius cannot exceed {} and cuts nearly every step", facts.region().max_radius)
+        }
+        Cause::FrozenRegion => "the radius is small and cannot grow".into(),
         Cause::Features(spread) => format!("the features differ by a factor of {} in size", n(spread)),
         Cause::Penalty if verdict == RunVerdict::Infeasible => return infeasible(facts),
         Cause::Penalty => "the penalty makes the steps crawl".into(),
         Cause::Constraint => return infeasible(facts),
         Cause::Start => {
-            return format!("{}; the objective is not finite at the start: check the data", facts.failure.unwrap_or_default());
+            return format!(
+                "{}; the objective is not finite at the start: check the data",
+                facts.failure.unwrap_or_default()
+            );
         }
         Cause::Conditioning if verdict == RunVerdict::Stuck => "it no longer falls".into(),
         Cause::Conditioning => "it falls too slowly, although the steps are as long as the curvature allows".into(),
@@ -92,12 +84,15 @@ fn share(value: f64) -> String {
     if value >= 0.001 { format!("{} %", n(100.0 * value)) } else { format!("{value:.0e}") }
 }
 
-fn speed(facts: &Facts, out: &mut Sentences) {
+fn speed(facts: &Facts, out: &mut Findings) {
     let Some(error) = facts.error else { return };
     let what = match (facts.grounded, facts.point.and_then(|p| p.reference)) {
         (false, _) => "the loss; how low it can get was not measured".to_string(),
         (true, Some(found)) if facts.point.is_some_and(|p| p.optimum.is_none()) => {
-            format!("the distance to {:.3e}, which a full-batch method reaches from here in {} steps", found.value, found.steps)
+            format!(
+                "the distance to {:.3e}, which a full-batch method reaches from here in {} steps",
+                found.value, found.steps
+            )
         }
         (true, _) => "the distance to the minimum".into(),
     };
@@ -132,7 +127,7 @@ fn speed(facts: &Facts, out: &mut Sentences) {
     out.find("remaining", text, &numbers);
 }
 
-fn steps(facts: &Facts, out: &mut Sentences) {
+fn steps(facts: &Facts, out: &mut Findings) {
     let (Some(step), Some(l), Some(relative)) = (facts.step, facts.curvature, facts.relative_step()) else { return };
     let meaning = match facts.steps() {
         StepKind::Rate if relative > 2.0 => "above 2, steps grow along the steepest direction",
@@ -148,7 +143,7 @@ fn steps(facts: &Facts, out: &mut Sentences) {
     out.find("step length", text, &[("step", step), ("curvature", l), ("product", relative)]);
 }
 
-fn noise(facts: &Facts, out: &mut Sentences) {
+fn noise(facts: &Facts, out: &mut Findings) {
     let (Some(ratio), Some(point)) = (facts.noise(), facts.point) else { return };
     if point.noise == 0.0 {
         return;
@@ -159,10 +154,14 @@ fn noise(facts: &Facts, out: &mut Sentences) {
         point.gradient_norm,
         point.noise.sqrt()
     );
-    out.find("noise", text, &[("gradient_norm", point.gradient_norm), ("noise", point.noise), ("ratio", ratio)]);
+    out.find(
+        "gradient noise",
+        text,
+        &[("gradient_norm", point.gradient_norm), ("variance", point.noise), ("ratio", ratio)],
+    );
 }
 
-fn features(facts: &Facts, out: &mut Sentences) {
+fn features(facts: &Facts, out: &mut Findings) {
     let Some(spread) = facts.point.and_then(|point| point.feature_spread).filter(|spread| *spread > SPREAD) else {
         return;
     };
@@ -173,7 +172,7 @@ fn features(facts: &Facts, out: &mut Sentences) {
     out.find("features", text, &[("spread", spread)]);
 }
 
-fn progress(stats: &RecordStats, out: &mut Sentences) {
+fn progress(stats: &RecordStats, out: &mut Findings) {
     let Some((name, first, last)) = &stats.metric else { return };
     let text = format!(
         "After {} and {} the {name} is {last:.1e}; at the start it was {first:.1e}.",

@@ -1,19 +1,15 @@
 //! The sentences about the terms of the sum and the constraint: interpolation, KKT residuals, and the penalty.
 
-use super::{Examination, RecordStats, facts::Facts, sentences::Sentences};
-use crate::{
-    data::plan::Job,
-    format::in_sentence as n,
-    registry::problems::is_network,
-};
+use super::{Examination, RecordStats, facts::Facts, findings::Findings};
+use crate::{data::plan::Job, format::in_sentence as n, registry::problems::is_network};
 
 /// All of them. `note`: why the point was not examined.
-pub(super) fn describe(facts: &Facts, note: Option<&str>, out: &mut Sentences) {
+pub(super) fn describe(facts: &Facts, note: Option<&str>, out: &mut Findings) {
     interpolation(facts.stats, facts.point, note, facts.job, out);
     constraints(facts.point, facts.penalized(), out);
 }
 
-fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<&str>, job: &Job, out: &mut Sentences) {
+fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<&str>, job: &Job, out: &mut Findings) {
     if stats.claimed > 0.0 && stats.epochs > 1 {
         let share = 100.0 * stats.fell / stats.claimed;
         let outcome = if stats.fell < 0.0 {
@@ -81,10 +77,14 @@ const FEASIBLE: f64 = 1e-6;
 /// x counts as a minimum of φ if ‖μc − λ‖/‖λ‖ is at most this.
 const AT_MINIMUM: f64 = 0.1;
 
-fn constraints(point: Option<&Examination>, penalized: bool, out: &mut Sentences) {
+fn constraints(point: Option<&Examination>, penalized: bool, out: &mut Findings) {
     let Some((point, kkt)) = point.and_then(|point| Some((point, point.kkt.as_ref()?))) else { return };
     let j = &kkt.jacobian;
-    let licq = if j.licq { "the constraints' gradients are independent there (LICQ)" } else { "LICQ fails there, so no penalty bounds ‖c‖ by a multiple of 1/μ" };
+    let licq = if j.licq {
+        "the constraints' gradients are independent there (LICQ)"
+    } else {
+        "LICQ fails there, so no penalty bounds ‖c‖ by a multiple of 1/μ"
+    };
     let text = format!(
         "At the last checkpoint ‖c‖ = {:.1e} and the KKT residual with the best multipliers is {:.1e}; σ_min(J) = {}: {licq}.",
         kkt.constraint_norm,
@@ -143,9 +143,9 @@ mod tests {
             feasibility_bound: 1.0,
         };
         let point = Examination { kkt: Some(kkt), penalty: 10.0, ..Examination::unknown(1) };
-        let mut out = Sentences::default();
+        let mut out = Findings::default();
         constraints(Some(&point), true, &mut out);
-        out.findings.last().unwrap().text.clone()
+        out.all.last().unwrap().text.clone()
     }
 
     #[test]
