@@ -156,7 +156,7 @@ impl Setting {
         for choice in choices {
             let name = choice.as_str().unwrap_or_default();
             if !known.iter().any(|entry| entry.name == name) {
-                let hint = hint(name, known.iter().map(|entry| entry.name).collect());
+                let hint = hint(name, &known.iter().map(|entry| entry.name).collect::<Vec<_>>());
                 return Err(self.wrong(format_args!("there is no method {choice}; {hint}")));
             }
             list.push(toml::Value::Table([("name".to_string(), name.into())].into_iter().collect()));
@@ -178,20 +178,16 @@ impl Setting {
             return self.wrong(format_args!(
                 "no method and no problem of the experiment has the key `{}`; {}",
                 self.key,
-                hint(&self.key, known)
+                hint(&self.key, &known)
             ));
         };
         let is_owner =
             |(table, entry): &&(&toml::Table, &Entry)| entry.name == owner || name_of(table).as_ref() == Some(owner);
-        match here.iter().find(is_owner) {
-            Some((_, entry)) => {
-                self.wrong(format_args!("`{owner}` has no key `{}`; {}", self.key, hint(&self.key, keys(entry))))
-            }
-            None => {
-                let names = here.iter().map(|(_, entry)| entry.name).collect();
-                self.wrong(format_args!("the experiment has no method or problem `{owner}`; {}", hint(owner, names)))
-            }
+        if let Some((_, entry)) = here.iter().find(is_owner) {
+            return self.wrong(format_args!("`{owner}` has no key `{}`; {}", self.key, hint(&self.key, &keys(entry))));
         }
+        let names: Vec<&str> = here.iter().map(|(_, entry)| entry.name).collect();
+        self.wrong(format_args!("the experiment has no method or problem `{owner}`; {}", hint(owner, &names)))
     }
 }
 
@@ -210,7 +206,7 @@ fn tables<'s, 'e>(
     })
 }
 
-fn hint(word: &str, known: Vec<&str>) -> String {
+fn hint(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known here: {}", known.join(", ")),

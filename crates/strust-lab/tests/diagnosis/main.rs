@@ -3,6 +3,7 @@
 mod suite;
 
 use std::{
+    fmt::Write as _,
     path::Path,
     sync::{
         Mutex,
@@ -37,7 +38,7 @@ fn bad_scales(folder: &Path) -> std::path::PathBuf {
     for _ in 0..160 {
         let x = [next(), next(), next(), next()];
         let label = u8::from(x[0] + x[1] - x[2] + x[3] + 0.3 * next() > 0.0);
-        text += &format!("{},{},{},{},{label}\n", x[0], 10.0 * x[1], 1e3 * x[2], 1e4 * x[3]);
+        writeln!(text, "{},{},{},{},{label}", x[0], 10.0 * x[1], 1e3 * x[2], 1e4 * x[3]).unwrap();
     }
     std::fs::write(&path, text).unwrap();
     path

@@ -43,10 +43,12 @@ fn budget(effort: Effort) -> usize {
 /// With fewer steps the reference would be worse than none.
 const LEAST: u64 = 20;
 
+/// The value at a point, and the gradient if there is a place for it.
+type FullEvaluation<'a> = &'a mut dyn FnMut(&[f64], Option<&mut Vec<f64>>) -> f64;
+
 /// The full sum over plain numbers. Its type does not depend on the problem, so that the method is compiled once.
 struct FullSum<'a> {
-    /// The value, and the gradient if there is a place for it.
-    evaluate: &'a mut dyn FnMut(&[f64], Option<&mut Vec<f64>>) -> f64,
+    evaluate: FullEvaluation<'a>,
     /// The relative rounding error.
     epsilon: f64,
 }

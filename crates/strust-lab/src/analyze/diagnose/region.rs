@@ -1,6 +1,6 @@
 //! The sentences about the trust region: its radius, rejected steps, and the curvature along the trials.
 
-use super::{RecordStats, facts::Facts, findings::Findings};
+use super::{RecordStats, facts::Facts, findings::Sentences};
 use crate::{
     format::in_sentence as n,
     registry::methods::{ModelKind, model},
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use strust::{diagnostics::bounds, radius::RegionConfig};
 
 /// All of them.
-pub(super) fn describe(facts: &Facts, out: &mut Findings) {
+pub(super) fn describe(facts: &Facts, out: &mut Sentences) {
     let (stats, region) = (facts.stats, facts.region());
     radius(stats, &region, out);
     waste(stats, &region, model(&facts.job.method.name) == ModelKind::Identity, out);
@@ -20,7 +20,7 @@ fn per_cent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
-fn radius(stats: &RecordStats, region: &RegionConfig, out: &mut Findings) {
+fn radius(stats: &RecordStats, region: &RegionConfig, out: &mut Sentences) {
     let largest = region.max_radius;
     if stats.iterations.steps() == 0 {
         let share = per_cent(stats.at_largest as f64, stats.epochs as f64);
@@ -55,7 +55,7 @@ fn radius(stats: &RecordStats, region: &RegionConfig, out: &mut Findings) {
 }
 
 /// `plain` means a model with H = I. The lemma's bound holds only for such a model.
-fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, out: &mut Findings) {
+fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, out: &mut Sentences) {
     let (rejected, steps) = if stats.iterations.steps() > 0 {
         (stats.iterations.unsuccessful, stats.iterations.steps())
     } else {
@@ -96,7 +96,7 @@ fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, out: &mut Find
     out.find("wasted steps", text + ".", &numbers);
 }
 
-fn curvature(stats: &RecordStats, region: &RegionConfig, out: &mut Findings) {
+fn curvature(stats: &RecordStats, region: &RegionConfig, out: &mut Sentences) {
     let c = &stats.curvature;
     if c.seen == 0 {
         if stats.iterations.steps() == 0 {

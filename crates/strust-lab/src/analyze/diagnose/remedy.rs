@@ -8,16 +8,16 @@ use crate::{
 };
 
 /// A change with its settings as key and value, the reason and the effect.
-struct Proposal {
+struct AdvisedChange {
     set: Vec<(String, String)>,
     reason: String,
     effect: String,
 }
 
-impl Proposal {
-    fn new(key: &str, value: impl ToString, reason: impl Into<String>, effect: impl Into<String>) -> Option<Self> {
-        let set = vec![(key.to_string(), value.to_string())];
-        Some(Self { set, reason: reason.into(), effect: effect.into() })
+impl AdvisedChange {
+    fn new(key: &str, value: impl Into<String>, reason: impl Into<String>, effect: &str) -> Self {
+        let set = vec![(key.to_string(), value.into())];
+        Self { set, reason: reason.into(), effect: effect.into() }
     }
 }
 
@@ -66,7 +66,7 @@ fn epochs(value: f64) -> u64 {
     ((value / power).ceil() * power).clamp(1.0, 1e9) as u64
 }
 
-fn more_epochs(facts: &Facts, needed: f64) -> Option<Proposal> {
+fn more_epochs(facts: &Facts, needed: f64) -> Option<AdvisedChange> {
     let total = facts.stats.epochs as f64 + needed;
     if facts.unfinished() && total <= facts.planned() {
         return None;
@@ -74,12 +74,12 @@ fn more_epochs(facts: &Facts, needed: f64) -> Option<Proposal> {
     // A quarter more, because the speed is an estimate.
     let total = epochs(1.25 * total);
     let reason = format!("at its speed of the second half it needs about {} more epochs", epochs(needed));
-    Proposal::new(
+    Some(AdvisedChange::new(
         "epochs",
-        total,
+        total.to_string(),
         reason,
         "the error keeps falling; at this speed a thousandth of the start remains at the end",
-    )
+    ))
 }
 
 /// The rate that the curvature allows: 1/L for gradient steps. A step of fixed length η√d crosses the distance to the
@@ -112,74 +112,90 @@ fn right_rate(facts: &Facts) -> Option<(f64, String)> {
 /// The effect of longer steps.
 const FASTER: &str = "the error falls at least ten times as fast";
 
-fn longer_steps(facts: &Facts) -> Option<Proposal> {
+fn longer_steps(facts: &Facts) -> Option<AdvisedChange> {
     if let Some((rate, why)) = right_rate(facts) {
         let now = facts.number("learning_rate")?;
-        return if one_digit(rate) > now { Proposal::new("learning_rate", written(rate), why, FASTER) } else { None };
+        return if one_digit(rate) > now {
+            Some(AdvisedChange::new("learning_rate", written(rate), why, FASTER))
+        } else {
+            None
+        };
     }
     let l = facts.curvature?;
     match facts.steps() {
         StepKind::Search if facts.number("max_step")? < 1.0 / l => {
             let why = format!("the search may not try longer steps, and 1/L is {}", n(1.0 / l));
-            Proposal::new("max_step", written(2.0 / l), why, FASTER)
+            Some(AdvisedChange::new("max_step", written(2.0 / l), why, FASTER))
         }
         StepKind::Region if !facts.penalized() && facts.experiment.methods.len() == 1 => {
             let why = format!("H = I in the model is far above the curvature of the loss, {}", n(l));
             let scale = crate::registry::problems::scale(&facts.job.problem) / l;
-            Proposal::new("scale", written(scale), why, FASTER)
+            Some(AdvisedChange::new("scale", written(scale), why, FASTER))
         }
         _ => None,
     }
 }
 
-fn shorter_steps(facts: &Facts) -> Option<Proposal> {
+fn shorter_steps(facts: &Facts) -> Option<AdvisedChange> {
     let effect = "the error falls instead of bouncing";
     let now = facts.number("learning_rate").filter(|_| facts.steps() != StepKind::Free)?;
     match right_rate(facts) {
-        Some((rate, why)) if one_digit(rate) < 0.7 * now => Proposal::new("learning_rate", written(rate), why, effect),
+        Some((rate, why)) if one_digit(rate) < 0.7 * now => {
+            Some(AdvisedChange::new("learning_rate", written(rate), why, effect))
+        }
         _ => {
             let why = "the rate is below 1/L at the examined points, but the steps are too long on the way";
-            Proposal::new("learning_rate", written(0.1 * now), why, effect)
+            Some(AdvisedChange::new("learning_rate", written(0.1 * now), why, effect))
         }
     }
 }
 
-fn less_noise(facts: &Facts) -> Option<Proposal> {
+fn less_noise(facts: &Facts) -> Option<AdvisedChange> {
     let noise = facts
         .noise()
         .map_or_else(String::new, |noise| format!(": its mean square is {} times that of the gradient", n(noise)));
     if facts.text("schedule") == Some("constant") {
         let why = format!("the noise of the mini-batches keeps steps of constant length from settling{noise}");
-        return Proposal::new("schedule", "cosine", why, "the error falls further while the steps shorten to 0");
+        return Some(AdvisedChange::new(
+            "schedule",
+            "cosine",
+            why,
+            "the error falls further while the steps shorten to 0",
+        ));
     }
     other_method(facts).or_else(|| {
         let terms = facts.point?.terms as u64;
         let batch = (4 * facts.experiment.batch).min(terms);
         let why = format!("the noise of the mini-batches hides the gradient{noise}");
         (batch > facts.experiment.batch)
-            .then(|| Proposal::new("batch", batch, why, "a quarter of the noise, and a smaller error"))?
+            .then(|| AdvisedChange::new("batch", batch.to_string(), why, "a quarter of the noise, and a smaller error"))
     })
 }
 
-fn larger_region(facts: &Facts) -> Option<Proposal> {
+fn larger_region(facts: &Facts) -> Option<AdvisedChange> {
     let (now, usual) = (facts.region().max_radius, methods::with_defaults(&facts.job.method.name)?);
     let usual = usual.hyperparameters.get("max_radius").and_then(toml::Value::as_float)?;
     // The region itself shortens steps that are too long.
     let radius = if usual > 10.0 * now { usual } else { one_digit(100.0 * now) };
     let why = format!("the radius was at its largest value, {now}, and cut nearly all steps");
-    Proposal::new("max_radius", format!("{radius:?}"), why, FASTER)
+    Some(AdvisedChange::new("max_radius", format!("{radius:?}"), why, FASTER))
 }
 
-fn growing_region(facts: &Facts) -> Option<Proposal> {
+fn growing_region(facts: &Facts) -> Option<AdvisedChange> {
     let usual = methods::with_defaults(&facts.job.method.name)?.hyperparameters;
     let region = facts.region();
     let steps = region.shrink.ln() / region.grow.ln();
     let why = format!("after one rejection the radius needs {} accepted steps to recover", n(steps));
-    Proposal::new("grow", crate::format::plain(usual.get("grow")?), why, "the radius recovers and the error falls")
+    Some(AdvisedChange::new(
+        "grow",
+        crate::format::plain(usual.get("grow")?),
+        why,
+        "the radius recovers and the error falls",
+    ))
 }
 
 /// The default method, which needs no rate and no penalty. If it runs already: with its own constants, or longer.
-fn other_method(facts: &Facts) -> Option<Proposal> {
+fn other_method(facts: &Facts) -> Option<AdvisedChange> {
     let name = if facts.constrained() { "str-sqp" } else { "auto" };
     if facts.job.method.name != name {
         let (why, effect) = if facts.ignores_constraint() {
@@ -192,13 +208,18 @@ fn other_method(facts: &Facts) -> Option<Proposal> {
                 "a smaller error in the same epochs",
             )
         };
-        return Proposal::new("method", name, why, effect);
+        return Some(AdvisedChange::new("method", name, why, effect));
     }
     let usual: Parameters = methods::with_defaults(name)?.hyperparameters;
     let changed = facts.job.method.hyperparameters.iter().find(|(key, value)| usual.get(*key) != Some(*value));
     if let Some((key, _)) = changed {
         let value = crate::format::plain(usual.get(key)?);
-        return Proposal::new(key, value, format!("`{key}` is not the default, which suits most problems"), FASTER);
+        return Some(AdvisedChange::new(
+            key,
+            value,
+            format!("`{key}` is not the default, which suits most problems"),
+            FASTER,
+        ));
     }
     let error = facts.error?;
     let needed = error.epochs_to(super::facts::TOLERANCE * error.first);

@@ -3,7 +3,7 @@
 use super::{
     Finding, RecordStats,
     facts::{Facts, TOLERANCE},
-    findings::Findings,
+    findings::Sentences,
     judge::{Cause, SPREAD},
     region, solution,
 };
@@ -15,7 +15,7 @@ use crate::{
 
 /// The findings.
 pub(super) fn compose(facts: &Facts, note: Option<&str>) -> Vec<Finding> {
-    let mut out = Findings::default();
+    let mut out = Sentences::default();
     let stats = facts.stats;
     if stats.steps == 0 && stats.iterations.steps() == 0 {
         let failed = facts.failure.is_some();
@@ -84,7 +84,7 @@ fn share(value: f64) -> String {
     if value >= 0.001 { format!("{} %", n(100.0 * value)) } else { format!("{value:.0e}") }
 }
 
-fn speed(facts: &Facts, out: &mut Findings) {
+fn speed(facts: &Facts, out: &mut Sentences) {
     let Some(error) = facts.error else { return };
     let what = match (facts.grounded, facts.point.and_then(|p| p.reference)) {
         (false, _) => "the loss; how low it can get was not measured".to_string(),
@@ -127,7 +127,7 @@ fn speed(facts: &Facts, out: &mut Findings) {
     out.find("remaining", text, &numbers);
 }
 
-fn steps(facts: &Facts, out: &mut Findings) {
+fn steps(facts: &Facts, out: &mut Sentences) {
     let (Some(step), Some(l), Some(relative)) = (facts.step, facts.curvature, facts.relative_step()) else { return };
     let meaning = match facts.steps() {
         StepKind::Rate if relative > 2.0 => "above 2, steps grow along the steepest direction",
@@ -143,7 +143,7 @@ fn steps(facts: &Facts, out: &mut Findings) {
     out.find("step length", text, &[("step", step), ("curvature", l), ("product", relative)]);
 }
 
-fn noise(facts: &Facts, out: &mut Findings) {
+fn noise(facts: &Facts, out: &mut Sentences) {
     let (Some(ratio), Some(point)) = (facts.noise(), facts.point) else { return };
     if point.noise == 0.0 {
         return;
@@ -161,7 +161,7 @@ fn noise(facts: &Facts, out: &mut Findings) {
     );
 }
 
-fn features(facts: &Facts, out: &mut Findings) {
+fn features(facts: &Facts, out: &mut Sentences) {
     let Some(spread) = facts.point.and_then(|point| point.feature_spread).filter(|spread| *spread > SPREAD) else {
         return;
     };
@@ -172,7 +172,7 @@ fn features(facts: &Facts, out: &mut Findings) {
     out.find("features", text, &[("spread", spread)]);
 }
 
-fn progress(stats: &RecordStats, out: &mut Findings) {
+fn progress(stats: &RecordStats, out: &mut Sentences) {
     let Some((name, first, last)) = &stats.metric else { return };
     let text = format!(
         "After {} and {} the {name} is {last:.1e}; at the start it was {first:.1e}.",

@@ -1,15 +1,15 @@
 //! The sentences about the terms of the sum and the constraint: interpolation, KKT residuals, and the penalty.
 
-use super::{Examination, RecordStats, facts::Facts, findings::Findings};
+use super::{Examination, RecordStats, facts::Facts, findings::Sentences};
 use crate::{data::plan::Job, format::in_sentence as n, registry::problems::is_network};
 
 /// All of them. `note`: why the point was not examined.
-pub(super) fn describe(facts: &Facts, note: Option<&str>, out: &mut Findings) {
+pub(super) fn describe(facts: &Facts, note: Option<&str>, out: &mut Sentences) {
     interpolation(facts.stats, facts.point, note, facts.job, out);
     constraints(facts.point, facts.penalized(), out);
 }
 
-fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<&str>, job: &Job, out: &mut Findings) {
+fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<&str>, job: &Job, out: &mut Sentences) {
     if stats.claimed > 0.0 && stats.epochs > 1 {
         let share = 100.0 * stats.fell / stats.claimed;
         let outcome = if stats.fell < 0.0 {
@@ -77,7 +77,7 @@ const FEASIBLE: f64 = 1e-6;
 /// x counts as a minimum of φ if ‖μc − λ‖/‖λ‖ is at most this.
 const AT_MINIMUM: f64 = 0.1;
 
-fn constraints(point: Option<&Examination>, penalized: bool, out: &mut Findings) {
+fn constraints(point: Option<&Examination>, penalized: bool, out: &mut Sentences) {
     let Some((point, kkt)) = point.and_then(|point| Some((point, point.kkt.as_ref()?))) else { return };
     let j = &kkt.jacobian;
     let licq = if j.licq {
@@ -143,7 +143,7 @@ mod tests {
             feasibility_bound: 1.0,
         };
         let point = Examination { kkt: Some(kkt), penalty: 10.0, ..Examination::unknown(1) };
-        let mut out = Findings::default();
+        let mut out = Sentences::default();
         constraints(Some(&point), true, &mut out);
         out.all.last().unwrap().text.clone()
     }
