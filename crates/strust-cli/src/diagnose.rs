@@ -38,10 +38,10 @@ fn line(diagnosis: &Diagnosis) -> String {
 
 fn text(diagnosis: &Diagnosis, shared: &Shared) -> String {
     let mut text = format!("{}: {}\n", heading(&title(diagnosis), shared), verdict(diagnosis));
-    if !diagnosis.why.is_empty() {
-        let _ = writeln!(text, "  {}", wrapped(&format!("{}; {}.", diagnosis.state, diagnosis.why), 2));
-    } else {
+    if diagnosis.why.is_empty() {
         let _ = writeln!(text, "  {}.", diagnosis.state);
+    } else {
+        let _ = writeln!(text, "  {}", wrapped(&format!("{}; {}.", diagnosis.state, diagnosis.why), 2));
     }
     for finding in &diagnosis.findings {
         let _ = writeln!(text, "  - {}", wrapped(&finding.text, 4));
@@ -56,7 +56,7 @@ fn text(diagnosis: &Diagnosis, shared: &Shared) -> String {
         (None, Some(RunVerdict::Converged)) => text.push_str("  Nothing to change.\n"),
         (None, Some(RunVerdict::StillImproving)) => text.push_str("  Nothing to change yet: let the run finish.\n"),
         (None, Some(_)) => {
-            text.push_str("  No setting of this experiment is known to help: look at the data and the problem.\n")
+            text.push_str("  No setting of this experiment is known to help: look at the data and the problem.\n");
         }
         (None, None) => {}
     }

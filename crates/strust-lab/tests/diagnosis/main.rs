@@ -201,11 +201,11 @@ fn known_cases_have_the_right_change() {
     }
 }
 
-/// SLS fits this network to a loss of 1e-4 and less, so its terms do agree on a solution.
+/// The reference fits this network: its terms do agree on a solution.
 #[test]
 fn a_network_that_can_be_fitted_is_never_said_to_violate_interpolation() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "name = \"mlp\"\nepochs = 8\nbatch = 64\nseeds = 20\n[[problem]]\nkind = \"mlp\"\nhidden = \"32\"\n[[method]]\nname = \"str\"\n";
+    let text = "name = \"mlp\"\nepochs = 8\nbatch = 64\nseeds = 12\n[[problem]]\nkind = \"mlp\"\nhidden = \"32\"\n[[method]]\nname = \"str\"\n";
     let experiment = Experiment::parse(Path::new("mlp.toml"), text).unwrap();
     let mut plan = Plan::new(experiment, String::new(), strust_lab::this_machine(1, None));
     let interrupt = AtomicBool::new(false);

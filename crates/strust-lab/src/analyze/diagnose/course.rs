@@ -101,8 +101,8 @@ const SLOWER: f64 = 0.84;
 
 /// p, if the logarithms of the course fall more slowly in the second half of the window, as those of 1/kᵖ do.
 fn power(points: &[(f64, f64)]) -> Option<f64> {
-    let points = &points[points.iter().take_while(|(k, _)| *k <= 0.0).count()..];
-    if points.len() < ENOUGH {
+    // From the start on, every course slows down at first.
+    if points.len() < ENOUGH || points[0].0 <= 0.0 {
         return None;
     }
     let (early, late) = points.split_at(points.len() / 2);
