@@ -2,6 +2,7 @@
 
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use strust_lab::experiment::Setting;
 
 /// Optimization from mini-batches without a learning rate, with hard constraints.
 #[derive(Parser)]
@@ -88,7 +89,7 @@ pub enum Command {
         #[command(flatten)]
         saving: Saving,
     },
-    /// Write the report of a run again, or compare several runs in one report
+    /// Write the report of a run again, also of an unfinished one, or compare several runs in one report
     Report {
         /// The results folders
         #[arg(required = true)]
@@ -117,7 +118,7 @@ pub enum Command {
         #[command(flatten)]
         figures: Figures,
     },
-    /// Explain how a finished or unfinished run is doing: radius, wasted steps, interpolation, penalty
+    /// Judge a finished or unfinished run: a verdict for every method, the evidence, and one change as a command
     Diagnose {
         /// The results folder, or the folder of one of its jobs
         folder: PathBuf,
@@ -221,6 +222,11 @@ pub struct Runs {
     /// Run the seeds 0, 1, … N−1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seeds: Option<u64>,
+    /// Set a key of the experiment, of every method or problem that has it, or of one: NAME.KEY=VALUE. The value is
+    /// written as in the file, and a list makes a grid. method=NAME runs only this method. The results go to
+    /// runs/NAME.KEY=VALUE
+    #[arg(long, value_name = "KEY=VALUE", value_parser = clap::builder::ValueParser::new(str::parse::<Setting>))]
+    pub set: Vec<Setting>,
     #[command(flatten)]
     pub single: Single,
     #[command(flatten)]

@@ -23,6 +23,7 @@ use strust_lab::{
         summary::Summary,
     },
     device::WITHOUT_DATA,
+    experiment::folder_with,
     format::written,
     io::{
         atomic,
@@ -44,13 +45,16 @@ pub fn reproduce(
     network: &Network,
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
+    if matches!(what, Reproducible::Constrained | Reproducible::Theory | Reproducible::ZeroTuning) {
+        check_no_settings(runs)?;
+    }
     if matches!(what, Reproducible::Constrained) {
         return crate::constrained::reproduce(quick, reference, runs, network, shared);
     }
     if reference.is_some() {
         return Err(CommandFailure::Usage("--reference is only for constrained: leave it out".into()));
     }
-    let open = |name: &str| Experiment::open(Path::new(name));
+    let open = |name: &str| Experiment::open_with(Path::new(name), &runs.set);
     let experiment = match (what, quick) {
         (Reproducible::Cifar10, false) => open("cifar10")?,
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
@@ -60,7 +64,7 @@ pub fn reproduce(
         (Reproducible::Theory, _) => return crate::theory::reproduce(runs, network, shared),
         (Reproducible::ZeroTuning, _) => return crate::zero_tuning::reproduce(runs, network, shared),
         (Reproducible::Constrained, _) => unreachable!("it has returned"),
-        (Reproducible::Subspace, _) => Experiment::subspace()?,
+        (Reproducible::Subspace, _) => Experiment::subspace(&runs.set)?,
         (Reproducible::Digits, _) => open("digits")?,
     };
     start(experiment, runs, network, shared)
@@ -69,17 +73,25 @@ pub fn reproduce(
 /// `strust run`.
 pub fn run(file: &Path, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     if let Some(theory) = Theory::open(file)? {
+        check_no_settings(runs)?;
         return crate::theory::run(theory, runs, network, shared);
     }
     if let Some(benchmark) = crate::zero_tuning::open(file, network)? {
+        check_no_settings(runs)?;
         return crate::zero_tuning::run(benchmark, runs, shared);
     }
-    start(Experiment::open(file)?, runs, network, shared)
+    start(Experiment::open_with(file, &runs.set)?, runs, network, shared)
+}
+
+fn check_no_settings(runs: &Runs) -> Result<(), CommandFailure> {
+    let why = "--set is for experiments with [[problem]] and [[method]]: change the file instead";
+    if runs.set.is_empty() { Ok(()) } else { Err(CommandFailure::Usage(why.into())) }
 }
 
 fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     let out = runs.single.out.clone();
-    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &experiment.name, |path| !path.exists()));
+    let name = folder_with(&experiment.name, &runs.set);
+    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &name, |path| !path.exists()));
     let mut plan = plan(&mut experiment, runs, network)?;
     let pace = pace(runs.jobs, runs.single.saving, &experiment)?;
     conclude(&folder, shared, pace, &resume_command(&folder), |options| pipeline::start(&folder, &mut plan, options))
@@ -185,21 +197,24 @@ pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), Co
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
 
-fn load(folder: &Path) -> Result<Summary, Error> {
+/// The summary of a folder; with `unfinished`, also of a run that is not complete.
+fn load(folder: &Path, unfinished: bool) -> Result<Summary, Error> {
     if is_theory(folder) {
         theory::load_summary(folder)
     } else if is_benchmark(folder) {
         zero_tuning::load_summary(folder)
     } else if is_constrained(folder) {
         constrained::load_summary(folder)
+    } else if unfinished {
+        pipeline::load_summary_so_far(folder)
     } else {
         pipeline::load_summary(folder)
     }
 }
 
 /// The summaries of some folders, with the style of their figures.
-fn load_styled(folders: &[PathBuf], figures: &Figures) -> Result<Vec<Summary>, CommandFailure> {
-    let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder)).collect::<Result<_, _>>()?;
+fn load_styled(folders: &[PathBuf], unfinished: bool, figures: &Figures) -> Result<Vec<Summary>, CommandFailure> {
+    let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder, unfinished)).collect::<Result<_, _>>()?;
     let mut style = summaries.first().map(|summary| summary.figures.clone()).unwrap_or_default();
     if let Some(formats) = &figures.formats {
         let format = |format: &Format| match format {
@@ -238,7 +253,7 @@ pub fn tables(
     into: Option<&Path>,
     figures: &Figures,
 ) -> Result<(), CommandFailure> {
-    let summaries = load_styled(folders, figures)?;
+    let summaries = load_styled(folders, false, figures)?;
     if shown.latex {
         return summaries.iter().try_for_each(|summary| print(&latex_tables(summary, shown)));
     }
@@ -262,7 +277,7 @@ pub fn report(
     figures: &Figures,
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
-    let summaries = load_styled(folders, figures)?;
+    let summaries = load_styled(folders, true, figures)?;
     let folder = match (folders, out) {
         (_, Some(out)) => {
             report::check_place(&out, folders)?;

@@ -7,7 +7,7 @@ use crate::{
     show::heading,
 };
 use std::{fmt::Write as _, path::Path};
-use strust_lab::analyze::diagnose::{Diagnosis, diagnose};
+use strust_lab::analyze::diagnose::{Diagnosis, RunVerdict, diagnose};
 
 /// The maximum length of a line.
 const WIDTH: usize = 100;
@@ -17,20 +17,48 @@ pub fn run(folder: &Path, shared: &Shared) -> Result<(), CommandFailure> {
     if shared.json {
         return print(&json(&found)?);
     }
-    print(&found.iter().map(|one| text(one, shared)).collect::<Vec<_>>().join("\n"))
+    // With several methods, first one line each.
+    let lines: String = if found.len() > 1 { found.iter().map(line).collect::<String>() + "\n" } else { String::new() };
+    print(&(lines + &found.iter().map(|one| text(one, shared)).collect::<Vec<_>>().join("\n")))
+}
+
+/// The job.
+fn title(diagnosis: &Diagnosis) -> String {
+    format!("{} on {}, seed {}", diagnosis.method, diagnosis.problem, diagnosis.seed)
+}
+
+/// The verdict, or that there is none yet.
+fn verdict(diagnosis: &Diagnosis) -> String {
+    diagnosis.verdict.map_or_else(|| "no verdict yet".into(), |verdict| verdict.to_string())
+}
+
+fn line(diagnosis: &Diagnosis) -> String {
+    format!("{:<16} {}\n", verdict(diagnosis), title(diagnosis))
 }
 
 fn text(diagnosis: &Diagnosis, shared: &Shared) -> String {
-    let title = format!("{} on {}, seed {}", diagnosis.method, diagnosis.problem, diagnosis.seed);
-    let mut text = format!("{}: {}\n", heading(&title, shared), diagnosis.state);
+    let mut text = format!("{}: {}\n", heading(&title(diagnosis), shared), verdict(diagnosis));
+    if diagnosis.why.is_empty() {
+        let _ = writeln!(text, "  {}.", diagnosis.state);
+    } else {
+        let _ = writeln!(text, "  {}", wrapped(&format!("{}; {}.", diagnosis.state, diagnosis.why), 2));
+    }
     for finding in &diagnosis.findings {
-        let _ = writeln!(text, "  {}", wrapped(&finding.text, 2));
+        let _ = writeln!(text, "  - {}", wrapped(&finding.text, 4));
     }
-    if diagnosis.advice.is_empty() {
-        text.push_str("  Nothing to change.\n");
-    }
-    for advice in &diagnosis.advice {
-        let _ = writeln!(text, "  → {}", wrapped(advice, 4));
+    match (&diagnosis.remedy, diagnosis.verdict) {
+        (Some(remedy), _) => {
+            let _ =
+                writeln!(text, "  → {}", wrapped(&format!("Set {}: {}.", remedy.set.join(" and "), remedy.reason), 4));
+            let _ = writeln!(text, "    {}", wrapped(&format!("Expected: {}.", remedy.effect), 4));
+            let _ = writeln!(text, "    $ {}", remedy.command);
+        }
+        (None, Some(RunVerdict::Converged)) => text.push_str("  Nothing to change.\n"),
+        (None, Some(RunVerdict::StillImproving)) => text.push_str("  Nothing to change yet: let the run finish.\n"),
+        (None, Some(_)) => {
+            text.push_str("  No setting of this experiment is known to help: look at the data and the problem.\n");
+        }
+        (None, None) => {}
     }
     text
 }

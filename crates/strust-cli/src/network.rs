@@ -28,7 +28,7 @@ pub fn train(
     network: &Network,
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
-    let runs = Runs { seeds: None, single, jobs: Jobs { jobs: None } };
+    let runs = Runs { seeds: None, set: Vec::new(), single, jobs: Jobs { jobs: None } };
     let mut experiment = Experiment::open(file)?;
     if !experiment.has_network() {
         return Err(CommandFailure::Failed(format!(

@@ -256,7 +256,7 @@ proptest! {
 #[test]
 fn sections_checks_and_diagnoses_are_shown_escaped_and_survive_json() {
     use strust_lab::{
-        analyze::diagnose::{Diagnosis, Finding},
+        analyze::diagnose::{Diagnosis, Finding, Remedy, RunVerdict},
         data::section::{Check, Section, Shown, Table},
         figure::{Axis, Figure, Point, Series},
     };
@@ -290,6 +290,14 @@ fn sections_checks_and_diagnoses_are_shown_escaped_and_survive_json() {
         method: HOSTILE.into(),
         seed: 3,
         state: HOSTILE.into(),
+        verdict: Some(RunVerdict::TooSlow),
+        why: HOSTILE.into(),
+        remedy: Some(Remedy {
+            set: vec![HOSTILE.into()],
+            command: HOSTILE.into(),
+            reason: HOSTILE.into(),
+            effect: HOSTILE.into(),
+        }),
         findings: vec![Finding { about: HOSTILE.into(), text: HOSTILE.into(), numbers: BTreeMap::new() }],
         advice: vec![HOSTILE.into()],
     }];

@@ -91,6 +91,9 @@ impl Problem for ConstrainedLogistic {
     fn start(&self, seed: u64) -> Vec<f64> {
         self.loss.start(seed)
     }
+    fn feature_scales(&self) -> Option<Vec<f64>> {
+        self.loss.feature_scales()
+    }
     /// The minimum that [`StrSqp`](strust::methods::StrSqp) finds on the full sum. The loss is convex and the sphere is
     /// not, but no other minimum was found from random starts.
     fn optimum(&self) -> Option<f64> {

@@ -182,6 +182,24 @@ impl Rows {
             Self::Sparse(matrix) => matrix.columns(),
         }
     }
+    /// The root mean square of every column.
+    pub(crate) fn scales(&self) -> Vec<f64> {
+        let mut squares = vec![0.0; self.columns()];
+        match self {
+            Self::Dense(matrix) => {
+                for i in 0..matrix.ncols() {
+                    squares.iter_mut().zip(matrix.col_as_slice(i)).for_each(|(sum, v)| *sum += v * v);
+                }
+            }
+            Self::Sparse(matrix) => {
+                for i in 0..matrix.rows() {
+                    let (indices, values) = matrix.row(i);
+                    indices.iter().zip(values).for_each(|(&j, v)| squares[j as usize] += v * v);
+                }
+            }
+        }
+        squares.iter().map(|sum| (sum / self.rows() as f64).sqrt()).collect()
+    }
     /// The selected rows, in this order; at least one.
     pub(crate) fn only(&self, owner: &'static str, rows: &[usize]) -> Result<Self, Error> {
         at_least_one(owner, "rows", rows.len())?;
@@ -293,6 +311,10 @@ mod tests {
             let sparse = dense.converted();
             prop_assert_eq!(&sparse.converted(), &dense);
             let (dense, sparse) = (Rows::new("test", dense, 3).unwrap(), Rows::new("test", sparse, 3).unwrap());
+            let mean_square = |j: usize| (0..3).map(|i| entries[4 * i + j].powi(2)).sum::<f64>() / 3.0;
+            for (j, (a, b)) in dense.scales().into_iter().zip(sparse.scales()).enumerate() {
+                prop_assert!((a - b).abs() < 1e-14 && (a * a - mean_square(j)).abs() < 1e-14);
+            }
             for i in 0..3 {
                 prop_assert!((dense.dot(i, &x) - sparse.dot(i, &x)).abs() < 1e-14);
                 let (mut a, mut b) = (x.clone(), x.clone());

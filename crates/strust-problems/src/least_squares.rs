@@ -276,6 +276,9 @@ impl<T: Real> Problem for LeastSquares<T> {
         let mut next = normals(seed, START);
         (0..self.rows.nrows()).map(|_| T::from_f64(next())).collect()
     }
+    fn feature_scales(&self) -> Option<Vec<f64>> {
+        Some((0..self.rows.nrows()).map(|j| rms((0..self.rows.ncols()).map(|i| self.rows[(j, i)].into()))).collect())
+    }
     fn optimum(&self) -> Option<f64> {
         self.known.as_ref().map(|known| known.optimum)
     }

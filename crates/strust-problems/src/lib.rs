@@ -116,6 +116,11 @@ pub trait Problem: Objective<Point: Elementwise> {
     fn scale(&self) -> f64 {
         1.0
     }
+    /// The root mean square of every feature of the data, for a problem that multiplies them with unknowns. If they
+    /// differ much, first-order steps are slow along the small ones. `None` for other problems.
+    fn feature_scales(&self) -> Option<Vec<f64>> {
+        None
+    }
     /// Values that the problem keeps from step to step, such as the running statistics of batch-norm; none by default.
     /// A checkpoint must contain them.
     fn extra_state(&self) -> Vec<u8> {
@@ -163,6 +168,9 @@ impl<P: Problem> Problem for Scaled<P> {
     }
     fn scale(&self) -> f64 {
         Scaled::scale(self) * self.inner().scale()
+    }
+    fn feature_scales(&self) -> Option<Vec<f64>> {
+        self.inner().feature_scales()
     }
     fn extra_state(&self) -> Vec<u8> {
         self.inner().extra_state()

@@ -279,6 +279,9 @@ impl Problem for Logistic {
     fn optimum(&self) -> Option<f64> {
         (self.separator.is_some() && self.regularization == 0.0).then_some(0.0)
     }
+    fn feature_scales(&self) -> Option<Vec<f64>> {
+        Some(self.rows.scales())
+    }
 }
 
 impl Classifier for Logistic {

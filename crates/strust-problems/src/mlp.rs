@@ -4,7 +4,7 @@ use crate::{
     Classifier, Problem,
     classified::{Classified, is_right},
     network::{DenseNetwork, ForwardPass, PIECE, widest, with_ones},
-    numerics::shape,
+    numerics::{rms, shape},
     simd_math::exp_of_negative,
 };
 use faer::Mat;
@@ -213,6 +213,12 @@ impl<T: Real> Problem for Mlp<T> {
     /// (Glorot and Bengio 2010). This keeps the size of the activations from layer to layer.
     fn start(&self, seed: u64) -> Vec<T> {
         self.network.start(seed)
+    }
+    fn feature_scales(&self) -> Option<Vec<f64>> {
+        // The last row holds the ones of the biases.
+        let (columns, features) = (&self.train.columns, self.train.columns.nrows() - 1);
+        let scale = |j: usize| rms((0..columns.ncols()).map(|i| columns[(j, i)].into()));
+        Some((0..features).map(scale).collect())
     }
     /// Unknown.
     fn optimum(&self) -> Option<f64> {

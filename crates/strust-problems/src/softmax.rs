@@ -165,6 +165,9 @@ impl Problem for Softmax {
         let scale = 1.0 / (d as f64).sqrt();
         fill(d, self.classes.len(), || scale * next())
     }
+    fn feature_scales(&self) -> Option<Vec<f64>> {
+        Some(self.rows.scales())
+    }
     /// Unknown.
     fn optimum(&self) -> Option<f64> {
         None

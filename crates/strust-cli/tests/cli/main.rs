@@ -5,6 +5,7 @@ mod browser;
 mod constrained;
 mod constrained_problems;
 mod data;
+mod diagnose;
 mod figures;
 mod modules;
 mod networks;

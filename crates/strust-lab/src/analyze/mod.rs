@@ -6,7 +6,7 @@ mod outcome;
 mod summarize;
 mod tune;
 
-pub(crate) use outcome::{Finished, Outcome, outcome};
+pub(crate) use outcome::{Finished, Outcome, outcome, so_far};
 pub(crate) use summarize::summary;
 pub(crate) use tune::{choose, search};
 

@@ -43,14 +43,7 @@ pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, 
     if !plan.is_done(job, &folder)? {
         return Err(Error::saved(&folder, "this job is not finished: continue with `strust resume`"));
     }
-    // The lines of steps are not needed, so they are not parsed.
-    let epochs: Vec<EpochRecord> = jsonl::read(&folder.join(RECORDS), |line| line.starts_with(r#"{"type":"epoch""#))?
-        .into_iter()
-        .filter_map(|line| match line {
-            Line::Epoch(record) => Some(record),
-            Line::Step(_) => None,
-        })
-        .collect();
+    let epochs = records(jsonl::read(&folder.join(RECORDS), is_epoch)?);
     let timings: Vec<Timing> = jsonl::read(&folder.join(TIMINGS), |_| true)?;
     let seconds: Vec<f64> = timings.iter().map(|timing| timing.seconds).collect();
     if epochs.len() as u64 != job.epochs + 1 || seconds.len() != epochs.len() {
@@ -59,4 +52,33 @@ pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, 
         return Err(Error::saved(&folder, why));
     }
     Ok(Outcome::Finished(Finished { seed: job.seed, epochs, seconds }))
+}
+
+/// What a job of a plan has recorded so far, finished or not; `None` before the end of its first epoch.
+pub(crate) fn so_far(folder: &Path, plan: &Plan, job: &Job) -> Result<Option<Outcome>, Error> {
+    let folder = job_folder(folder, job);
+    if let Some(failure) = load_failure(&folder, job.checksum(&plan.experiment))? {
+        return Ok(Some(Outcome::Failed(failure)));
+    }
+    let mut epochs = records(jsonl::read_so_far(&folder.join(RECORDS), is_epoch)?);
+    let timings: Vec<Timing> = jsonl::read_so_far(&folder.join(TIMINGS), |_| true)?;
+    let mut seconds: Vec<f64> = timings.iter().map(|timing| timing.seconds).collect();
+    // The two logs are written one after the other.
+    let both = epochs.len().min(seconds.len());
+    epochs.truncate(both);
+    seconds.truncate(both);
+    Ok((both > 1).then_some(Outcome::Finished(Finished { seed: job.seed, epochs, seconds })))
+}
+
+/// The lines of steps are not needed, so they are not parsed.
+fn is_epoch(line: &str) -> bool {
+    line.starts_with(r#"{"type":"epoch""#)
+}
+
+fn records(lines: Vec<Line>) -> Vec<EpochRecord> {
+    let epoch = |line| match line {
+        Line::Epoch(record) => Some(record),
+        Line::Step(_) => None,
+    };
+    lines.into_iter().filter_map(epoch).collect()
 }

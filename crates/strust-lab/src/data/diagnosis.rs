@@ -1,9 +1,9 @@
 //! The diagnosis that `strust diagnose` and the report show.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-/// The diagnosis of one job.
+/// The diagnosis of one job: the verdict, the evidence, and one change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The problem's name in the experiment.
@@ -14,10 +14,67 @@ pub struct Diagnosis {
     pub seed: u64,
     /// Whether the job is finished, is running or stopped, or failed.
     pub state: String,
+    /// The verdict; absent before the first epoch, and in results of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<RunVerdict>,
+    /// The reason for the verdict, in one sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
     /// The findings.
     pub findings: Vec<Finding>,
-    /// What to change; empty if there is nothing to change.
+    /// What to change; absent if there is nothing to change, or if no setting helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
+    /// The advice of older versions, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,
+}
+
+/// How a run did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunVerdict {
+    /// What remains is at most a thousandth of the start, and the constraint is satisfied.
+    Converged,
+    /// It reaches this with at most ten times the epochs.
+    StillImproving,
+    /// It moves, but would need more epochs than that.
+    TooSlow,
+    /// It no longer moves, far from a solution.
+    Stuck,
+    /// It bounces, or moves away.
+    Unstable,
+    /// The constraint is violated, and this does not improve.
+    Infeasible,
+    /// It ended with an error.
+    BrokeDown,
+}
+
+impl fmt::Display for RunVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Converged => "converged",
+            Self::StillImproving => "still improving",
+            Self::TooSlow => "too slow",
+            Self::Stuck => "stuck",
+            Self::Unstable => "unstable",
+            Self::Infeasible => "infeasible",
+            Self::BrokeDown => "broke down",
+        })
+    }
+}
+
+/// One change that the program can carry out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// The settings, as `--set` takes them.
+    pub set: Vec<String>,
+    /// The command with these settings.
+    pub command: String,
+    /// Why this change.
+    pub reason: String,
+    /// What it will do.
+    pub effect: String,
 }
 
 /// A sentence, and the numbers behind it.

@@ -3,19 +3,26 @@
 pub mod built_in;
 mod networks;
 mod parse;
+mod set;
 pub(crate) mod source;
 
 use crate::Error;
 pub use crate::data::experiment::Experiment;
+pub use set::{Setting, folder_with};
 use std::path::Path;
 
 impl Experiment {
     /// Reads an experiment file, or the built-in experiment of that name.
     pub fn open(file: &Path) -> Result<Self, Error> {
+        Self::open_with(file, &[])
+    }
+
+    /// The same with settings of the command line, which replace those of the file.
+    pub fn open_with(file: &Path, settings: &[Setting]) -> Result<Self, Error> {
         match std::fs::read_to_string(file) {
-            Ok(text) => Self::parse(file, &text),
+            Ok(text) => Self::parse_with(file, &text, settings),
             Err(e) => match built_in::EXPERIMENTS.iter().find(|(name, _)| Path::new(name) == file) {
-                Some((name, text)) => Self::parse(Path::new(name), text),
+                Some((name, text)) => Self::parse_with(Path::new(name), text, settings),
                 None if e.kind() == std::io::ErrorKind::NotFound => {
                     let all = built_in::EXPERIMENTS.iter().chain(built_in::THEORY).chain(built_in::BENCHMARKS);
                     let names: Vec<_> = all.map(|(name, _)| *name).collect();
@@ -27,10 +34,10 @@ impl Experiment {
         }
     }
 
-    /// Both built-in experiments of section 5.2, combined.
-    pub fn subspace() -> Result<Self, Error> {
-        let mut both = Self::open(Path::new("subspace-small"))?;
-        let large = Self::open(Path::new("subspace-large"))?;
+    /// Both built-in experiments of section 5.2, combined, with settings of the command line.
+    pub fn subspace(settings: &[Setting]) -> Result<Self, Error> {
+        let mut both = Self::open_with(Path::new("subspace-small"), settings)?;
+        let large = Self::open_with(Path::new("subspace-large"), settings)?;
         both.problems.extend(large.problems);
         both.name = "subspace".into();
         both.title = "Orthogonal subspace fitting: Figures 2 and 3 of the paper".into();

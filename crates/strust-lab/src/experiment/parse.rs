@@ -1,6 +1,9 @@
 //! Parses the text of an experiment file. Every error message has a line number.
 
-use super::source::Source;
+use super::{
+    set::{self, Setting},
+    source::Source,
+};
 use crate::{
     Error,
     data::{
@@ -16,7 +19,13 @@ use std::path::Path;
 impl Experiment {
     /// Parses the text of an experiment file. `file` is used for messages and relative paths.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
-        let source = Source::parse(file, text)?;
+        Self::parse_with(file, text, &[])
+    }
+
+    /// The same with settings of the command line, which replace those of the file.
+    pub fn parse_with(file: &Path, text: &str, settings: &[Setting]) -> Result<Self, Error> {
+        let mut source = Source::parse(file, text)?;
+        set::apply(&mut source, settings)?;
         let keys = [
             "name",
             "title",
@@ -35,7 +44,7 @@ impl Experiment {
         let name = source.name()?;
         let tune = source.data::<Tune>("tune", &["metric", "epochs", "seeds"])?;
         let problems = parse_problems(&source)?;
-        let methods = parse_methods(&source, &problems)?;
+        let methods = parse_methods(&source)?;
         check_fit(&source, &problems, &methods)?;
         check_tune(&source, tune.as_ref(), &problems)?;
         let figures = source.data::<FigureStyle>("figures", &FigureStyle::KEYS)?.unwrap_or_default();
@@ -44,7 +53,7 @@ impl Experiment {
         figures.check(&labels).map_err(wrong)?;
         Ok(Self {
             title: source.text("title")?.unwrap_or_else(|| name.clone()),
-            description: source.text("description")?.unwrap_or_default().trim().into(),
+            description: described(source.text("description")?.unwrap_or_default().trim(), settings),
             name,
             epochs: source.count("epochs", 50)?,
             batch: source.count("batch", 32)?,
@@ -60,13 +69,19 @@ impl Experiment {
     }
 }
 
-/// The methods. A file without any uses Auto, or STR-P if a problem has a constraint.
-fn parse_methods(source: &Source, problems: &[ProblemSpec]) -> Result<Vec<MethodSpec>, Error> {
+/// The description of a file, with the settings of the command line, so that plan and report show them.
+fn described(description: &str, settings: &[Setting]) -> String {
+    if settings.is_empty() {
+        return description.into();
+    }
+    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    format!("{description}\n\nSet on the command line: {}.", settings.join(", ")).trim().into()
+}
+
+/// The methods.
+fn parse_methods(source: &Source) -> Result<Vec<MethodSpec>, Error> {
     if !source.table().contains_key("method") {
-        let constraints: Vec<_> = problems::all().into_iter().filter(|e| e.constrained).map(|e| e.name).collect();
-        let constrained = problems.iter().any(|p| constraints.contains(&p.kind.as_str()));
-        let name = if constrained { "str-sqp" } else { "auto" };
-        return Ok(methods::with_defaults(name).into_iter().collect());
+        return Ok(methods::with_defaults(set::default_method(source)?).into_iter().collect());
     }
     let mut methods: Vec<MethodSpec> = Vec::new();
     let known = methods::all();

@@ -39,6 +39,10 @@ impl<'a> Source<'a> {
         &self.table
     }
 
+    pub fn table_mut(&mut self) -> &mut toml::Table {
+        &mut self.table
+    }
+
     /// A table inside this one.
     fn inner(&self, path: &[&str], table: &toml::Table) -> Self {
         let path = self.path.iter().cloned().chain(path.iter().map(|key| (*key).to_string())).collect();

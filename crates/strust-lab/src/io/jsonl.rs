@@ -28,6 +28,21 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> bool
     Ok(values)
 }
 
+/// The same for a log that may still be written: a last line that is not complete is left out. A log that does not exist
+/// yet has no lines.
+pub(crate) fn read_so_far<T: DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Vec<T>, Error> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Error::io("read", path)(e)),
+    };
+    let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+    let parse = |(i, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|e| Error::saved(path, format!("line {}: {e}", i + 1)))
+    };
+    whole.lines().enumerate().filter(|(_, line)| keep(line)).map(parse).collect()
+}
+
 /// An error for a log whose length does not match its checkpoint.
 pub(crate) fn wrong_length(path: &Path, found: u64, expected: u64) -> Error {
     let why = format!("{found} bytes, but the checkpoint expects {expected}: remove the job's folder and resume");

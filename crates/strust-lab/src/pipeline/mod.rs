@@ -1,6 +1,7 @@
 //! The whole pipeline of an experiment: check, run, summarize, diagnose, report.
 
 mod publish;
+mod unfinished;
 
 pub use publish::publish;
 pub(crate) use publish::{PublishedRecords, check_publish};
@@ -19,7 +20,7 @@ use crate::{
     io::{
         atomic, data_file,
         lock::lock,
-        results::{check_empty, has_plan, job_folder, load_summary_file},
+        results::{check_empty, has_plan, job_folder, load_failure, load_summary_file},
     },
     report,
     run::{self, Options},
@@ -130,4 +131,21 @@ pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
         return summarize(folder, &Plan::load(folder)?);
     }
     load_summary_file(folder)
+}
+
+/// The same, also of a run that is still going on or was stopped: of what it has recorded.
+pub fn load_summary_so_far(folder: &Path) -> Result<Summary, Error> {
+    if !has_plan(folder) {
+        return load_summary(folder);
+    }
+    let plan = Plan::load(folder)?;
+    for job in &plan.jobs {
+        let folder_of_job = job_folder(folder, job);
+        let failed = load_failure(&folder_of_job, job.checksum(&plan.experiment))?.is_some();
+        if !failed && !plan.is_done(job, &folder_of_job)? {
+            return unfinished::summarize(folder, &plan);
+        }
+    }
+    // Between the grid search and the runs of its choices, no job is unfinished, but the run is.
+    if plan.jobs.iter().all(|job| job.tuning) { unfinished::summarize(folder, &plan) } else { load_summary(folder) }
 }

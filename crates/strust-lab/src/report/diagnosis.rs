@@ -1,7 +1,10 @@
 //! The diagnosis of every method.
 
 use super::parts::heading;
-use crate::data::{diagnosis::Diagnosis, summary::Summary};
+use crate::data::{
+    diagnosis::{Diagnosis, RunVerdict},
+    summary::Summary,
+};
 use maud::{Markup, html};
 
 /// The section with the diagnoses; empty if there are none.
@@ -23,15 +26,38 @@ pub(super) fn section(summary: &Summary, level: usize) -> Markup {
 
 fn one(diagnosis: &Diagnosis, many: bool, level: usize) -> Markup {
     let title = html! {
-        (diagnosis.method) @if many { " on " (diagnosis.problem) } " "
-        span.quiet { "seed " (diagnosis.seed) ", " (diagnosis.state) }
+        (diagnosis.method) @if many { " on " (diagnosis.problem) }
+        @if let Some(verdict) = diagnosis.verdict { ": " (verdict) }
+        " " span.quiet { "seed " (diagnosis.seed) ", " (diagnosis.state) }
     };
     html! {
         (heading(level, &title))
+        @if !diagnosis.why.is_empty() { p { (capitalized(&diagnosis.why)) "." } }
         dl { @for finding in &diagnosis.findings { div { dt { (finding.about) } dd { (finding.text) } } } }
+        (change(diagnosis))
+    }
+}
+
+fn change(diagnosis: &Diagnosis) -> Markup {
+    html! {
+        @if let Some(remedy) = &diagnosis.remedy {
+            p {
+                "What to change: set " code { (remedy.set.join(" ")) } ", because " (remedy.reason)
+                ". Expected: " (remedy.effect) "."
+            }
+            p { code { (remedy.command) } }
+        } @else if diagnosis.verdict == Some(RunVerdict::Converged) {
+            p { "Nothing to change." }
+        }
         @if !diagnosis.advice.is_empty() {
             p { "What to change:" }
             ul { @for text in &diagnosis.advice { li { (text) } } }
         }
     }
+}
+
+/// The text with a capital first letter.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }

@@ -1,11 +1,25 @@
-//! The diagnosis of a run in sentences with numbers. It uses the records and measures the last checkpoint.
+//! The diagnosis of a run: a verdict, the evidence in sentences with numbers, and one change.
+//!
+//! `read` computes statistics of the records, and `examine` measures the last checkpoint on the full sum. `facts`
+//! combines both, `judge` derives the verdict and its cause, `remedy` the change, and `sentences` the text.
 
+mod course;
 mod examine;
+mod facts;
+mod findings;
+mod judge;
 mod read;
+mod reference;
+mod region;
+mod remedy;
 mod sentences;
+mod solution;
 
-pub use crate::data::diagnosis::{Diagnosis, Finding};
+pub use crate::data::diagnosis::{Diagnosis, Finding, Remedy, RunVerdict};
 pub use examine::Examination;
+pub use reference::ReferencePoint;
+
+use facts::Facts;
 use read::RecordStats;
 
 use crate::{
@@ -72,25 +86,30 @@ fn of_job(folder: &Path, plan: &Plan, job: &Job, effort: Effort) -> Result<Diagn
     let state = match (&broken, stats.epochs >= job.epochs) {
         (Some(failure), _) => format!("failed: {}", failure.error),
         (None, true) => "finished".into(),
-        (None, false) => format!("running or stopped, {} of {} epochs", stats.epochs, job.epochs),
+        (None, false) => format!("unfinished, at epoch {} of {}", stats.epochs, job.epochs),
     };
     let (mut examined, mut note) = (None, None);
     if effort == Effort::Report && is_network(&job.problem) {
         note = Some("a report does not evaluate networks again; use `strust diagnose`".to_string());
-    } else if stats.epochs > 0 || stats.iterations.steps() > 0 {
+    } else if broken.is_some() || stats.epochs > 0 || stats.iterations.steps() > 0 {
         // A failure here must not hide the rest of the diagnosis.
-        match examine::examine(plan, job, &folder, effort) {
+        match examine::examine(plan, job, &folder, effort, broken.is_some()) {
             Ok(found) => examined = found,
             Err(error) => note = Some(error.to_string()),
         }
     }
-    let (findings, advice) = sentences::compose(&stats, examined.as_ref(), note.as_deref(), job, broken.is_some());
+    let failure = broken.as_ref().map(|failure| failure.error.as_str());
+    let facts = Facts::new(&plan.experiment, job, &stats, examined.as_ref(), failure);
+    let judged = judge::judge(&facts);
     Ok(Diagnosis {
         problem: job.problem.name.clone(),
         method: job.method.label.clone(),
         seed: job.seed,
         state,
-        findings,
-        advice,
+        verdict: judged.map(|(verdict, _)| verdict),
+        why: judged.map_or_else(String::new, |(verdict, cause)| sentences::why(&facts, verdict, cause)),
+        findings: sentences::compose(&facts, note.as_deref()),
+        remedy: judged.and_then(|(_, cause)| remedy::remedy(&facts, cause, &plan.command)),
+        advice: Vec::new(),
     })
 }

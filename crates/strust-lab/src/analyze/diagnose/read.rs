@@ -1,4 +1,4 @@
-//! Statistics of the records of a job, computed line by line in constant memory.
+//! Statistics of the records of a job, computed line by line. Only the metrics of the epochs are kept.
 
 use crate::{
     Error,
@@ -38,17 +38,46 @@ pub(super) struct RecordStats {
     pub at_largest: u64,
     /// The name of the main metric, its first and its last value.
     pub metric: Option<(&'static str, f64, f64)>,
-    /// This metric one epoch before the last, and after half of the epochs.
-    pub before: Option<f64>,
-    pub halfway: Option<f64>,
-    /// ‖c‖ after the last epoch.
-    pub constraint_norm: Option<f64>,
+    /// This metric and ‖c‖ after every epoch, from the start.
+    pub curve: Vec<(f64, Option<f64>)>,
+    /// The steps of the second half.
+    pub tail: StepSizes,
     /// Over the second half: the sum of the decreases of accepted steps on their own mini-batches, and the decrease of the
     /// full sum.
     pub claimed: f64,
     pub fell: f64,
     merit: Option<f64>,
     since: f64,
+}
+
+/// Means of logarithms over steps.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StepSizes {
+    count: u64,
+    size: f64,
+    ratio: f64,
+}
+
+impl StepSizes {
+    fn add(&mut self, record: &StepRecord) {
+        let ratio = record.step_length / record.gradient_norm;
+        if record.step_size > 0.0 && ratio > 0.0 && ratio.is_finite() {
+            self.count += 1;
+            self.size += record.step_size.ln();
+            self.ratio += ratio.ln();
+        }
+    }
+    fn mean(&self, sum: f64) -> Option<f64> {
+        (self.count > 0).then(|| (sum / self.count as f64).exp())
+    }
+    /// The geometric mean of the step size.
+    pub fn size(&self) -> Option<f64> {
+        self.mean(self.size)
+    }
+    /// The geometric mean of ‖p‖/‖g‖.
+    pub fn ratio(&self) -> Option<f64> {
+        self.mean(self.ratio)
+    }
 }
 
 impl RecordStats {
@@ -64,9 +93,8 @@ impl RecordStats {
             radius: None,
             at_largest: 0,
             metric: None,
-            before: None,
-            halfway: None,
-            constraint_norm: None,
+            curve: Vec::new(),
+            tail: StepSizes::default(),
             claimed: 0.0,
             fell: 0.0,
             merit: None,
@@ -94,6 +122,7 @@ impl RecordStats {
     fn step(&mut self, record: &StepRecord) {
         self.iterations.add(record);
         self.curvature.add(record);
+        self.tail.add(record);
         if let (Verdict::Accepted, Some(trial)) = (record.verdict, record.region.as_ref().and_then(|r| r.trial)) {
             self.since += record.value - trial;
         }
@@ -109,16 +138,16 @@ impl RecordStats {
         let Some((quantity, label)) = problems::quantities(&job.problem).first() else { return };
         let Some(&value) = record.metrics.get(quantity.key()) else { return };
         let first = self.metric.as_ref().map_or(value, |(_, first, _)| *first);
-        self.before = self.metric.as_ref().map(|(_, _, last)| *last);
         if 2 * record.epoch <= job.epochs {
-            self.halfway = Some(value);
+            self.tail = StepSizes::default();
         }
         self.metric = Some((label, first, value));
-        self.constraint_norm = record.metrics.get("constraint_norm").copied();
+        let constraint_norm = record.metrics.get("constraint_norm").copied();
+        self.curve.push((value, constraint_norm));
         // Records of steps have the scaled loss, metrics the plain one. A penalty method decreases f + (μ/2)‖c‖².
         let penalty =
             if model(&job.method.name) == ModelKind::Penalty { number("penalty").unwrap_or(0.0) } else { 0.0 };
-        let merit = problems::scale(&job.problem) * value + 0.5 * penalty * self.constraint_norm.unwrap_or(0.0).powi(2);
+        let merit = problems::scale(&job.problem) * value + 0.5 * penalty * constraint_norm.unwrap_or(0.0).powi(2);
         if let Some(before) = self.merit.filter(|_| 2 * record.epoch > job.epochs) {
             self.claimed += self.since;
             self.fell += before - merit;

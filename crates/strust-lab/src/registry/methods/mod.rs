@@ -29,6 +29,21 @@ pub(crate) enum ModelKind {
     Penalty,
 }
 
+/// What sets the length of a method's steps. A diagnosis depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepKind {
+    /// The method itself; there is no rate.
+    Free,
+    /// `learning_rate` times the gradient: stable below 2/L.
+    Rate,
+    /// `learning_rate` per component and step, whatever the size of the gradient.
+    Normalized,
+    /// A line search below `max_step`.
+    Search,
+    /// A trust region below `max_radius`.
+    Region,
+}
+
 /// Everything about one method.
 pub(crate) trait MethodEntry {
     /// Its parameters.
@@ -41,6 +56,8 @@ pub(crate) trait MethodEntry {
     const CONSTRAINED: bool = false;
     /// Its model.
     const MODEL: ModelKind = ModelKind::None;
+    /// What sets the length of its steps.
+    const STEPS: StepKind = StepKind::Free;
 
     /// The method on a problem.
     fn stepper<F, C>(config: Self::Config, common: Common, setup: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
@@ -86,6 +103,14 @@ macro_rules! methods {
             match name {
                 $(<$module::Method as MethodEntry>::NAME => $module::Method::MODEL,)*
                 _ => ModelKind::None,
+            }
+        }
+
+        /// What sets the length of a method's steps; free for an unknown one.
+        pub(crate) fn steps(name: &str) -> StepKind {
+            match name {
+                $(<$module::Method as MethodEntry>::NAME => $module::Method::STEPS,)*
+                _ => StepKind::Free,
             }
         }
 

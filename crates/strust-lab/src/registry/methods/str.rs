@@ -1,6 +1,6 @@
 //! STR: the stochastic trust region.
 
-use super::{Common, MethodEntry, ModelKind};
+use super::{Common, MethodEntry, ModelKind, StepKind};
 use crate::{Error, registry::Setup, stepper::Stepper};
 use strust::prelude::*;
 use strust_problems::Problem;
@@ -12,6 +12,7 @@ impl MethodEntry for Method {
     const NAME: &'static str = "str";
     const TITLE: &'static str = "Stochastic trust region, Algorithm 1";
     const MODEL: ModelKind = ModelKind::Identity;
+    const STEPS: StepKind = StepKind::Region;
 
     fn stepper<F, C>(config: Self::Config, common: Common, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
     where

@@ -1,0 +1,172 @@
+//! The facts about a run on which its verdict depends, from its records and its examined point.
+
+use super::{Examination, RecordStats, course::Course};
+use crate::{
+    data::{experiment::Experiment, plan::Job},
+    registry::{
+        Quantity,
+        methods::{self, ModelKind, StepKind},
+        problems,
+    },
+};
+use strust::radius::RegionConfig;
+
+/// What remains counts as nothing at this share of the start. ‖c‖ counts as 0 below this share of σ_max(J)‖x‖, the
+/// change of c over a step of length ‖x‖.
+pub(super) const TOLERANCE: f64 = 1e-3;
+
+/// The facts.
+pub(super) struct Facts<'a> {
+    pub job: &'a Job,
+    pub experiment: &'a Experiment,
+    pub stats: &'a RecordStats,
+    pub point: Option<&'a Examination>,
+    /// Why the job broke down, if it did.
+    pub failure: Option<&'a str>,
+    /// f − f*, or f minus what a full-batch method reaches, plus ‖λ‖‖c‖: what remains to be done, by epoch.
+    pub error: Option<Course>,
+    /// Whether f* or such a value is known. Otherwise the error is f itself.
+    pub grounded: bool,
+    /// ‖c‖ by epoch, and its tolerance.
+    pub violation: Option<(Course, f64)>,
+    /// α, the length of a step over that of its gradient, in the second half.
+    pub step: Option<f64>,
+    /// L, the largest curvature that the method meets.
+    pub curvature: Option<f64>,
+}
+
+impl<'a> Facts<'a> {
+    pub fn new(
+        experiment: &'a Experiment,
+        job: &'a Job,
+        stats: &'a RecordStats,
+        point: Option<&'a Examination>,
+        failure: Option<&'a str>,
+    ) -> Self {
+        let mut facts = Self {
+            job,
+            experiment,
+            stats,
+            point,
+            failure,
+            error: None,
+            grounded: false,
+            violation: None,
+            step: None,
+            curvature: None,
+        };
+        // A cosine ends with steps of length 0, so the end of its course has no speed.
+        let whole = facts.text("schedule") == Some("cosine");
+        let (base, grounded) = facts.base();
+        facts.grounded = grounded;
+        let weight = point.and_then(|p| p.kkt).map_or(0.0, |kkt| kkt.multiplier_norm / problems::scale(&job.problem));
+        let error = |(value, c): &(f64, Option<f64>)| {
+            // The product with ‖c‖ = 0 of an infinite multiplier would be NaN.
+            let violation = c.filter(|c| *c > 0.0 && weight.is_finite()).map_or(0.0, |c| weight * c);
+            (value - base).abs() + violation
+        };
+        facts.error = Course::new(&stats.curve.iter().map(error).collect::<Vec<_>>(), whole);
+        let violations: Option<Vec<f64>> = stats.curve.iter().map(|(_, c)| *c).collect();
+        let tolerance = point.and_then(|p| Some((p, p.kkt?))).map(|(p, kkt)| kkt.jacobian.largest * p.size);
+        facts.violation = violations
+            .and_then(|values| Course::new(&values, whole))
+            .map(|course| (course, TOLERANCE * tolerance.filter(|t| *t > 0.0).unwrap_or(1.0)));
+        facts.step = facts.step_size();
+        facts.curvature = facts.largest_curvature();
+        facts
+    }
+
+    /// The value that the metric can reach, and whether it is known.
+    fn base(&self) -> (f64, bool) {
+        let quantity = problems::quantities(&self.job.problem).first().map(|(quantity, _)| *quantity);
+        if matches!(quantity, Some(Quantity::ObjectiveGap | Quantity::ObjectiveError)) {
+            return (0.0, true);
+        }
+        let least = self.stats.curve.iter().map(|(value, _)| *value).fold(f64::INFINITY, f64::min);
+        let known = self.point.and_then(|p| p.optimum.or(p.reference.map(|reference| reference.value)));
+        match known {
+            Some(value) => (value.min(least), true),
+            None => (least.min(0.0), false),
+        }
+    }
+
+    /// A number among the hyperparameters.
+    pub fn number(&self, key: &str) -> Option<f64> {
+        let value = self.job.method.hyperparameters.get(key)?;
+        value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
+    }
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.job.method.hyperparameters.get(key)?.as_str()
+    }
+    pub fn steps(&self) -> StepKind {
+        methods::steps(&self.job.method.name)
+    }
+    pub fn penalized(&self) -> bool {
+        methods::model(&self.job.method.name) == ModelKind::Penalty
+    }
+    /// Whether the problem has a constraint.
+    pub fn constrained(&self) -> bool {
+        problems::all().iter().any(|entry| entry.name == self.job.problem.kind && entry.constrained)
+    }
+    /// Whether the problem has a constraint and the method does not know it.
+    pub fn ignores_constraint(&self) -> bool {
+        let method = |name: &str| methods::all().iter().any(|entry| entry.name == name && entry.constrained);
+        self.constrained() && !method(&self.job.method.name)
+    }
+    /// The epochs of the run, also those that are still to come.
+    pub fn planned(&self) -> f64 {
+        self.job.epochs.max(self.stats.epochs) as f64
+    }
+    pub fn unfinished(&self) -> bool {
+        self.stats.epochs < self.job.epochs
+    }
+
+    fn step_size(&self) -> Option<f64> {
+        let friction = 1.0 - self.number("momentum").filter(|_| self.job.method.name == "sgd").unwrap_or(0.0);
+        match self.steps() {
+            StepKind::Rate => Some(self.number("learning_rate")? / friction),
+            StepKind::Search | StepKind::Region => self.stats.tail.size(),
+            StepKind::Normalized | StepKind::Free => self.stats.tail.ratio(),
+        }
+    }
+
+    /// L of the function that a method with a rate descends on: with a penalty, also its curvature μσ_max(J)².
+    fn largest_curvature(&self) -> Option<f64> {
+        let point = self.point?;
+        let square = point.kkt.map_or(0.0, |kkt| kkt.jacobian.largest.powi(2));
+        let weight = match self.job.method.name.as_str() {
+            "auglag" => {
+                let rounds = self.planned() / self.number("inner_epochs").unwrap_or(1.0);
+                self.number("penalty").unwrap_or(0.0) * self.number("growth").unwrap_or(1.0).powf(rounds.floor())
+            }
+            "landing" => self.number("attraction").unwrap_or(0.0),
+            _ => 0.0,
+        };
+        point.curvature.map(|curvature| curvature + weight * square).filter(|l| l.is_finite() && *l > 0.0)
+    }
+
+    /// α·L: 1 goes to the minimum along the steepest direction, 2 is the limit of stability.
+    pub fn relative_step(&self) -> Option<f64> {
+        Some(self.step? * self.curvature?)
+    }
+    /// E‖g − ∇f‖²/‖∇f‖² of a mini-batch: above 1 the noise exceeds the gradient.
+    pub fn noise(&self) -> Option<f64> {
+        let point = self.point?;
+        let ratio = point.noise / point.gradient_norm.powi(2);
+        if point.noise == 0.0 { Some(0.0) } else { Some(ratio).filter(|ratio| !ratio.is_nan()) }
+    }
+    /// The trust region's constants.
+    pub fn region(&self) -> RegionConfig {
+        let number = |name: &str, default: f64| self.number(name).unwrap_or(default);
+        let usual = RegionConfig::default();
+        RegionConfig {
+            initial_radius: number("initial_radius", usual.initial_radius),
+            max_radius: number("max_radius", usual.max_radius),
+            accept_above: number("accept_above", usual.accept_above),
+            shrink_below: number("shrink_below", usual.shrink_below),
+            grow_above: number("grow_above", usual.grow_above),
+            shrink: number("shrink", usual.shrink),
+            grow: number("grow", usual.grow),
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! One change with a value for the cause of a verdict, as settings that `--set` carries out.
+
+use super::{facts::Facts, judge::Cause};
+use crate::{
+    data::{diagnosis::Remedy, parameters::Parameters},
+    format::in_sentence as n,
+    registry::methods::{self, StepKind},
+};
+
+/// A change with its settings as key and value, the reason and the effect.
+struct AdvisedChange {
+    set: Vec<(String, String)>,
+    reason: String,
+    effect: String,
+}
+
+impl AdvisedChange {
+    fn new(key: &str, value: impl Into<String>, reason: impl Into<String>, effect: &str) -> Self {
+        let set = vec![(key.to_string(), value.into())];
+        Self { set, reason: reason.into(), effect: effect.into() }
+    }
+}
+
+/// The change for a cause; `None` if nothing is to be changed or no setting helps.
+pub(super) fn remedy(facts: &Facts, cause: Cause, command: &str) -> Option<Remedy> {
+    let change = match cause {
+        Cause::None | Cause::Start => None,
+        Cause::Epochs(needed) => more_epochs(facts, needed),
+        Cause::ShortSteps => longer_steps(facts).or_else(|| other_method(facts)),
+        Cause::LongSteps => shorter_steps(facts).or_else(|| other_method(facts)),
+        Cause::Noise => less_noise(facts),
+        Cause::SmallRegion => larger_region(facts),
+        Cause::FrozenRegion => growing_region(facts),
+        Cause::Features(_) | Cause::Penalty | Cause::Constraint | Cause::Conditioning => other_method(facts),
+    }?;
+    let set: Vec<String> =
+        change.set.iter().map(|(key, value)| format!("{}{key}={value}", owner(facts, key))).collect();
+    let command = with_settings(command, &set);
+    Some(Remedy { set, command, reason: change.reason, effect: change.effect })
+}
+
+/// `METHOD.` for a key of the method, if the experiment has several methods.
+fn owner(facts: &Facts, key: &str) -> String {
+    let name = &facts.job.method.name;
+    let several = facts.experiment.methods.iter().any(|method| method.name != *name);
+    let mine = facts.job.method.hyperparameters.contains_key(key);
+    if several && mine { format!("{name}.") } else { String::new() }
+}
+
+/// The first digit of a number, rounded down: a rate is known only by its order, and a smaller one is safer.
+fn one_digit(value: f64) -> f64 {
+    let power = 10_f64.powi(value.log10().floor() as i32);
+    let digit = (value / power + 1e-9).floor().clamp(1.0, 9.0);
+    // Through text, so that the product is the nearest number to what is printed.
+    format!("{digit}e{}", power.log10().round()).parse().unwrap_or(value)
+}
+
+/// A number as TOML writes it.
+fn written(value: f64) -> String {
+    format!("{:?}", one_digit(value))
+}
+
+/// Two digits, rounded up.
+fn epochs(value: f64) -> u64 {
+    let power = 10_f64.powi((value.max(1.0).log10().floor() as i32 - 1).max(0));
+    ((value / power).ceil() * power).clamp(1.0, 1e9) as u64
+}
+
+fn more_epochs(facts: &Facts, needed: f64) -> Option<AdvisedChange> {
+    let total = facts.stats.epochs as f64 + needed;
+    if facts.unfinished() && total <= facts.planned() {
+        return None;
+    }
+    // A quarter more, because the speed is an estimate.
+    let total = epochs(1.25 * total);
+    let reason = format!("at its speed of the second half it needs about {} more epochs", epochs(needed));
+    Some(AdvisedChange::new(
+        "epochs",
+        total.to_string(),
+        reason,
+        "the error keeps falling; at this speed a thousandth of the start remains at the end",
+    ))
+}
+
+/// The rate that the curvature allows: 1/L for gradient steps. A step of fixed length η√d crosses the distance to the
+/// reference in a tenth of the run.
+fn right_rate(facts: &Facts) -> Option<(f64, String)> {
+    let (l, point) = (facts.curvature?, facts.point?);
+    match facts.steps() {
+        StepKind::Rate => {
+            let friction = 1.0 - facts.number("momentum").filter(|_| facts.job.method.name == "sgd").unwrap_or(0.0);
+            Some((
+                friction / l,
+                format!("the largest curvature of a mini-batch is L = {}, so 1/L is {}", n(l), n(1.0 / l)),
+            ))
+        }
+        StepKind::Normalized => {
+            let steps = facts.planned() * (point.terms as f64 / facts.experiment.batch as f64).max(1.0);
+            let distance = point.reference?.distance;
+            let rate = 10.0 * distance / ((point.dimension as f64).sqrt() * steps);
+            let why = format!(
+                "a step moves each unknown by about the rate, and {} away there is a better point",
+                n(distance)
+            );
+            Some((rate, why))
+        }
+        _ => None,
+    }
+    .filter(|(rate, _)| rate.is_finite() && *rate > 0.0)
+}
+
+/// The effect of longer steps.
+const FASTER: &str = "the error falls at least ten times as fast";
+
+fn longer_steps(facts: &Facts) -> Option<AdvisedChange> {
+    if let Some((rate, why)) = right_rate(facts) {
+        let now = facts.number("learning_rate")?;
+        return if one_digit(rate) > now {
+            Some(AdvisedChange::new("learning_rate", written(rate), why, FASTER))
+        } else {
+            None
+        };
+    }
+    let l = facts.curvature?;
+    match facts.steps() {
+        StepKind::Search if facts.number("max_step")? < 1.0 / l => {
+            let why = format!("the search may not try longer steps, and 1/L is {}", n(1.0 / l));
+            Some(AdvisedChange::new("max_step", written(2.0 / l), why, FASTER))
+        }
+        StepKind::Region if !facts.penalized() && facts.experiment.methods.len() == 1 => {
+            let why = format!("H = I in the model is far above the curvature of the loss, {}", n(l));
+            let scale = crate::registry::problems::scale(&facts.job.problem) / l;
+            Some(AdvisedChange::new("scale", written(scale), why, FASTER))
+        }
+        _ => None,
+    }
+}
+
+fn shorter_steps(facts: &Facts) -> Option<AdvisedChange> {
+    let effect = "the error falls instead of bouncing";
+    let now = facts.number("learning_rate").filter(|_| facts.steps() != StepKind::Free)?;
+    match right_rate(facts) {
+        Some((rate, why)) if one_digit(rate) < 0.7 * now => {
+            Some(AdvisedChange::new("learning_rate", written(rate), why, effect))
+        }
+        _ => {
+            let why = "the rate is below 1/L at the examined points, but the steps are too long on the way";
+            Some(AdvisedChange::new("learning_rate", written(0.1 * now), why, effect))
+        }
+    }
+}
+
+fn less_noise(facts: &Facts) -> Option<AdvisedChange> {
+    let noise = facts
+        .noise()
+        .map_or_else(String::new, |noise| format!(": its mean square is {} times that of the gradient", n(noise)));
+    if facts.text("schedule") == Some("constant") {
+        let why = format!("the noise of the mini-batches keeps steps of constant length from settling{noise}");
+        return Some(AdvisedChange::new(
+            "schedule",
+            "cosine",
+            why,
+            "the error falls further while the steps shorten to 0",
+        ));
+    }
+    other_method(facts).or_else(|| {
+        let terms = facts.point?.terms as u64;
+        let batch = (4 * facts.experiment.batch).min(terms);
+        let why = format!("the noise of the mini-batches hides the gradient{noise}");
+        (batch > facts.experiment.batch)
+            .then(|| AdvisedChange::new("batch", batch.to_string(), why, "a quarter of the noise, and a smaller error"))
+    })
+}
+
+fn larger_region(facts: &Facts) -> Option<AdvisedChange> {
+    let (now, usual) = (facts.region().max_radius, methods::with_defaults(&facts.job.method.name)?);
+    let usual = usual.hyperparameters.get("max_radius").and_then(toml::Value::as_float)?;
+    // The region itself shortens steps that are too long.
+    let radius = if usual > 10.0 * now { usual } else { one_digit(100.0 * now) };
+    let why = format!("the radius was at its largest value, {now}, and cut nearly all steps");
+    Some(AdvisedChange::new("max_radius", format!("{radius:?}"), why, FASTER))
+}
+
+fn growing_region(facts: &Facts) -> Option<AdvisedChange> {
+    let usual = methods::with_defaults(&facts.job.method.name)?.hyperparameters;
+    let region = facts.region();
+    let steps = region.shrink.ln() / region.grow.ln();
+    let why = format!("after one rejection the radius needs {} accepted steps to recover", n(steps));
+    Some(AdvisedChange::new(
+        "grow",
+        crate::format::plain(usual.get("grow")?),
+        why,
+        "the radius recovers and the error falls",
+    ))
+}
+
+/// The default method, which needs no rate and no penalty. If it runs already: with its own constants, or longer.
+fn other_method(facts: &Facts) -> Option<AdvisedChange> {
+    let name = if facts.constrained() { "str-sqp" } else { "auto" };
+    if facts.job.method.name != name {
+        let (why, effect) = if facts.ignores_constraint() {
+            (format!("{} ignores the constraint", facts.job.method.name), "the constraint is satisfied")
+        } else if facts.constrained() {
+            ("it satisfies constraints without a penalty or a rate to choose".into(), "feasible, with a smaller error")
+        } else {
+            (
+                "it learns the curvature along every unknown, and averages the noise".into(),
+                "a smaller error in the same epochs",
+            )
+        };
+        return Some(AdvisedChange::new("method", name, why, effect));
+    }
+    let usual: Parameters = methods::with_defaults(name)?.hyperparameters;
+    let changed = facts.job.method.hyperparameters.iter().find(|(key, value)| usual.get(*key) != Some(*value));
+    if let Some((key, _)) = changed {
+        let value = crate::format::plain(usual.get(key)?);
+        return Some(AdvisedChange::new(
+            key,
+            value,
+            format!("`{key}` is not the default, which suits most problems"),
+            FASTER,
+        ));
+    }
+    let error = facts.error?;
+    let needed = error.epochs_to(super::facts::TOLERANCE * error.first);
+    if needed.is_finite() { more_epochs(facts, needed) } else { None }
+}
+
+/// The command with these settings, for another folder.
+fn with_settings(command: &str, set: &[String]) -> String {
+    let mut words = words(command);
+    if words.get(1).is_none_or(|word| word != "run" && word != "reproduce") {
+        words = ["strust", "run", "FILE"].map(String::from).to_vec();
+    }
+    let mut kept: Vec<String> = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--out" => drop(words.next()),
+            "-q" | "--quiet" | "--json" => {}
+            other if other.starts_with("--out=") => {}
+            _ => kept.push(word),
+        }
+    }
+    set.iter().fold(kept.join(" "), |all, one| format!("{all} --set {one}"))
+}
+
+/// The words of a command line; quoted ones are kept as they are.
+fn words(command: &str) -> Vec<String> {
+    let (mut words, mut quoted) = (vec![String::new()], false);
+    for c in command.chars() {
+        quoted ^= c == '\'';
+        match words.last_mut() {
+            Some(last) if c != ' ' || quoted => last.push(c),
+            _ => words.push(String::new()),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        analyze::diagnose::{Examination, RecordStats, ReferencePoint, course::Course},
+        data::plan::Plan,
+        experiment::{Experiment, Setting},
+    };
+    use std::path::Path;
+
+    const CAUSES: [Cause; 10] = [
+        Cause::Epochs(70.0),
+        Cause::ShortSteps,
+        Cause::LongSteps,
+        Cause::Noise,
+        Cause::SmallRegion,
+        Cause::FrozenRegion,
+        Cause::Features(1e4),
+        Cause::Penalty,
+        Cause::Constraint,
+        Cause::Conditioning,
+    ];
+
+    fn examined() -> Examination {
+        Examination {
+            terms: 1000,
+            dimension: 10,
+            gradient_norm: 1.0,
+            noise: 4.0,
+            curvature: Some(3.0),
+            reference: Some(ReferencePoint { value: 0.0, halfway: 0.0, distance: 2.0, steps: 100 }),
+            ..Examination::unknown(20)
+        }
+    }
+
+    #[test]
+    fn every_change_for_every_method_can_be_carried_out() {
+        for entry in methods::all() {
+            let kinds = if entry.constrained { &["pca"][..] } else { &["least-squares", "pca", "logistic"] };
+            for (kind, more) in kinds.iter().flat_map(|kind| [(kind, ""), (kind, "[[method]]\nname = \"str-sqp\"\n")]) {
+                // STR-SQP needs a constraint.
+                let more = if *kind == "pca" { more } else { &more.replace("str-sqp", "dog") };
+                let text = format!(
+                    "name = \"a\"\nepochs = 20\nbatch = 8\nseeds = 1\n[[problem]]\nkind = \"{kind}\"\n[[method]]\nname = \"{}\"\n{more}",
+                    entry.name
+                );
+                let experiment = Experiment::parse(Path::new("a.toml"), &text).unwrap();
+                let plan = Plan::new(
+                    experiment,
+                    "strust run a.toml -q --out 'b c' --seeds 1".into(),
+                    crate::this_machine(1, None),
+                );
+                let job = &plan.jobs[0];
+                let stats = RecordStats::read(Path::new("nowhere"), job).unwrap();
+                let point = examined();
+                let mut facts = Facts::new(&plan.experiment, job, &stats, Some(&point), None);
+                facts.error = Course::new(&(0..20).map(|k| 0.99_f64.powi(k)).collect::<Vec<_>>(), false);
+                for cause in CAUSES {
+                    let what = format!("{} on {kind}, {cause:?}", entry.name);
+                    // These two are causes only of methods with a region.
+                    let region = facts.steps() == StepKind::Region;
+                    if matches!(cause, Cause::SmallRegion | Cause::FrozenRegion) && !region {
+                        continue;
+                    }
+                    let found = remedy(&facts, cause, &plan.command).unwrap_or_else(|| panic!("{what}: no remedy"));
+                    let settings: Vec<Setting> = found.set.iter().map(|s| s.parse().unwrap()).collect();
+                    let changed = Experiment::parse_with(Path::new("a.toml"), &text, &settings);
+                    let changed = changed.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert_ne!(changed, plan.experiment, "{what}: {:?} changes nothing", found.set);
+                    let expected = format!("strust run a.toml --seeds 1 --set {}", found.set.join(" --set "));
+                    assert_eq!(found.command, expected, "{what}");
+                }
+                assert_eq!(remedy(&facts, Cause::None, ""), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_of_all_terms_is_never_enlarged() {
+        let text =
+            "name = \"a\"\nepochs = 20\nbatch = 1000\nseeds = 1\n[[problem]]\nkind = \"least-squares\"\nn = 1000\n";
+        let experiment = Experiment::parse(Path::new("a.toml"), text).unwrap();
+        let plan = Plan::new(experiment, String::new(), crate::this_machine(1, None));
+        let stats = RecordStats::read(Path::new("nowhere"), &plan.jobs[0]).unwrap();
+        let point = examined();
+        let facts = Facts::new(&plan.experiment, &plan.jobs[0], &stats, Some(&point), None);
+        assert_eq!(remedy(&facts, Cause::Noise, ""), None);
+    }
+
+    #[test]
+    fn values_have_one_digit_and_epochs_two() {
+        let digits: Vec<String> = [0.16, 6.03, 1.0, 2.9e-7, 123.0, 0.1].into_iter().map(written).collect();
+        assert_eq!(digits, ["0.1", "6.0", "1.0", "2e-7", "100.0", "0.1"]);
+        assert_eq!([3.2, 41.0, 123.0, 98765.0].map(epochs), [4, 41, 130, 99_000]);
+    }
+
+    #[test]
+    fn the_command_of_another_kind_of_run_becomes_a_template() {
+        let set = ["a=1".to_string()];
+        assert_eq!(with_settings("strust train x.toml --save y", &set), "strust run FILE --set a=1");
+        assert_eq!(with_settings("strust reproduce digits --out=x --json", &set), "strust reproduce digits --set a=1");
+        assert_eq!(with_settings("strust run 'my file.toml'", &set), "strust run 'my file.toml' --set a=1");
+    }
+}

@@ -1,0 +1,91 @@
+//! The summary of a run that is still going on or was stopped.
+
+use crate::{
+    Error,
+    analyze::{
+        Finished, Outcome,
+        diagnose::{Effort, of_plan},
+        so_far, summary,
+    },
+    data::{
+        plan::{Job, Plan},
+        summary::Summary,
+    },
+    io::results::job_folder,
+};
+use std::path::Path;
+
+/// The summary of an unfinished run, from what it has recorded. A method is shown by its finished seeds; before the
+/// first one is finished, by all seeds up to the epoch that all of them have reached.
+pub(super) fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
+    let (mut shown, mut outcomes, mut done) = (plan.clone(), Vec::new(), 0);
+    shown.jobs.clear();
+    for (i, job) in plan.jobs.iter().enumerate() {
+        let first_of_method = plan.jobs[..i].iter().all(|other| !same_method(other, job));
+        if job.tuning || !first_of_method {
+            continue;
+        }
+        let mut seeds = Vec::new();
+        for job in plan.jobs.iter().filter(|other| same_method(other, job)) {
+            if let Some(outcome) = so_far(folder, plan, job)? {
+                seeds.push((job, outcome, plan.is_done(job, &job_folder(folder, job))?));
+            }
+        }
+        done += seeds.iter().filter(|(_, outcome, finished)| *finished || is_failed(outcome)).count();
+        if seeds.iter().any(|(_, _, finished)| *finished) {
+            seeds.retain(|(_, outcome, finished)| *finished || is_failed(outcome));
+        }
+        let shortest = seeds.iter().filter_map(|(_, outcome, _)| epochs(outcome)).min().unwrap_or(0);
+        for (job, outcome, _) in seeds {
+            shown.jobs.push(job.clone());
+            outcomes.push((job.name.clone(), truncated(outcome, shortest)));
+        }
+    }
+    if shown.jobs.is_empty() {
+        let why = "no run has finished an epoch yet: continue with `strust resume`, or wait";
+        return Err(Error::saved(folder, why));
+    }
+    let read = |job: &Job| match outcomes.iter().find(|(name, _)| *name == job.name) {
+        Some((_, outcome)) => Ok(outcome.clone()),
+        None => crate::analyze::outcome(folder, plan, job),
+    };
+    // The grid search is complete, because its choices run.
+    let tuning = plan.jobs.iter().filter(|job| job.tuning).cloned();
+    shown.jobs.extend(tuning);
+    let mut summary = summary(&shown, &read)?;
+    let all = plan.jobs.iter().filter(|job| !job.tuning).count();
+    summary.title = format!("{} (unfinished)", summary.title);
+    let text = format!(
+        "Unfinished: {done} of {all} runs are done. A method is shown by its finished seeds, or by what its seeds have reached."
+    );
+    summary.description = format!("{text}\n\n{}", summary.description).trim().into();
+    summary.diagnoses = of_plan(folder, plan, Effort::Report)?;
+    summary.diagnoses.retain(|diagnosis| diagnosis.verdict.is_some());
+    Ok(summary)
+}
+
+fn same_method(a: &Job, b: &Job) -> bool {
+    !a.tuning && !b.tuning && a.problem.name == b.problem.name && a.method.label == b.method.label
+}
+
+fn is_failed(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(_))
+}
+
+fn epochs(outcome: &Outcome) -> Option<usize> {
+    match outcome {
+        Outcome::Finished(finished) => Some(finished.epochs.len()),
+        Outcome::Failed(_) => None,
+    }
+}
+
+fn truncated(outcome: Outcome, epochs: usize) -> Outcome {
+    match outcome {
+        Outcome::Finished(Finished { seed, epochs: mut records, mut seconds }) => {
+            records.truncate(epochs);
+            seconds.truncate(epochs);
+            Outcome::Finished(Finished { seed, epochs: records, seconds })
+        }
+        failed @ Outcome::Failed(_) => failed,
+    }
+}
