@@ -3,9 +3,9 @@
 use crate::{
     Classifier, Convex, Problem,
     classified::{replace_labels, split_last, split_rows},
-    convex::unconstrained_minimum,
+    convex::{Curved, minimum_by_newton},
     features::Labeled,
-    numerics::{Evaluate, START, dot, evaluate, normals, not_negative, out_of_range, shape},
+    numerics::{Evaluate, START, axpy, dot, evaluate, normals, not_negative, out_of_range, shape},
     rows::Rows,
 };
 use strust::{
@@ -276,12 +276,32 @@ impl Problem for Logistic {
 impl Convex for Logistic {
     /// With λ = 0 and classes that a hyperplane separates, f has no minimum, and this is its infimum 0.
     fn minimum(&self) -> Result<f64, Error> {
-        let (x, value) = unconstrained_minimum(OWNER, self.clone(), vec![0.0; self.rows.columns()])?;
-        let separates = || (0..self.signs.len()).all(|i| self.signs[i] * self.rows.dot(i, &x) > 0.0);
-        Ok(if self.regularization == 0.0 && separates() { 0.0 } else { value })
+        minimum_by_newton(OWNER, self.clone(), vec![0.0; self.rows.columns()])
     }
     fn with_optimum(self, optimum: f64) -> Self {
         Self { optimum: Some(optimum), ..self }
+    }
+}
+
+impl Curved for Logistic {
+    /// pᵢ(1 − pᵢ)/n, where pᵢ is the probability of an error.
+    fn curvature(&self, x: &Vec<f64>) -> Vec<f64> {
+        let n = self.signs.len();
+        let weight = |i: usize| {
+            let e = (-self.rows.dot(i, x).abs()).exp();
+            e / ((1.0 + e) * (1.0 + e)) / n as f64
+        };
+        (0..n).map(weight).collect()
+    }
+    fn add_product(&self, curvature: &[f64], v: &Vec<f64>, out: &mut Vec<f64>) {
+        for (i, weight) in curvature.iter().enumerate() {
+            self.rows.add_to(i, weight * self.rows.dot(i, v), out);
+        }
+        axpy(self.regularization, &v[..self.penalized()], &mut out[..self.penalized()]);
+    }
+    fn falls_to_zero(&self, x: &Vec<f64>) -> bool {
+        let is_right = |(i, sign): (usize, &f64)| sign * self.rows.dot(i, x) > 0.0;
+        self.regularization == 0.0 && self.signs.iter().enumerate().all(is_right)
     }
 }
 

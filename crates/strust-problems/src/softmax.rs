@@ -3,7 +3,7 @@
 use crate::{
     Classifier, Convex, Problem,
     classified::{distinct, is_right, replace_labels, split_last, split_rows, targets},
-    convex::unconstrained_minimum,
+    convex::{Curved, minimum_by_newton},
     features::Labeled,
     numerics::{Evaluate, START, axpy, dot, evaluate, fill, normals, not_negative, out_of_range, shape},
     rows::Rows,
@@ -246,18 +246,44 @@ impl Convex for Softmax {
     /// With λ = 0 and scores that are largest for the right class in every row, f has no minimum, and this is its
     /// infimum 0.
     fn minimum(&self) -> Result<f64, Error> {
-        let zero = Mat::zeros(self.rows.columns(), self.classes.len());
-        let (w, value) = unconstrained_minimum(OWNER, self.clone(), zero)?;
-        let separates = |i: usize| {
-            let score = |c| self.rows.dot(i, w.col_as_slice(c));
-            let right = score(self.targets[i]);
-            (0..self.classes.len()).all(|c| c == self.targets[i] || score(c) < right)
-        };
-        let has_minimum = self.regularization > 0.0 || !(0..self.targets.len()).all(separates);
-        Ok(if has_minimum { value } else { 0.0 })
+        minimum_by_newton(OWNER, self.clone(), Mat::zeros(self.rows.columns(), self.classes.len()))
     }
     fn with_optimum(self, optimum: f64) -> Self {
         Self { optimum: Some(optimum), ..self }
+    }
+}
+
+impl Curved for Softmax {
+    /// The probability of every class in every row.
+    fn curvature(&self, w: &Mat<f64>) -> Vec<f64> {
+        let mut probabilities = Vec::with_capacity(self.targets.len() * self.classes.len());
+        for i in 0..self.targets.len() {
+            let scores: Vec<f64> = (0..self.classes.len()).map(|c| self.rows.dot(i, w.col_as_slice(c))).collect();
+            let peak = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = scores.iter().map(|score| (score - peak).exp()).sum();
+            probabilities.extend(scores.iter().map(|score| (score - peak).exp() / sum));
+        }
+        probabilities
+    }
+    fn add_product(&self, curvature: &[f64], v: &Mat<f64>, out: &mut Mat<f64>) {
+        let scale = 1.0 / self.targets.len() as f64;
+        let mut along = self.scratch.clone();
+        for (i, probabilities) in curvature.chunks_exact(self.classes.len()).enumerate() {
+            along.iter_mut().enumerate().for_each(|(c, along)| *along = self.rows.dot(i, v.col_as_slice(c)));
+            let mean = dot(probabilities, &along);
+            for (c, probability) in probabilities.iter().enumerate() {
+                self.rows.add_to(i, scale * probability * (along[c] - mean), out.col_as_slice_mut(c));
+            }
+        }
+        self.penalty(v, Some(out));
+    }
+    fn falls_to_zero(&self, w: &Mat<f64>) -> bool {
+        let is_right = |(i, &target): (usize, &usize)| {
+            let score = |c| self.rows.dot(i, w.col_as_slice(c));
+            let right = score(target);
+            (0..self.classes.len()).all(|c| c == target || score(c) < right)
+        };
+        self.regularization == 0.0 && self.targets.iter().enumerate().all(is_right)
     }
 }
 

@@ -188,6 +188,8 @@ fn the_contract_holds_with_an_intercept_a_kernel_and_standardized_features() {
         let mut all = held(regularization).standardized().unwrap().with_kernel(1.5).unwrap().with_intercept().unwrap();
         assert_eq!((all.parameters(), all.terms()), (31, 30));
         contract::holds(&mut all, 1.95..2.05, 1e-14);
+        let x = all.start(1);
+        contract::is_curved(&mut all, &x);
     }
 }
 

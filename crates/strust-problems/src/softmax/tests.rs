@@ -132,6 +132,8 @@ fn the_contract_holds_with_an_intercept_and_standardized_features() {
         let mut f = f.with_intercept().unwrap();
         assert_eq!((f.parameters(), f.terms()), (15, 30));
         contract::holds(&mut f, 1.95..2.05, 1e-14);
+        let w = f.start(1);
+        contract::is_curved(&mut f, &w);
         assert!(f.clone().standardized().is_err() && f.with_intercept().is_err());
     }
 }
