@@ -86,3 +86,6 @@ pub(super) fn with_optimum<F: Convex>(
     known.insert(key, optimum);
     Ok(f.with_optimum(optimum))
 }
+
+#[cfg(test)]
+mod tests;
