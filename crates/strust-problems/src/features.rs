@@ -253,6 +253,19 @@ mod tests {
         assert!(matrix.widened(1).unwrap_err().to_string().contains("must be ≥ 2"));
     }
 
+    #[test]
+    fn thinned_rows_are_spaced_evenly_dense_and_sparse() {
+        let dense = Features::Dense(Mat::from_fn(7, 2, |i, j| (2 * i + j) as f64));
+        for features in [dense.clone(), dense.converted()] {
+            let data = Labeled { features, labels: (0..7).map(f64::from).collect() };
+            let thin = data.clone().thinned(3).unwrap();
+            assert_eq!((thin.labels, thin.features.rows()), (vec![0.0, 2.0, 4.0], 3));
+            assert_eq!(thin.features.to_dense(), Mat::from_fn(3, 2, |i, j| (4 * i + j) as f64));
+            assert_eq!(data.clone().thinned(9).unwrap(), data);
+            assert_eq!(data.thinned(0).unwrap_err().to_string(), "data: `rows` is 0, but must be ≥ 1");
+        }
+    }
+
     proptest! {
         #[test]
         fn checking_arbitrary_parts_never_panics(

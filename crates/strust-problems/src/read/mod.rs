@@ -374,6 +374,32 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_label_of_an_array_is_a_column_by_number_and_libsvm_has_no_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let array = |columns: usize| {
+            let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': (2, {columns}), }}\n");
+            let mut bytes =
+                [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes()].concat();
+            (0..2 * columns).for_each(|k| bytes.extend((k as f64).to_le_bytes()));
+            let path = folder.path().join(format!("a{columns}.npy"));
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        // [0 1 2; 3 4 5]
+        let data = read_labeled_by(array(3), "2").unwrap();
+        assert_eq!(data.labels, [1.0, 4.0]);
+        assert_eq!(data.features, Features::Dense(Mat::from_fn(2, 2, |i, j| [[0.0, 2.0], [3.0, 5.0]][i][j])));
+        assert_eq!(read_labeled(array(3)).unwrap().labels, [2.0, 5.0]);
+        let message = |path: PathBuf, label| read_labeled_by(path, label).unwrap_err().to_string();
+        assert!(message(array(3), "kind").ends_with("the label's column is a number from 1 to 3 here, not \"kind\""));
+        assert!(message(array(3), "4").ends_with("not \"4\""));
+        assert!(message(array(1), "").contains("only one column"));
+        let text = folder.path().join("a.libsvm");
+        std::fs::write(&text, TEXT).unwrap();
+        assert!(message(text, "1").ends_with("LIBSVM text has its label first, so no column can be the label"));
+    }
+
+    #[test]
     fn a_missing_file_is_an_error_that_names_file_and_cause() {
         let error = read_matrix("/nowhere/a.csv").unwrap_err();
         assert!(error.to_string().starts_with("/nowhere/a.csv: No such file"), "{error}");
