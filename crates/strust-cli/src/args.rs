@@ -42,7 +42,7 @@ pub enum Command {
         /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits, cifar10,
         /// cifar10-quick, cifar10-tune, cifar10-auto, cifar10-cosine-15, cifar10-cosine-40, cifar10-cosine-100,
         /// cifar10-interpolate, cifar10-launch, theory-strong-growth, theory-step-length, theory-rejections, theory-rate,
-        /// theory-penalty, theory-failures, zero-tuning
+        /// theory-penalty, theory-failures, zero-tuning, kernels
         file: PathBuf,
         #[command(flatten)]
         runs: Runs,
@@ -195,8 +195,8 @@ pub enum Benchmark {
 /// The data and the device of networks.
 #[derive(clap::Args)]
 pub struct Network {
-    /// The CIFAR-10 folder or archive; `strust data cifar10` downloads it. zero-tuning and constrained: a folder of data
-    /// sets
+    /// The CIFAR-10 folder or archive; `strust data cifar10` downloads it. zero-tuning, kernels and constrained: a folder
+    /// of data sets
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The device for networks: cpu, cuda, cuda:N or auto (the first GPU, otherwise the CPU)

@@ -3,6 +3,7 @@
 use crate::{
     features::{Features, Labeled},
     numerics::{DATA, at_least_one, finite, out_of_range, shape},
+    rows::FeatureScaling,
 };
 use faer::Mat;
 use rand_core::Rng;
@@ -76,18 +77,7 @@ impl Classified {
             let found = format!("{right} after {left}");
             return Err(out_of_range(OWNER, "classes", found, "strictly increasing"));
         }
-        let features = match &data.features {
-            Features::Dense(matrix) => matrix.clone(),
-            Features::Sparse(matrix) => {
-                let mut dense = Mat::zeros(matrix.rows(), matrix.columns());
-                for i in 0..matrix.rows() {
-                    let (indices, values) = matrix.row(i);
-                    indices.iter().zip(values).for_each(|(&j, &v)| dense[(i, j as usize)] = v);
-                }
-                dense
-            }
-        };
-        Self::new(features, targets(OWNER, &data.labels, classes)?, classes.len())
+        Self::new(data.features.to_dense(), targets(OWNER, &data.labels, classes)?, classes.len())
     }
 
     /// Splits off a test set: a fraction of each class, rounded to whole rows, drawn at random with the seed. Both
@@ -110,6 +100,27 @@ impl Classified {
     pub fn with_wrong_labels(mut self, share: f64, seed: u64) -> Result<Self, Error> {
         replace_labels(OWNER, &mut self.labels, self.classes, share, seed)?;
         Ok(self)
+    }
+
+    /// The same data with features of mean 0 and standard deviation 1, and `other` changed in the same way: the training
+    /// set and its test set. A feature that is constant in the training set becomes 0 there.
+    ///
+    /// ```
+    /// use faer::Mat;
+    /// use strust_problems::Classified;
+    /// let data = |values: [f64; 2]| Classified::new(Mat::from_fn(2, 1, |i, _| values[i]), vec![0, 1], 2);
+    /// let (train, test) = data([1.0, 3.0])?.standardized(&data([2.0, 4.0])?)?;
+    /// assert_eq!((train.features()[(0, 0)], test.features()[(1, 0)]), (-1.0, 2.0));
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn standardized(&self, other: &Self) -> Result<(Self, Self), Error> {
+        shape("features of the test set", vec![self.columns()], vec![other.columns()])?;
+        let scaling = FeatureScaling::of(OWNER, self.rows(), self.columns(), |i, j| self.features[(i, j)])?;
+        let scaled = |data: &Self| Self {
+            features: Mat::from_fn(data.rows(), data.columns(), |i, j| scaling.scaled(j, data.features[(i, j)])),
+            ..data.clone()
+        };
+        Ok((scaled(self), scaled(other)))
     }
 
     /// The selected rows.
@@ -162,9 +173,7 @@ pub(crate) fn split_rows(
     test_share: f64,
     seed: u64,
 ) -> Result<(Vec<usize>, Vec<usize>), Error> {
-    if !(test_share > 0.0 && test_share < 1.0) {
-        return Err(out_of_range(owner, "test_share", test_share, "in (0, 1)"));
-    }
+    check_share(owner, test_share)?;
     let mut wanted = vec![0.0; classes];
     for &target in targets {
         wanted[target] += test_share;
@@ -176,6 +185,20 @@ pub(crate) fn split_rows(
         *left -= 1.0;
     }
     Ok((0..targets.len()).partition(|&i| !in_test[i]))
+}
+
+/// The rows of a training set and of a test set, which is the last `test_share` of n rows, rounded to whole rows.
+pub(crate) fn split_last(owner: &'static str, n: usize, test_share: f64) -> Result<(Vec<usize>, Vec<usize>), Error> {
+    check_share(owner, test_share)?;
+    let held = (test_share * n as f64).round() as usize;
+    Ok(((0..n - held).collect(), (n - held..n).collect()))
+}
+
+fn check_share(owner: &'static str, test_share: f64) -> Result<(), Error> {
+    if test_share > 0.0 && test_share < 1.0 {
+        return Ok(());
+    }
+    Err(out_of_range(owner, "test_share", test_share, "in (0, 1)"))
 }
 
 /// Replaces `share` of the targets, rounded to whole rows, each by another class with equal probability.

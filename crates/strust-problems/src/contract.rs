@@ -86,3 +86,20 @@ pub(crate) fn solves<P: Problem>(problem: &mut P, solution: &P::Point, tolerance
     assert!((value - optimum).abs() <= tolerance, "value {value}, optimum {optimum}");
     assert!(gradient.norm() <= tolerance, "gradient {}", gradient.norm());
 }
+
+/// The product with the Hessian is the derivative of the gradient, by a central difference.
+pub(crate) fn is_curved<F: crate::convex::Curved<Point: Dense>>(f: &mut F, x: &F::Point) {
+    const STEP: f64 = 1e-5;
+    let v = direction(x, 4);
+    let curvature = f.curvature(x);
+    let mut difference = x.zeros_like();
+    f.add_product(&curvature, &v, &mut difference);
+    let norm = difference.norm();
+    for side in [-1.0, 1.0] {
+        let (mut near, mut gradient) = (x.clone(), x.zeros_like());
+        near.add(side * STEP, &v);
+        full_value_and_gradient(f, &near, &mut gradient);
+        difference.add(-0.5 * side / STEP, &gradient);
+    }
+    assert!(difference.norm() < 1e-8 * norm, "{} of {norm}", difference.norm());
+}

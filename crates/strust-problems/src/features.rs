@@ -1,6 +1,6 @@
 //! The rows of a data set, dense or sparse, with or without labels.
 
-use crate::numerics::{at_least_one, axpy, dot, finite, out_of_range, shape};
+use crate::numerics::{at_least_one, out_of_range, shape};
 use faer::Mat;
 use strust::Error;
 
@@ -11,6 +11,29 @@ pub struct Labeled {
     pub features: Features,
     /// One label per row.
     pub labels: Vec<f64>,
+}
+
+impl Labeled {
+    /// This number of rows, spaced evenly, so that a sorted file keeps all its classes; all rows if there are fewer.
+    ///
+    /// ```
+    /// use faer::Mat;
+    /// use strust_problems::{Features, Labeled};
+    /// let features = Features::Dense(Mat::zeros(6, 1));
+    /// let data = Labeled { features, labels: vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0] };
+    /// assert_eq!(data.thinned(3)?.labels, [0.0, 2.0, 4.0]);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn thinned(self, rows: usize) -> Result<Self, Error> {
+        at_least_one("data", "rows", rows)?;
+        let n = self.labels.len();
+        shape("labels of a data set", vec![self.features.rows()], vec![n])?;
+        if rows >= n {
+            return Ok(self);
+        }
+        let kept: Vec<usize> = (0..rows).map(|i| i * n / rows).collect();
+        Ok(Self { features: self.features.only(&kept), labels: kept.iter().map(|&i| self.labels[i]).collect() })
+    }
 }
 
 /// An n×d matrix of features, one row per data point.
@@ -37,6 +60,27 @@ impl Features {
         match self {
             Self::Dense(matrix) => matrix.ncols(),
             Self::Sparse(matrix) => matrix.columns(),
+        }
+    }
+    /// The selected rows, in this order.
+    pub(crate) fn only(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Dense(matrix) => Self::Dense(Mat::from_fn(rows.len(), matrix.ncols(), |i, j| matrix[(rows[i], j)])),
+            Self::Sparse(matrix) => Self::Sparse(matrix.only(rows)),
+        }
+    }
+    /// All entries of the matrix, also those that are 0.
+    pub(crate) fn to_dense(&self) -> Mat<f64> {
+        match self {
+            Self::Dense(matrix) => matrix.clone(),
+            Self::Sparse(matrix) => {
+                let mut dense = Mat::zeros(matrix.rows(), matrix.columns());
+                for i in 0..matrix.rows() {
+                    let (indices, values) = matrix.row(i);
+                    indices.iter().zip(values).for_each(|(&j, &v)| dense[(i, j as usize)] = v);
+                }
+                dense
+            }
         }
     }
     /// The number of stored entries; n·d for a dense matrix.
@@ -128,7 +172,7 @@ impl Csr {
         (&self.indices[range.clone()], &self.values[range])
     }
     /// The selected rows, in this order.
-    fn only(&self, rows: &[usize]) -> Self {
+    pub(crate) fn only(&self, rows: &[usize]) -> Self {
         let (mut row_starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for &i in rows {
             let (columns, entries) = self.row(i);
@@ -138,6 +182,21 @@ impl Csr {
         }
         Self { columns: self.columns, row_starts, indices, values }
     }
+    /// The same matrix with a last column of ones.
+    pub(crate) fn with_ones(self) -> Result<Self, Error> {
+        let last = u32::try_from(self.columns)
+            .map_err(|_| out_of_range("sparse matrix", "columns", self.columns, "below 2³²"))?;
+        let entries = self.values.len() + self.rows();
+        let (mut row_starts, mut indices, mut values) = (vec![0], Vec::with_capacity(entries), Vec::new());
+        values.reserve_exact(entries);
+        for i in 0..self.rows() {
+            let (columns, entries) = self.row(i);
+            indices.extend(columns.iter().chain([&last]));
+            values.extend(entries.iter().chain([&1.0]));
+            row_starts.push(indices.len());
+        }
+        Ok(Self { columns: self.columns + 1, row_starts, indices, values })
+    }
     /// The same matrix with additional zero columns. A test set may lack the last features of its training set.
     pub fn widened(self, columns: usize) -> Result<Self, Error> {
         if columns < self.columns {
@@ -145,92 +204,6 @@ impl Csr {
             return Err(out_of_range("sparse matrix", "columns", columns, allowed));
         }
         Ok(Self { columns, ..self })
-    }
-}
-
-/// Features as the objectives read them, with contiguous rows. A faer matrix is column-major, so a dense one is stored
-/// transposed: one column per data point.
-#[derive(Debug, Clone)]
-pub(crate) enum Rows {
-    Dense(Mat<f64>),
-    Sparse(Csr),
-}
-
-impl Rows {
-    /// Checks that the matrix is not empty and is finite, and that the number of labels matches.
-    pub(crate) fn new(owner: &'static str, features: Features, labels: usize) -> Result<Self, Error> {
-        at_least_one(owner, "rows", features.rows())?;
-        at_least_one(owner, "columns", features.columns())?;
-        shape("labels of a data set", vec![features.rows()], vec![labels])?;
-        Ok(match features {
-            Features::Dense(matrix) => {
-                finite(owner, "features", &matrix)?;
-                Self::Dense(matrix.transpose().to_owned())
-            }
-            Features::Sparse(matrix) => Self::Sparse(matrix),
-        })
-    }
-    pub(crate) fn rows(&self) -> usize {
-        match self {
-            Self::Dense(matrix) => matrix.ncols(),
-            Self::Sparse(matrix) => matrix.rows(),
-        }
-    }
-    pub(crate) fn columns(&self) -> usize {
-        match self {
-            Self::Dense(matrix) => matrix.nrows(),
-            Self::Sparse(matrix) => matrix.columns(),
-        }
-    }
-    /// The root mean square of every column.
-    pub(crate) fn scales(&self) -> Vec<f64> {
-        let mut squares = vec![0.0; self.columns()];
-        match self {
-            Self::Dense(matrix) => {
-                for i in 0..matrix.ncols() {
-                    squares.iter_mut().zip(matrix.col_as_slice(i)).for_each(|(sum, v)| *sum += v * v);
-                }
-            }
-            Self::Sparse(matrix) => {
-                for i in 0..matrix.rows() {
-                    let (indices, values) = matrix.row(i);
-                    indices.iter().zip(values).for_each(|(&j, v)| squares[j as usize] += v * v);
-                }
-            }
-        }
-        squares.iter().map(|sum| (sum / self.rows() as f64).sqrt()).collect()
-    }
-    /// The selected rows, in this order; at least one.
-    pub(crate) fn only(&self, owner: &'static str, rows: &[usize]) -> Result<Self, Error> {
-        at_least_one(owner, "rows", rows.len())?;
-        Ok(match self {
-            Self::Dense(matrix) => Self::Dense(Mat::from_fn(matrix.nrows(), rows.len(), |j, i| matrix[(j, rows[i])])),
-            Self::Sparse(matrix) => Self::Sparse(matrix.only(rows)),
-        })
-    }
-    /// aᵢᵀx.
-    #[inline(always)]
-    pub(crate) fn dot(&self, i: usize, x: &[f64]) -> f64 {
-        match self {
-            Self::Dense(matrix) => dot(matrix.col_as_slice(i), x),
-            Self::Sparse(matrix) => {
-                let (indices, values) = matrix.row(i);
-                indices.iter().zip(values).map(|(&j, &v)| v * x[j as usize]).sum()
-            }
-        }
-    }
-    /// y ← y + c·aᵢ.
-    #[inline(always)]
-    pub(crate) fn add_to(&self, i: usize, c: f64, y: &mut [f64]) {
-        match self {
-            Self::Dense(matrix) => axpy(c, matrix.col_as_slice(i), y),
-            Self::Sparse(matrix) => {
-                let (indices, values) = matrix.row(i);
-                for (&j, &v) in indices.iter().zip(values) {
-                    y[j as usize] += c * v;
-                }
-            }
-        }
     }
 }
 
@@ -250,14 +223,7 @@ impl Features {
                 }
                 Self::Sparse(Csr::new(matrix.ncols(), starts, indices, values).unwrap())
             }
-            Self::Sparse(matrix) => {
-                let mut dense = Mat::zeros(matrix.rows(), matrix.columns());
-                for i in 0..matrix.rows() {
-                    let (indices, values) = matrix.row(i);
-                    indices.iter().zip(values).for_each(|(&j, &v)| dense[(i, j as usize)] = v);
-                }
-                Self::Dense(dense)
-            }
+            Self::Sparse(_) => Self::Dense(self.to_dense()),
         }
     }
 }
@@ -287,6 +253,19 @@ mod tests {
         assert!(matrix.widened(1).unwrap_err().to_string().contains("must be ≥ 2"));
     }
 
+    #[test]
+    fn thinned_rows_are_spaced_evenly_dense_and_sparse() {
+        let dense = Features::Dense(Mat::from_fn(7, 2, |i, j| (2 * i + j) as f64));
+        for features in [dense.clone(), dense.converted()] {
+            let data = Labeled { features, labels: (0..7).map(f64::from).collect() };
+            let thin = data.clone().thinned(3).unwrap();
+            assert_eq!((thin.labels, thin.features.rows()), (vec![0.0, 2.0, 4.0], 3));
+            assert_eq!(thin.features.to_dense(), Mat::from_fn(3, 2, |i, j| (4 * i + j) as f64));
+            assert_eq!(data.clone().thinned(9).unwrap(), data);
+            assert_eq!(data.thinned(0).unwrap_err().to_string(), "data: `rows` is 0, but must be ≥ 1");
+        }
+    }
+
     proptest! {
         #[test]
         fn checking_arbitrary_parts_never_panics(
@@ -299,28 +278,6 @@ mod tests {
                 for i in 0..matrix.rows() {
                     prop_assert!(matrix.row(i).0.iter().all(|&j| (j as usize) < columns));
                 }
-            }
-        }
-
-        #[test]
-        fn dense_and_sparse_rows_do_the_same(
-            entries in prop::collection::vec(prop_oneof![Just(0.0), -2.0..2.0], 12),
-            x in prop::collection::vec(-2.0..2.0, 4),
-        ) {
-            let dense = Features::Dense(Mat::from_fn(3, 4, |i, j| entries[4 * i + j]));
-            let sparse = dense.converted();
-            prop_assert_eq!(&sparse.converted(), &dense);
-            let (dense, sparse) = (Rows::new("test", dense, 3).unwrap(), Rows::new("test", sparse, 3).unwrap());
-            let mean_square = |j: usize| (0..3).map(|i| entries[4 * i + j].powi(2)).sum::<f64>() / 3.0;
-            for (j, (a, b)) in dense.scales().into_iter().zip(sparse.scales()).enumerate() {
-                prop_assert!((a - b).abs() < 1e-14 && (a * a - mean_square(j)).abs() < 1e-14);
-            }
-            for i in 0..3 {
-                prop_assert!((dense.dot(i, &x) - sparse.dot(i, &x)).abs() < 1e-14);
-                let (mut a, mut b) = (x.clone(), x.clone());
-                dense.add_to(i, 0.5, &mut a);
-                sparse.add_to(i, 0.5, &mut b);
-                prop_assert_eq!(a, b);
             }
         }
     }

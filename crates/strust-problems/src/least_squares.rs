@@ -1,7 +1,7 @@
 //! Linear least squares, with a known solution.
 
 use crate::{
-    Problem,
+    Convex, Problem,
     numerics::{
         DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, normals, not_negative, out_of_range,
         rms, shape,
@@ -14,6 +14,8 @@ use strust::{
     sample::Sample,
     vector::Real,
 };
+
+mod from_data;
 
 const OWNER: &str = "least squares";
 
@@ -39,8 +41,12 @@ pub struct LeastSquares<T: Real = f64> {
     /// Aᵀ, so that a row of A is contiguous.
     rows: Mat<T>,
     targets: Vec<T>,
-    known: Option<Known<T>>,
+    solution: Option<Vec<T>>,
+    /// f*, if it is known.
+    optimum: Option<f64>,
     magnitude: f64,
+    /// The rows and targets of the test set.
+    test: Option<(Mat<T>, Vec<T>)>,
 }
 
 /// See [`LeastSquares::constants`].
@@ -53,12 +59,6 @@ pub struct Constants {
     /// ρ of single terms drawn independently: the supremum of E‖∇fᵢ‖²/‖∇f‖² over all x with ∇f(x) ≠ 0, for an
     /// interpolating problem. With noise it is infinite.
     pub rho: f64,
-}
-
-#[derive(Debug, Clone)]
-struct Known<T> {
-    solution: Vec<T>,
-    optimum: f64,
 }
 
 impl<T: Real> LeastSquares<T> {
@@ -140,8 +140,8 @@ impl<T: Real> LeastSquares<T> {
         };
         let solution: Vec<T> = (0..d).map(|_| T::from_f64(next())).collect();
         let targets = (0..n).map(|i| T::from_f64(dot(rows.col_as_slice(i), &solution) + noise * next())).collect();
-        let known = (noise == 0.0).then_some(Known { solution, optimum: 0.0 });
-        Ok(Self { known, ..Self::from_rows(rows, targets)? })
+        let (solution, optimum) = (noise == 0.0).then_some((solution, 0.0)).unzip();
+        Ok(Self { solution, optimum, ..Self::from_rows(rows, targets)? })
     }
 
     fn from_rows(rows: Mat<T>, targets: Vec<T>) -> Result<Self, Error> {
@@ -155,7 +155,7 @@ impl<T: Real> LeastSquares<T> {
         // Near a good fit aᵢᵀx ≈ bᵢ, so every residual is a difference of two numbers of the size of b. It has an error
         // of about ε|bᵢ| from the products, and another one because x + p is rounded to components of T.
         let magnitude = 2.0 * rms(targets.iter().map(|&b| b.into()));
-        Ok(Self { rows, targets, known: None, magnitude })
+        Ok(Self { rows, targets, solution: None, optimum: None, magnitude, test: None })
     }
 
     /// Computes the solution of smallest norm, x* = A⁺b, from the singular values in `f64`: O(nd·min(n, d)).
@@ -173,8 +173,8 @@ impl<T: Real> LeastSquares<T> {
         }
         let x = svd.V() * coefficients;
         let optimum = 0.5 * (&a * &x - &b).squared_norm_l2() / n as f64;
-        let solution = x.col_as_slice(0).iter().map(|&v| T::from_f64(v)).collect();
-        self.known = Some(Known { solution, optimum });
+        self.solution = Some(x.col_as_slice(0).iter().map(|&v| T::from_f64(v)).collect());
+        self.optimum = Some(optimum);
         Ok(self)
     }
 
@@ -209,7 +209,7 @@ impl<T: Real> LeastSquares<T> {
     /// x*, if it is known.
     #[must_use]
     pub fn solution(&self) -> Option<&[T]> {
-        self.known.as_ref().map(|known| &known.solution[..])
+        self.solution.as_deref()
     }
 }
 
@@ -280,7 +280,17 @@ impl<T: Real> Problem for LeastSquares<T> {
         Some((0..self.rows.nrows()).map(|j| rms((0..self.rows.ncols()).map(|i| self.rows[(j, i)].into()))).collect())
     }
     fn optimum(&self) -> Option<f64> {
-        self.known.as_ref().map(|known| known.optimum)
+        self.optimum
+    }
+}
+
+impl<T: Real> Convex for LeastSquares<T> {
+    /// From the singular values, as in [`Self::solved`].
+    fn minimum(&self) -> Result<f64, Error> {
+        Ok(self.clone().solved()?.optimum.expect("a solved problem has an optimum"))
+    }
+    fn with_optimum(self, optimum: f64) -> Self {
+        Self { optimum: Some(optimum), ..self }
     }
 }
 

@@ -3,8 +3,8 @@
 //! | module | contents | f* |
 //! |---|---|---|
 //! | [`least_squares`] | linear least squares, interpolating or noisy, of any condition, `f32` and `f64` | 0, or computed |
-//! | [`logistic`] | two classes, dense or sparse features, also rare ones | 0 if the classes are separable and λ = 0 |
-//! | [`softmax`] | many classes, dense or sparse features | unknown |
+//! | [`logistic`] | two classes, dense or sparse features or kernels | 0 if separable and λ = 0; computed on demand |
+//! | [`softmax`] | many classes, dense or sparse features | computed on demand |
 //! | [`mlp`] | multilayer perceptrons, `f32` and `f64` | unknown |
 //! | [`autoencoder`] | auto-encoders, `f32` and `f64` | that of PCA for linear ones |
 //! | [`factorization`] | X ≈ UVᵀ, with any over-parameterization | from the smallest singular values |
@@ -16,6 +16,7 @@
 //! | [`mixture`] | the weights of a mixture, on the simplex | computed |
 //! | [`nmf`] | X ≈ UVᵀ with U, V ≥ 0 | 0 for exact data |
 //! | [`orthonormal_mlp`] | multilayer perceptrons with orthonormal hidden layers | unknown |
+//! | [`convex`] | computes f* of convex problems | |
 //! | [`constrained`] | small problems with equalities, inequalities and bounds; infeasible ones | known, with multipliers |
 //! | [`digits`] | 1797 handwritten digits, included in the crate | |
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
@@ -56,6 +57,7 @@ pub mod constrained;
 pub mod constrained_logistic;
 #[cfg(test)]
 mod contract;
+pub mod convex;
 pub mod digits;
 pub mod factorization;
 pub mod features;
@@ -72,6 +74,7 @@ pub mod orthonormal_mlp;
 pub mod pca;
 pub mod procrustes;
 pub mod read;
+mod rows;
 mod simd_math;
 pub mod softmax;
 pub mod subspace;
@@ -81,6 +84,7 @@ pub use autoencoder::Autoencoder;
 pub use classified::Classified;
 pub use constrained::ConstrainedProblem;
 pub use constrained_logistic::ConstrainedLogistic;
+pub use convex::Convex;
 pub use factorization::Factorization;
 pub use features::{Csr, Features, Labeled};
 pub use generalized_eigenvalues::GeneralizedEigenvalues;
@@ -92,7 +96,7 @@ pub use nmf::Nmf;
 pub use orthonormal_mlp::OrthonormalMlp;
 pub use pca::Pca;
 pub use procrustes::Procrustes;
-pub use read::{ReadError, read_labeled, read_matrix};
+pub use read::{ReadError, read_labeled, read_labeled_by, read_matrix};
 pub use softmax::Softmax;
 pub use subspace::SubspaceFit;
 
@@ -155,6 +159,10 @@ pub trait Problem: Objective<Point: Elementwise> {
 pub trait Classifier: Problem {
     /// The fraction of the test set that x classifies correctly; `None` without a test set.
     fn test_accuracy(&mut self, x: &Self::Point) -> Option<f64>;
+    /// The fraction of the training set that x classifies correctly; `None` if it is not measured.
+    fn train_accuracy(&mut self, _x: &Self::Point) -> Option<f64> {
+        None
+    }
     /// The number of parameters of a point.
     fn parameters(&self) -> usize;
 }
@@ -186,6 +194,9 @@ impl<P: Problem> Problem for Scaled<P> {
 impl<P: Classifier> Classifier for Scaled<P> {
     fn test_accuracy(&mut self, x: &P::Point) -> Option<f64> {
         self.inner_mut().test_accuracy(x)
+    }
+    fn train_accuracy(&mut self, x: &P::Point) -> Option<f64> {
+        self.inner_mut().train_accuracy(x)
     }
     fn parameters(&self) -> usize {
         self.inner().parameters()

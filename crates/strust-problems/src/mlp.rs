@@ -230,6 +230,9 @@ impl<T: Real> Classifier for Mlp<T> {
     fn test_accuracy(&mut self, x: &Vec<T>) -> Option<f64> {
         self.accuracy(x, Split::Test)
     }
+    fn train_accuracy(&mut self, x: &Vec<T>) -> Option<f64> {
+        self.accuracy(x, Split::Train)
+    }
     fn parameters(&self) -> usize {
         self.network.parameters()
     }

@@ -1,10 +1,12 @@
 //! Softmax regression with many classes.
 
 use crate::{
-    Classifier, Problem,
-    classified::{distinct, is_right, replace_labels, split_rows, targets},
-    features::{Labeled, Rows},
-    numerics::{Evaluate, START, evaluate, fill, normals, not_negative, out_of_range, shape},
+    Classifier, Convex, Problem,
+    classified::{distinct, is_right, replace_labels, split_last, split_rows, targets},
+    convex::{Curved, minimum_by_newton},
+    features::Labeled,
+    numerics::{Evaluate, START, axpy, dot, evaluate, fill, normals, not_negative, out_of_range, shape},
+    rows::Rows,
 };
 use faer::Mat;
 use strust::{
@@ -19,7 +21,8 @@ const OWNER: &str = "softmax regression";
 /// f(W) = (1/n) Σ (log Σ_c exp(aᵢᵀw_c) − aᵢᵀw_{yᵢ}) + (λ/2)‖W‖², the mean cross-entropy. W is d×classes; column w_c
 /// belongs to class c.
 ///
-/// Labels can be any whole numbers. In increasing order they become the classes 0, 1, ….
+/// Labels can be any whole numbers. In increasing order they become the classes 0, 1, …. [`Self::with_intercept`] adds a
+/// constant feature, which the regularizer leaves out.
 ///
 /// ```
 /// use faer::Mat;
@@ -39,6 +42,10 @@ pub struct Softmax {
     targets: Vec<usize>,
     classes: Vec<i64>,
     regularization: f64,
+    /// Whether the last feature is the constant 1.
+    intercept: bool,
+    /// f*, if it was computed.
+    optimum: Option<f64>,
     test: Option<(Rows, Vec<usize>)>,
     /// The scores of one data point, later exp(score − largest).
     scratch: Vec<f64>,
@@ -53,7 +60,7 @@ impl Softmax {
         let classes = distinct(OWNER, &labels)?;
         let targets = targets(OWNER, &labels, &classes)?;
         let scratch = vec![0.0; classes.len()];
-        Ok(Self { rows, targets, classes, regularization, test: None, scratch })
+        Ok(Self { rows, targets, classes, regularization, intercept: false, optimum: None, test: None, scratch })
     }
 
     /// Adds a test set for [`Classifier::test_accuracy`]. It must have the same features and labels as the training
@@ -72,12 +79,79 @@ impl Softmax {
     /// Holds out a test set: a fraction of each class, rounded to whole rows, drawn at random with the seed.
     pub fn with_test_share(mut self, share: f64, seed: u64) -> Result<Self, Error> {
         let (train, test) = split_rows(OWNER, &self.targets, self.classes.len(), share, seed)?;
+        self.hold_out(&train, &test)?;
+        Ok(self)
+    }
+
+    /// Holds out the last rows as a test set: a fraction of all rows, rounded to whole rows.
+    pub fn with_last_rows_as_test(mut self, share: f64) -> Result<Self, Error> {
+        let (train, test) = split_last(OWNER, self.targets.len(), share)?;
+        self.hold_out(&train, &test)?;
+        Ok(self)
+    }
+
+    fn hold_out(&mut self, train: &[usize], test: &[usize]) -> Result<(), Error> {
         let part = |rows: &[usize]| -> Result<_, Error> {
             Ok((self.rows.only(OWNER, rows)?, rows.iter().map(|&i| self.targets[i]).collect::<Vec<_>>()))
         };
-        let (test, (rows, targets)) = (part(&test)?, part(&train)?);
+        let (test, (rows, targets)) = (part(test)?, part(train)?);
         (self.rows, self.targets, self.test) = (rows, targets, Some(test));
+        Ok(())
+    }
+
+    /// Gives every feature mean 0 and standard deviation 1 over the training set; a feature that is constant there
+    /// becomes 0. The test set changes in the same way, so hold it out first.
+    pub fn standardized(mut self) -> Result<Self, Error> {
+        self.check_no_intercept("standardize")?;
+        self.rows.standardize(OWNER, self.test.as_mut().map(|(rows, _)| rows))?;
         Ok(self)
+    }
+
+    /// Adds a last feature that is always 1. The regularizer leaves its row of W out.
+    pub fn with_intercept(mut self) -> Result<Self, Error> {
+        self.check_no_intercept("intercept")?;
+        self.rows = self.rows.with_ones()?;
+        self.test = self.test.map(|(rows, targets)| Ok::<_, Error>((rows.with_ones()?, targets))).transpose()?;
+        self.intercept = true;
+        Ok(self)
+    }
+
+    fn check_no_intercept(&self, field: &'static str) -> Result<(), Error> {
+        if self.intercept {
+            return Err(out_of_range(OWNER, field, "changed after an intercept was added", "changed before"));
+        }
+        Ok(())
+    }
+
+    /// (λ/2)‖W‖² without the intercepts. Its gradient is added to `gradient`.
+    #[inline(always)]
+    fn penalty(&self, w: &Mat<f64>, gradient: Option<&mut Mat<f64>>) -> f64 {
+        if !self.intercept {
+            if let Some(gradient) = gradient {
+                gradient.add(self.regularization, w);
+            }
+            return 0.5 * self.regularization * w.norm_squared();
+        }
+        let penalized = w.nrows() - 1;
+        let column = |c| &w.col_as_slice(c)[..penalized];
+        if let Some(gradient) = gradient {
+            for c in 0..w.ncols() {
+                axpy(self.regularization, column(c), &mut gradient.col_as_slice_mut(c)[..penalized]);
+            }
+        }
+        0.5 * self.regularization * (0..w.ncols()).map(|c| dot(column(c), column(c))).sum::<f64>()
+    }
+
+    /// The share of rows that W classifies correctly.
+    fn accuracy(w: &Mat<f64>, rows: &Rows, targets: &[usize], scores: &mut [f64]) -> f64 {
+        let mut right = 0;
+        for (i, &target) in targets.iter().enumerate() {
+            for (c, score) in scores.iter_mut().enumerate() {
+                *score = rows.dot(i, w.col_as_slice(c));
+            }
+            right += usize::from(is_right(scores, target));
+        }
+        right as f64 / targets.len() as f64
     }
 
     /// Replaces a share of the training labels, each by another class; see [`Classified::with_wrong_labels`]. Hold out a
@@ -133,10 +207,7 @@ impl Evaluate for Softmax {
                 self.rows.add_to(i, -scale * rest, gradient.col_as_slice_mut(target));
             }
         }
-        if let Some(gradient) = gradient {
-            gradient.add(self.regularization, w);
-        }
-        scale * sum + 0.5 * self.regularization * w.norm_squared()
+        scale * sum + self.penalty(w, gradient)
     }
 }
 
@@ -168,23 +239,64 @@ impl Problem for Softmax {
     fn feature_scales(&self) -> Option<Vec<f64>> {
         Some(self.rows.scales())
     }
-    /// Unknown.
+    /// f* from [`Convex::minimum`], if it was [given](Convex::with_optimum).
     fn optimum(&self) -> Option<f64> {
-        None
+        self.optimum
+    }
+}
+
+impl Convex for Softmax {
+    /// With λ = 0 and scores that are largest for the right class in every row, f has no minimum, and this is its
+    /// infimum 0.
+    fn minimum(&self) -> Result<f64, Error> {
+        minimum_by_newton(OWNER, self.clone(), Mat::zeros(self.rows.columns(), self.classes.len()))
+    }
+    fn with_optimum(self, optimum: f64) -> Self {
+        Self { optimum: Some(optimum), ..self }
+    }
+}
+
+impl Curved for Softmax {
+    /// The probability of every class in every row.
+    fn curvature(&self, w: &Mat<f64>) -> Vec<f64> {
+        let mut probabilities = Vec::with_capacity(self.targets.len() * self.classes.len());
+        for i in 0..self.targets.len() {
+            let scores: Vec<f64> = (0..self.classes.len()).map(|c| self.rows.dot(i, w.col_as_slice(c))).collect();
+            let peak = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = scores.iter().map(|score| (score - peak).exp()).sum();
+            probabilities.extend(scores.iter().map(|score| (score - peak).exp() / sum));
+        }
+        probabilities
+    }
+    fn add_product(&self, curvature: &[f64], v: &Mat<f64>, out: &mut Mat<f64>) {
+        let scale = 1.0 / self.targets.len() as f64;
+        let mut along = self.scratch.clone();
+        for (i, probabilities) in curvature.chunks_exact(self.classes.len()).enumerate() {
+            along.iter_mut().enumerate().for_each(|(c, along)| *along = self.rows.dot(i, v.col_as_slice(c)));
+            let mean = dot(probabilities, &along);
+            for (c, probability) in probabilities.iter().enumerate() {
+                self.rows.add_to(i, scale * probability * (along[c] - mean), out.col_as_slice_mut(c));
+            }
+        }
+        self.penalty(v, Some(out));
+    }
+    fn falls_to_zero(&self, w: &Mat<f64>) -> bool {
+        let is_right = |(i, &target): (usize, &usize)| {
+            let score = |c| self.rows.dot(i, w.col_as_slice(c));
+            let right = score(target);
+            (0..self.classes.len()).all(|c| c == target || score(c) < right)
+        };
+        self.regularization == 0.0 && self.targets.iter().enumerate().all(is_right)
     }
 }
 
 impl Classifier for Softmax {
     fn test_accuracy(&mut self, w: &Mat<f64>) -> Option<f64> {
         let (rows, targets) = self.test.as_ref()?;
-        let mut right = 0;
-        for (i, &target) in targets.iter().enumerate() {
-            for (c, score) in self.scratch.iter_mut().enumerate() {
-                *score = rows.dot(i, w.col_as_slice(c));
-            }
-            right += usize::from(is_right(&self.scratch, target));
-        }
-        Some(right as f64 / targets.len() as f64)
+        Some(Self::accuracy(w, rows, targets, &mut self.scratch))
+    }
+    fn train_accuracy(&mut self, w: &Mat<f64>) -> Option<f64> {
+        Some(Self::accuracy(w, &self.rows, &self.targets, &mut self.scratch))
     }
     fn parameters(&self) -> usize {
         self.rows.columns() * self.classes.len()
@@ -192,142 +304,4 @@ impl Classifier for Softmax {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        contract::{self, random_data},
-        features::Features,
-        logistic::Logistic,
-    };
-    use strust::{objective::full_value, prelude::*};
-
-    #[test]
-    fn the_contract_of_a_problem_holds_dense_and_sparse() {
-        for regularization in [0.0, 0.3] {
-            let data = random_data(30, 6, &[3.0, -2.0, 0.0, 9.0], 0);
-            let sparse = Labeled { features: data.features.converted(), labels: data.labels.clone() };
-            let mut dense = Softmax::new(data, regularization).unwrap();
-            let mut sparse = Softmax::new(sparse, regularization).unwrap();
-            assert_eq!(dense.classes(), [-2, 0, 3, 9]);
-            let w = dense.start(1);
-            assert!((full_value(&mut dense, &w) - full_value(&mut sparse, &w)).abs() < 1e-14);
-            contract::holds(&mut dense, 1.95..2.05, 1e-14);
-            contract::holds(&mut sparse, 1.95..2.05, 1e-14);
-        }
-    }
-
-    #[test]
-    fn two_classes_give_logistic_regression_in_the_difference() {
-        let data = random_data(25, 4, &[0.0, 1.0], 2);
-        let mut softmax = Softmax::new(data.clone(), 0.0).unwrap();
-        let mut logistic = Logistic::new(data, 0.0).unwrap();
-        let w = softmax.start(0);
-        let x: Vec<f64> = (0..4).map(|i| w[(i, 1)] - w[(i, 0)]).collect();
-        assert!((full_value(&mut softmax, &w) - full_value(&mut logistic, &x)).abs() < 1e-15);
-    }
-
-    #[test]
-    fn large_scores_do_not_overflow_and_small_losses_keep_their_digits() {
-        let features = Features::Dense(Mat::from_fn(3, 1, |_, _| 1.0));
-        let mut f = Softmax::new(Labeled { features, labels: vec![0.0, 1.0, 2.0] }, 0.0).unwrap();
-        let mut g = Mat::zeros(1, 3);
-        let first = Sample::range(0..1);
-        let scores = |z: [f64; 3]| Mat::from_fn(1, 3, move |_, c| z[c]);
-        assert!(f.value_and_gradient(&scores([1e5, 0.0, -1e5]), &first, &mut g).value.abs() < 1e-300);
-        assert!((f.value_and_gradient(&scores([-1e5, 0.0, 1e5]), &first, &mut g).value - 2e5).abs() < 1e-9);
-        assert_eq!(g, scores([-1.0, 0.0, 1.0]));
-        let value = f.value_and_gradient(&scores([1050.0, 1000.0, 0.0]), &first, &mut g).value;
-        let expected = (-50.0_f64).exp();
-        assert!((value / expected - 1.0).abs() < 1e-15);
-        assert!((g[(0, 0)] / -expected - 1.0).abs() < 1e-15 && (g[(0, 1)] / expected - 1.0).abs() < 1e-15);
-    }
-
-    #[test]
-    fn str_converges_on_a_regularized_problem() {
-        let mut f = Softmax::new(random_data(60, 5, &[0.0, 1.0, 2.0], 7), 0.1).unwrap();
-        let start = f.start(0);
-        let stop = Stop::gradient_norm(1e-8).or(Stop::epochs(2000));
-        let mut method = Str::new(StrConfig::default()).unwrap();
-        let report = minimize(&mut f)
-            .method(&mut method)
-            .sampler(Epochs::new(60, 60, 0).unwrap())
-            .stop(&stop)
-            .start(start)
-            .unwrap();
-        assert_eq!(report.reason, StopReason::GradientNorm);
-        // A convex function has the same value at all stationary points.
-        let other = f.start(1);
-        let again = minimize(&mut f)
-            .method(&mut method)
-            .sampler(Epochs::new(60, 60, 0).unwrap())
-            .stop(&stop)
-            .start(other)
-            .unwrap();
-        assert!((report.last.value - again.last.value).abs() < 1e-12);
-    }
-
-    #[test]
-    fn test_accuracy_counts_correct_largest_scores() {
-        let features = |n| Features::Dense(Mat::from_fn(n, 2, |i, j| f64::from(u8::from(i % 2 == j))));
-        let train = Labeled { features: features(2), labels: vec![5.0, 8.0] };
-        let test = Labeled { features: features(4), labels: vec![5.0, 8.0, 8.0, 8.0] };
-        let mut f = Softmax::new(train, 0.0).unwrap();
-        assert_eq!((f.test_accuracy(&Mat::identity(2, 2)), f.parameters()), (None, 4));
-        let mut f = f.with_test(test.clone()).unwrap();
-        assert_eq!(f.test_accuracy(&Mat::identity(2, 2)), Some(0.75));
-        assert_eq!(
-            f.test_accuracy(&Mat::zeros(2, 2)),
-            Some(0.25),
-            "all scores are equal, so the first class is predicted"
-        );
-
-        let foreign = Labeled { labels: vec![5.0, 6.0, 8.0, 8.0], ..test };
-        let message = f.clone().with_test(foreign).unwrap_err().to_string();
-        assert!(message.contains("`labels` is 6 at row 1, but must be one of the classes [5, 8]"), "{message}");
-        let wide = Labeled { features: Features::Dense(Mat::zeros(1, 3)), labels: vec![5.0] };
-        let message = f.with_test(wide).unwrap_err().to_string();
-        assert!(message.contains("`columns of the test set` is 3, but must be 2, as in the training set"), "{message}");
-    }
-
-    #[test]
-    fn a_held_out_test_set_keeps_its_labels_dense_and_sparse() {
-        // Feature c is 1 in class c, so the identity classifies everything correctly.
-        let classes = [0.0, 1.0, 2.0];
-        let features = Features::Dense(Mat::from_fn(60, 3, |i, j| f64::from(u8::from(i % 3 == j))));
-        let labels: Vec<f64> = (0..60).map(|i| classes[i % 3]).collect();
-        for features in [features.clone(), features.converted()] {
-            let all = Softmax::new(Labeled { features, labels: labels.clone() }, 0.0).unwrap();
-            let held = all.clone().with_test_share(0.25, 0).unwrap();
-            let mut wrong = held.clone().with_wrong_labels(0.4, 7).unwrap();
-            assert_eq!((held.terms(), wrong.terms()), (45, 45));
-            assert_eq!(held.targets.iter().zip(&wrong.targets).filter(|(a, b)| a != b).count(), 18);
-            assert_eq!(wrong.test_accuracy(&Mat::identity(3, 3)), Some(1.0));
-            let mut again = all.with_test_share(0.25, 0).unwrap().with_wrong_labels(0.4, 7).unwrap();
-            let w = wrong.start(0);
-            assert_eq!(full_value(&mut wrong, &w).to_bits(), full_value(&mut again, &w).to_bits());
-        }
-        let f = Softmax::new(random_data(9, 2, &classes, 0), 0.0).unwrap();
-        let message = |share| f.clone().with_test_share(share, 0).unwrap_err().to_string();
-        assert_eq!(message(1.0), "softmax regression: `test_share` is 1, but must be in (0, 1)");
-        assert_eq!(message(0.1), "softmax regression: `rows` is 0, but must be ≥ 1");
-        assert!(f.with_wrong_labels(1.0, 0).unwrap_err().to_string().contains("`wrong_labels` is 1"));
-    }
-
-    #[test]
-    fn invalid_class_labels_are_an_error() {
-        let message = |labels: &[f64]| {
-            let features = Features::Dense(Mat::zeros(labels.len(), 1));
-            Softmax::new(Labeled { features, labels: labels.to_vec() }, 0.0).unwrap_err().to_string()
-        };
-        assert_eq!(message(&[1.0, 2.5]), "softmax regression: `labels` is 2.5, but must be whole numbers");
-        assert!(message(&[1.0, f64::NAN]).contains("`labels` is NaN"));
-        assert!(message(&[1.0, f64::INFINITY]).contains("`labels` is inf"));
-        assert!(message(&[4.0, 4.0]).contains("`labels` is 4 everywhere, but must be at least two distinct values"));
-        assert!(message(&[]).contains("`rows` is 0"));
-        let f = Softmax::new(random_data(6, 4, &[0.0, 1.0], 0), 0.0).unwrap();
-        assert_eq!(
-            f.check_point(&Mat::zeros(2, 4)).unwrap_err().to_string(),
-            "point of softmax regression: expected shape [4, 2], found [2, 4]"
-        );
-    }
-}
+mod tests;

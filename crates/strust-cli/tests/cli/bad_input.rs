@@ -151,6 +151,29 @@ fn damaged_data_files_are_refused_with_file_line_and_column() {
 }
 
 #[test]
+fn wrong_keys_of_a_data_file_are_refused_in_words() {
+    let methods = "[[method]]\nname = \"auto\"";
+    let logistic = "kind = \"logistic\"\ndata = \"data.csv\"\n";
+    for (key, expected) in [
+        ("label = \"qualty\"", "data.csv:1:1: no column is named \"qualty\"; did you mean \"quality\"?"),
+        ("label = \"name\"", "data.csv:2:3: the label \"red\" is not a number: replace names of classes"),
+        ("label = 2", "`label` is 2, but must be a column's name or number in quotes, or empty"),
+        ("kernel = \"rbf\"\nbandwidth = 0", "`bandwidth` is 0, but must be > 0"),
+        ("kernel = \"poly\"", "`kernel` is \"poly\", but must be one of none, rbf"),
+        ("standardize = true", "`standardize` is true, but must be one of off, on"),
+        ("split = \"first\"", "`split` is \"first\", but must be one of random, last"),
+    ] {
+        let folder = Folder::new();
+        folder.write("data.csv", "width,name,quality\n1,red,0\n2,green,1\n");
+        refused_in(&folder, &experiment(&format!("{logistic}{key}"), methods), &[expected]);
+    }
+    let folder = Folder::new();
+    folder.write("data.csv", "1,2,0\n1,2,1\n1,2,0\n");
+    let standardized = format!("{logistic}standardize = \"on\"");
+    refused_in(&folder, &experiment(&standardized, methods), &["every feature is constant over the training set"]);
+}
+
+#[test]
 fn a_bad_line_of_libsvm_is_refused_with_file_line_and_column() {
     let logistic = "kind = \"logistic\"\ndata = \"data.libsvm\"";
     for (line, place) in [

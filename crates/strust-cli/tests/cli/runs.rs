@@ -292,6 +292,39 @@ fn every_problem_runs_with_every_method_that_fits() {
 }
 
 #[test]
+fn problems_of_a_file_show_their_true_size_their_gap_and_their_accuracies() {
+    let folder = Folder::new();
+    let header = "width,kind,height\n".to_string();
+    folder.write("two.csv", &(header + &rows(|i| format!("{},{},{}\n", i % 7, (i * i / 3) % 2, 100 + (i * 5) % 11))));
+    let shared = "data = \"two.csv\"\nlabel = \"kind\"\ntest_share = 0.25\nstandardize = \"on\"\nintercept = \"on\"\n\
+                  optimum = \"on\"";
+    let problems = format!(
+        "kind = \"logistic\"\nregularization = 0.1\ntrain_accuracy = \"on\"\n{shared}\n\
+                            [[problem]]\nkind = \"least-squares\"\n{shared}"
+    );
+    let file = folder.write("experiment.toml", &experiment(&problems, "[[method]]\nname = \"auto\""));
+    let out = folder.path("out");
+    let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json", "-q"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let summary: serde_json::Value = serde_json::from_str(&result.out).unwrap();
+    let last = |problem: usize, key: &str| {
+        let number = &summary["problems"][problem]["methods"][0]["final"][key]["median"];
+        number.as_f64().unwrap_or_else(|| panic!("{key}: {number}"))
+    };
+    assert!(last(0, "objective_gap") >= 0.0 && last(0, "objective_gap") < 0.1);
+    assert!((0.0..=1.0).contains(&last(0, "train_accuracy")) && (0.0..=1.0).contains(&last(0, "test_accuracy")));
+    assert!(last(1, "objective_gap") >= 0.0 && last(1, "test_loss") > 0.0);
+    for i in 0..2 {
+        let title = summary["problems"][i]["title"].as_str().unwrap();
+        assert!(title.ends_with("; 30 terms, 3 parameters)") && title.contains("data = two.csv"), "{title}");
+    }
+    let plan: serde_json::Value = serde_json::from_slice(&std::fs::read(out.join("plan.json")).unwrap()).unwrap();
+    assert_eq!(plan["sizes"]["logistic"], serde_json::json!({ "terms": 30, "parameters": 3 }));
+    let parameters = &plan["jobs"][0]["problem"]["parameters"];
+    assert!(parameters.get("n").is_none() && parameters.get("d").is_none(), "the defaults of synthetic data: {plan}");
+}
+
+#[test]
 fn the_digits_need_no_file_and_the_summary_has_loss_accuracy_and_passes() {
     let folder = Folder::new();
     let out = folder.path("out");

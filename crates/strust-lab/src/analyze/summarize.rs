@@ -8,7 +8,7 @@ use crate::{
     Error,
     data::{
         experiment::{MethodSpec, ProblemSpec},
-        plan::{Job, Plan},
+        plan::{Job, Plan, ProblemSize},
         record::{EpochRecord, TRUST_REGION},
         summary::{CurvePoint, MeanEvaluations, MethodSummary, ProblemSummary, Spread, Summary},
     },
@@ -38,7 +38,7 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
         problems.push(ProblemSummary {
             name: problem.name.clone(),
             kind: None,
-            title: title(problem),
+            title: title(problem, plan.sizes.get(&problem.name)),
             parameters: problems::with_effect(&problem.kind, &problem.parameters),
             metrics: problems::metrics(problem),
             methods,
@@ -68,10 +68,11 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
     })
 }
 
-fn title(problem: &ProblemSpec) -> String {
+fn title(problem: &ProblemSpec, size: Option<&ProblemSize>) -> String {
     let shown = problems::with_effect(&problem.kind, &problem.parameters);
     let shown: Vec<_> = shown.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect();
-    format!("{} ({})", problem.kind, shown.join(", "))
+    let size = size.map(|s| format!("; {} terms, {} parameters", s.terms, s.parameters)).unwrap_or_default();
+    format!("{} ({}{size})", problem.kind, shown.join(", "))
 }
 
 fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> MethodSummary {

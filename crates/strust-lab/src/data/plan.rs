@@ -7,6 +7,7 @@ use super::{
 };
 use crate::format::folder_name;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The contents of `plan.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,8 +20,20 @@ pub struct Plan {
     pub machine: Machine,
     /// The experiment, with expanded lists and all defaults.
     pub experiment: Experiment,
+    /// The sizes of the problems with a data file, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sizes: BTreeMap<String, ProblemSize>,
     /// The jobs. A grid search adds the jobs of the chosen settings when it is done.
     pub jobs: Vec<Job>,
+}
+
+/// The size of a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProblemSize {
+    /// Terms of the sum: data points in the training set.
+    pub terms: usize,
+    /// Components of a point.
+    pub parameters: usize,
 }
 
 /// One run of one method on one problem from one seed.
@@ -44,8 +57,14 @@ impl Plan {
     /// The plan of an experiment.
     #[must_use]
     pub fn new(experiment: Experiment, command: String, machine: Machine) -> Self {
-        let mut plan =
-            Self { version: env!("CARGO_PKG_VERSION").into(), command, machine, experiment, jobs: Vec::new() };
+        let mut plan = Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            command,
+            machine,
+            experiment,
+            sizes: BTreeMap::new(),
+            jobs: Vec::new(),
+        };
         let Experiment { problems, methods, seeds, tune, epochs, .. } = &plan.experiment;
         let (tuning, seeds, epochs) = match tune {
             Some(tune) => (true, tune.seed_list().collect(), tune.epochs),

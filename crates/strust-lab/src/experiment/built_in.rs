@@ -29,7 +29,10 @@ pub const THEORY: &[(&str, &str)] = &[
 ];
 
 /// The benchmarks.
-pub const BENCHMARKS: &[(&str, &str)] = &[("zero-tuning", include_str!("../../../../experiments/zero-tuning.toml"))];
+pub const BENCHMARKS: &[(&str, &str)] = &[
+    ("zero-tuning", include_str!("../../../../experiments/zero-tuning.toml")),
+    ("kernels", include_str!("../../../../experiments/kernels.toml")),
+];
 
 /// The tasks with data of the study of constrained problems.
 pub const CONSTRAINED: (&str, &str) = ("constrained", include_str!("../../../../experiments/constrained.toml"));

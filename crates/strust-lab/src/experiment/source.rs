@@ -8,7 +8,7 @@ use crate::{
     },
     format::{plain, written},
     io::data_file,
-    registry::{Entry, nearest},
+    registry::{Entry, nearest, problems},
 };
 use std::path::{Path, PathBuf};
 
@@ -272,8 +272,12 @@ impl<'a> Source<'a> {
         let mut problems = Vec::new();
         for (mut setting, varied) in self.settings("problem", own, entry)? {
             self.resolve_data(&mut setting)?;
-            let parameters = self.complete("problem", entry, &setting)?;
+            let mut parameters = self.complete("problem", entry, &setting)?;
             let name = labeled(name, &parameters, &varied);
+            if data_file::path(&parameters).is_some() {
+                // The plan must not contain sizes that are not those of the file.
+                parameters.retain(|key, _| !problems::synthetic(entry.name).contains(&key.as_str()));
+            }
             let checksum = data_file::path(&parameters).map(data_file::checksum_of).transpose()?;
             problems.push(ProblemSpec { name, kind: entry.name.into(), parameters, checksum });
         }

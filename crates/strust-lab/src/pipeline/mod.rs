@@ -33,7 +33,7 @@ pub(crate) const RUNS: &str = "runs";
 
 /// Starts a plan in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
-    run::check(plan)?;
+    plan.sizes = run::check(plan)?;
     check_names(plan)?;
     atomic::make_folder(folder)?;
     let _lock = lock(folder)?;

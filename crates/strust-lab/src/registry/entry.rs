@@ -124,16 +124,3 @@ pub(super) fn config<C: Config>(values: &Parameters) -> Result<C, String> {
     config.clone().check().map_err(|e| e.to_string())?;
     Ok(config)
 }
-
-/// The candidate most similar to `word`, if it is similar enough.
-#[must_use]
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // One measure favors a common prefix, the other favors swapped letters.
-    let likeness = |c: &str| [strsim::jaro_winkler(word, c), strsim::normalized_damerau_levenshtein(word, c)];
-    candidates
-        .into_iter()
-        .map(|c| (likeness(c), c))
-        .filter(|([beginning, letters], _)| *beginning > 0.75 || *letters > 0.6)
-        .max_by(|(a, _), (b, _)| a.iter().sum::<f64>().total_cmp(&b.iter().sum()))
-        .map(|(_, c)| c)
-}

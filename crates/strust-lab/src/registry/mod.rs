@@ -9,8 +9,10 @@ pub mod methods;
 pub mod problems;
 mod setup;
 
-pub use entry::{Entry, Parameter, nearest};
+pub use entry::{Entry, Parameter};
 pub(crate) use setup::{Quantity, SaveModel, Setup, TestMetric, Visitor};
+
+pub use strust_problems::read::nearest;
 
 #[cfg(test)]
 mod tests {

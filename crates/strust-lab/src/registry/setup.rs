@@ -9,7 +9,7 @@ use std::path::Path;
 use strust::{objective::Scaled, prelude::*};
 use strust_problems::{Classifier, Problem};
 
-/// The metric of a problem on its test set: the accuracy of a classifier, otherwise the loss.
+/// The metric of a problem on its test set, or on its training set: the accuracy of a classifier, otherwise the loss.
 pub(crate) type TestMetric<F> = Box<dyn Fn(&mut F, &<F as Objective>::Point) -> Option<f64>>;
 
 /// Writes a point of a network as a file.
@@ -26,6 +26,8 @@ pub(crate) struct Setup<F: Objective, C> {
     pub constraint: Option<Box<dyn Fn(Retraction) -> C>>,
     /// The metric on the test set, for a problem that has one.
     pub test: Option<TestMetric<F>>,
+    /// The accuracy on the training set, for a classifier that measures it.
+    pub train: Option<TestMetric<F>>,
     /// Writes the model of a point, for a network.
     pub save: Option<SaveModel<F>>,
     /// Special steppers, for a problem on a GPU.
@@ -34,7 +36,7 @@ pub(crate) struct Setup<F: Objective, C> {
 
 impl<F: Problem> Setup<F, Sphere<F::Point>> {
     pub fn unconstrained(f: F) -> Self {
-        Self { f, constraint: None, test: None, save: None, own_stepper: None }
+        Self { f, constraint: None, test: None, train: None, save: None, own_stepper: None }
     }
 }
 
@@ -42,12 +44,17 @@ impl<F: Classifier + 'static> Setup<F, Sphere<F::Point>> {
     pub fn classifier(f: F) -> Self {
         Self { test: Some(Box::new(F::test_accuracy)), ..Self::unconstrained(f) }
     }
+
+    /// The same with the accuracy on the training set, if it is wanted.
+    pub fn with_train_accuracy(self, wanted: bool) -> Self {
+        Self { train: wanted.then(|| -> TestMetric<F> { Box::new(F::train_accuracy) }), ..self }
+    }
 }
 
 impl<F: Objective, C> Setup<F, C> {
     /// A problem with a constraint, made for a retraction.
     pub fn constrained(f: F, constraint: impl Fn(Retraction) -> C + 'static) -> Self {
-        Self { f, constraint: Some(Box::new(constraint)), test: None, save: None, own_stepper: None }
+        Self { f, constraint: Some(Box::new(constraint)), test: None, train: None, save: None, own_stepper: None }
     }
 
     /// The constraint, for a method that needs one.
@@ -64,10 +71,11 @@ impl<F: Problem + 'static, C> Setup<F, C> {
     /// If it has steppers of its own. Such a problem scales its loss itself.
     pub fn scaled(self, scale: f64) -> Setup<Scaled<F>, C> {
         assert!(self.own_stepper.is_none(), "a problem with special steppers scales its loss itself");
-        let test = self.test.map(|test| -> TestMetric<Scaled<F>> { Box::new(move |f, x| test(f.inner_mut(), x)) });
+        let inner = |metric: TestMetric<F>| -> TestMetric<Scaled<F>> { Box::new(move |f, x| metric(f.inner_mut(), x)) };
+        let (test, train) = (self.test.map(inner), self.train.map(inner));
         let save =
             self.save.map(|save| -> SaveModel<Scaled<F>> { Box::new(move |f, path, x| save(f.inner_mut(), path, x)) });
-        Setup { f: Scaled::new(self.f, scale), constraint: self.constraint, test, save, own_stepper: None }
+        Setup { f: Scaled::new(self.f, scale), constraint: self.constraint, test, train, save, own_stepper: None }
     }
 }
 
@@ -97,6 +105,8 @@ pub(crate) enum Quantity {
     TestLoss,
     /// The share of the test set that is classified correctly.
     TestAccuracy,
+    /// The share of the training set that is classified correctly.
+    TrainAccuracy,
 }
 
 impl Quantity {
@@ -109,11 +119,13 @@ impl Quantity {
             Self::ConstraintNorm => "constraint_norm",
             Self::TestLoss => "test_loss",
             Self::TestAccuracy => "test_accuracy",
+            Self::TrainAccuracy => "train_accuracy",
         }
     }
 }
 
 /// A quantity with its name for people.
 pub(crate) fn metric(quantity: Quantity, label: &str) -> Metric {
-    Metric { key: quantity.key().into(), label: label.into(), log: quantity != Quantity::TestAccuracy }
+    let log = !matches!(quantity, Quantity::TestAccuracy | Quantity::TrainAccuracy);
+    Metric { key: quantity.key().into(), label: label.into(), log }
 }

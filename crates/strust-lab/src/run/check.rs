@@ -4,26 +4,35 @@ use super::{
     prepare::{Prepared, Purpose, prepare},
     workers::caught,
 };
-use crate::{Error, data::plan::Plan, io::data_file};
-use std::path::Path;
+use crate::{
+    Error,
+    data::plan::{Plan, ProblemSize},
+    io::data_file,
+};
+use std::{collections::BTreeMap, path::Path};
 use strust::prelude::*;
 use strust_problems::Problem;
 
-/// Constructs every problem of a plan once and starts a method on it.
-pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
+/// Constructs every problem of a plan once and starts a method on it. Returns the sizes of the problems with a data
+/// file.
+pub(crate) fn check(plan: &Plan) -> Result<BTreeMap<String, ProblemSize>, Error> {
+    let mut sizes = BTreeMap::new();
     for problem in &plan.experiment.problems {
         let Some(job) = plan.jobs.iter().find(|job| job.problem.name == problem.name) else { continue };
         let start = || prepare(job, &plan.experiment, Path::new(""), Start { seed: job.seed });
-        caught(start).map_err(|error| match error {
+        let data = data_file::path(&problem.parameters);
+        let size = caught(start).map_err(|error| match error {
             Error::Read(error) => Error::Read(error),
             error => {
-                let data = data_file::path(&problem.parameters);
                 let of = data.map(|data| format!("{}: ", data.display())).unwrap_or_default();
                 Error::Problem { problem: problem.name.clone(), why: format!("{of}{error}") }
             }
         })?;
+        if data.is_some() {
+            sizes.insert(problem.name.clone(), size);
+        }
     }
-    Ok(())
+    Ok(sizes)
 }
 
 struct Start {
@@ -31,13 +40,15 @@ struct Start {
 }
 
 impl Purpose for Start {
-    type Output = ();
+    type Output = ProblemSize;
 
-    fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<(), Error>
+    fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<ProblemSize, Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        prepared.start(self.seed)
+        prepared.start(self.seed)?;
+        let parameters = prepared.f.start(self.seed).dimension();
+        Ok(ProblemSize { terms: prepared.f.terms(), parameters })
     }
 }

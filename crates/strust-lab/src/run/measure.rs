@@ -18,6 +18,7 @@ pub(super) struct Measure<F: Objective, C: Constraint> {
     optimum: Option<f64>,
     constraint: Option<(C, C::Residual)>,
     test: Option<TestMetric<F>>,
+    train: Option<TestMetric<F>>,
 }
 
 impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
@@ -28,7 +29,8 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
             (c, residual)
         });
         let quantities = problems::quantities(problem).iter().map(|&(quantity, _)| quantity).collect();
-        Self { quantities, optimum: prepared.f.optimum(), constraint, test: prepared.test.take() }
+        let (test, train) = (prepared.test.take(), prepared.train.take());
+        Self { quantities, optimum: prepared.f.optimum(), constraint, test, train }
     }
 
     /// Measures a point and leaves the problem as it was. An average is measured with statistics of its own.
@@ -69,6 +71,7 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
                 Quantity::TestLoss | Quantity::TestAccuracy => {
                     self.test.as_ref().and_then(|test| test(f, x)).unwrap_or(f64::NAN)
                 }
+                Quantity::TrainAccuracy => self.train.as_ref().and_then(|train| train(f, x)).unwrap_or(f64::NAN),
             };
             numbers.insert(quantity.key().into(), number);
         }
@@ -103,6 +106,7 @@ mod tests {
             optimum: None,
             constraint: None,
             test: Some(Box::new(ImageClassification::test_accuracy)),
+            train: None,
         }
     }
 

@@ -19,6 +19,7 @@ pub(crate) struct Prepared<F: Objective, C> {
     pub f: F,
     pub constraint: Option<C>,
     pub test: Option<TestMetric<F>>,
+    pub train: Option<TestMetric<F>>,
     pub save: Option<SaveModel<F>>,
     pub stepper: Box<dyn Stepper<F>>,
     pub sampler: Box<dyn Sampler>,
@@ -65,8 +66,8 @@ impl<P: Purpose> Visitor for Constructed<'_, P> {
         let steps = self.job.epochs * sampler.steps_per_epoch();
         let stepper = methods::stepper(&self.job.method, &setup, self.experiment.batch as usize, steps)?;
         let constraint = setup.constraint.map(|make| make(Retraction::Qr));
-        let Setup { f, test, save, .. } = setup;
-        self.purpose.with(Prepared { f, constraint, test, save, stepper, sampler })
+        let Setup { f, test, train, save, .. } = setup;
+        self.purpose.with(Prepared { f, constraint, test, train, save, stepper, sampler })
     }
 }
 

@@ -5,27 +5,35 @@
 
 use super::{
     ReadError,
-    lines::{TextLine, TextLines},
+    lines::{TextLine, TextLines, quoted},
+    nearest,
 };
 use crate::features::{Features, Labeled};
 use faer::Mat;
 use std::{io::BufRead, path::Path};
 
+/// The most names of columns that a message lists.
+const SHOWN_NAMES: usize = 20;
+
 pub(super) fn read_matrix(reader: impl BufRead, path: &Path) -> Result<Mat<f64>, ReadError> {
-    let table = read(reader, path, 1)?;
+    let table = read(reader, path, None)?;
     Ok(Mat::from_fn(table.rows(), table.width, |i, j| table.row(i)[j]))
 }
 
-pub(super) fn read_labeled(reader: impl BufRead, path: &Path) -> Result<Labeled, ReadError> {
-    let table = read(reader, path, 2)?;
-    let d = table.width - 1;
-    let features = Features::Dense(Mat::from_fn(table.rows(), d, |i, j| table.row(i)[j]));
-    Ok(Labeled { features, labels: (0..table.rows()).map(|i| table.row(i)[d]).collect() })
+/// `label` is the name or the number of the label's column, from 1; if it is empty, the last column is the label.
+pub(super) fn read_labeled(reader: impl BufRead, path: &Path, label: &str) -> Result<Labeled, ReadError> {
+    let table = read(reader, path, Some(label))?;
+    let column = table.label;
+    let entry = |i: usize, j: usize| table.row(i)[if j < column { j } else { j + 1 }];
+    let features = Features::Dense(Mat::from_fn(table.rows(), table.width - 1, entry));
+    Ok(Labeled { features, labels: (0..table.rows()).map(|i| table.row(i)[column]).collect() })
 }
 
 /// Numbers row by row.
 struct CsvTable {
     width: usize,
+    /// The column of the label; `width` for a matrix.
+    label: usize,
     values: Vec<f64>,
 }
 
@@ -38,44 +46,82 @@ impl CsvTable {
     }
 }
 
-fn read(reader: impl BufRead, path: &Path, narrowest: usize) -> Result<CsvTable, ReadError> {
+/// Reads a matrix, or with `label` a table with a label's column.
+fn read(reader: impl BufRead, path: &Path, label: Option<&str>) -> Result<CsvTable, ReadError> {
     let mut lines = TextLines::new(reader, path);
-    let mut width = None;
+    let mut shape = None;
     let mut values = Vec::new();
     while let Some(line) = lines.next()? {
         let content = line.text.trim();
         if content.is_empty() || content.starts_with('#') {
             continue;
         }
-        let fields = || line.text.split(',').map(str::trim);
-        if let Some(width) = width {
-            push_row(&mut values, line, width)?;
+        if let Some((width, label)) = shape {
+            push_row(&mut values, line, width, label)?;
             continue;
         }
-        let found = fields().count();
-        if found < narrowest {
-            let why = "only one column, but the last column is the label: features or commas are missing";
-            return Err(line.error(0, why.into()));
-        }
-        width = Some(found);
-        if fields().any(|field| field.parse::<f64>().is_ok()) {
-            push_row(&mut values, line, found)?;
+        let fields: Vec<&str> = line.text.split(',').map(str::trim).collect();
+        let has_numbers = fields.iter().any(|field| field.parse::<f64>().is_ok());
+        let column = match label {
+            Some(label) => label_column(label, &fields, !has_numbers, line)?,
+            None => fields.len(),
+        };
+        shape = Some((fields.len(), column));
+        if has_numbers {
+            push_row(&mut values, line, fields.len(), column)?;
         }
     }
-    match width {
-        Some(width) if !values.is_empty() => Ok(CsvTable { width, values }),
+    match shape {
+        Some((width, label)) if !values.is_empty() => Ok(CsvTable { width, label, values }),
         _ => Err(lines.error_at_end("the file ends without a row of numbers")),
     }
 }
 
-fn push_row(values: &mut Vec<f64>, line: TextLine<'_>, width: usize) -> Result<(), ReadError> {
+/// The column of the label in the first line, which may be a header.
+fn label_column(label: &str, fields: &[&str], is_header: bool, line: TextLine<'_>) -> Result<usize, ReadError> {
+    if fields.len() < 2 {
+        let why = "only one column, but one column is the label: features or commas are missing";
+        return Err(line.error(0, why.into()));
+    }
+    if label.is_empty() {
+        return Ok(fields.len() - 1);
+    }
+    let names: Vec<&str> = fields.iter().map(|name| name.trim_matches('"')).collect();
+    if let Some(column) = names.iter().position(|&name| is_header && name == label) {
+        return Ok(column);
+    }
+    match label.parse::<usize>() {
+        Ok(number) if (1..=fields.len()).contains(&number) => Ok(number - 1),
+        _ if is_header => {
+            let meant = match nearest(label, names.iter().copied()) {
+                Some(name) => format!("; did you mean {}?", quoted(name)),
+                None => ".".into(),
+            };
+            let shown: Vec<_> = names.iter().take(SHOWN_NAMES).map(|name| quoted(name)).collect();
+            let more = if names.len() > SHOWN_NAMES { " …" } else { "" };
+            let columns = shown.join(" ");
+            Err(line.error(0, format!("no column is named {}{meant} The columns are {columns}{more}", quoted(label))))
+        }
+        _ => {
+            let why = format!("without a header, the label's column is a number from 1 to {}", fields.len());
+            Err(line.error(0, format!("{why}, not {}", quoted(label))))
+        }
+    }
+}
+
+fn push_row(values: &mut Vec<f64>, line: TextLine<'_>, width: usize, label: usize) -> Result<(), ReadError> {
     let mut found = 0;
     for field in line.text.split(',') {
         if found == width {
             let why = format!("more than the {width} fields of the first row");
             return Err(line.error(line.position(field), why));
         }
-        values.push(line.number(field.trim())?);
+        let field = field.trim();
+        if found == label && field.parse::<f64>().is_err() && !field.is_empty() {
+            let why = format!("the label {} is not a number: replace names of classes by whole numbers", quoted(field));
+            return Err(line.error(line.position(field), why));
+        }
+        values.push(line.number(field)?);
         found += 1;
     }
     if found < width {
@@ -107,11 +153,37 @@ mod tests {
 
     #[test]
     fn the_last_column_is_the_label() {
-        let data = read_labeled("x,y,kind\n1,2,7\n3,4,8\n".as_bytes(), Path::new("f.csv")).unwrap();
+        let data = read_labeled("x,y,kind\n1,2,7\n3,4,8\n".as_bytes(), Path::new("f.csv"), "").unwrap();
         assert_eq!(data.labels, [7.0, 8.0]);
         assert_eq!(data.features, Features::Dense(Mat::from_fn(2, 2, |i, j| [[1.0, 2.0], [3.0, 4.0]][i][j])));
-        let message = read_labeled("1\n2\n".as_bytes(), Path::new("f.csv")).unwrap_err().to_string();
+        let message = read_labeled("1\n2\n".as_bytes(), Path::new("f.csv"), "").unwrap_err().to_string();
         assert!(message.starts_with("f.csv:1:1: only one column"), "{message}");
+    }
+
+    #[test]
+    fn the_label_is_a_column_by_name_or_by_number() {
+        let read = |text: &str, label: &str| {
+            read_labeled(text.as_bytes(), Path::new("f.csv"), label).map_err(|error| error.to_string())
+        };
+        let text = "width, \"quality\",2\n1,7,2\n3,8,4\n";
+        let header = "width, \"quality\",size\n1,7,2\n3,8,4\n";
+        for label in ["quality", "2"] {
+            let data = read(header, label).unwrap();
+            assert_eq!(data.labels, [7.0, 8.0]);
+            assert_eq!(data.features, Features::Dense(Mat::from_fn(2, 2, |i, j| [[1.0, 2.0], [3.0, 4.0]][i][j])));
+        }
+        assert_eq!(read("1,7\n3,8\n", "1").unwrap().labels, [1.0, 3.0]);
+        for (text, label, expected) in [
+            (header, "qualty", "f.csv:1:1: no column is named \"qualty\"; did you mean \"quality\"? The columns are"),
+            (header, "xyz", "f.csv:1:1: no column is named \"xyz\". The columns are \"width\" \"quality\" \"size\""),
+            (header, "4", "f.csv:1:1: no column is named \"4\". The columns are"),
+            ("1,7\n", "kind", "f.csv:1:1: without a header, the label's column is a number from 1 to 2, not \"kind\""),
+            ("a,b\n1,yes\n", "b", "f.csv:2:3: the label \"yes\" is not a number: replace names of classes"),
+            (text, "quality", "f.csv:1:1: without a header"),
+        ] {
+            let message = read(text, label).unwrap_err();
+            assert!(message.starts_with(expected), "{message}");
+        }
     }
 
     #[test]
@@ -150,13 +222,13 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = read_matrix(&bytes[..], Path::new("f"));
-            let _ = read_labeled(&bytes[..], Path::new("f"));
+            let _ = read_labeled(&bytes[..], Path::new("f"), "");
         }
 
         #[test]
         fn arbitrary_text_of_the_alphabet_never_panics(text in "[-+0-9.eE,# \r\n\tnaif\u{e9}]{0,120}") {
             let _ = read_matrix(text.as_bytes(), Path::new("f"));
-            let _ = read_labeled(text.as_bytes(), Path::new("f"));
+            let _ = read_labeled(text.as_bytes(), Path::new("f"), "1");
         }
 
         #[test]

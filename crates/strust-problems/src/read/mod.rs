@@ -4,7 +4,7 @@
 //!
 //! | extension | format | [`read_matrix`] | [`read_labeled`] |
 //! |---|---|---|---|
-//! | `.npy` | NumPy array | yes | |
+//! | `.npy` | NumPy array | yes | yes, the last column is the label |
 //! | `.csv` | numbers separated by commas | yes | yes, the last column is the label |
 //! | `.libsvm` `.svm` `.txt` `.tr` `.t`, or none | LIBSVM text | | yes |
 //!
@@ -30,7 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::features::Labeled;
+use crate::features::{Features, Labeled};
 use faer::Mat;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
@@ -146,8 +146,8 @@ pub fn read_matrix(path: impl AsRef<Path>) -> Result<Mat<f64>, ReadError> {
     }
 }
 
-/// Reads features and labels from a CSV file whose last column is the label, or from LIBSVM text `label index:value …`
-/// with indices from 1.
+/// Reads features and labels from a CSV or NPY file whose last column is the label, or from LIBSVM text `label
+/// index:value …` with indices from 1.
 ///
 /// ```
 /// use strust_problems::{Features, read_labeled};
@@ -161,20 +161,79 @@ pub fn read_matrix(path: impl AsRef<Path>) -> Result<Mat<f64>, ReadError> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_labeled(path: impl AsRef<Path>) -> Result<Labeled, ReadError> {
+    read_labeled_by(path, "")
+}
+
+/// The same, with the label in the column with this name or number, from 1. A CSV file has names if it has a header. An
+/// empty name is the last column. LIBSVM text has no columns: its label comes first.
+///
+/// ```
+/// use strust_problems::read_labeled_by;
+/// # let path = std::env::temp_dir().join(format!("strust-labeled-by-{}.csv", std::process::id()));
+/// std::fs::write(&path, "kind,width,height\n0,1.0,2.0\n1,3.0,4.0\n")?;
+/// assert_eq!(read_labeled_by(&path, "kind")?.labels, [0.0, 1.0]);
+/// assert_eq!(read_labeled_by(&path, "2")?.labels, [1.0, 3.0]);
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_labeled_by(path: impl AsRef<Path>, label: &str) -> Result<Labeled, ReadError> {
     let path = path.as_ref();
     match format(path) {
-        Some(Format::Csv) => csv::read_labeled(open(path)?, path),
-        Some(Format::Libsvm) => libsvm::read(open(path)?, path),
-        _ => {
-            let understood = ".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension";
+        Some(Format::Csv) => csv::read_labeled(open(path)?, path, label),
+        Some(Format::Npy) => npy_labeled(path, label),
+        Some(Format::Libsvm) if label.is_empty() => libsvm::read(open(path)?, path),
+        Some(Format::Libsvm) => {
+            let why = "LIBSVM text has its label first, so no column can be the label".into();
+            Err(ReadError::Contents { path: path.into(), why })
+        }
+        None => {
+            let understood = ".csv, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension";
             Err(ReadError::Ending { path: path.into(), understood })
         }
     }
 }
 
+/// An array with a column of labels.
+fn npy_labeled(path: &Path, label: &str) -> Result<Labeled, ReadError> {
+    let matrix = npy::read(open(path)?, path)?;
+    let columns = matrix.ncols();
+    let number = if label.is_empty() { Some(columns) } else { label.parse().ok() };
+    let Some(column) = number.filter(|number| columns > 1 && (1..=columns).contains(number)) else {
+        let why = if columns > 1 {
+            format!("the label's column is a number from 1 to {columns} here, not {}", lines::quoted(label))
+        } else {
+            "only one column, but one column is the label: features are missing".into()
+        };
+        return Err(ReadError::Contents { path: path.into(), why });
+    };
+    let labels = matrix.col_as_slice(column - 1).to_vec();
+    let entry = |i: usize, j: usize| matrix[(i, if j < column - 1 { j } else { j + 1 })];
+    let features = Features::Dense(Mat::from_fn(matrix.nrows(), columns - 1, entry));
+    Ok(Labeled { features, labels })
+}
+
+/// The candidate most similar to `word`, if it is similar enough.
+///
+/// ```
+/// use strust_problems::read::nearest;
+/// assert_eq!(nearest("qualty", ["width", "quality"]), Some("quality"));
+/// assert_eq!(nearest("xyz", ["width", "quality"]), None);
+/// ```
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // One measure favors a common prefix, the other favors swapped letters.
+    let likeness = |c: &str| [strsim::jaro_winkler(word, c), strsim::normalized_damerau_levenshtein(word, c)];
+    candidates
+        .into_iter()
+        .map(|c| (likeness(c), c))
+        .filter(|([beginning, letters], _)| *beginning > 0.75 || *letters > 0.6)
+        .max_by(|(a, _), (b, _)| a.iter().sum::<f64>().total_cmp(&b.iter().sum()))
+        .map(|(_, c)| c)
+}
+
 /// Features and labels from gzipped CSV text that is part of the program. `name` is used in messages.
 pub(crate) fn parse_csv_gz(bytes: &'static [u8], name: &str) -> Result<Labeled, ReadError> {
-    csv::read_labeled(decompress(bytes, Compression::Gzip), Path::new(name))
+    csv::read_labeled(decompress(bytes, Compression::Gzip), Path::new(name), "")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -307,11 +366,37 @@ pub(crate) mod tests {
             read_matrix("a.parquet").unwrap_err().to_string(),
             "a.parquet: unknown extension; known are .npy and .csv, each also with .gz or .xz"
         );
-        let message = read_labeled("a.npy.gz").unwrap_err().to_string();
+        let message = read_labeled("a.parquet.gz").unwrap_err().to_string();
         assert!(
-            message.contains(".csv and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension"),
+            message.contains(".csv, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn the_label_of_an_array_is_a_column_by_number_and_libsvm_has_no_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let array = |columns: usize| {
+            let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': (2, {columns}), }}\n");
+            let mut bytes =
+                [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes()].concat();
+            (0..2 * columns).for_each(|k| bytes.extend((k as f64).to_le_bytes()));
+            let path = folder.path().join(format!("a{columns}.npy"));
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        // [0 1 2; 3 4 5]
+        let data = read_labeled_by(array(3), "2").unwrap();
+        assert_eq!(data.labels, [1.0, 4.0]);
+        assert_eq!(data.features, Features::Dense(Mat::from_fn(2, 2, |i, j| [[0.0, 2.0], [3.0, 5.0]][i][j])));
+        assert_eq!(read_labeled(array(3)).unwrap().labels, [2.0, 5.0]);
+        let message = |path: PathBuf, label| read_labeled_by(path, label).unwrap_err().to_string();
+        assert!(message(array(3), "kind").ends_with("the label's column is a number from 1 to 3 here, not \"kind\""));
+        assert!(message(array(3), "4").ends_with("not \"4\""));
+        assert!(message(array(1), "").contains("only one column"));
+        let text = folder.path().join("a.libsvm");
+        std::fs::write(&text, TEXT).unwrap();
+        assert!(message(text, "1").ends_with("LIBSVM text has its label first, so no column can be the label"));
     }
 
     #[test]

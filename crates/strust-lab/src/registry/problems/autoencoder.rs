@@ -1,7 +1,7 @@
 //! An auto-encoder.
 
 use super::{
-    ProblemEntry, Quantity, Setup, Visitor,
+    ProblemEntry, Quantity, Setup, TEST_SHARE, Visitor,
     mlp::{HiddenActivation, Precision, widths},
     train_and_test,
 };
@@ -55,7 +55,7 @@ fn encoder(c: &AutoencoderConfig) -> Result<Vec<usize>, String> {
 }
 
 fn network<T: Real>(c: &AutoencoderConfig) -> Result<Autoencoder<T>, Error> {
-    let (train, test) = train_and_test(&c.data)?;
+    let (train, test) = train_and_test(&c.data, "", TEST_SHARE)?;
     let encoder = encoder(c).map_err(Error::Misfit)?;
     Ok(Autoencoder::new(train.features(), Some(test.features()), &encoder, c.activation.into())?)
 }

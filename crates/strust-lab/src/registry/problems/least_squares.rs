@@ -1,11 +1,15 @@
 //! Linear least squares.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
-use crate::Error;
+use super::{
+    ProblemEntry, Quantity, SPLIT_SEED, Setup, Visitor, check_size,
+    from_file::{HeldOut, effect, is_on, labeled, with_optimum},
+    number, text,
+};
+use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
 use strust_problems::LeastSquares;
 
 strust::config! {
-    /// Linear least squares with Gaussian rows.
+    /// Linear least squares, with Gaussian rows or from a file.
     pub struct LeastSquaresConfig for "least-squares" {
         /// Number of equations.
         pub n: u64 = 200, Whole(Range::closed(1.0, 1e7));
@@ -15,6 +19,22 @@ strust::config! {
         pub noise: f64 = 0.0, Number(Range::at_least(0.0));
         /// Condition number of the Hessian: the ratio of its largest to its smallest positive eigenvalue, which are spaced evenly on a logarithmic scale; 0 keeps the Gaussian rows as they are.
         pub condition: f64 = 0.0, Number(Range::at_least(0.0));
+        /// A file with numbers to predict: .csv or .npy with the label last, or LIBSVM text (also .gz and .xz). The other keys are for files.
+        pub data: String = String::new(), Text("a file, or empty");
+        /// The label's column in a .csv or .npy file: its name in the header, or its number from 1; empty is the last one.
+        pub label: String = String::new(), Text("a column's name or number in quotes, or empty");
+        /// Number of rows of the file to use, spaced evenly; 0 is all.
+        pub rows: u64 = 0, Whole(Range::closed(0.0, 1e9));
+        /// Share of the rows held out as a test set; 0 is none.
+        pub test_share: f64 = 0.0, Number(Range::from_to(0.0, 1.0));
+        /// The test set: random, or last, the last rows.
+        pub split: HeldOut = HeldOut::Random, OneOf(&["random", "last"]);
+        /// On: every feature gets mean 0 and standard deviation 1 over the training set.
+        pub standardize: Switch = Switch::Off, OneOf(&["off", "on"]);
+        /// On: a last feature that is always 1.
+        pub intercept: Switch = Switch::Off, OneOf(&["off", "on"]);
+        /// On: f* is computed before the run, and the metric is the gap f(x) − f*. Synthetic data always have it.
+        pub optimum: Switch = Switch::Off, OneOf(&["off", "on"]);
     }
 }
 
@@ -22,9 +42,31 @@ pub(crate) struct Problem;
 
 impl ProblemEntry for Problem {
     type Config = LeastSquaresConfig;
-    const TITLE: &'static str = "Linear least squares with Gaussian rows";
+    const TITLE: &'static str = "Linear least squares, with Gaussian rows or from a file";
     const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::ObjectiveGap, "objective gap f(x) − f*")];
-    const OPTIONAL: &'static [&'static str] = &["condition"];
+    const OPTIONAL: &'static [&'static str] =
+        &["condition", "label", "rows", "test_share", "split", "standardize", "intercept", "optimum"];
+    const SYNTHETIC: &'static [&'static str] = &["n", "d", "noise", "condition"];
+
+    fn metrics(parameters: &Parameters) -> &'static [(Quantity, &'static str)] {
+        const OBJECTIVE: (Quantity, &str) = (Quantity::Objective, "objective f(x)");
+        const GAP: (Quantity, &str) = (Quantity::ObjectiveGap, "objective gap f(x) − f*");
+        const TEST: (Quantity, &str) = (Quantity::TestLoss, "test mean squared error");
+        if text(parameters, "data").is_empty() {
+            return Self::METRICS;
+        }
+        match (is_on(parameters, "optimum"), number(parameters, "test_share") > 0.0) {
+            (false, false) => &[OBJECTIVE],
+            (false, true) => &[OBJECTIVE, TEST],
+            (true, false) => &[GAP],
+            (true, true) => &[GAP, TEST],
+        }
+    }
+
+    fn has_effect(parameter: &str, parameters: &Parameters) -> bool {
+        let possible = Self::SYNTHETIC.contains(&parameter) || !text(parameters, "data").is_empty();
+        possible && effect::<Self>(parameter, parameters)
+    }
 
     fn check(c: &LeastSquaresConfig) -> Result<(), String> {
         if c.condition == 0.0 || c.condition >= 1.0 {
@@ -34,6 +76,15 @@ impl ProblemEntry for Problem {
     }
 
     fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        if !c.data.is_empty() {
+            let f = with_optimum(regression(&c)?, c.optimum, &c, None)?;
+            let test_error = |f: &mut LeastSquares<f64>, x: &Vec<f64>| f.test_error(x);
+            let setup = Setup::unconstrained(f);
+            return visitor.visit(match c.test_share {
+                0.0 => setup,
+                _ => Setup { test: Some(Box::new(test_error)), ..setup },
+            });
+        }
         check_size(c.n, c.d)?;
         let (n, d) = (c.n as usize, c.d as usize);
         let f = match (c.condition, c.noise) {
@@ -43,4 +94,21 @@ impl ProblemEntry for Problem {
         };
         visitor.visit(Setup::unconstrained(f))
     }
+}
+
+/// The problem of a data file.
+fn regression(c: &LeastSquaresConfig) -> Result<LeastSquares<f64>, Error> {
+    let mut f = LeastSquares::from_labeled(labeled(&c.data, &c.label, c.rows)?)?;
+    f = match (c.test_share, c.split) {
+        (0.0, _) => f,
+        (share, HeldOut::Random) => f.with_test_share(share, SPLIT_SEED)?,
+        (share, HeldOut::Last) => f.with_last_rows_as_test(share)?,
+    };
+    if c.standardize == Switch::On {
+        f = f.standardized()?;
+    }
+    if c.intercept == Switch::On {
+        f = f.with_intercept()?;
+    }
+    Ok(f)
 }

@@ -1,7 +1,11 @@
 //! A multilayer perceptron.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, train_and_test, words};
-use crate::Error;
+use super::{
+    ProblemEntry, Quantity, Setup, TEST_SHARE, Visitor,
+    from_file::{effect, is_on},
+    text, train_and_test, words,
+};
+use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
 use serde::{Deserialize, Serialize};
 use strust::vector::Real;
 use strust_problems::{Activation, Mlp};
@@ -17,8 +21,16 @@ strust::config! {
         pub precision: Precision = Precision::F32, OneOf(&["f32", "f64"]);
         /// Share of the training labels replaced by another class; the labels of the test set stay right.
         pub wrong_labels: f64 = 0.0, Number(Range::from_to(0.0, 1.0));
-        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); one fifth becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
+        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); `test_share` of it becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
         pub data: String = String::new(), Text("a file, a folder, or empty");
+        /// The label's column in a .csv or .npy file: its name in the header, or its number from 1; empty is the last one.
+        pub label: String = String::new(), Text("a column's name or number in quotes, or empty");
+        /// Share of the rows of a file held out as a test set, a part of each class.
+        pub test_share: f64 = TEST_SHARE, Number(Range::open(0.0, 1.0));
+        /// On: every feature gets mean 0 and standard deviation 1 over the training set.
+        pub standardize: Switch = Switch::Off, OneOf(&["off", "on"]);
+        /// On: the accuracy on the training set is measured, too.
+        pub train_accuracy: Switch = Switch::Off, OneOf(&["off", "on"]);
     }
 }
 
@@ -54,7 +66,21 @@ impl ProblemEntry for Problem {
     const METRICS: &'static [(Quantity, &'static str)] =
         &[(Quantity::TrainLoss, "training loss"), (Quantity::TestAccuracy, "test accuracy")];
 
-    const OPTIONAL: &'static [&'static str] = &["wrong_labels"];
+    const OPTIONAL: &'static [&'static str] = &["wrong_labels", "label", "test_share", "standardize", "train_accuracy"];
+
+    fn metrics(parameters: &Parameters) -> &'static [(Quantity, &'static str)] {
+        const WITH_TRAIN: &[(Quantity, &str)] = &[
+            (Quantity::TrainLoss, "training loss"),
+            (Quantity::TrainAccuracy, "training accuracy"),
+            (Quantity::TestAccuracy, "test accuracy"),
+        ];
+        if is_on(parameters, "train_accuracy") { WITH_TRAIN } else { Self::METRICS }
+    }
+
+    fn has_effect(parameter: &str, parameters: &Parameters) -> bool {
+        let is_idle = parameter == "test_share" && text(parameters, "data").is_empty();
+        effect::<Self>(parameter, parameters) && !is_idle
+    }
 
     fn check(c: &MlpConfig) -> Result<(), String> {
         hidden(c).map(|_| ())
@@ -65,9 +91,10 @@ impl ProblemEntry for Problem {
     }
 
     fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        let measured = c.train_accuracy == Switch::On;
         match c.precision {
-            Precision::F32 => visitor.visit(Setup::classifier(network::<f32>(&c, seed)?)),
-            Precision::F64 => visitor.visit(Setup::classifier(network::<f64>(&c, seed)?)),
+            Precision::F32 => visitor.visit(Setup::classifier(network::<f32>(&c, seed)?).with_train_accuracy(measured)),
+            Precision::F64 => visitor.visit(Setup::classifier(network::<f64>(&c, seed)?).with_train_accuracy(measured)),
         }
     }
 }
@@ -98,7 +125,10 @@ impl From<HiddenActivation> for Activation {
 }
 
 fn network<T: Real>(c: &MlpConfig, seed: u64) -> Result<Mlp<T>, Error> {
-    let (train, test) = train_and_test(&c.data)?;
+    let (mut train, mut test) = train_and_test(&c.data, &c.label, c.test_share)?;
+    if c.standardize == Switch::On {
+        (train, test) = train.standardized(&test)?;
+    }
     let train = train.with_wrong_labels(c.wrong_labels, seed)?;
     Ok(Mlp::new(&train, Some(&test), &hidden(c).map_err(Error::Misfit)?, c.activation.into())?)
 }

@@ -1,5 +1,8 @@
 //! The problems, one file each.
 
+mod from_file;
+
+use self::from_file::labeled;
 use super::{
     entry::{Entry, config, values},
     setup::{Quantity, Setup, Visitor, metric},
@@ -10,7 +13,7 @@ use crate::{
 };
 use std::path::Path;
 use strust::{config::Config, constraints::Manifold};
-use strust_problems::{Classified, Problem, digits, images, read};
+use strust_problems::{Classified, Problem, digits, images};
 
 /// Everything about one problem.
 pub(crate) trait ProblemEntry: Sized {
@@ -28,7 +31,7 @@ pub(crate) trait ProblemEntry: Sized {
     const NEEDS_DATA: bool = false;
     /// The metrics after every epoch, with their labels, in display order. A run minimizes the first one.
     const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::Objective, "objective f(x)")];
-    /// The parameters that are off at 0, which is their default. Titles and tables show them only if they are on.
+    /// The parameters that are off by default. Titles and tables show them only if they are on.
     const OPTIONAL: &'static [&'static str] = &[];
     /// The parameters of synthetic data, which have no effect if there is a data file.
     const SYNTHETIC: &'static [&'static str] = &[];
@@ -64,7 +67,8 @@ pub(crate) trait ProblemEntry: Sized {
 
 /// Whether a parameter has an effect, by the lists of the entry.
 fn default_effect<P: ProblemEntry>(parameter: &str, parameters: &Parameters) -> bool {
-    if P::OPTIONAL.contains(&parameter) && number(parameters, parameter) == 0.0 {
+    let is_default = |value| values(&P::Config::default()).get(parameter) == Some(value);
+    if P::OPTIONAL.contains(&parameter) && parameters.get(parameter).is_none_or(is_default) {
         return false;
     }
     if text(parameters, "data").is_empty() { parameter != "data" } else { !P::SYNTHETIC.contains(&parameter) }
@@ -78,10 +82,6 @@ fn network_effect<P: ProblemEntry>(parameter: &str, parameters: &Parameters) -> 
         _ => default_effect::<P>(parameter, parameters),
     }
 }
-
-/// The metrics of a classifier with a test set.
-const WITH_TEST: &[(Quantity, &str)] =
-    &[(Quantity::Objective, "objective f(x)"), (Quantity::TestAccuracy, "test accuracy")];
 
 /// The metrics of a problem with WᵀW = I. Without the constraint f can be below f*.
 const GAP_AND_FRAME: &[(Quantity, &str)] = &[
@@ -160,6 +160,14 @@ macro_rules! problems {
                     parsed::<$module::Problem>(&problem.parameters).is_ok_and(|c| $module::Problem::is_single(&c))
                 })*
                 _ => false,
+            }
+        }
+
+        /// The parameters of a problem's synthetic data, which have no effect if there is a data file.
+        pub(crate) fn synthetic(kind: &str) -> &'static [&'static str] {
+            match kind {
+                $(<$module::Problem as ProblemEntry>::NAME => $module::Problem::SYNTHETIC,)*
+                _ => &[],
             }
         }
 
@@ -271,9 +279,12 @@ fn number(parameters: &Parameters, name: &str) -> f64 {
     value.and_then(|value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64))).unwrap_or(0.0)
 }
 
+/// The default share of a file that becomes the test set of a network.
+const TEST_SHARE: f64 = 0.2;
+
 /// The training set and the test set of a file, of a folder with the files of MNIST, or, if `data` is empty, of the
-/// built-in digits. One fifth of a file becomes the test set.
-fn train_and_test(data: &str) -> Result<(Classified, Classified), Error> {
+/// built-in digits. In a file, `label` is the label's column, and `test_share` of the rows become the test set.
+fn train_and_test(data: &str, label: &str, test_share: f64) -> Result<(Classified, Classified), Error> {
     Ok(if data.is_empty() {
         digits::load()?
     } else if Path::new(data).is_dir() {
@@ -281,7 +292,7 @@ fn train_and_test(data: &str) -> Result<(Classified, Classified), Error> {
         let classes = set.classes.len();
         (set.train.classified(classes)?, set.test.classified(classes)?)
     } else {
-        Classified::from_labeled(&read::read_labeled(Path::new(data))?)?.split(0.2, SPLIT_SEED)?
+        Classified::from_labeled(&labeled(data, label, 0)?)?.split(test_share, SPLIT_SEED)?
     })
 }
 

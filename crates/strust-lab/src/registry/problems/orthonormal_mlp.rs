@@ -1,7 +1,7 @@
 //! A multilayer perceptron with orthonormal hidden layers.
 
 use super::{
-    ProblemEntry, Quantity, Setup, Visitor,
+    ProblemEntry, Quantity, Setup, TEST_SHARE, Visitor,
     mlp::{HiddenActivation, widths},
     train_and_test,
 };
@@ -38,7 +38,7 @@ impl ProblemEntry for Problem {
     }
 
     fn visit<V: Visitor>(c: Self::Config, _seed: u64, visitor: V) -> Result<V::Output, Error> {
-        let (train, test) = train_and_test(&c.data)?;
+        let (train, test) = train_and_test(&c.data, "", TEST_SHARE)?;
         let mlp = Mlp::<f64>::new(&train, Some(&test), &hidden(&c).map_err(Error::Misfit)?, c.activation.into())?;
         let f = OrthonormalMlp::new(mlp)?;
         let frames = f.constraint();
