@@ -63,8 +63,8 @@ pub struct NumberAssessment {
     pub rmse: f64,
     /// The mean size of a residual.
     pub mean_error: f64,
-    /// The RMSE of always predicting the mean of the training rows.
-    pub mean_rmse: f64,
+    /// The same for always guessing the mean of these rows.
+    pub mean_guess_error: f64,
     /// Residuals by prediction.
     pub residuals: Vec<ResidualBin>,
 }
@@ -138,14 +138,14 @@ pub fn assess(weights: &Weights, task: &FitTask, rows: &EncodedRows, targets: &T
             }
             Assessment::Classes(tally.finish())
         }
-        (FitTask::Regression { mean, .. }, Targets::Numbers(values)) => {
+        (FitTask::Regression { .. }, Targets::Numbers(values)) => {
             let mut pairs = Vec::with_capacity(index.len());
             for &i in index {
                 if let Prediction::Number(predicted) = predictor.predict(rows, i) {
                     pairs.push((predicted, values[i]));
                 }
             }
-            Assessment::Regression(of_numbers(&mut pairs, *mean))
+            Assessment::Regression(of_numbers(&mut pairs))
         }
         _ => unreachable!("the task made the targets"),
     }
@@ -199,7 +199,7 @@ impl ClassTally {
 }
 
 /// The scores of pairs (prediction, target).
-fn of_numbers(pairs: &mut [(f64, f64)], training_mean: f64) -> NumberAssessment {
+fn of_numbers(pairs: &mut [(f64, f64)]) -> NumberAssessment {
     let n = pairs.len() as f64;
     let mean_of = |f: &dyn Fn(f64, f64) -> f64, pairs: &[(f64, f64)]| pairs.iter().map(|&(p, y)| f(p, y)).sum::<f64>() / n;
     let mean = mean_of(&|_, y| y, pairs);
@@ -207,11 +207,11 @@ fn of_numbers(pairs: &mut [(f64, f64)], training_mean: f64) -> NumberAssessment 
     let spread = mean_of(&|_, y| (y - mean).powi(2), pairs);
     let r2 = if spread > 0.0 { 1.0 - squares / spread } else { f64::NAN };
     let mean_error = mean_of(&|p, y| (y - p).abs(), pairs);
-    let mean_rmse = mean_of(&|_, y| (y - training_mean).powi(2), pairs).sqrt();
+    let mean_guess_error = mean_of(&|_, y| (y - mean).abs(), pairs);
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let bins = BINS.min(pairs.len());
     let residuals = (0..bins).map(|k| residual_bin(&pairs[k * pairs.len() / bins..(k + 1) * pairs.len() / bins]));
-    NumberAssessment { rows: pairs.len(), r2, rmse: squares.sqrt(), mean_error, mean_rmse, residuals: residuals.collect() }
+    NumberAssessment { rows: pairs.len(), r2, rmse: squares.sqrt(), mean_error, mean_guess_error, residuals: residuals.collect() }
 }
 
 fn residual_bin(pairs: &[(f64, f64)]) -> ResidualBin {

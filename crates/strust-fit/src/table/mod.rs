@@ -152,6 +152,16 @@ impl DataTable {
         self.columns.iter().find(|column| column.name == name)
     }
 
+    /// The columns of another file with the same contents, such as held-out rows.
+    #[must_use]
+    pub fn expected(&self) -> ExpectedColumns {
+        let kind = |column: &NamedColumn| match column.cells {
+            Cells::Numbers(_) => (column.name.clone(), CellKind::Number),
+            _ => (column.name.clone(), CellKind::Word),
+        };
+        ExpectedColumns { kinds: self.columns.iter().map(kind).collect(), order: self.order.clone() }
+    }
+
     /// The name of the target column. A number is the position of the column, from 1, if no column has it as its name.
     pub fn target_name(&self, wanted: Option<&str>) -> Result<String, Error> {
         let Some(wanted) = wanted else {
