@@ -40,17 +40,21 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
     let mut predictor = Predictor::new(&model.weights, &model.about.task);
     let classes = model.about.task.class_names().unwrap_or_default();
     let mut text = String::from("prediction");
-    classes.iter().for_each(|class| drop(write!(text, ",{}", csv_field(&format!("p({class})")))));
+    for class in classes {
+        let _ = write!(text, ",{}", csv_field(&format!("p({class})")));
+    }
     text.push('\n');
     for i in 0..table.rows {
         match predictor.predict(&encoded, i) {
-            Prediction::Number(value) => drop(writeln!(text, "{value}")),
+            Prediction::Number(value) => text.push_str(&value.to_string()),
             Prediction::Class(class, probabilities) => {
                 text.push_str(&csv_field(&classes[class]));
-                probabilities.iter().for_each(|p| drop(write!(text, ",{p:.6}")));
-                text.push('\n');
+                for p in probabilities {
+                    let _ = write!(text, ",{p:.6}");
+                }
             }
         }
+        text.push('\n');
     }
     match out {
         None => print(&text),
