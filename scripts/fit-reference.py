@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import load_svmlight_files
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
@@ -143,9 +143,7 @@ class Sparse:
         self.rows = len(parts[0])
 
     def read(self):
-        x, y = load_svmlight_file(str(self.train))
-        tx, ty = load_svmlight_file(str(self.test), n_features=x.shape[1])
-        return [x, y, tx, ty], MaxAbsScaler()
+        return load_svmlight_files([str(self.train), str(self.test)]), MaxAbsScaler()
 
 
 def scikit(data, model):

@@ -81,7 +81,9 @@ pub enum Command {
         out: Option<PathBuf>,
     },
     /// Evaluate a model on data: accuracy, results by class, confusion matrix; or R² and errors
-    #[command(after_help = "Examples:  strust evaluate model.json new.csv\n           strust evaluate model.safetensors --data data")]
+    #[command(
+        after_help = "Examples:  strust evaluate model.json new.csv\n           strust evaluate model.safetensors --data data"
+    )]
     Evaluate {
         /// The model: a file of `strust fit`, or the safetensors file of a network of `strust train`
         model: PathBuf,
@@ -212,7 +214,7 @@ pub struct FitArgs {
     /// Treat a column of numbers as categories; may be repeated
     #[arg(long, value_name = "COLUMN")]
     pub category: Vec<String>,
-    /// The penalty on squared weights, as 1/C and alpha in scikit-learn [default: 1; 0 for mlp and constrained regressions]
+    /// The penalty on squared weights, as 1/C and alpha in scikit-learn [default: 1, or 0 for a constrained regression]
     #[arg(long, value_name = "NUMBER")]
     pub l2: Option<f64>,
     /// Fit without an intercept

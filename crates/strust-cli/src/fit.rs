@@ -42,8 +42,12 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
     let interrupt = session::interrupt()?;
     let (fitted, own_test) = {
         let activity = Activity::new(shared);
-        let reading =
-            ReadOptions { target: args.target.clone(), drop: args.drop.clone(), categories: args.category.clone(), expected: None };
+        let reading = ReadOptions {
+            target: args.target.clone(),
+            drop: args.drop.clone(),
+            categories: args.category.clone(),
+            expected: None,
+        };
         let table = read(&args.data, &reading, &activity, &interrupt)?;
         let test = match &test_file {
             Some(file) => Some(read(file, &like(&table, args), &activity, &interrupt)?),
@@ -161,7 +165,11 @@ pub fn read(
     let size = std::fs::metadata(path).map_or(0, |data| data.len());
     let what = format!("reading {}", path.display());
     activity.say(what.clone());
-    let mut at = |bytes: u64| if !compressed { activity.towards(&what, bytes, size) };
+    let mut at = |bytes: u64| {
+        if !compressed {
+            activity.towards(&what, bytes, size)
+        }
+    };
     Ok(DataTable::read(path, options, &mut ReadProgress { at: &mut at, interrupt })?)
 }
 

@@ -73,8 +73,7 @@ fn overview(fitted: &Fitted) -> Section {
 fn learning(curve: &[LearningPoint]) -> Figure {
     let training = curve.iter().map(|point| Point::at(point.epoch, point.training)).collect();
     let mut series = vec![Series { name: "training rows".into(), color: 0, points: training }];
-    let held_out: Vec<Point> =
-        curve.iter().filter_map(|point| Some(Point::at(point.epoch, point.held_out?))).collect();
+    let held_out: Vec<Point> = curve.iter().filter_map(|point| Some(Point::at(point.epoch, point.held_out?))).collect();
     if !held_out.is_empty() {
         series.push(Series { name: "held-out rows".into(), color: 1, points: held_out });
     }
@@ -114,9 +113,10 @@ fn by_class(scores: &ClassAssessment, names: &[String]) -> Table {
         vec![name.clone(), rows.to_string(), percent(right / rows as f64), percent(right / column(c) as f64)]
     };
     Table {
-        caption: "Recall: the share of the rows of a class that are found. Precision: the share of its predictions that \
+        caption:
+            "Recall: the share of the rows of a class that are found. Precision: the share of its predictions that \
                   are right."
-            .into(),
+                .into(),
         header: ["class", "rows", "recall", "precision"].map(String::from).to_vec(),
         rows: names.iter().enumerate().map(row).collect(),
     }
@@ -146,7 +146,9 @@ fn calibration(scores: &ClassAssessment, names: &[String]) -> Shown {
     };
     Shown {
         stem: "calibration".into(),
-        caption: format!("Of the rows for which the model gives {of} a probability near p, a share near p should have it."),
+        caption: format!(
+            "Of the rows for which the model gives {of} a probability near p, a share near p should have it."
+        ),
         figure: figure("Calibration", "predicted probability", "observed share", series),
     }
 }
@@ -159,7 +161,8 @@ fn numbers(scores: &NumberAssessment, target: &str, which: &str) -> Section {
         number(scores.mean_error),
         number(scores.mean_guess_error)
     )];
-    let point = |bin: &strust_fit::assess::ResidualBin| Point { x: bin.predicted, y: bin.mean, low: bin.low, high: bin.high };
+    let point =
+        |bin: &strust_fit::assess::ResidualBin| Point { x: bin.predicted, y: bin.mean, low: bin.low, high: bin.high };
     let residuals = scores.residuals.iter().map(point).collect();
     let ends = [scores.residuals.first(), scores.residuals.last()].into_iter().flatten();
     let zero = ends.map(|bin| Point::at(bin.predicted, 0.0)).collect();
@@ -169,9 +172,10 @@ fn numbers(scores: &NumberAssessment, target: &str, which: &str) -> Section {
     ];
     let shown = Shown {
         stem: "residuals".into(),
-        caption: "The true value minus the prediction, in ten groups of similar predictions: the mean, and a band that \
+        caption:
+            "The true value minus the prediction, in ten groups of similar predictions: the mean, and a band that \
                   contains eight of ten rows. A curve away from 0 shows what the model cannot follow."
-            .into(),
+                .into(),
         figure: figure("Residuals", &format!("predicted {target}"), "residual", series),
     };
     let description = format!("Measured on {} {which}.", scores.rows);
@@ -200,6 +204,12 @@ pub fn number(value: f64) -> String {
     if size >= 1e7 || (size > 0.0 && size < 1e-3) {
         return format!("{value:.3e}");
     }
-    let decimals = if size >= 1000.0 { 0 } else if size >= 10.0 { 2 } else { 4 };
+    let decimals = if size >= 1000.0 {
+        0
+    } else if size >= 10.0 {
+        2
+    } else {
+        4
+    };
     format!("{value:.decimals$}")
 }

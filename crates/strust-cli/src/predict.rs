@@ -63,7 +63,11 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
             if shared.json {
                 return print(&json(&serde_json::json!({ "rows": table.rows, "predictions": out }))?);
             }
-            if shared.quiet { Ok(()) } else { print(&format!("{} predictions: {}\n", grouped(table.rows), out.display())) }
+            if shared.quiet {
+                Ok(())
+            } else {
+                print(&format!("{} predictions: {}\n", grouped(table.rows), out.display()))
+            }
         }
     }
 }
@@ -108,7 +112,9 @@ pub fn evaluate(
     }
     let mut text = format!("{}\n", heading(&scored(&scores, ""), shared));
     match &scores {
-        Assessment::Classes(scores) => text.push_str(&by_class(scores, model.about.task.class_names().unwrap_or_default(), shared)),
+        Assessment::Classes(scores) => {
+            text.push_str(&by_class(scores, model.about.task.class_names().unwrap_or_default(), shared))
+        }
         Assessment::Regression(scores) => {
             let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
         }
@@ -117,7 +123,8 @@ pub fn evaluate(
 }
 
 fn by_class(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {
-    let share = |part: u64, of: u64| if of == 0 { "–".into() } else { format!("{:.1} %", 100.0 * part as f64 / of as f64) };
+    let share =
+        |part: u64, of: u64| if of == 0 { "–".into() } else { format!("{:.1} %", 100.0 * part as f64 / of as f64) };
     let mut classes = vec![["class", "rows", "recall", "precision"].map(String::from).to_vec()];
     let header = std::iter::once("true \\ predicted".into()).chain(names.iter().cloned());
     let mut confusion: Vec<Vec<String>> = vec![header.collect()];
@@ -170,7 +177,14 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
         ("predicts", task),
         ("layers", widths.join(" → ")),
         ("data", format!("{}, MD5 {}", about.data.file.display(), about.data.md5)),
-        ("rows", format!("{} to learn from, {} held out", grouped(about.data.training_rows), grouped(about.data.held_out_rows))),
+        (
+            "rows",
+            format!(
+                "{} to learn from, {} held out",
+                grouped(about.data.training_rows),
+                grouped(about.data.held_out_rows)
+            ),
+        ),
         (
             "training",
             format!(
@@ -188,7 +202,8 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
         facts.insert(4, ("scores", scored(scores, "held-out")));
     }
     let constraint = about.constraint;
-    let parts = [(constraint.nonnegative, "weights ≥ 0"), (constraint.sum_to_one, "sum 1"), (constraint.unit_norm, "norm 1")];
+    let parts =
+        [(constraint.nonnegative, "weights ≥ 0"), (constraint.sum_to_one, "sum 1"), (constraint.unit_norm, "norm 1")];
     let held: Vec<&str> = parts.iter().filter(|(holds, _)| *holds).map(|(_, part)| *part).collect();
     if !held.is_empty() {
         facts.push(("constraint", held.join(", ")));

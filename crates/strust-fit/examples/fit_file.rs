@@ -18,7 +18,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fitted = fit(&table, None, &options, &mut FitWatch { report: &mut report, interrupt: &stop })?;
     fitted.report.remarks.iter().for_each(|remark| println!("{remark}"));
     match &fitted.report.held_out {
-        Some(Assessment::Classes(scores)) => println!("accuracy {:.4}, log-loss {:.5}", scores.accuracy, scores.log_loss),
+        Some(Assessment::Classes(scores)) => {
+            println!("accuracy {:.4}, log-loss {:.5}", scores.accuracy, scores.log_loss)
+        }
         Some(Assessment::Regression(scores)) => println!("R² {:.5}, RMSE {:.5}", scores.r2, scores.rmse),
         None => println!("no held-out rows"),
     }

@@ -179,8 +179,12 @@ impl ClassTally {
         let rows: u64 = sums.iter().sum();
         let right: u64 = self.confusion.iter().enumerate().map(|(c, row)| row[c]).sum();
         let n = rows as f64;
-        let recalls: Vec<f64> =
-            sums.iter().enumerate().filter(|&(_, &s)| s > 0).map(|(c, &s)| self.confusion[c][c] as f64 / s as f64).collect();
+        let recalls: Vec<f64> = sums
+            .iter()
+            .enumerate()
+            .filter(|&(_, &s)| s > 0)
+            .map(|(c, &s)| self.confusion[c][c] as f64 / s as f64)
+            .collect();
         let bin = |&(rows, sum, right): &(u64, f64, u64)| CalibrationBin {
             rows,
             predicted: sum / rows as f64,
@@ -201,7 +205,8 @@ impl ClassTally {
 /// The scores of pairs (prediction, target).
 fn of_numbers(pairs: &mut [(f64, f64)]) -> NumberAssessment {
     let n = pairs.len() as f64;
-    let mean_of = |f: &dyn Fn(f64, f64) -> f64, pairs: &[(f64, f64)]| pairs.iter().map(|&(p, y)| f(p, y)).sum::<f64>() / n;
+    let mean_of =
+        |f: &dyn Fn(f64, f64) -> f64, pairs: &[(f64, f64)]| pairs.iter().map(|&(p, y)| f(p, y)).sum::<f64>() / n;
     let mean = mean_of(&|_, y| y, pairs);
     let squares = mean_of(&|p, y| (y - p).powi(2), pairs);
     let spread = mean_of(&|_, y| (y - mean).powi(2), pairs);
@@ -211,7 +216,14 @@ fn of_numbers(pairs: &mut [(f64, f64)]) -> NumberAssessment {
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let bins = BINS.min(pairs.len());
     let residuals = (0..bins).map(|k| residual_bin(&pairs[k * pairs.len() / bins..(k + 1) * pairs.len() / bins]));
-    NumberAssessment { rows: pairs.len(), r2, rmse: squares.sqrt(), mean_error, mean_guess_error, residuals: residuals.collect() }
+    NumberAssessment {
+        rows: pairs.len(),
+        r2,
+        rmse: squares.sqrt(),
+        mean_error,
+        mean_guess_error,
+        residuals: residuals.collect(),
+    }
 }
 
 fn residual_bin(pairs: &[(f64, f64)]) -> ResidualBin {

@@ -69,7 +69,8 @@ fn blanks(losses: &EncodingLosses) -> Option<String> {
     let total: usize = losses.blanks.iter().map(|(_, count)| count).sum();
     let (name, count) = losses.blanks.iter().max_by_key(|(_, count)| *count)?;
     let columns = losses.blanks.len();
-    let of = if columns == 1 { format!("in `{name}`") } else { format!("in {columns} columns, most in `{name}` ({count})") };
+    let of =
+        if columns == 1 { format!("in `{name}`") } else { format!("in {columns} columns, most in `{name}` ({count})") };
     Some(format!("{total} blank cells {of}: a blank number becomes the mean, a blank text a category of its own"))
 }
 
@@ -147,9 +148,8 @@ fn equal_rows(table: &DataTable, rows: &[usize]) -> Option<String> {
     let mut hashes: Vec<u64> = rows.iter().map(|&i| hashes[i]).collect();
     hashes.sort_unstable();
     let equal = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
-    (100 * equal > rows.len()).then(|| {
-        format!("{equal} rows repeat another row: if both are drawn apart, the held-out rows are too easy")
-    })
+    (100 * equal > rows.len())
+        .then(|| format!("{equal} rows repeat another row: if both are drawn apart, the held-out rows are too easy"))
 }
 
 /// Whether one column alone gives the target.
@@ -167,7 +167,8 @@ fn leakage(column: &NamedColumn, task: &FitTask, targets: &Targets, rows: &[usiz
                 totals[classes[i] as usize] += 1;
             }
             // Groups of one row are always pure.
-            let pure: u32 = counts.values().filter(|of| of.iter().sum::<u32>() > 1).filter_map(|of| of.iter().max()).sum();
+            let pure: u32 =
+                counts.values().filter(|of| of.iter().sum::<u32>() > 1).filter_map(|of| of.iter().max()).sum();
             let (right, base) = (f64::from(pure), f64::from(totals.iter().copied().max().unwrap_or(0)));
             let n = rows.len() as f64;
             let leaks = right > LEAKS * n && n - right < 0.05 * (n - base);
@@ -200,9 +201,10 @@ fn grouped(cells: &Cells, rows: &[usize]) -> Option<Vec<u64>> {
         Cells::Numbers(values) => {
             let mut sorted: Vec<f64> = rows.iter().map(|&i| values[i]).filter(|value| !value.is_nan()).collect();
             sorted.sort_by(f64::total_cmp);
-            let cuts: Vec<f64> =
-                (1..GROUPS).filter_map(|k| sorted.get(k * sorted.len() / GROUPS).copied()).collect();
-            let group = |value: f64| if value.is_nan() { u64::from(BLANK) } else { cuts.partition_point(|&cut| cut <= value) as u64 };
+            let cuts: Vec<f64> = (1..GROUPS).filter_map(|k| sorted.get(k * sorted.len() / GROUPS).copied()).collect();
+            let group = |value: f64| {
+                if value.is_nan() { u64::from(BLANK) } else { cuts.partition_point(|&cut| cut <= value) as u64 }
+            };
             Some(rows.iter().map(|&i| group(values[i])).collect())
         }
         Cells::Texts => None,

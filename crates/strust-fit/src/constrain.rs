@@ -63,7 +63,8 @@ pub(crate) fn constrained(
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let size = factors.len() + 1;
-    let lower: Vec<f64> = (0..size).map(|j| if j < size - 1 && constraint.nonnegative { 0.0 } else { f64::NEG_INFINITY }).collect();
+    let lower: Vec<f64> =
+        (0..size).map(|j| if j < size - 1 && constraint.nonnegative { 0.0 } else { f64::NEG_INFINITY }).collect();
     let bounds = Bounds::new(lower, vec![f64::INFINITY; size])?;
     let sum = || -> Result<_, Error> { Ok(Affine::new(vec![[factors, &[0.0]].concat()], vec![1.0])?) };
     let norm = || {

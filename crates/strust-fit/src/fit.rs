@@ -43,7 +43,7 @@ pub struct FitOptions {
     pub seed: u64,
     /// The most epochs.
     pub epochs: Option<u64>,
-    /// L in f = (1/n)(Σ loss + (L/2)‖W‖²). By default 1, and 0 for networks and for constrained regressions.
+    /// L in f = (1/n)(Σ loss + (L/2)‖W‖²). By default 1, and 0 for constrained regressions.
     pub l2: Option<f64>,
     /// Whether the model has intercepts.
     pub intercept: bool,
@@ -147,8 +147,7 @@ pub fn fit(
     let left_out: Vec<String> = identifiers.iter().chain([&target]).cloned().collect();
     let encoder = Encoder::fit(table, &training, standardization(options), &left_out)?;
     let (rows, losses) = encoder.encode(table)?;
-    let remarks =
-        checks::remarks(table, &target, &task, &targets, &known, &encoder, &losses, &identifiers);
+    let remarks = checks::remarks(table, &target, &task, &targets, &known, &encoder, &losses, &identifiers);
     let own = ScoredRows { goals: goals(&task, &targets), rows, targets, index: held };
     let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target)).transpose()?;
     let scored = other.as_ref().unwrap_or(&own);
@@ -164,15 +163,8 @@ pub fn fit(
     let measured = |on: &ScoredRows, index: &[usize]| assess(&model.weights, &task, &on.rows, &on.targets, index);
     let held_out = (!scored.index.is_empty()).then(|| measured(scored, &scored.index));
     let (judged, index) = if held_out.is_some() { (scored, &scored.index) } else { (&own, &training) };
-    let importance = importance(
-        &encoder,
-        &model.weights,
-        &judged.rows,
-        index,
-        &judged.goals,
-        OutputLoss::of(&task),
-        options.seed,
-    );
+    let importance =
+        importance(&encoder, &model.weights, &judged.rows, index, &judged.goals, OutputLoss::of(&task), options.seed);
     let on_training = measured(&own, &training);
     model.about.training.held_out.clone_from(&held_out);
     let report = FitReport {
@@ -252,7 +244,10 @@ fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
         return refuse(format!("--model {} does not fit {task}; use {} or mlp", chosen.name(), linear.name()));
     }
     if options.constraint.is_active() && !matches!(chosen, ModelFamily::Linear | ModelFamily::Logistic) {
-        return refuse(format!("constraints are for models with one output, linear and logistic, not {}", chosen.name()));
+        return refuse(format!(
+            "constraints are for models with one output, linear and logistic, not {}",
+            chosen.name()
+        ));
     }
     if chosen == ModelFamily::Mlp && (options.hidden.is_empty() || options.hidden.contains(&0)) {
         return refuse("--hidden must name at least one width, each at least 1".into());
@@ -274,10 +269,10 @@ fn goals(task: &FitTask, targets: &Targets) -> Vec<f64> {
     }
 }
 
-/// The strength that makes every problem have a solution. A constrained regression has one without it.
+/// With a penalty every problem has a solution, and a network does not learn a few rows by heart. A constrained regression
+/// has a solution without it.
 fn default_l2(family: ModelFamily, constraint: WeightConstraint) -> f64 {
-    let solvable = family == ModelFamily::Mlp || (family == ModelFamily::Linear && constraint.is_active());
-    if solvable { 0.0 } else { 1.0 }
+    if family == ModelFamily::Linear && constraint.is_active() { 0.0 } else { 1.0 }
 }
 
 /// All that training needs to know.
@@ -322,7 +317,9 @@ impl FitSetup<'_> {
             let size = own.rows.inputs().saturating_mul(training.len());
             if size > MOST_DENSE {
                 let why = format!("{} inputs × {} rows are too many for mlp", own.rows.inputs(), training.len());
-                return Err(Error::Option(format!("{why}: use a linear model, or --drop columns with many categories")));
+                return Err(Error::Option(format!(
+                    "{why}: use a linear model, or --drop columns with many categories"
+                )));
             }
             let (learned, validation) = split(&own.targets, training, VALIDATION, self.options.seed, 1);
             let validation = MeasuredRows { rows: &own.rows, index: &validation, goals: &own.goals, loss };
@@ -393,7 +390,11 @@ fn check_constraint(model: &FittedModel) -> Result<(), Error> {
     if violation <= VIOLATION {
         return Ok(());
     }
-    let why = if model.about.training.end == TrainingEnd::Interrupted { "the fit was stopped too early" } else { "the constraints may contradict each other" };
+    let why = if model.about.training.end == TrainingEnd::Interrupted {
+        "the fit was stopped too early"
+    } else {
+        "the constraints may contradict each other"
+    };
     Err(Error::Option(format!("the weights violate the constraint by {violation:.1e}: {why}")))
 }
 

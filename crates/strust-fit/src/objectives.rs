@@ -79,16 +79,25 @@ impl NullaryFnOnce for LinearPass<'_> {
         let TrainingRows { rows, index, goals, loss, outputs, penalty, intercept } = *data;
         let (weights, bias) = x.split_at(rows.inputs * outputs);
         let scale = 1.0 / sample.len() as f64;
+        touch(data, sample);
         let mut sum = 0.0;
         for &term in sample.indices() {
             let i = index[term];
             z.copy_from_slice(bias);
-            if outputs == 1 { z[0] += dot(rows, i, weights) } else { add_outputs(rows, i, weights, z) }
+            if outputs == 1 {
+                z[0] += dot(rows, i, weights)
+            } else {
+                add_outputs(rows, i, weights, z)
+            }
             sum += loss.differentiate(z, goals[i]);
             if let Some(gradient) = gradient.as_deref_mut() {
                 z.iter_mut().for_each(|z| *z *= scale);
                 let (of_weights, of_bias) = gradient.split_at_mut(rows.inputs * outputs);
-                if outputs == 1 { add_row(rows, i, z[0], of_weights) } else { add_products(rows, i, z, of_weights) }
+                if outputs == 1 {
+                    add_row(rows, i, z[0], of_weights)
+                } else {
+                    add_products(rows, i, z, of_weights)
+                }
                 if intercept {
                     of_bias.iter_mut().zip(&*z).for_each(|(g, z)| *g += z);
                 }
@@ -102,6 +111,21 @@ impl NullaryFnOnce for LinearPass<'_> {
         }
         scale * sum + 0.5 * penalty * weights.iter().map(|w| w * w).sum::<f64>()
     }
+}
+
+/// Reads one number of each cache line of the rows. These reads do not depend on each other, so the machine waits for many
+/// rows at once; the products would wait for one row after the other.
+#[inline(always)]
+fn touch(data: &TrainingRows<'_>, sample: &Sample) {
+    const LINE: usize = 64 / size_of::<f32>();
+    let mut bits = 0;
+    for &term in sample.indices() {
+        let i = data.index[term];
+        bits ^= data.goals[i].to_bits();
+        bits ^= data.rows.dense(i).iter().step_by(LINE).fold(0, |bits, a| bits ^ u64::from(a.to_bits()));
+        bits ^= data.rows.hot(i).first().map_or(0, |&j| u64::from(j));
+    }
+    std::hint::black_box(bits);
 }
 
 /// aᵢᵀw. The dense part has eight partial sums, in a fixed order.
@@ -138,22 +162,62 @@ fn add_row(rows: &EncodedRows, i: usize, s: f64, g: &mut [f64]) {
     }
 }
 
-/// z ← z + Wᵀaᵢ.
+/// z ← z + Wᵀaᵢ. The sums of the dense part stay in registers, in blocks of outputs.
 #[inline(always)]
 fn add_outputs(rows: &EncodedRows, i: usize, weights: &[f64], z: &mut [f64]) {
-    let k = z.len();
-    rows.for_each(i, |j, value| {
-        z.iter_mut().zip(&weights[j * k..(j + 1) * k]).for_each(|(z, w)| *z += value * w);
-    });
+    let (k, dense) = (z.len(), rows.dense(i));
+    let mut at = 0;
+    while at + 8 <= k {
+        add_block::<8>(dense, weights, k, at, z);
+        at += 8;
+    }
+    while at + 2 <= k {
+        add_block::<2>(dense, weights, k, at, z);
+        at += 2;
+    }
+    if at < k {
+        add_block::<1>(dense, weights, k, at, z);
+    }
+    rows.for_each_other(i, |j, value| add(z, value, &weights[j * k..(j + 1) * k]));
+}
+
+/// The products of the dense part with the outputs `at..at + B` of k. Even and odd inputs have sums of their own, so that an
+/// addition need not wait for the one before.
+#[inline(always)]
+fn add_block<const B: usize>(dense: &[f32], weights: &[f64], k: usize, at: usize, z: &mut [f64]) {
+    let mut sums = [[0.0; B]; 2];
+    let mut start = at;
+    for (j, &a) in dense.iter().enumerate() {
+        let (sum, w) = (&mut sums[j % 2], &weights[start..start + B]);
+        for lane in 0..B {
+            sum[lane] += f64::from(a) * w[lane];
+        }
+        start += k;
+    }
+    for lane in 0..B {
+        z[at + lane] += sums[0][lane] + sums[1][lane];
+    }
 }
 
 /// G ← G + aᵢzᵀ.
 #[inline(always)]
 fn add_products(rows: &EncodedRows, i: usize, z: &[f64], gradient: &mut [f64]) {
     let k = z.len();
-    rows.for_each(i, |j, value| {
-        gradient[j * k..(j + 1) * k].iter_mut().zip(z).for_each(|(g, z)| *g += value * z);
-    });
+    rows.for_each(i, |j, value| add(&mut gradient[j * k..(j + 1) * k], value, z));
+}
+
+/// y ← y + a·x. Blocks of a fixed length suit the few classes of a row better than a loop of unknown length.
+#[inline(always)]
+fn add(y: &mut [f64], a: f64, x: &[f64]) {
+    const LANES: usize = 4;
+    let (y, y_rest) = y.as_chunks_mut::<LANES>();
+    let (x, x_rest) = x.as_chunks::<LANES>();
+    for (y, x) in y.iter_mut().zip(x) {
+        for lane in 0..LANES {
+            y[lane] += a * x[lane];
+        }
+    }
+    y_rest.iter_mut().zip(x_rest).for_each(|(y, x)| *y += a * x);
 }
 
 impl Objective for LinearModel<'_> {

@@ -57,6 +57,12 @@ impl EncodedRows {
         for (j, &value) in self.dense(i).iter().enumerate() {
             each(j, f64::from(value));
         }
+        self.for_each_other(i, each);
+    }
+
+    /// The same without the dense numbers.
+    #[inline(always)]
+    pub(crate) fn for_each_other(&self, i: usize, mut each: impl FnMut(usize, f64)) {
         for &j in self.hot(i).iter().filter(|&&j| j != NONE) {
             each(j as usize, 1.0);
         }

@@ -158,7 +158,10 @@ impl FitTask {
 fn class_codes(table: &DataTable, target: &str, cells: &Cells, names: &[String]) -> Result<Vec<u32>, Error> {
     let class = |name: &str| names.iter().position(|known| known == name).map(|class| class as u32);
     let unknown = |name: &str| {
-        Error::file(&table.path, format!("column `{target}` has the class `{name}`, which the training rows do not have"))
+        Error::file(
+            &table.path,
+            format!("column `{target}` has the class `{name}`, which the training rows do not have"),
+        )
     };
     match cells {
         Cells::Words { codes, words } => {
@@ -192,7 +195,8 @@ fn target_of<'a>(table: &'a DataTable, target: &str) -> Result<&'a NamedColumn, 
 fn used_words(codes: &[u32], words: &[String]) -> Vec<String> {
     let mut used = vec![false; words.len()];
     codes.iter().filter(|&&code| code != BLANK).for_each(|&code| used[code as usize] = true);
-    let mut names: Vec<String> = words.iter().zip(used).filter(|(_, used)| *used).map(|(word, _)| word.clone()).collect();
+    let mut names: Vec<String> =
+        words.iter().zip(used).filter(|(_, used)| *used).map(|(word, _)| word.clone()).collect();
     names.sort();
     names
 }

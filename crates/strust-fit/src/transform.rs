@@ -79,7 +79,12 @@ pub struct EncodingLosses {
 
 impl Encoder {
     /// Learns the transform from the training rows. Columns with one value are left out; `leave_out` says which others.
-    pub fn fit(table: &DataTable, rows: &[usize], standardize: Standardize, leave_out: &[String]) -> Result<Self, Error> {
+    pub fn fit(
+        table: &DataTable,
+        rows: &[usize],
+        standardize: Standardize,
+        leave_out: &[String],
+    ) -> Result<Self, Error> {
         let mut columns = Vec::new();
         let used = |column: &&NamedColumn| !leave_out.contains(&column.name);
         for column in table.columns.iter().filter(used) {
@@ -184,7 +189,8 @@ impl Encoder {
         if found == !self.sparse_scales.is_empty() {
             return Ok(());
         }
-        let (needs, has) = if found { ("named columns", "numbered features") } else { ("numbered features", "columns") };
+        let (needs, has) =
+            if found { ("named columns", "numbered features") } else { ("numbered features", "columns") };
         Err(Error::file(&table.path, format!("the model needs {needs}, but the file has {has}")))
     }
 

@@ -42,7 +42,8 @@ fn to(target: &str) -> FitOptions {
 
 /// A number in [0, 1) that looks random.
 fn noise(i: usize, stream: usize) -> f64 {
-    let mut x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (stream as u64).wrapping_mul(0xd1b5_4a32_d192_ed03);
+    let mut x =
+        (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (stream as u64).wrapping_mul(0xd1b5_4a32_d192_ed03);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     ((x ^ (x >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
@@ -62,7 +63,10 @@ fn prices(rows: usize) -> String {
 #[test]
 fn a_regression_finds_the_coefficients_in_the_units_of_the_file() {
     let fitted = Data::new(&prices(2000)).fit(&FitOptions { l2: Some(0.0), ..to("y") }).unwrap();
-    assert_eq!((fitted.model.about.model, fitted.model.about.training.end), (ModelFamily::Linear, TrainingEnd::Converged));
+    assert_eq!(
+        (fitted.model.about.model, fitted.model.about.training.end),
+        (ModelFamily::Linear, TrainingEnd::Converged)
+    );
     let (weights, _) = fitted.model.weights_in_units().unwrap();
     let names = fitted.model.about.encoder.input_names();
     assert_eq!(names, ["a", "b", "town = Oslo", "town = Rome", "town = San José, CR"]);
@@ -97,7 +101,11 @@ fn classes_with_text_labels_are_learned_by_every_model() {
         assert!(scores.accuracy > least, "{model:?}: {}", scores.accuracy);
         assert!(scores.accuracy > scores.largest_share);
         assert_eq!(fitted.model.about.task.class_names().unwrap(), names);
-        assert!(fitted.report.remarks.iter().any(|remark| remark.contains("blank cells")), "{:?}", fitted.report.remarks);
+        assert!(
+            fitted.report.remarks.iter().any(|remark| remark.contains("blank cells")),
+            "{:?}",
+            fitted.report.remarks
+        );
     }
 }
 
@@ -118,7 +126,10 @@ fn the_probabilities_of_a_logistic_model_are_calibrated() {
         assert!((bin.predicted - bin.observed).abs() < within, "{bin:?}");
     }
     let (weights, bias) = fitted.model.weights_in_units().unwrap();
-    assert!((weights[0][0] - 1.0).abs() < 0.1 && (weights[0][1] + 1.0).abs() < 0.4 && bias[0].abs() < 0.3, "{weights:?}");
+    assert!(
+        (weights[0][0] - 1.0).abs() < 0.1 && (weights[0][1] + 1.0).abs() < 0.4 && bias[0].abs() < 0.3,
+        "{weights:?}"
+    );
 }
 
 #[test]
@@ -212,8 +223,16 @@ fn constraints_hold_in_the_units_of_the_file_and_the_right_weights_are_found() {
     let none = WeightConstraint::default();
     let share = WeightConstraint { nonnegative: true, sum_to_one: true, ..none };
     near(&constrained(&mixture([0.2, 0.5, 0.3], 0.0), share), &[0.2, 0.5, 0.3], 1e-5);
-    near(&constrained(&mixture([1.5, 0.5, -1.0], 0.0), WeightConstraint { sum_to_one: true, ..none }), &[1.5, 0.5, -1.0], 1e-5);
-    near(&constrained(&mixture([0.6, -0.8, 0.0], 0.0), WeightConstraint { unit_norm: true, ..none }), &[0.6, -0.8, 0.0], 1e-5);
+    near(
+        &constrained(&mixture([1.5, 0.5, -1.0], 0.0), WeightConstraint { sum_to_one: true, ..none }),
+        &[1.5, 0.5, -1.0],
+        1e-5,
+    );
+    near(
+        &constrained(&mixture([0.6, -0.8, 0.0], 0.0), WeightConstraint { unit_norm: true, ..none }),
+        &[0.6, -0.8, 0.0],
+        1e-5,
+    );
     // The unconstrained weight of p is negative, so it is 0 exactly.
     let found = constrained(&mixture([-4.0, 0.5, 0.3], 0.1), WeightConstraint { nonnegative: true, ..none });
     assert!(found[0] == 0.0 && found[1] > 0.4 && found[2] > 0.2, "{found:?}");
@@ -263,7 +282,8 @@ fn the_data_are_examined() {
         let class = usize::from(noise(i, 12) < 0.03);
         let wide = if i == 5 { 1e9 } else { noise(i, 13) };
         let twice = noise(i, 14);
-        let _ = writeln!(text, "{i},customer {i},7,{twice},{twice},{},{wide},{}", ["p", "q"][class], ["no", "yes"][class]);
+        let _ =
+            writeln!(text, "{i},customer {i},7,{twice},{twice},{},{wide},{}", ["p", "q"][class], ["no", "yes"][class]);
     }
     let report = Data::new(&text).fit(&to("kind")).unwrap().report;
     for part in [
@@ -301,7 +321,10 @@ fn targets_that_cannot_be_predicted_are_errors_with_advice() {
     }
     let wrong = |options: &FitOptions| Data::new(&prices(50)).fit(options).unwrap_err().to_string();
     let model = Some(ModelFamily::Logistic);
-    assert!(wrong(&FitOptions { model, ..to("y") }).contains("--model logistic does not fit a regression; use linear or mlp"));
+    assert!(
+        wrong(&FitOptions { model, ..to("y") })
+            .contains("--model logistic does not fit a regression; use linear or mlp")
+    );
     let task = Some(TaskChoice::Regression);
     assert!(wrong(&FitOptions { task, ..to("town") }).contains("holds words: a regression needs numbers"));
     let constraint = WeightConstraint { unit_norm: true, ..WeightConstraint::default() };

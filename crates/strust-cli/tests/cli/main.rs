@@ -5,6 +5,7 @@ mod browser;
 mod constrained;
 mod constrained_problems;
 mod data;
+mod fit;
 mod modules;
 mod networks;
 mod repository;

@@ -42,7 +42,8 @@ pub(super) fn write(about: &ModelAbout, layers: &[SavedLayer]) -> Vec<u8> {
 pub(super) fn read(bytes: &[u8]) -> Result<(ModelAbout, Vec<SavedLayer>), String> {
     let length = bytes.first_chunk::<8>().map(|start| u64::from_le_bytes(*start)).ok_or("the file is too short")?;
     let length = usize::try_from(length).ok().filter(|&length| length <= LONGEST && length <= bytes.len() - 8);
-    let (header, data) = bytes[8..].split_at(length.ok_or("the length of its header is wrong, or the file is truncated")?);
+    let (header, data) =
+        bytes[8..].split_at(length.ok_or("the length of its header is wrong, or the file is truncated")?);
     let mut header: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header).map_err(|e| e.to_string())?;
     let metadata = header.remove(METADATA).unwrap_or_default();
     let about = metadata[ABOUT].as_str().ok_or("its metadata does not describe one")?;

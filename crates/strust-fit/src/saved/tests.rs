@@ -111,7 +111,8 @@ fn a_length_that_is_too_large_allocates_nothing() {
     bytes[..8].copy_from_slice(&u64::MAX.to_le_bytes());
     assert!(back(&bytes).unwrap_err().contains("the length of its header is wrong"));
     let shape = "\"shape\":[18446744073709551615,5]";
-    let text = format!("{{\"__metadata__\":{{}},\"layers.0.weight\":{{\"dtype\":\"F64\",{shape},\"data_offsets\":[0,8]}}}}");
+    let text =
+        format!("{{\"__metadata__\":{{}},\"layers.0.weight\":{{\"dtype\":\"F64\",{shape},\"data_offsets\":[0,8]}}}}");
     let bytes = [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &[0; 8]].concat();
     assert!(back(&bytes).is_err());
 }

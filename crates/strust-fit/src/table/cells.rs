@@ -183,7 +183,8 @@ fn is_date(text: &str) -> bool {
         }
     };
     let day_and_month = |x: &str, y: &str| number(x, 1..=2, 31) && number(y, 1..=2, 31);
-    (number(a, 4..=4, 9999) && day_and_month(b, c)) || (day_and_month(a, b) && (c.len() == 2 || c.len() == 4) && number(c, 2..=4, 9999))
+    (number(a, 4..=4, 9999) && day_and_month(b, c))
+        || (day_and_month(a, b) && (c.len() == 2 || c.len() == 4) && number(c, 2..=4, 9999))
 }
 
 #[cfg(test)]

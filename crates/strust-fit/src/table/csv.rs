@@ -143,7 +143,8 @@ fn is_header(first: &[String], options: &ReadOptions) -> bool {
             && (options.target.as_ref() == Some(name)
                 || options.expected.as_ref().is_some_and(|expected| expected.order.contains(name)))
     };
-    first.iter().any(named) || first.iter().all(|field| number(field.as_bytes()).is_none() && !is_blank(field.as_bytes()))
+    first.iter().any(named)
+        || first.iter().all(|field| number(field.as_bytes()).is_none() && !is_blank(field.as_bytes()))
 }
 
 fn check_names(path: &Path, names: &[String]) -> Result<(), Error> {
@@ -331,9 +332,7 @@ impl ParsedColumn {
         match use_of {
             Use::Skip => Self::Skipped,
             Use::As(CellKind::Number) => Self::Numbers(Vec::new(), None),
-            Use::As(CellKind::Word) => {
-                Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new() }
-            }
+            Use::As(CellKind::Word) => Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new() },
         }
     }
 
