@@ -2,7 +2,7 @@
 
 use strust_fit::{
     Fitted,
-    assess::{Assessment, ClassAssessment, NumberAssessment},
+    assess::{Assessment, CalibrationBin, ClassAssessment, NumberAssessment},
     importance::Importance,
     train::LearningPoint,
 };
@@ -58,8 +58,8 @@ fn section(title: &str, description: &str) -> Section {
 
 fn overview(fitted: &Fitted) -> Section {
     let report = &fitted.report;
-    let mut findings = vec![format!("The task is {}.", report.task)];
-    findings.extend(report.remarks.iter().map(|remark| format!("Note: {remark}.")));
+    let mut findings = vec![quoted(&format!("The task is {}.", report.task))];
+    findings.extend(report.remarks.iter().map(|remark| quoted(&format!("Note: {remark}."))));
     let shown = Shown {
         stem: "learning".into(),
         caption: "The mean loss by epoch. If the held-out loss grows while the other falls, the model learns the \
@@ -68,6 +68,17 @@ fn overview(fitted: &Fitted) -> Section {
         figure: learning(&report.curve),
     };
     Section { findings, figures: vec![shown], ..section("Data and learning", "") }
+}
+
+/// Quotation marks in place of the backquotes of a terminal.
+fn quoted(text: &str) -> String {
+    let mut parts = text.split('`');
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for (k, part) in parts.enumerate() {
+        out.push(if k % 2 == 0 { '“' } else { '”' });
+        out.push_str(part);
+    }
+    out
 }
 
 fn learning(curve: &[LearningPoint]) -> Figure {
@@ -134,20 +145,28 @@ fn confusion(scores: &ClassAssessment, names: &[String]) -> Table {
 }
 
 fn calibration(scores: &ClassAssessment, names: &[String]) -> Shown {
-    let points = scores.calibration.iter().map(|bin| Point::at(bin.predicted, bin.observed)).collect();
+    let point = |bin: &CalibrationBin| {
+        // Two standard deviations of a share; one more row of each kind keeps a share of 0 or 1 from seeming certain.
+        let share = (bin.observed * bin.rows as f64 + 1.0) / (bin.rows as f64 + 2.0);
+        let error = 2.0 * (share * (1.0 - share) / bin.rows as f64).sqrt();
+        let (low, high) = ((bin.observed - error).max(0.0), (bin.observed + error).min(1.0));
+        Point { x: bin.predicted, y: bin.observed, low, high }
+    };
+    let points = scores.calibration.iter().map(point).collect();
     let ideal = vec![Point::at(0.0, 0.0), Point::at(1.0, 1.0)];
     let series = vec![
         Series { name: "model".into(), color: 0, points },
         Series { name: "ideal".into(), color: 6, points: ideal },
     ];
     let of = match names {
-        [_, second] => format!("`{second}`"),
+        [_, second] => format!("“{second}”"),
         _ => "the predicted class".into(),
     };
     Shown {
         stem: "calibration".into(),
         caption: format!(
-            "Of the rows for which the model gives {of} a probability near p, a share near p should have it."
+            "Of the rows for which the model gives {of} a probability near p, a share near p should have it. The \
+             band is two standard deviations of a share."
         ),
         figure: figure("Calibration", "predicted probability", "observed share", series),
     }
@@ -184,7 +203,8 @@ fn numbers(scores: &NumberAssessment, target: &str, which: &str) -> Section {
 
 fn features(importance: &[Importance], which: &str) -> Section {
     let most = importance.first().map_or(0.0, |first| first.loss_growth).max(f64::MIN_POSITIVE);
-    let bar = |growth: f64| "█".repeat((24.0 * growth.max(0.0) / most).round() as usize);
+    // The cell is aligned to the right, so the bar is padded there.
+    let bar = |growth: f64| format!("{:\u{a0}<24}", "█".repeat((24.0 * growth.max(0.0) / most).round() as usize));
     let row = |one: &Importance| vec![one.column.clone(), format!("{:.4}", one.loss_growth), bar(one.loss_growth)];
     let table = Table {
         caption: "The features that matter most.".into(),

@@ -1,7 +1,7 @@
 //! What a person should know about the data: constant, badly scaled and equal columns, leakage, blanks, imbalance.
 
 use crate::{
-    table::{BLANK, Cells, DataTable, NamedColumn},
+    table::{BLANK, Cells, DataTable, NamedColumn, listed},
     task::{FitTask, Targets},
     transform::{Encoder, EncodingLosses, MOST_CATEGORIES},
 };
@@ -44,14 +44,14 @@ pub fn remarks(
     if rows.len() < table.rows {
         found.push(format!("{} rows without a target were left out", table.rows - rows.len()));
     }
-    for name in identifiers {
-        found.push(format!("`{name}` was left out: almost every row has a text of its own"));
-    }
     let used: Vec<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
-    for column in table.columns.iter().filter(|column| column.name != target) {
-        if !used.contains(&column.name.as_str()) && !identifiers.contains(&column.name) {
-            found.push(format!("`{}` was left out: it has the same value in every training row", column.name));
-        }
+    let is_constant = |name: &&str| *name != target && !used.contains(name) && !identifiers.iter().any(|id| id == name);
+    let constant: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).filter(is_constant).collect();
+    if !identifiers.is_empty() {
+        found.push(format!("left out {}: almost every row has a text of its own", listed(identifiers)));
+    }
+    if !constant.is_empty() {
+        found.push(format!("left out {}: the same value in every training row", listed(&constant)));
     }
     found.extend(blanks(losses));
     let features: Vec<&NamedColumn> =
@@ -254,7 +254,7 @@ fn imbalance(task: &FitTask, targets: &Targets, rows: &[usize]) -> Vec<String> {
     }
     let few: Vec<&String> = names.iter().zip(&counts).filter(|(_, count)| **count < 5).map(|(name, _)| name).collect();
     if !few.is_empty() {
-        found.push(format!("fewer than 5 rows of the class {}", crate::table::listed(&few)));
+        found.push(format!("fewer than 5 rows of the class {}", listed(&few)));
     }
     found
 }

@@ -287,8 +287,8 @@ fn the_data_are_examined() {
     }
     let report = Data::new(&text).fit(&to("kind")).unwrap().report;
     for part in [
-        "`name` was left out: almost every row has a text of its own",
-        "`one` was left out: it has the same value in every training row",
+        "left out `name`: almost every row has a text of its own",
+        "left out `one`: the same value in every training row",
         "`twice` and `again` are equal in every row",
         "`leak` alone gives 100.0 % of the classes",
         "`wide` is badly scaled",
