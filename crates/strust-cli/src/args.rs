@@ -194,7 +194,7 @@ pub struct FitArgs {
     #[arg(long, value_name = "WIDTHS", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub hidden: Vec<u64>,
     /// Rows to hold out: a share below 1, or a file with the same columns [default: 0.2, or MNIST's own test images]
-    #[arg(long, value_name = "SHARE|FILE")]
+    #[arg(long, value_name = "SHARE|FILE", allow_negative_numbers = true)]
     pub test: Option<String>,
     /// The seed of the split, the start and the mini-batches
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..1_000_000))]
@@ -215,7 +215,7 @@ pub struct FitArgs {
     #[arg(long, value_name = "COLUMN")]
     pub category: Vec<String>,
     /// The penalty on squared weights, as 1/C and alpha in scikit-learn [default: 1, or 0 for a constrained regression]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub l2: Option<f64>,
     /// Fit without an intercept
     #[arg(long)]

@@ -223,8 +223,15 @@ where
     fn step(&mut self, record: &StepRecord, state: &AutoState<V>) -> ControlFlow<()> {
         self.batches.0 += record.value;
         self.batches.1 += 1;
-        let interrupted = self.limits.interrupt.load(Ordering::Relaxed);
-        if !state.k.is_multiple_of(self.round) && !interrupted {
+        if self.limits.interrupt.load(Ordering::Relaxed) {
+            if self.scores.is_empty() {
+                self.best.flat = (self.wide)(&state.x);
+                self.scores.push(f64::NAN);
+            }
+            self.end = Some(TrainingEnd::Interrupted);
+            return ControlFlow::Break(());
+        }
+        if !state.k.is_multiple_of(self.round) {
             return ControlFlow::Continue(());
         }
         self.now.flat = (self.wide)(&state.x);
@@ -239,11 +246,7 @@ where
         self.curve.push(LearningPoint { epoch, training, held_out });
         self.batches = (0.0, 0);
         (self.limits.report)(epoch, score);
-        self.end = if interrupted {
-            Some(TrainingEnd::Interrupted)
-        } else {
-            stagnated(&self.scores, self.rule).then_some(TrainingEnd::Converged)
-        };
+        self.end = stagnated(&self.scores, self.rule).then_some(TrainingEnd::Converged);
         if self.end.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
