@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fitted.report.remarks.iter().for_each(|remark| println!("{remark}"));
     match &fitted.report.held_out {
         Some(Assessment::Classes(scores)) => {
-            println!("accuracy {:.4}, log-loss {:.5}", scores.accuracy, scores.log_loss)
+            println!("accuracy {:.4}, log-loss {:.5}", scores.accuracy, scores.log_loss);
         }
         Some(Assessment::Regression(scores)) => println!("R² {:.5}, RMSE {:.5}", scores.r2, scores.rmse),
         None => println!("no held-out rows"),

@@ -28,18 +28,31 @@ pub fn identifiers(table: &DataTable, target: &str) -> Vec<String> {
     table.columns.iter().filter(is_identifier).map(|column| column.name.clone()).collect()
 }
 
+/// The data of a fit, as the checks see them.
+#[derive(Clone, Copy)]
+pub struct ExaminedData<'a> {
+    /// All rows.
+    pub table: &'a DataTable,
+    /// The column to predict.
+    pub target: &'a str,
+    /// What to predict.
+    pub task: &'a FitTask,
+    /// The targets of all rows.
+    pub targets: &'a Targets,
+    /// The rows that have a target.
+    pub rows: &'a [usize],
+    /// The fitted transform.
+    pub encoder: &'a Encoder,
+    /// What happened to the cells.
+    pub losses: &'a EncodingLosses,
+    /// Columns that were left out because they are [`identifiers`].
+    pub identifiers: &'a [String],
+}
+
 /// Sentences about the data, for the person who fits a model.
 #[must_use]
-pub fn remarks(
-    table: &DataTable,
-    target: &str,
-    task: &FitTask,
-    targets: &Targets,
-    rows: &[usize],
-    encoder: &Encoder,
-    losses: &EncodingLosses,
-    identifiers: &[String],
-) -> Vec<String> {
+pub fn remarks(data: ExaminedData<'_>) -> Vec<String> {
+    let ExaminedData { table, target, task, targets, rows, encoder, losses, identifiers } = data;
     let mut found = Vec::new();
     if rows.len() < table.rows {
         found.push(format!("{} rows without a target were left out", table.rows - rows.len()));
@@ -241,7 +254,9 @@ fn correlation(cells: &Cells, rows: &[usize], values: &[f64]) -> f64 {
 fn imbalance(task: &FitTask, targets: &Targets, rows: &[usize]) -> Vec<String> {
     let (Some(names), Targets::Classes(classes)) = (task.class_names(), targets) else { return Vec::new() };
     let mut counts = vec![0_usize; names.len()];
-    rows.iter().for_each(|&i| counts[classes[i] as usize] += 1);
+    for &i in rows {
+        counts[classes[i] as usize] += 1;
+    }
     let mut found = Vec::new();
     let largest = (0..names.len()).max_by_key(|&c| counts[c]).unwrap_or(0);
     let share = counts[largest] as f64 / rows.len() as f64;

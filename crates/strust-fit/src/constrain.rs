@@ -144,11 +144,15 @@ fn polish(x: &mut [f64], constraint: WeightConstraint, factors: &[f64]) {
             let missing = 1.0 - w.iter().sum::<f64>();
             // In proportion to the weights, so that a weight of 0 stays 0.
             let sizes: f64 = w.iter().map(|w| w.abs()).sum();
-            x.iter_mut().for_each(|x| *x += x.abs() * missing / sizes);
+            for x in x {
+                *x += x.abs() * missing / sizes;
+            }
         }
         (false, true) => {
             let norm = raw(x).iter().map(|w| w * w).sum::<f64>().sqrt();
-            x.iter_mut().for_each(|x| *x /= norm);
+            for x in x {
+                *x /= norm;
+            }
         }
         _ => {}
     }

@@ -3,7 +3,7 @@
 use crate::{
     Error,
     assess::{Assessment, assess},
-    checks,
+    checks::{self, ExaminedData},
     constrain::{VIOLATION, WeightConstraint, constrained},
     importance::{Importance, importance},
     loss::OutputLoss,
@@ -147,7 +147,16 @@ pub fn fit(
     let left_out: Vec<String> = identifiers.iter().chain([&target]).cloned().collect();
     let encoder = Encoder::fit(table, &training, standardization(options), &left_out)?;
     let (rows, losses) = encoder.encode(table)?;
-    let remarks = checks::remarks(table, &target, &task, &targets, &known, &encoder, &losses, &identifiers);
+    let remarks = checks::remarks(ExaminedData {
+        table,
+        target: &target,
+        task: &task,
+        targets: &targets,
+        rows: &known,
+        encoder: &encoder,
+        losses: &losses,
+        identifiers: &identifiers,
+    });
     let own = ScoredRows { goals: goals(&task, &targets), rows, targets, index: held };
     let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target)).transpose()?;
     let scored = other.as_ref().unwrap_or(&own);

@@ -51,7 +51,9 @@ impl OutputLoss {
                 // 1 − p_y is the sum of the others. This form does not cancel where p_y ≈ 1.
                 let wrong = if target == largest { others } else { 1.0 + (others - z[target]) };
                 let scale = 1.0 / (1.0 + others);
-                z.iter_mut().for_each(|z| *z *= scale);
+                for z in z.iter_mut() {
+                    *z *= scale;
+                }
                 z[target] = -scale * wrong;
                 behind + others.ln_1p()
             }
@@ -72,7 +74,9 @@ impl OutputLoss {
                 let peak = z[largest(z)];
                 out.extend(z.iter().map(|z| (z - peak).exp()));
                 let sum: f64 = out.iter().sum();
-                out.iter_mut().for_each(|p| *p /= sum);
+                for p in out {
+                    *p /= sum;
+                }
             }
         }
     }

@@ -85,18 +85,20 @@ impl NullaryFnOnce for LinearPass<'_> {
             let i = index[term];
             z.copy_from_slice(bias);
             if outputs == 1 {
-                z[0] += dot(rows, i, weights)
+                z[0] += dot(rows, i, weights);
             } else {
-                add_outputs(rows, i, weights, z)
+                add_outputs(rows, i, weights, z);
             }
             sum += loss.differentiate(z, goals[i]);
             if let Some(gradient) = gradient.as_deref_mut() {
-                z.iter_mut().for_each(|z| *z *= scale);
+                for z in z.iter_mut() {
+                    *z *= scale;
+                }
                 let (of_weights, of_bias) = gradient.split_at_mut(rows.inputs * outputs);
                 if outputs == 1 {
-                    add_row(rows, i, z[0], of_weights)
+                    add_row(rows, i, z[0], of_weights);
                 } else {
-                    add_products(rows, i, z, of_weights)
+                    add_products(rows, i, z, of_weights);
                 }
                 if intercept {
                     of_bias.iter_mut().zip(&*z).for_each(|(g, z)| *g += z);

@@ -32,7 +32,9 @@ fn groups(targets: &Targets, rows: &[usize]) -> Vec<Vec<usize>> {
         Targets::Classes(classes) => {
             let many = rows.iter().map(|&i| classes[i] as usize + 1).max().unwrap_or(0);
             let mut groups = vec![Vec::new(); many];
-            rows.iter().for_each(|&i| groups[classes[i] as usize].push(i));
+            for &i in rows {
+                groups[classes[i] as usize].push(i);
+            }
             groups
         }
     }

@@ -119,7 +119,7 @@ pub(crate) fn linear(
     let (start, batch) = (vec![0.0; f.parameters()], linear_batch(data.rows, f.terms()));
     let rule = StopRule { least_steps: 50, patience: 3, tolerance: 2e-4 };
     let score = |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
-    trained(&mut f, start, batch, &widths, rule, held_out, limits, score, |x| x.clone())
+    trained(&mut f, start, batch, &widths, rule, held_out, limits, score, Clone::clone)
 }
 
 /// Trains a network with hidden layers.
@@ -224,10 +224,6 @@ where
         self.batches.0 += record.value;
         self.batches.1 += 1;
         if self.limits.interrupt.load(Ordering::Relaxed) {
-            if self.scores.is_empty() {
-                self.best.flat = (self.wide)(&state.x);
-                self.scores.push(f64::NAN);
-            }
             self.end = Some(TrainingEnd::Interrupted);
             return ControlFlow::Break(());
         }

@@ -171,12 +171,12 @@ impl Encoder {
         let mut losses = EncodingLosses::default();
         let mut dense = vec![0.0_f32; n * numbers];
         for (j, column) in number_columns.iter().enumerate() {
-            self.encode_numbers(column, table, &mut losses, dense.iter_mut().skip(j).step_by(numbers))?;
+            encode_numbers(column, table, &mut losses, dense.iter_mut().skip(j).step_by(numbers))?;
         }
         let mut hot = vec![NONE; n * categories];
         let mut first = numbers as u32;
         for (j, column) in category_columns.iter().enumerate() {
-            self.encode_categories(column, first, table, &mut losses, hot.iter_mut().skip(j).step_by(categories))?;
+            encode_categories(column, first, table, &mut losses, hot.iter_mut().skip(j).step_by(categories))?;
             first += column.inputs() as u32;
         }
         let sparse = table.sparse.as_ref().map(|csr| self.scaled(csr)).transpose()?.map(|csr| (csr, first as usize));
@@ -186,87 +186,12 @@ impl Encoder {
 
     fn check_sparse(&self, table: &DataTable) -> Result<(), Error> {
         let found = table.sparse.is_some();
-        if found == !self.sparse_scales.is_empty() {
+        if found != self.sparse_scales.is_empty() {
             return Ok(());
         }
         let (needs, has) =
             if found { ("named columns", "numbered features") } else { ("numbered features", "columns") };
         Err(Error::file(&table.path, format!("the model needs {needs}, but the file has {has}")))
-    }
-
-    fn encode_numbers<'a>(
-        &self,
-        column: &EncodedColumn,
-        table: &DataTable,
-        losses: &mut EncodingLosses,
-        out: impl Iterator<Item = &'a mut f32>,
-    ) -> Result<(), Error> {
-        let Encoding::Number { shift, scale, fill } = column.encoding else { return Ok(()) };
-        let encoded = |value: f64| ((value - shift) / scale) as f32;
-        match table.column(&column.name).map(|column| &column.cells) {
-            Some(Cells::Numbers(values)) => {
-                let blanks = values.iter().filter(|value| value.is_nan()).count();
-                if blanks > 0 {
-                    losses.blanks.push((column.name.clone(), blanks));
-                }
-                let value = |&value: &f64| encoded(if value.is_nan() { fill } else { value });
-                out.zip(values).for_each(|(out, v)| *out = value(v));
-                Ok(())
-            }
-            Some(_) => Err(self.wrong_kind(column, table, "numbers, but the file has words")),
-            None => {
-                losses.missing.push(column.name.clone());
-                out.for_each(|out| *out = encoded(fill));
-                Ok(())
-            }
-        }
-    }
-
-    fn encode_categories<'a>(
-        &self,
-        column: &EncodedColumn,
-        first: u32,
-        table: &DataTable,
-        losses: &mut EncodingLosses,
-        out: impl Iterator<Item = &'a mut u32>,
-    ) -> Result<(), Error> {
-        let Encoding::Category { levels } = &column.encoding else { return Ok(()) };
-        let index: HashMap<&str, u32> =
-            levels.iter().enumerate().map(|(k, level)| (level.as_str(), first + k as u32)).collect();
-        let (codes, words) = match table.column(&column.name).map(|column| &column.cells) {
-            Some(Cells::Words { codes, words }) => (codes, words),
-            Some(_) => return Err(self.wrong_kind(column, table, "words, but the file has numbers")),
-            None => {
-                losses.missing.push(column.name.clone());
-                return Ok(());
-            }
-        };
-        let inputs: Vec<u32> = words.iter().map(|word| index.get(word.as_str()).copied().unwrap_or(NONE)).collect();
-        let blank = index.get("").copied().unwrap_or(NONE);
-        let (mut blanks, mut unknown, mut example) = (0, 0, None);
-        for (out, &code) in out.zip(codes) {
-            if code == BLANK {
-                blanks += 1;
-                *out = blank;
-            } else {
-                *out = inputs[code as usize];
-                if *out == NONE {
-                    unknown += 1;
-                    example = example.or(Some(code));
-                }
-            }
-        }
-        if blanks > 0 {
-            losses.blanks.push((column.name.clone(), blanks));
-        }
-        if let Some(code) = example {
-            losses.unknown.push((column.name.clone(), unknown, words[code as usize].clone()));
-        }
-        Ok(())
-    }
-
-    fn wrong_kind(&self, column: &EncodedColumn, table: &DataTable, why: &str) -> Error {
-        Error::file(&table.path, format!("column `{}`: the model needs {why}", column.name))
     }
 
     /// Sparse features beyond those of the model are left out, and missing ones are 0.
@@ -308,6 +233,81 @@ impl EncodedColumn {
     fn inputs_of_number(&self) -> bool {
         matches!(self.encoding, Encoding::Number { .. })
     }
+}
+
+/// Encodes a column of numbers.
+fn encode_numbers<'a>(
+    column: &EncodedColumn,
+    table: &DataTable,
+    losses: &mut EncodingLosses,
+    out: impl Iterator<Item = &'a mut f32>,
+) -> Result<(), Error> {
+    let Encoding::Number { shift, scale, fill } = column.encoding else { return Ok(()) };
+    let encoded = |value: f64| ((value - shift) / scale) as f32;
+    match table.column(&column.name).map(|column| &column.cells) {
+        Some(Cells::Numbers(values)) => {
+            let blanks = values.iter().filter(|value| value.is_nan()).count();
+            if blanks > 0 {
+                losses.blanks.push((column.name.clone(), blanks));
+            }
+            let value = |&value: &f64| encoded(if value.is_nan() { fill } else { value });
+            out.zip(values).for_each(|(out, v)| *out = value(v));
+            Ok(())
+        }
+        Some(_) => Err(wrong_kind(column, table, "numbers, but the file has words")),
+        None => {
+            losses.missing.push(column.name.clone());
+            out.for_each(|out| *out = encoded(fill));
+            Ok(())
+        }
+    }
+}
+
+/// Encodes a column of categories. The input of its first one is `first`.
+fn encode_categories<'a>(
+    column: &EncodedColumn,
+    first: u32,
+    table: &DataTable,
+    losses: &mut EncodingLosses,
+    out: impl Iterator<Item = &'a mut u32>,
+) -> Result<(), Error> {
+    let Encoding::Category { levels } = &column.encoding else { return Ok(()) };
+    let index: HashMap<&str, u32> =
+        levels.iter().enumerate().map(|(k, level)| (level.as_str(), first + k as u32)).collect();
+    let (codes, words) = match table.column(&column.name).map(|column| &column.cells) {
+        Some(Cells::Words { codes, words }) => (codes, words),
+        Some(_) => return Err(wrong_kind(column, table, "words, but the file has numbers")),
+        None => {
+            losses.missing.push(column.name.clone());
+            return Ok(());
+        }
+    };
+    let inputs: Vec<u32> = words.iter().map(|word| index.get(word.as_str()).copied().unwrap_or(NONE)).collect();
+    let blank = index.get("").copied().unwrap_or(NONE);
+    let (mut blanks, mut unknown, mut example) = (0, 0, None);
+    for (out, &code) in out.zip(codes) {
+        if code == BLANK {
+            blanks += 1;
+            *out = blank;
+        } else {
+            *out = inputs[code as usize];
+            if *out == NONE {
+                unknown += 1;
+                example = example.or(Some(code));
+            }
+        }
+    }
+    if blanks > 0 {
+        losses.blanks.push((column.name.clone(), blanks));
+    }
+    if let Some(code) = example {
+        losses.unknown.push((column.name.clone(), unknown, words[code as usize].clone()));
+    }
+    Ok(())
+}
+
+fn wrong_kind(column: &EncodedColumn, table: &DataTable, why: &str) -> Error {
+    Error::file(&table.path, format!("column `{}`: the model needs {why}", column.name))
 }
 
 /// Mean and deviation of the values that are not blank; `None` if they are all equal.

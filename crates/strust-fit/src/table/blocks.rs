@@ -50,7 +50,7 @@ impl<'a> TextBlocks<'a> {
                 self.rest = bytes[end..].to_vec();
                 bytes.truncate(end);
                 let block = TextBlock { line: self.line, bytes };
-                self.line += block.bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+                self.line += line_breaks(&block.bytes);
                 return Ok(Some(block));
             }
             if bytes.len() > LONGEST {
@@ -90,7 +90,7 @@ impl<'a> TextBlocks<'a> {
             match record(bytes, at, self.separator, &mut cells) {
                 Ok(end) if end > at && bytes[end - 1] == b'\n' => at = end,
                 Err(BrokenRecord::AfterQuote) => {
-                    let line = self.line + bytes[..at].iter().filter(|&&byte| byte == b'\n').count() as u64;
+                    let line = self.line + line_breaks(&bytes[..at]);
                     return Err(after_quote(self.path, line));
                 }
                 // The last record may go on.
@@ -98,6 +98,12 @@ impl<'a> TextBlocks<'a> {
             }
         }
     }
+}
+
+/// The number of line breaks.
+#[allow(clippy::naive_bytecount, reason = "the compiler makes SIMD code of it")]
+pub(super) fn line_breaks(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 pub(super) fn after_quote(path: &Path, line: u64) -> Error {

@@ -5,7 +5,7 @@
 
 use super::{
     BLANK, CellKind, Cells, DataTable, ExpectedColumns, NamedColumn, ReadOptions, ReadProgress,
-    blocks::{TextBlock, TextBlocks, after_quote},
+    blocks::{TextBlock, TextBlocks, after_quote, line_breaks},
     cells::{BrokenRecord, CellSpan, Looks, is_blank, number, record},
     listed, nearest,
 };
@@ -199,14 +199,12 @@ struct BlockRecords<'a> {
     path: &'a Path,
     separator: u8,
     at: usize,
-    /// The position up to which lines were counted, and their number.
-    counted: (usize, u64),
     cells: Vec<CellSpan>,
 }
 
 impl<'a> BlockRecords<'a> {
     fn new(block: &'a TextBlock, path: &'a Path, separator: u8, at: usize) -> Self {
-        Self { block, path, separator, at, counted: (0, block.line), cells: Vec::new() }
+        Self { block, path, separator, at, cells: Vec::new() }
     }
 
     /// The fields of the next record; blank lines are skipped.
@@ -233,8 +231,7 @@ impl<'a> BlockRecords<'a> {
 
     /// The line of a position. Lines are counted only for messages.
     fn line_of(&self, at: usize) -> u64 {
-        let (from, line) = self.counted;
-        line + self.block.bytes[from..at].iter().filter(|&&byte| byte == b'\n').count() as u64
+        self.block.line + line_breaks(&self.block.bytes[..at])
     }
 
     /// The line of the last record.

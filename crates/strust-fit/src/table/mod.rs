@@ -11,6 +11,7 @@ use crate::Error;
 use md5::{Digest, Md5};
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs::File,
     io::Read,
     path::{Path, PathBuf},
@@ -230,7 +231,11 @@ fn fingerprint(paths: &[&Path], interrupt: &AtomicBool) -> Result<String, Error>
             }
         }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

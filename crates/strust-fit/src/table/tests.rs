@@ -123,7 +123,7 @@ fn a_large_file_is_read_in_parallel_blocks_without_a_seam() {
     // About 12 MB, so several blocks; quoted line breaks fall on their borders.
     let mut text = String::from("i,word,x\n");
     for i in 0..400_000 {
-        text += &format!("{i},\"w\n{}\",{}.5\n", i % 97, i % 1000);
+        let _ = write!(text, "{i},\"w\n{}\",{}.5\n", i % 97, i % 1000);
     }
     let table = read(&text).unwrap();
     assert_eq!(table.rows, 400_000);
@@ -167,8 +167,8 @@ proptest! {
 
     #[test]
     fn written_numbers_are_read_bit_for_bit(values in prop::collection::vec(any::<f64>().prop_filter("finite", |v| v.is_finite()), 1..20)) {
-        let text: String = values.iter().map(|v| format!("{v:e}\n")).collect();
-        let table = read(&format!("x\n{text}")).unwrap();
+        let text = values.iter().map(|v| format!("{v:e}")).collect::<Vec<_>>().join("\n");
+        let table = read(&format!("x\n{text}\n")).unwrap();
         let found: Vec<u64> = numbers(&table, "x").iter().map(|v| v.to_bits()).collect();
         prop_assert_eq!(found, values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
     }
