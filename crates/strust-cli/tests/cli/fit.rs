@@ -122,7 +122,7 @@ fn both_kinds_of_model_files_predict_the_same() {
 fn a_regression_with_constraints_reports_weights_that_satisfy_them() {
     let folder = Folder::new();
     let mut text = String::from("a,b,c,y\n");
-    for i in 0..200 {
+    for i in 0..200_usize {
         let (a, b, c) = ((i * 7 % 11) as f64, (i * 5 % 13) as f64, (i * 3 % 17) as f64);
         let _ = writeln!(text, "{a},{b},{c},{}", 0.7 * a + 0.3 * b + 0.01 * (i % 5) as f64);
     }
