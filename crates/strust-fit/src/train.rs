@@ -2,10 +2,11 @@
 //!
 //! | model | score after each round | a round | ends after | improvement that counts |
 //! |---|---|---|---|---|
-//! | linear, logistic, softmax | the objective on all training rows | an epoch, but at least 50 steps | 3 rounds | 2·10⁻⁴ |
+//! | linear, logistic, softmax | the objective on all training rows | an epoch, but at least 50 steps | 3 rounds | 5·10⁻⁴ |
 //! | mlp | the loss on a tenth of the training rows, which are held out | an epoch, but at least 20 steps | 10 rounds | 10⁻³ |
 //!
-//! An improvement is relative to the best score before; one below 10⁻⁵ never counts. The answer is the point with the best score.
+//! An improvement is relative to the best score before; one below 10⁻⁹ (mlp: 10⁻⁵) never counts. The answer is the point
+//! with the best score.
 
 use crate::{
     Error,
@@ -117,7 +118,7 @@ pub(crate) fn linear(
     let mut scored = f.clone();
     let widths = vec![data.rows.inputs(), data.outputs];
     let (start, batch) = (vec![0.0; f.parameters()], linear_batch(data.rows, f.terms()));
-    let rule = StopRule { least_steps: 50, patience: 3, tolerance: 2e-4 };
+    let rule = StopRule { least_steps: 50, patience: 3, tolerance: 5e-4, least: 1e-9 };
     let score = |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
     trained(&mut f, start, batch, &widths, rule, held_out, limits, score, Clone::clone)
 }
@@ -133,7 +134,7 @@ pub(crate) fn network(
     let widths = [&[data.rows.inputs()], hidden, &[data.outputs]].concat();
     let mut f = NetworkModel::new(data, &widths)?;
     let batch = (f.terms() / 500).clamp(32, 256).min((f.terms() / 4).max(1));
-    let rule = StopRule { least_steps: 20, patience: 10, tolerance: 1e-3 };
+    let rule = StopRule { least_steps: 20, patience: 10, tolerance: 1e-3, least: 1e-5 };
     let mut space = LayerSpace::default();
     let score = |_: &Vec<f32>, weights: &Weights| validation.mean_loss(weights, &mut space).unwrap_or(f64::INFINITY);
     let start = f.start(limits.seed);
@@ -150,6 +151,8 @@ struct StopRule {
     patience: usize,
     /// The relative improvement that counts as progress.
     tolerance: f64,
+    /// The smallest improvement that counts, whatever the score is.
+    least: f64,
 }
 
 #[allow(clippy::too_many_arguments, reason = "the two kinds of models differ in each of them")]
@@ -247,15 +250,12 @@ where
     }
 }
 
-/// The smallest improvement of a mean loss that counts.
-const LEAST: f64 = 1e-5;
-
 /// Whether the last rounds did not improve the best score by enough.
 fn stagnated(scores: &[f64], rule: StopRule) -> bool {
     let Some(split) = scores.len().checked_sub(rule.patience).filter(|&split| split > 0) else { return false };
     let least = |scores: &[f64]| scores.iter().copied().fold(f64::INFINITY, f64::min);
     let before = least(&scores[..split]);
-    before - least(&scores[split..]) <= (rule.tolerance * before.abs()).max(LEAST)
+    before - least(&scores[split..]) <= (rule.tolerance * before.abs()).max(rule.least)
 }
 
 #[cfg(test)]
@@ -264,10 +264,11 @@ mod tests {
 
     #[test]
     fn training_ends_when_the_best_score_no_longer_improves() {
-        let rule = StopRule { least_steps: 1, patience: 2, tolerance: 0.1 };
+        let rule = StopRule { least_steps: 1, patience: 2, tolerance: 0.1, least: 0.01 };
         assert!(!stagnated(&[1.0, 1.0], rule));
         assert!(stagnated(&[1.0, 1.0, 0.95], rule));
         assert!(!stagnated(&[1.0, 1.0, 0.8], rule));
         assert!(stagnated(&[1.0, 0.5, 0.6, 0.7], rule));
+        assert!(stagnated(&[0.01, 0.001, 0.001], rule));
     }
 }
