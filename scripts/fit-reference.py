@@ -3,7 +3,7 @@
 
     cargo build --release
     python3 -m venv venv && venv/bin/pip install scikit-learn pandas
-    venv/bin/python scripts/fit-reference.py [--data DIR] [--only NAME,...] [--large] [--markdown]
+    venv/bin/python scripts/fit-reference.py [--data DIR] [--only NAME,...] [--models linear|mlp] [--large] [--markdown]
 
 DIR holds a9a, mushrooms and w8a as LIBSVM text with xz (also in DIR/libsvm) and digits.csv.gz; sets that are missing are
 skipped. Three tables with text columns are made here from a seed: a census, house prices and customers who leave.
@@ -208,7 +208,8 @@ def compare(folder, args):
     for data in data_sets(folder, args.data):
         if args.only and data.name not in args.only:
             continue
-        for name, model, more in models(data):
+        linear, network = models(data)
+        for name, model, more in {"linear": [linear], "mlp": [network], "all": [linear, network]}[args.models]:
             ours, theirs = [], []
             for _ in range(args.repeat):
                 ours.append(strust(data, more, folder))
@@ -265,6 +266,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with a9a, mushrooms, w8a and digits")
     parser.add_argument("--only", type=lambda names: names.split(","), help="only these sets")
+    parser.add_argument("--models", choices=["all", "linear", "mlp"], default="all", help="which models to compare")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; the best time counts")
     parser.add_argument("--large", action="store_true", help="only measure 10⁶ rows × 50 columns")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
