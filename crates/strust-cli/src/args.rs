@@ -178,6 +178,7 @@ Examples:  strust fit census.csv --target income
 
 /// What to fit, and what to write.
 #[derive(clap::Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub struct FitArgs {
     /// The rows: .csv, .tsv, .npy, LIBSVM text, each also .gz or .xz; or a folder with the files of MNIST
     pub data: PathBuf,

@@ -128,9 +128,12 @@ fn options(args: &FitArgs, test_share: f64) -> Result<FitOptions, CommandFailure
 /// Where to write the model. Only a model may be replaced, and only if the user names it.
 fn place(args: &FitArgs) -> Result<PathBuf, CommandFailure> {
     let Some(save) = &args.save else {
-        let name = |number: usize| if number == 1 { "model.json".into() } else { format!("model-{number}.json") };
-        let free = (1..).map(|number| PathBuf::from(name(number))).find(|path| !path.exists());
-        return Ok(free.expect("there is always a next number"));
+        let (mut free, mut number) = (PathBuf::from("model.json"), 1);
+        while free.exists() {
+            number += 1;
+            free = format!("model-{number}.json").into();
+        }
+        return Ok(free);
     };
     if !matches!(ending(save).as_str(), "json" | "safetensors") {
         let why = format!("--save {}: the name must end with .json or .safetensors", save.display());
@@ -167,7 +170,7 @@ pub fn read(
     activity.say(what.clone());
     let mut at = |bytes: u64| {
         if !compressed {
-            activity.towards(&what, bytes, size)
+            activity.towards(&what, bytes, size);
         }
     };
     Ok(DataTable::read(path, options, &mut ReadProgress { at: &mut at, interrupt })?)

@@ -113,7 +113,7 @@ pub fn evaluate(
     let mut text = format!("{}\n", heading(&scored(&scores, ""), shared));
     match &scores {
         Assessment::Classes(scores) => {
-            text.push_str(&by_class(scores, model.about.task.class_names().unwrap_or_default(), shared))
+            text.push_str(&by_class(scores, model.about.task.class_names().unwrap_or_default(), shared));
         }
         Assessment::Regression(scores) => {
             let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
@@ -158,8 +158,9 @@ pub fn inspect(path: &Path, shared: &Shared) -> Result<(), CommandFailure> {
         return print(&json(&value)?);
     }
     let mut text = format!("{}\n", heading(&format!("{} model of `{}`", about.model.name(), about.target), shared));
-    let facts = facts(&model);
-    text.push_str(&facts.iter().map(|(name, fact)| format!("{name:<11}{fact}\n")).collect::<String>());
+    for (name, fact) in facts(&model) {
+        let _ = writeln!(text, "{name:<11}{fact}");
+    }
     let _ = writeln!(text, "\n{}\n{}", heading("Columns", shared), columns(&model));
     text.push_str(&weights(&model, shared));
     print(&text)
