@@ -9,7 +9,7 @@ use strust_lab::experiment::Setting;
 #[command(name = "strust", version, max_term_width = 100, propagate_version = true)]
 #[command(about = "Optimization from mini-batches without a learning rate, with hard constraints")]
 #[command(
-    after_help = "Start here:  strust reproduce subspace\nExit codes:  0 done, 1 failed or stopped, 2 wrong usage"
+    after_help = "Start here:  strust fit DATA.csv --target COLUMN, or strust reproduce subspace\nExit codes:  0 done, 1 failed or stopped, 2 wrong usage"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -67,15 +67,39 @@ pub enum Command {
         #[command(flatten)]
         network: Network,
     },
-    /// Evaluate a trained network on the test images: accuracy, results by class, confusion matrix
-    Evaluate {
-        /// The model: a safetensors file
+    /// Fit a model to a data file: from a CSV file to a model and its scores
+    #[command(after_help = FIT_EXAMPLES)]
+    Fit(Box<FitArgs>),
+    /// Predict the target for the rows of a file with a model of `strust fit`
+    #[command(after_help = "Example:  strust predict model.json new.csv --out predictions.csv")]
+    Predict {
+        /// The model file
         model: PathBuf,
+        /// The rows: a file with the columns of the model; the target is not needed
+        new: PathBuf,
+        /// The CSV file to write: the prediction and, for classes, the probability of each [default: print it]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Evaluate a model on data: accuracy, results by class, confusion matrix; or R² and errors
+    #[command(
+        after_help = "Examples:  strust evaluate model.json new.csv\n           strust evaluate model.safetensors --data data"
+    )]
+    Evaluate {
+        /// The model: a file of `strust fit`, or the safetensors file of a network of `strust train`
+        model: PathBuf,
+        /// For a model of `strust fit`: the rows, with the target
+        rows: Option<PathBuf>,
         /// Accept your own images in CIFAR-10's format: skip the checksums
         #[arg(long)]
         unchecked: bool,
         #[command(flatten)]
         network: Network,
+    },
+    /// Show what a model of `strust fit` is made of: task, columns, weights, origin
+    Inspect {
+        /// The model file
+        model: PathBuf,
     },
     /// Resume a stopped run, or lengthen a finished one
     Resume {
@@ -152,6 +176,92 @@ pub enum Command {
         #[arg(long, value_name = "METHOD", hide = true)]
         memory_of: Option<String>,
     },
+}
+
+const FIT_EXAMPLES: &str = "\
+Examples:  strust fit census.csv --target income
+           strust fit houses.csv --target price --test houses-2024.csv --save houses.json --report houses.html
+           strust fit digits.csv.gz --target 65 --model mlp --hidden 64,32
+           strust fit a9a.xz
+           strust fit funds.csv --target index --nonnegative --sum-to-one --no-intercept";
+
+/// What to fit, and what to write.
+#[derive(clap::Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub struct FitArgs {
+    /// The rows: .csv, .tsv, .npy, LIBSVM text, each also .gz or .xz; or a folder with the files of MNIST
+    pub data: PathBuf,
+    /// The column to predict: its name, or its number from 1; LIBSVM text and MNIST have only one
+    #[arg(long, value_name = "COLUMN")]
+    pub target: Option<String>,
+    /// What to predict [default: classes for words and for few whole numbers, otherwise regression]
+    #[arg(long, value_name = "TASK", value_enum)]
+    pub task: Option<FitTaskName>,
+    /// The kind of model [default: linear, logistic or softmax, whichever fits the task]
+    #[arg(long, value_name = "KIND", value_enum)]
+    pub model: Option<FitModelName>,
+    /// mlp: the widths of the hidden layers [default: 100]
+    #[arg(long, value_name = "WIDTHS", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub hidden: Vec<u64>,
+    /// Rows to hold out: a share below 1, or a file with the same columns [default: 0.2, or MNIST's own test images]
+    #[arg(long, value_name = "SHARE|FILE", allow_negative_numbers = true)]
+    pub test: Option<String>,
+    /// The seed of the split, the start and the mini-batches
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..1_000_000))]
+    pub seed: u64,
+    /// The most passes over the rows [default: until the model no longer improves]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub epochs: Option<u64>,
+    /// The model file to write: .json or .safetensors [default: model.json, or the next free number]
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// The report to write: one self-contained HTML page
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Leave out a column; may be repeated
+    #[arg(long, value_name = "COLUMN")]
+    pub drop: Vec<String>,
+    /// Treat a column of numbers as categories; may be repeated
+    #[arg(long, value_name = "COLUMN")]
+    pub category: Vec<String>,
+    /// The penalty on squared weights, as 1/C and alpha in scikit-learn [default: 1, or 0 for a constrained regression]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    pub l2: Option<f64>,
+    /// Fit without an intercept
+    #[arg(long)]
+    pub no_intercept: bool,
+    /// Do not standardize the features
+    #[arg(long)]
+    pub no_standardize: bool,
+    /// linear, logistic: no weight is negative
+    #[arg(long)]
+    pub nonnegative: bool,
+    /// linear, logistic: the weights add up to 1
+    #[arg(long)]
+    pub sum_to_one: bool,
+    /// linear, logistic: the squares of the weights add up to 1
+    #[arg(long)]
+    pub unit_norm: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum FitTaskName {
+    /// A number
+    Regression,
+    /// One of two or more classes
+    Classes,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum FitModelName {
+    /// A number is a weighted sum of the features
+    Linear,
+    /// The logit of the second of two classes is a weighted sum
+    Logistic,
+    /// The score of each class is a weighted sum
+    Softmax,
+    /// A network with hidden layers, for numbers and classes
+    Mlp,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -11,7 +11,10 @@ mod constrained;
 mod data;
 mod diagnose;
 mod download;
+mod fit;
+mod fit_page;
 mod network;
+mod predict;
 mod session;
 mod show;
 mod tables;
@@ -38,6 +41,15 @@ impl From<strust_lab::Error> for CommandFailure {
     }
 }
 
+impl From<strust_fit::Error> for CommandFailure {
+    fn from(error: strust_fit::Error) -> Self {
+        match error {
+            strust_fit::Error::Option(why) => Self::Usage(why),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
 /// When a GPU fails, the binding of libtorch panics. The job reports the failure, so the stack trace is not printed.
 fn silence_gpu_panics() {
     let usual = std::panic::take_hook();
@@ -60,7 +72,15 @@ fn main() -> ExitCode {
         Command::Train { file, save, method, seed, run, network } => {
             network::train(&file, &save, &method, seed, run, &network, &shared)
         }
-        Command::Evaluate { model, unchecked, network } => network::evaluate(&model, unchecked, &network, &shared),
+        Command::Fit(args) => fit::run(&args, &shared),
+        Command::Predict { model, new, out } => predict::predict(&model, &new, out.as_deref(), &shared),
+        Command::Inspect { model } => predict::inspect(&model, &shared),
+        Command::Evaluate { model, rows: Some(rows), unchecked, network } => {
+            predict::evaluate(&model, &rows, unchecked, &network, &shared)
+        }
+        Command::Evaluate { model, rows: None, unchecked, network } => {
+            network::evaluate(&model, unchecked, &network, &shared)
+        }
         Command::Resume { folder, epochs, jobs, saving } => commands::resume(&folder, epochs, jobs, saving, &shared),
         Command::Report { folders, publish: Some(to), .. } => commands::publish(&folders, &to, &shared),
         Command::Report { folders, markdown: false, latex: false, into: None, out, figures, .. } => {

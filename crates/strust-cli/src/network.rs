@@ -8,6 +8,7 @@ use crate::{
     show::{heading, table},
 };
 use std::{io::Read as _, path::Path};
+use strust_fit::FittedModel;
 #[cfg(not(feature = "torch"))]
 use strust_lab::device::WITHOUT_TORCH;
 use strust_lab::{
@@ -112,6 +113,10 @@ fn is_same_training(one: &Plan, other: &Plan) -> bool {
 
 /// `strust evaluate`.
 pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
+    if FittedModel::is_one(model) {
+        let why = "a model of `strust fit` needs the rows: strust evaluate MODEL DATA";
+        return Err(CommandFailure::Usage(why.into()));
+    }
     let missing =
         || CommandFailure::Usage("`strust evaluate` needs --data DIR, the folder with the test images".into());
     let data = network.data.as_deref().ok_or_else(missing)?;

@@ -71,6 +71,19 @@ pub fn resume_command(folder: &Path) -> String {
     format!("strust resume {}", quoted(&folder.display().to_string()))
 }
 
+/// A flag that Ctrl-C sets. A second Ctrl-C exits at once. This is safe because every file is complete at any time.
+pub fn interrupt() -> Result<Arc<AtomicBool>, CommandFailure> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupt);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(1);
+        }
+    })
+    .map_err(|e| CommandFailure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
+    Ok(interrupt)
+}
+
 /// Runs to the end and shows the results. `again` is the command that resumes a stopped run.
 pub fn conclude(
     folder: &Path,
@@ -79,16 +92,7 @@ pub fn conclude(
     again: &str,
     run: impl FnOnce(&Options) -> Result<Summary, Error>,
 ) -> Result<(), CommandFailure> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupt);
-    // A second Ctrl-C exits at once. This is safe because every file is complete at any time.
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(1);
-        }
-    })
-    .map_err(|e| CommandFailure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
-
+    let interrupt = interrupt()?;
     let outcome = {
         let progress = show::progress(shared);
         run(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })

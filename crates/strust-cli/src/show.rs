@@ -45,6 +45,50 @@ pub fn heading(text: &str, shared: &Shared) -> String {
     if colors(shared, std::io::stdout().is_terminal()) { format!("\x1b[1m{text}\x1b[0m") } else { text.into() }
 }
 
+/// Prints a warning, even with `--quiet`.
+pub fn warning(text: &str) {
+    print_line(&format!("warning: {text}"));
+}
+
+/// What the program is doing now, in one line that changes; nothing with `--quiet` or without a terminal.
+pub struct Activity {
+    bar: ProgressBar,
+}
+
+impl Activity {
+    pub fn new(shared: &Shared) -> Self {
+        let hidden = shared.quiet || !std::io::stderr().is_terminal();
+        let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) };
+        let bar = ProgressBar::with_draw_target(None, target);
+        bar.set_style(style("{spinner} {msg}  {elapsed}"));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self { bar }
+    }
+    /// A bar towards a known end.
+    pub fn towards(&self, what: &str, at: u64, end: u64) {
+        if self.bar.length() != Some(end) {
+            self.bar.set_length(end);
+            self.bar.set_style(style("{msg} {bar:24} {bytes} of {total_bytes}  {eta} left"));
+            self.bar.set_message(what.to_string());
+        }
+        self.bar.set_position(at.min(end));
+    }
+    /// A sentence while the end is unknown.
+    pub fn say(&self, what: String) {
+        if self.bar.length().is_some() {
+            self.bar.unset_length();
+            self.bar.set_style(style("{spinner} {msg}  {elapsed}"));
+        }
+        self.bar.set_message(what);
+    }
+}
+
+impl Drop for Activity {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Aligns the columns: the first to the left, the others to the right.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

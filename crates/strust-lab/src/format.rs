@@ -38,7 +38,8 @@ pub(crate) fn count(value: f64) -> String {
 }
 
 /// Digits with a gap between thousands.
-pub(crate) fn thousands(digits: &str, gap: char) -> String {
+#[must_use]
+pub fn thousands(digits: &str, gap: char) -> String {
     let before = |i: usize| i > 0 && (digits.len() - i).is_multiple_of(3);
     digits.char_indices().flat_map(|(i, c)| before(i).then_some(gap).into_iter().chain([c])).collect()
 }
@@ -110,7 +111,8 @@ pub(crate) fn figure_name(name: &str) -> String {
 }
 
 /// A field of a CSV file, quoted where necessary.
-pub(crate) fn csv_field(text: &str) -> String {
+#[must_use]
+pub fn csv_field(text: &str) -> String {
     if text.contains([',', '"', '\n']) { csv_quoted(text) } else { text.into() }
 }
 

@@ -172,7 +172,8 @@ impl Csr {
         (&self.indices[range.clone()], &self.values[range])
     }
     /// The selected rows, in this order.
-    pub(crate) fn only(&self, rows: &[usize]) -> Self {
+    #[must_use]
+    pub fn only(&self, rows: &[usize]) -> Self {
         let (mut row_starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for &i in rows {
             let (columns, entries) = self.row(i);

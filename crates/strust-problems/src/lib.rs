@@ -5,6 +5,7 @@
 //! | [`least_squares`] | linear least squares, interpolating or noisy, of any condition, `f32` and `f64` | 0, or computed |
 //! | [`logistic`] | two classes, dense or sparse features or kernels | 0 if separable and λ = 0; computed on demand |
 //! | [`softmax`] | many classes, dense or sparse features | computed on demand |
+//! | [`network`] | fully connected layers, for losses of your own | |
 //! | [`mlp`] | multilayer perceptrons, `f32` and `f64` | unknown |
 //! | [`autoencoder`] | auto-encoders, `f32` and `f64` | that of PCA for linear ones |
 //! | [`factorization`] | X ≈ UVᵀ, with any over-parameterization | from the smallest singular values |
@@ -67,7 +68,7 @@ pub mod least_squares;
 pub mod logistic;
 pub mod mixture;
 pub mod mlp;
-mod network;
+pub mod network;
 pub mod nmf;
 mod numerics;
 pub mod orthonormal_mlp;

@@ -27,7 +27,7 @@ pub enum Activation {
 
 /// Layers aˡ = φ(Wˡaˡ⁻¹ + bˡ), the last one without φ, over flat points: for each layer Wˡ, column by column, then bˡ.
 #[derive(Debug, Clone)]
-pub(crate) struct DenseNetwork<T> {
+pub struct DenseNetwork<T> {
     layers: Vec<Layer>,
     activation: Activation,
     scratch: Scratch<T>,
@@ -64,8 +64,8 @@ pub(crate) fn with_ones<T: Real>(owner: &'static str, features: &Mat<f64>) -> Re
 }
 
 impl<T: Real> DenseNetwork<T> {
-    /// `widths` are those of the data, of the hidden layers and of the output.
-    pub(crate) fn new(owner: &'static str, widths: &[usize], activation: Activation) -> Result<Self, Error> {
+    /// `widths` are those of the data, of the hidden layers and of the output. `owner` names the network in errors.
+    pub fn new(owner: &'static str, widths: &[usize], activation: Activation) -> Result<Self, Error> {
         let (mut layers, mut start) = (Vec::new(), 0_usize);
         for pair in widths.windows(2) {
             let [inputs, outputs] = [pair[0], pair[1]];
@@ -90,13 +90,15 @@ impl<T: Real> DenseNetwork<T> {
     }
 
     /// The number of parameters of a point.
-    pub(crate) fn parameters(&self) -> usize {
+    #[must_use]
+    pub fn parameters(&self) -> usize {
         self.layers.last().map_or(0, |layer| layer.range().end)
     }
 
     /// Biases are 0. Weights are N(0, 2/inputs) for ReLU (He et al. 2015) and N(0, 2/(inputs + outputs)) otherwise
     /// (Glorot and Bengio 2010). This keeps the size of the activations from layer to layer.
-    pub(crate) fn start(&self, seed: u64) -> Vec<T> {
+    #[must_use]
+    pub fn start(&self, seed: u64) -> Vec<T> {
         let mut next = normals(seed, START);
         let mut x = vec![T::default(); self.parameters()];
         for layer in &self.layers {
@@ -113,7 +115,7 @@ impl<T: Real> DenseNetwork<T> {
 
     /// The loss that `head` computes from the inputs and the outputs of some data points. `head` overwrites the outputs
     /// with its derivatives, from which the gradient follows.
-    pub(crate) fn evaluate(
+    pub fn evaluate(
         &mut self,
         x: &[T],
         data: &Mat<T>,
@@ -130,7 +132,7 @@ impl<T: Real> DenseNetwork<T> {
     }
 
     /// The outputs of some data points.
-    pub(crate) fn forward(
+    pub fn forward(
         &mut self,
         x: &[T],
         data: &Mat<T>,
@@ -144,12 +146,13 @@ impl<T: Real> DenseNetwork<T> {
 }
 
 /// A forward pass: what the head of a network sees.
-pub(crate) struct ForwardPass<'a, T> {
+pub struct ForwardPass<'a, T> {
     /// The data points, each with a 1 below it.
-    pub(crate) inputs: &'a [T],
+    pub inputs: &'a [T],
     /// Columns of `width` numbers, one for each data point.
-    pub(crate) outputs: &'a mut [T],
-    pub(crate) width: usize,
+    pub outputs: &'a mut [T],
+    /// The number of outputs of a data point.
+    pub width: usize,
 }
 
 /// Working space. A column is a data point. A smaller batch uses the first columns.

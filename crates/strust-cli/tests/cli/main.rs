@@ -7,6 +7,7 @@ mod constrained_problems;
 mod data;
 mod diagnose;
 mod figures;
+mod fit;
 mod modules;
 mod networks;
 mod repository;

@@ -12,10 +12,11 @@ mod write;
 pub use curves::figures;
 pub use tuning::at_edge;
 pub(crate) use write::in_the_way;
-pub use write::{check_place, write};
+pub use write::{check_page, check_place, write};
 
 use crate::{
     data::{
+        section::Section,
         style::{CurveAverage, FigureStyle},
         summary::{MethodSummary, ProblemSummary, Summary},
     },
@@ -77,6 +78,29 @@ pub fn html(summaries: &[Summary]) -> String {
         [one] => (one.title.clone(), markup! { (contents(&links(one, 0))) (article(one, 0, None)) }),
         many => (format!("Comparison of {}", plural(many.len(), "run")), several(many)),
     };
+    let description = if let [one] = summaries { one.description.as_str() } else { "" };
+    page(&title, description, &body)
+}
+
+/// A page of sections that belong to no run, with facts about their origin at the end.
+///
+/// ```
+/// let page = strust_lab::report::page_of_sections("A fit", "What it is.", &[], &[("version".into(), "1".into())]);
+/// assert!(page.contains("<h1>A fit</h1>") && page.contains("<dt>version</dt>"));
+/// ```
+#[must_use]
+pub fn page_of_sections(title: &str, description: &str, sections: &[Section], facts: &[(String, String)]) -> String {
+    let body = markup! {
+        article {
+            @for (i, section) in sections.iter().enumerate() { (sections::one(section, false, &format!("section-{}", i + 1), 2)) }
+            footer { dl { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } } }
+        }
+    };
+    page(title, description, &body)
+}
+
+/// The whole page around its contents.
+fn page(title: &str, description: &str, body: &Markup) -> String {
     let page = markup! {
         (DOCTYPE)
         html lang="en" {
@@ -92,7 +116,7 @@ pub fn html(summaries: &[Summary]) -> String {
             body {
                 header {
                     h1 { (title) }
-                    @if let [one] = summaries { (lead(&one.description)) }
+                    (lead(description))
                 }
                 main { (body) }
                 script { (PreEscaped(JS)) }

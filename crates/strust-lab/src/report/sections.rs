@@ -41,11 +41,11 @@ pub(super) fn all(summary: &Summary, run: usize, level: usize) -> Markup {
 }
 
 /// One section. Its checks are shown only if `several` sections have some: otherwise they are in the table of all checks.
-fn one(section: &Section, several: bool, id: &str, level: usize) -> Markup {
+pub(super) fn one(section: &Section, several: bool, id: &str, level: usize) -> Markup {
     html! {
         section id=(id) {
-            (heading(level, &html! { (section.title) " " (tag(&section.name)) }))
-            p.explain { (section.description) }
+            (heading(level, &html! { (section.title) @if !section.name.is_empty() { " " (tag(&section.name)) } }))
+            @if !section.description.is_empty() { p.explain { (section.description) } }
             @for text in &section.findings { p { (text) } }
             div.figures { @for shown in &section.figures { (titled(&shown.figure, &shown.caption)) } }
             @for one in &section.tables { (table(one)) }

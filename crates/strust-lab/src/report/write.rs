@@ -18,16 +18,25 @@ pub fn check_place(folder: &Path, of: &[PathBuf]) -> Result<(), Error> {
     if holds_run(folder) && !(of.len() == 1 && of.iter().all(same)) {
         return Err(Error::saved(folder, "this is the folder of a run with its own report: choose another folder"));
     }
-    let page = folder.join("report.html");
-    match std::fs::read(&page) {
-        Ok(text) if !is_ours(&text) => Err(in_the_way(&page)),
+    check_ours(&folder.join("report.html"))
+}
+
+/// Checks that a page may be written: it may replace only a report of strust, and its folder must be writable.
+pub fn check_page(path: &Path) -> Result<(), Error> {
+    check_ours(path)?;
+    atomic::check_writable(path)
+}
+
+fn check_ours(page: &Path) -> Result<(), Error> {
+    match std::fs::read(page) {
+        Ok(text) if !is_ours(&text) => Err(in_the_way(page)),
         _ => Ok(()),
     }
 }
 
 /// An error for a file that must not be replaced.
 pub(crate) fn in_the_way(path: &Path) -> Error {
-    Error::saved(path, "strust did not write this file and does not replace it: choose another folder")
+    Error::saved(path, "strust did not write this file and does not replace it: choose another place")
 }
 
 /// Writes the figures and the page of one or several summaries into a folder; of several, also the figures of their

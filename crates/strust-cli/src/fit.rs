@@ -1,0 +1,271 @@
+//! `strust fit`: from a data file to a model, its scores and a report.
+
+use crate::{
+    CommandFailure,
+    args::{FitArgs, FitModelName, FitTaskName, Shared},
+    fit_page,
+    session::{self, json, print},
+    show::{Activity, heading},
+};
+use serde::Serialize;
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+    time::Instant,
+};
+use strust_fit::{
+    DataTable, FitOptions, FitReport, Fitted, FittedModel, ReadOptions,
+    assess::Assessment,
+    constrain::WeightConstraint,
+    fit,
+    fit::{FitWatch, HIDDEN},
+    saved::ModelFamily,
+    table::ReadProgress,
+    task::TaskChoice,
+    train::TrainingEnd,
+};
+use strust_lab::{format::thousands, io::atomic, report};
+
+/// The share of rows that is held out by default.
+const TEST: f64 = 0.2;
+
+/// `strust fit`.
+pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
+    let began = Instant::now();
+    let (share, test_file) = held_out(args)?;
+    let options = options(args, share)?;
+    let save = place(args)?;
+    if let Some(page) = &args.report {
+        report::check_page(page)?;
+    }
+    let interrupt = session::interrupt()?;
+    let (fitted, own_test) = {
+        let activity = Activity::new(shared);
+        let reading = ReadOptions {
+            target: args.target.clone(),
+            drop: args.drop.clone(),
+            categories: args.category.clone(),
+            expected: None,
+        };
+        let table = read(&args.data, &reading, &activity, &interrupt)?;
+        let test = match &test_file {
+            Some(file) => Some(read(file, &like(&table, args), &activity, &interrupt)?),
+            None if args.test.is_none() => DataTable::read_own_test(&args.data)?,
+            None => None,
+        };
+        activity.say("fitting".into());
+        let mut report = |epoch: f64, score: f64| activity.say(format!("fitting: epoch {epoch:.0}, loss {score:.5}"));
+        let watch = &mut FitWatch { report: &mut report, interrupt: &interrupt };
+        (fit(&table, test.as_ref(), &options, watch)?, test.is_some())
+    };
+    // Save the model before printing: a closed output must not lose it.
+    atomic::write(&save, &contents(&fitted.model, &save))?;
+    let outcome = FitOutcome::new(&fitted, &save, args.report.as_deref(), own_test, began.elapsed().as_secs_f64());
+    if let Some(page) = &args.report {
+        atomic::write(page, fit_page::html(&fitted, &outcome.verdict).as_bytes())?;
+    }
+    if shared.json {
+        print(&json(&outcome)?)?;
+    } else if !shared.quiet {
+        print(&outcome.text(shared))?;
+    }
+    match fitted.model.about.training.end {
+        TrainingEnd::Interrupted => {
+            Err(CommandFailure::Failed(format!("stopped early. The best model so far is saved: {}", save.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The share of rows to hold out, and the file with held-out rows.
+fn held_out(args: &FitArgs) -> Result<(f64, Option<PathBuf>), CommandFailure> {
+    let Some(test) = &args.test else { return Ok((TEST, None)) };
+    match test.parse::<f64>() {
+        Ok(share) if (0.0..1.0).contains(&share) => Ok((share, None)),
+        Ok(share) => Err(CommandFailure::Usage(format!("--test is {share}, but must be a share in [0, 1) or a file"))),
+        Err(_) => Ok((0.0, Some(test.into()))),
+    }
+}
+
+fn options(args: &FitArgs, test_share: f64) -> Result<FitOptions, CommandFailure> {
+    if let Some(l2) = args.l2.filter(|l2| !(l2.is_finite() && *l2 >= 0.0)) {
+        return Err(CommandFailure::Usage(format!("--l2 is {l2}, but must be a number ≥ 0")));
+    }
+    if !args.hidden.is_empty() && !matches!(args.model, Some(FitModelName::Mlp)) {
+        return Err(CommandFailure::Usage("--hidden is only for --model mlp".into()));
+    }
+    let hidden: Vec<usize> = args.hidden.iter().map(|&width| width as usize).collect();
+    let task = args.task.map(|task| match task {
+        FitTaskName::Regression => TaskChoice::Regression,
+        FitTaskName::Classes => TaskChoice::Classes,
+    });
+    let model = args.model.map(|model| match model {
+        FitModelName::Linear => ModelFamily::Linear,
+        FitModelName::Logistic => ModelFamily::Logistic,
+        FitModelName::Softmax => ModelFamily::Softmax,
+        FitModelName::Mlp => ModelFamily::Mlp,
+    });
+    Ok(FitOptions {
+        target: args.target.clone(),
+        task,
+        model,
+        hidden: if hidden.is_empty() { HIDDEN.to_vec() } else { hidden },
+        test_share,
+        seed: args.seed,
+        epochs: args.epochs,
+        l2: args.l2,
+        intercept: !args.no_intercept,
+        standardize: !args.no_standardize,
+        constraint: WeightConstraint {
+            nonnegative: args.nonnegative,
+            sum_to_one: args.sum_to_one,
+            unit_norm: args.unit_norm,
+        },
+    })
+}
+
+/// Where to write the model. Only a model may be replaced, and only if the user names it.
+fn place(args: &FitArgs) -> Result<PathBuf, CommandFailure> {
+    let Some(save) = &args.save else {
+        let (mut free, mut number) = (PathBuf::from("model.json"), 1);
+        while free.exists() {
+            number += 1;
+            free = format!("model-{number}.json").into();
+        }
+        return Ok(free);
+    };
+    if !matches!(ending(save).as_str(), "json" | "safetensors") {
+        let why = format!("--save {}: the name must end with .json or .safetensors", save.display());
+        return Err(CommandFailure::Usage(why));
+    }
+    atomic::check_writable(save)?;
+    if save.exists() && !FittedModel::is_one(save) {
+        return Err(CommandFailure::Failed(format!(
+            "{}: the file exists and is not a model of `strust fit`: choose another file with --save",
+            save.display()
+        )));
+    }
+    Ok(save.clone())
+}
+
+fn ending(path: &Path) -> String {
+    path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+}
+
+fn contents(model: &FittedModel, path: &Path) -> Vec<u8> {
+    if ending(path) == "safetensors" { model.to_safetensors() } else { model.to_json() }
+}
+
+/// Reads a data file, with progress.
+pub fn read(
+    path: &Path,
+    options: &ReadOptions,
+    activity: &Activity,
+    interrupt: &AtomicBool,
+) -> Result<DataTable, CommandFailure> {
+    let compressed = matches!(ending(path).as_str(), "gz" | "xz");
+    let size = std::fs::metadata(path).map_or(0, |data| data.len());
+    let what = format!("reading {}", path.display());
+    activity.say(what.clone());
+    let mut at = |bytes: u64| {
+        if !compressed {
+            activity.towards(&what, bytes, size);
+        }
+    };
+    Ok(DataTable::read(path, options, &mut ReadProgress { at: &mut at, interrupt })?)
+}
+
+/// How to read held-out rows: a column has the kind that it has in the training rows.
+fn like(table: &DataTable, args: &FitArgs) -> ReadOptions {
+    ReadOptions { target: args.target.clone(), expected: Some(table.expected()), ..ReadOptions::default() }
+}
+
+/// What the program prints.
+#[derive(Serialize)]
+pub struct FitOutcome<'a> {
+    verdict: String,
+    model: &'a Path,
+    report: Option<&'a Path>,
+    seconds: f64,
+    #[serde(flatten)]
+    fit: &'a FitReport,
+    #[serde(skip)]
+    rows: String,
+}
+
+impl<'a> FitOutcome<'a> {
+    fn new(fitted: &'a Fitted, save: &'a Path, page: Option<&'a Path>, own_test: bool, seconds: f64) -> Self {
+        let about = &fitted.model.about;
+        let held = if own_test { "rows to test" } else { "held out" };
+        let rows = format!(
+            "{} rows to learn from, {} {held}; {} inputs from {} columns, {} model",
+            grouped(about.data.training_rows),
+            grouped(about.data.held_out_rows),
+            grouped(about.encoder.inputs()),
+            grouped(about.encoder.columns.len() + about.encoder.sparse_scales.len()),
+            about.model.name()
+        );
+        Self { verdict: verdict(fitted), model: save, report: page, seconds, fit: &fitted.report, rows }
+    }
+
+    fn text(&self, shared: &Shared) -> String {
+        let mut text = format!("Task: {}\n{}\n", self.fit.task, self.rows);
+        for remark in &self.fit.remarks {
+            let _ = writeln!(text, "note: {remark}");
+        }
+        let _ = writeln!(text, "{}", heading(&self.verdict, shared));
+        let _ = writeln!(text, "Model: {}", self.model.display());
+        if let Some(page) = self.report {
+            let _ = writeln!(text, "Report: {}", page.display());
+        }
+        text
+    }
+}
+
+/// A number with commas between thousands.
+pub fn grouped(number: usize) -> String {
+    thousands(&number.to_string(), ',')
+}
+
+/// The result in a sentence.
+fn verdict(fitted: &Fitted) -> String {
+    let (scores, which) = match &fitted.report.held_out {
+        Some(scores) => (scores, "held-out"),
+        None => (&fitted.report.training, "training"),
+    };
+    format!("{}; {}", scored(scores, which), ended(&fitted.model))
+}
+
+/// The main scores in a clause.
+pub fn scored(scores: &Assessment, which: &str) -> String {
+    let which = if which.is_empty() { String::new() } else { format!("{which} ") };
+    match scores {
+        Assessment::Classes(scores) => format!(
+            "{:.1} % on {} {which}rows; always guessing the largest class gives {:.1} %",
+            100.0 * scores.accuracy,
+            grouped(scores.rows),
+            100.0 * scores.largest_share
+        ),
+        Assessment::Regression(scores) => format!(
+            "R² {:.4} on {} {which}rows, with a mean error of {}; always guessing the mean has {}",
+            scores.r2,
+            grouped(scores.rows),
+            fit_page::number(scores.mean_error),
+            fit_page::number(scores.mean_guess_error)
+        ),
+    }
+}
+
+fn ended(model: &FittedModel) -> String {
+    let training = &model.about.training;
+    let epochs = training.epochs.round().max(1.0);
+    let unit = if training.method == "auto" { "epoch" } else { "step" };
+    let epochs = format!("{epochs} {unit}{}", if epochs > 1.0 { "s" } else { "" });
+    match training.end {
+        TrainingEnd::Converged => format!("converged after {epochs}"),
+        TrainingEnd::Epochs => format!("not yet converged after {epochs}"),
+        TrainingEnd::Interrupted => format!("stopped after {epochs}"),
+        TrainingEnd::Breakdown => format!("broke down after {epochs}: the loss was not finite"),
+    }
+}

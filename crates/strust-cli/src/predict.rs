@@ -1,0 +1,255 @@
+//! The commands for models of `strust fit`: `strust predict`, `strust evaluate MODEL DATA` and `strust inspect`.
+
+use crate::{
+    CommandFailure,
+    args::{Network, Shared},
+    fit::{grouped, read, scored},
+    fit_page::number,
+    session::{self, json, print},
+    show::{Activity, heading, table, warning},
+};
+use std::{fmt::Write as _, path::Path};
+use strust_fit::{
+    DataTable, FittedModel,
+    assess::{Assessment, ClassAssessment, Prediction, Predictor},
+    fit::evaluate as assessed,
+    transform::{Encoding, EncodingLosses},
+};
+use strust_lab::{
+    format::{csv_field, plain_number},
+    io::atomic,
+};
+
+/// Weights that are shown at most.
+const MOST_WEIGHTS: usize = 30;
+
+/// `strust predict`.
+pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> Result<(), CommandFailure> {
+    let same = |file: &Path| out.is_some_and(|out| out.canonicalize().ok() == file.canonicalize().ok() && out.exists());
+    if same(path) || same(new) {
+        return Err(CommandFailure::Usage("--out must not be the model or the data: choose another file".into()));
+    }
+    if let Some(out) = out {
+        atomic::check_writable(out)?;
+    }
+    let model = FittedModel::load(path)?;
+    let table = rows(&model, new, false, shared)?;
+    model.about.encoder.check_names(&table)?;
+    let (encoded, losses) = model.about.encoder.encode(&table)?;
+    warn(&losses, new);
+    let mut predictor = Predictor::new(&model.weights, &model.about.task);
+    let classes = model.about.task.class_names().unwrap_or_default();
+    let mut text = String::from("prediction");
+    for class in classes {
+        let _ = write!(text, ",{}", csv_field(&format!("p({class})")));
+    }
+    text.push('\n');
+    for i in 0..table.rows {
+        match predictor.predict(&encoded, i) {
+            Prediction::Number(value) => text.push_str(&value.to_string()),
+            Prediction::Class(class, probabilities) => {
+                text.push_str(&csv_field(&classes[class]));
+                for p in probabilities {
+                    let _ = write!(text, ",{p:.6}");
+                }
+            }
+        }
+        text.push('\n');
+    }
+    match out {
+        None => print(&text),
+        Some(out) => {
+            atomic::write(out, text.as_bytes())?;
+            if shared.json {
+                return print(&json(&serde_json::json!({ "rows": table.rows, "predictions": out }))?);
+            }
+            if shared.quiet {
+                Ok(())
+            } else {
+                print(&format!("{} predictions: {}\n", grouped(table.rows), out.display()))
+            }
+        }
+    }
+}
+
+/// Reads rows for a model. Ctrl-C ends the program, because nothing is written yet.
+fn rows(model: &FittedModel, path: &Path, with_target: bool, shared: &Shared) -> Result<DataTable, CommandFailure> {
+    let interrupt = session::interrupt()?;
+    read(path, &model.read_options(with_target), &Activity::new(shared), &interrupt)
+}
+
+/// Reports what the encoding of a file lost.
+fn warn(losses: &EncodingLosses, path: &Path) {
+    let path = path.display();
+    for column in &losses.missing {
+        warning(&format!("{path} has no column `{column}`: its rows count as blank"));
+    }
+    for (column, count, example) in &losses.unknown {
+        let cells = if *count == 1 { "1 cell has".into() } else { format!("{} cells have", grouped(*count)) };
+        warning(&format!("{path}: {cells} a category of `{column}` that the model does not know, such as `{example}`"));
+    }
+}
+
+/// `strust evaluate MODEL DATA`.
+pub fn evaluate(
+    path: &Path,
+    data: &Path,
+    unchecked: bool,
+    network: &Network,
+    shared: &Shared,
+) -> Result<(), CommandFailure> {
+    if unchecked || network.data.is_some() || network.device.is_some() || network.precision.is_some() {
+        let why = "--data, --device, --precision and --unchecked are for networks of `strust train`: leave them out, or \
+                   leave out the rows";
+        return Err(CommandFailure::Usage(why.into()));
+    }
+    let model = FittedModel::load(path)?;
+    let table = rows(&model, data, true, shared)?;
+    let (scores, losses) = assessed(&model, &table)?;
+    warn(&losses, data);
+    if shared.json {
+        return print(&json(&scores)?);
+    }
+    let mut text = format!("{}\n", heading(&scored(&scores, ""), shared));
+    match &scores {
+        Assessment::Classes(scores) => {
+            text.push_str(&by_class(scores, model.about.task.class_names().unwrap_or_default(), shared));
+        }
+        Assessment::Regression(scores) => {
+            let _ = writeln!(text, "root of the mean squared error {}", number(scores.rmse));
+        }
+    }
+    print(&text)
+}
+
+fn by_class(scores: &ClassAssessment, names: &[String], shared: &Shared) -> String {
+    let share =
+        |part: u64, of: u64| if of == 0 { "–".into() } else { format!("{:.1} %", 100.0 * part as f64 / of as f64) };
+    let mut classes = vec![["class", "rows", "recall", "precision"].map(String::from).to_vec()];
+    let header = std::iter::once("true \\ predicted".into()).chain(names.iter().cloned());
+    let mut confusion: Vec<Vec<String>> = vec![header.collect()];
+    for (c, (name, row)) in names.iter().zip(&scores.confusion).enumerate() {
+        let (rows, predicted): (u64, u64) = (row.iter().sum(), scores.confusion.iter().map(|row| row[c]).sum());
+        classes.push(vec![name.clone(), rows.to_string(), share(row[c], rows), share(row[c], predicted)]);
+        confusion.push(std::iter::once(name.clone()).chain(row.iter().map(u64::to_string)).collect());
+    }
+    format!(
+        "log-loss {:.4}, mean over classes {:.1} %\n\n{}\n{}\n{}",
+        scores.log_loss,
+        100.0 * scores.balanced_accuracy,
+        table(&classes),
+        heading("Confusion matrix", shared),
+        table(&confusion)
+    )
+}
+
+/// `strust inspect`.
+pub fn inspect(path: &Path, shared: &Shared) -> Result<(), CommandFailure> {
+    let model = FittedModel::load(path)?;
+    let about = &model.about;
+    if shared.json {
+        let mut value = serde_json::to_value(about).map_err(|e| CommandFailure::Failed(e.to_string()))?;
+        value["widths"] = model.weights.widths.clone().into();
+        if let Some((weights, intercepts)) = model.weights_in_units() {
+            value["weights_in_units"] = serde_json::json!({
+                "inputs": about.encoder.input_names(), "weights": weights, "intercepts": intercepts,
+            });
+        }
+        return print(&json(&value)?);
+    }
+    let mut text = format!("{}\n", heading(&format!("{} model of `{}`", about.model.name(), about.target), shared));
+    for (name, fact) in facts(&model) {
+        let _ = writeln!(text, "{name:<11}{fact}");
+    }
+    let _ = writeln!(text, "\n{}\n{}", heading("Columns", shared), columns(&model));
+    text.push_str(&weights(&model, shared));
+    print(&text)
+}
+
+fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
+    let about = &model.about;
+    let task = match about.task.class_names() {
+        None => "a number".into(),
+        Some(names) => format!("classes: {}", names.join(", ")),
+    };
+    let widths: Vec<String> = model.weights.widths.iter().map(usize::to_string).collect();
+    let training = &about.training;
+    let mut facts = vec![
+        ("predicts", task),
+        ("layers", widths.join(" → ")),
+        ("data", format!("{}, MD5 {}", about.data.file.display(), about.data.md5)),
+        (
+            "rows",
+            format!(
+                "{} to learn from, {} held out",
+                grouped(about.data.training_rows),
+                grouped(about.data.held_out_rows)
+            ),
+        ),
+        (
+            "training",
+            format!(
+                "{}, {} epochs, batch {}, seed {}, penalty {}",
+                training.method,
+                plain_number(training.epochs),
+                training.batch,
+                training.seed,
+                plain_number(training.l2)
+            ),
+        ),
+        ("version", format!("strust {}", about.version)),
+    ];
+    if let Some(scores) = &training.held_out {
+        facts.insert(4, ("scores", scored(scores, "held-out")));
+    }
+    let constraint = about.constraint;
+    let parts =
+        [(constraint.nonnegative, "weights ≥ 0"), (constraint.sum_to_one, "sum 1"), (constraint.unit_norm, "norm 1")];
+    let held: Vec<&str> = parts.iter().filter(|(holds, _)| *holds).map(|(_, part)| *part).collect();
+    if !held.is_empty() {
+        facts.push(("constraint", held.join(", ")));
+    }
+    facts
+}
+
+fn columns(model: &FittedModel) -> String {
+    let mut rows = vec![["column", "holds", "transform"].map(String::from).to_vec()];
+    for column in &model.about.encoder.columns {
+        let (holds, transform) = match &column.encoding {
+            Encoding::Number { shift, scale, fill } => {
+                ("numbers", format!("(v − {})/{}, blank: {}", number(*shift), number(*scale), number(*fill)))
+            }
+            Encoding::Category { levels } => ("categories", format!("one of {}", levels.len())),
+        };
+        rows.push(vec![column.name.clone(), holds.into(), transform]);
+    }
+    let sparse = model.about.encoder.sparse_scales.len();
+    if sparse > 0 {
+        rows.push(vec!["features".into(), "numbers".into(), format!("{sparse}, each divided by its largest size")]);
+    }
+    table(&rows)
+}
+
+/// The largest weights of a linear model in the units of the file.
+fn weights(model: &FittedModel, shared: &Shared) -> String {
+    let Some((weights, intercepts)) = model.weights_in_units() else { return String::new() };
+    let names = model.about.encoder.input_names();
+    let outputs: Vec<String> = match model.about.task.class_names() {
+        Some(classes) if classes.len() > 2 => classes.to_vec(),
+        Some(classes) => vec![format!("logit of {}", classes[1])],
+        None => vec!["weight".into()],
+    };
+    // In the units of the model, so that features of different units can be compared.
+    let size = |j: usize| model.weights.of_input(j).iter().fold(0.0_f64, |most, w| most.max(w.abs()));
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by(|&a, &b| size(b).total_cmp(&size(a)));
+    let header = std::iter::once("input".to_string()).chain(outputs);
+    let mut rows: Vec<Vec<String>> = vec![header.collect()];
+    rows.push(std::iter::once("intercept".into()).chain(intercepts.iter().map(|b| number(*b))).collect());
+    for &j in order.iter().take(MOST_WEIGHTS) {
+        rows.push(std::iter::once(names[j].clone()).chain(weights.iter().map(|of| number(of[j]))).collect());
+    }
+    let hidden = names.len().saturating_sub(MOST_WEIGHTS);
+    let more = if hidden > 0 { format!("and {hidden} smaller ones; --json shows all\n") } else { String::new() };
+    format!("{}\n{}{more}", heading("Weights in the units of the file, the largest first", shared), table(&rows))
+}

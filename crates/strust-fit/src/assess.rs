@@ -1,0 +1,251 @@
+//! How good predictions are: accuracy, log-loss, confusion and calibration, or R² and residuals.
+
+use crate::{
+    loss::{OutputLoss, largest},
+    rows::EncodedRows,
+    task::{FitTask, Targets},
+    weights::{LayerSpace, Weights},
+};
+use serde::{Deserialize, Serialize};
+
+/// Bins of a calibration curve and of residuals.
+const BINS: usize = 10;
+
+/// The scores of a model on some rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Assessment {
+    /// Of classes.
+    Classes(ClassAssessment),
+    /// Of numbers.
+    Regression(NumberAssessment),
+}
+
+/// The scores of a classifier.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassAssessment {
+    /// The number of rows.
+    pub rows: usize,
+    /// The share of rows whose most probable class is right.
+    pub accuracy: f64,
+    /// The share of the largest class: what always guessing it gives.
+    pub largest_share: f64,
+    /// The mean of the shares by class, over the classes that occur.
+    pub balanced_accuracy: f64,
+    /// The mean of −log p of the true class.
+    pub log_loss: f64,
+    /// `confusion[t][p]` rows of class t were predicted as p.
+    pub confusion: Vec<Vec<u64>>,
+    /// How often a prediction is right, by its probability.
+    pub calibration: Vec<CalibrationBin>,
+}
+
+/// Predictions of similar probability.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CalibrationBin {
+    /// The number of rows.
+    pub rows: u64,
+    /// Their mean probability: of the second of two classes, or of the predicted class.
+    pub predicted: f64,
+    /// The share of rows for which it is the true class.
+    pub observed: f64,
+}
+
+/// The scores of a regression, in the units of the target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NumberAssessment {
+    /// The number of rows.
+    pub rows: usize,
+    /// 1 − Σ(y − ŷ)²/Σ(y − ȳ)², with the mean ȳ of these rows; NaN (null) if all targets are equal.
+    #[serde(deserialize_with = "or_nan")]
+    pub r2: f64,
+    /// The root of the mean squared residual.
+    pub rmse: f64,
+    /// The mean size of a residual.
+    pub mean_error: f64,
+    /// The same for always guessing the mean of these rows.
+    pub mean_guess_error: f64,
+    /// Residuals by prediction.
+    pub residuals: Vec<ResidualBin>,
+}
+
+/// Rows with similar predictions.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ResidualBin {
+    /// Their mean prediction.
+    pub predicted: f64,
+    /// The mean of y − ŷ.
+    pub mean: f64,
+    /// Its tenth percentile.
+    pub low: f64,
+    /// Its ninetieth percentile.
+    pub high: f64,
+}
+
+/// JSON has no NaN; it is written as null.
+fn or_nan<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(input)?.unwrap_or(f64::NAN))
+}
+
+/// The prediction for one row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Prediction {
+    /// A number in the units of the target.
+    Number(f64),
+    /// The most probable class, and the probabilities of all.
+    Class(usize, Vec<f64>),
+}
+
+/// Predictions of a model, row by row.
+pub struct Predictor<'a> {
+    weights: &'a Weights,
+    task: &'a FitTask,
+    loss: OutputLoss,
+    space: LayerSpace,
+}
+
+impl<'a> Predictor<'a> {
+    /// Predictions by some weights.
+    #[must_use]
+    pub fn new(weights: &'a Weights, task: &'a FitTask) -> Self {
+        Self { weights, task, loss: OutputLoss::of(task), space: LayerSpace::default() }
+    }
+    /// The prediction for a row.
+    pub fn predict(&mut self, rows: &EncodedRows, i: usize) -> Prediction {
+        let z = self.weights.apply(rows, i, &mut self.space);
+        match self.task {
+            FitTask::Regression { mean, deviation } => Prediction::Number(mean + deviation * z[0]),
+            FitTask::Classes { .. } => {
+                let mut probabilities = Vec::new();
+                self.loss.probabilities(z, &mut probabilities);
+                Prediction::Class(largest(&probabilities), probabilities)
+            }
+        }
+    }
+}
+
+/// Measures a model on some rows, of which there must be at least one.
+#[must_use]
+pub fn assess(weights: &Weights, task: &FitTask, rows: &EncodedRows, targets: &Targets, index: &[usize]) -> Assessment {
+    let mut predictor = Predictor::new(weights, task);
+    match (task, targets) {
+        (FitTask::Classes { names }, Targets::Classes(classes)) => {
+            let mut tally = ClassTally::new(names.len());
+            for &i in index {
+                if let Prediction::Class(class, probabilities) = predictor.predict(rows, i) {
+                    tally.add(classes[i] as usize, class, &probabilities);
+                }
+            }
+            Assessment::Classes(tally.finish())
+        }
+        (FitTask::Regression { .. }, Targets::Numbers(values)) => {
+            let mut pairs = Vec::with_capacity(index.len());
+            for &i in index {
+                if let Prediction::Number(predicted) = predictor.predict(rows, i) {
+                    pairs.push((predicted, values[i]));
+                }
+            }
+            Assessment::Regression(of_numbers(&mut pairs))
+        }
+        _ => unreachable!("the task made the targets"),
+    }
+}
+
+struct ClassTally {
+    confusion: Vec<Vec<u64>>,
+    log_loss: f64,
+    /// Rows, the sum of probabilities and the number of right ones in each bin.
+    bins: [(u64, f64, u64); BINS],
+}
+
+impl ClassTally {
+    fn new(classes: usize) -> Self {
+        Self { confusion: vec![vec![0; classes]; classes], log_loss: 0.0, bins: [(0, 0.0, 0); BINS] }
+    }
+
+    fn add(&mut self, truth: usize, class: usize, probabilities: &[f64]) {
+        self.confusion[truth][class] += 1;
+        // A probability that is rounded to 0 must not make the mean infinite.
+        self.log_loss -= probabilities[truth].max(f64::MIN_POSITIVE).ln();
+        let shown = if probabilities.len() == 2 { 1 } else { class };
+        let bin = &mut self.bins[((probabilities[shown] * BINS as f64) as usize).min(BINS - 1)];
+        bin.0 += 1;
+        bin.1 += probabilities[shown];
+        bin.2 += u64::from(truth == shown);
+    }
+
+    fn finish(self) -> ClassAssessment {
+        let sums: Vec<u64> = self.confusion.iter().map(|row| row.iter().sum()).collect();
+        let rows: u64 = sums.iter().sum();
+        let right: u64 = self.confusion.iter().enumerate().map(|(c, row)| row[c]).sum();
+        let n = rows as f64;
+        let recalls: Vec<f64> = sums
+            .iter()
+            .enumerate()
+            .filter(|&(_, &s)| s > 0)
+            .map(|(c, &s)| self.confusion[c][c] as f64 / s as f64)
+            .collect();
+        let bin = |&(rows, sum, right): &(u64, f64, u64)| CalibrationBin {
+            rows,
+            predicted: sum / rows as f64,
+            observed: right as f64 / rows as f64,
+        };
+        ClassAssessment {
+            rows: rows as usize,
+            accuracy: right as f64 / n,
+            largest_share: sums.iter().copied().max().unwrap_or(0) as f64 / n,
+            balanced_accuracy: recalls.iter().sum::<f64>() / recalls.len() as f64,
+            log_loss: self.log_loss / n,
+            confusion: self.confusion,
+            calibration: self.bins.iter().filter(|bin| bin.0 > 0).map(bin).collect(),
+        }
+    }
+}
+
+/// The scores of pairs (prediction, target).
+fn of_numbers(pairs: &mut [(f64, f64)]) -> NumberAssessment {
+    let n = pairs.len() as f64;
+    let mean_of =
+        |f: &dyn Fn(f64, f64) -> f64, pairs: &[(f64, f64)]| pairs.iter().map(|&(p, y)| f(p, y)).sum::<f64>() / n;
+    let mean = mean_of(&|_, y| y, pairs);
+    let squares = mean_of(&|p, y| (y - p).powi(2), pairs);
+    let spread = mean_of(&|_, y| (y - mean).powi(2), pairs);
+    let r2 = if spread > 0.0 { 1.0 - squares / spread } else { f64::NAN };
+    let mean_error = mean_of(&|p, y| (y - p).abs(), pairs);
+    let mean_guess_error = mean_of(&|_, y| (y - mean).abs(), pairs);
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let bins = BINS.min(pairs.len());
+    let residuals = (0..bins).map(|k| residual_bin(&pairs[k * pairs.len() / bins..(k + 1) * pairs.len() / bins]));
+    NumberAssessment {
+        rows: pairs.len(),
+        r2,
+        rmse: squares.sqrt(),
+        mean_error,
+        mean_guess_error,
+        residuals: residuals.collect(),
+    }
+}
+
+fn residual_bin(pairs: &[(f64, f64)]) -> ResidualBin {
+    let n = pairs.len() as f64;
+    let mut residuals: Vec<f64> = pairs.iter().map(|(p, y)| y - p).collect();
+    residuals.sort_by(f64::total_cmp);
+    let at = |share: f64| residuals[((share * (residuals.len() - 1) as f64).round()) as usize];
+    ResidualBin {
+        predicted: pairs.iter().map(|(p, _)| p).sum::<f64>() / n,
+        mean: residuals.iter().sum::<f64>() / n,
+        low: at(0.1),
+        high: at(0.9),
+    }
+}
+
+impl Assessment {
+    /// The number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Classes(scores) => scores.rows,
+            Self::Regression(scores) => scores.rows,
+        }
+    }
+}

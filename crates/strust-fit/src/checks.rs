@@ -1,0 +1,275 @@
+//! What a person should know about the data: constant, badly scaled and equal columns, leakage, blanks, imbalance.
+
+use crate::{
+    table::{BLANK, Cells, DataTable, NamedColumn, listed},
+    task::{FitTask, Targets},
+    transform::{Encoder, EncodingLosses, MOST_CATEGORIES},
+};
+use std::collections::HashMap;
+
+/// Rows from which leakage is judged at most.
+const MOST_ROWS: usize = 20_000;
+/// A column that explains this share of the target alone is suspicious.
+const LEAKS: f64 = 0.995;
+/// Groups into which a column of numbers is cut.
+const GROUPS: usize = 256;
+/// A class with a larger share makes accuracy misleading.
+const UNBALANCED: f64 = 0.9;
+
+/// Columns of texts that are almost all different: not categories, but names or identifiers.
+#[must_use]
+pub fn identifiers(table: &DataTable, target: &str) -> Vec<String> {
+    let is_identifier = |column: &&NamedColumn| match &column.cells {
+        _ if column.name == target => false,
+        Cells::Texts => true,
+        Cells::Words { words, .. } => words.len() > 20 && 2 * words.len() > table.rows,
+        Cells::Numbers(_) => false,
+    };
+    table.columns.iter().filter(is_identifier).map(|column| column.name.clone()).collect()
+}
+
+/// The data of a fit, as the checks see them.
+#[derive(Clone, Copy)]
+pub struct ExaminedData<'a> {
+    /// All rows.
+    pub table: &'a DataTable,
+    /// The column to predict.
+    pub target: &'a str,
+    /// What to predict.
+    pub task: &'a FitTask,
+    /// The targets of all rows.
+    pub targets: &'a Targets,
+    /// The rows that have a target.
+    pub rows: &'a [usize],
+    /// The fitted transform.
+    pub encoder: &'a Encoder,
+    /// What happened to the cells.
+    pub losses: &'a EncodingLosses,
+    /// Columns that were left out because they are [`identifiers`].
+    pub identifiers: &'a [String],
+}
+
+/// Sentences about the data, for the person who fits a model.
+#[must_use]
+pub fn remarks(data: ExaminedData<'_>) -> Vec<String> {
+    let ExaminedData { table, target, task, targets, rows, encoder, losses, identifiers } = data;
+    let mut found = Vec::new();
+    if rows.len() < table.rows {
+        found.push(format!("{} rows without a target were left out", table.rows - rows.len()));
+    }
+    let used: Vec<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
+    let is_constant = |name: &&str| *name != target && !used.contains(name) && !identifiers.iter().any(|id| id == name);
+    let constant: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).filter(is_constant).collect();
+    if !identifiers.is_empty() {
+        found.push(format!("left out {}: almost every row has a text of its own", listed(identifiers)));
+    }
+    if !constant.is_empty() {
+        found.push(format!("left out {}: the same value in every training row", listed(&constant)));
+    }
+    found.extend(blanks(losses));
+    let features: Vec<&NamedColumn> =
+        table.columns.iter().filter(|column| used.contains(&column.name.as_str())).collect();
+    found.extend(features.iter().filter_map(|column| badly_scaled(column)));
+    found.extend(features.iter().filter_map(|column| many_categories(column)));
+    found.extend(equal_columns(&features));
+    found.extend(equal_rows(table, rows));
+    found.extend(features.iter().filter_map(|column| leakage(column, task, targets, rows)));
+    found.extend(imbalance(task, targets, rows));
+    found
+}
+
+fn blanks(losses: &EncodingLosses) -> Option<String> {
+    let total: usize = losses.blanks.iter().map(|(_, count)| count).sum();
+    let (name, count) = losses.blanks.iter().max_by_key(|(_, count)| *count)?;
+    let columns = losses.blanks.len();
+    let of =
+        if columns == 1 { format!("in `{name}`") } else { format!("in {columns} columns, most in `{name}` ({count})") };
+    Some(format!("{total} blank cells {of}: a blank number becomes the mean, a blank text a category of its own"))
+}
+
+/// Most values are tiny beside a few large ones.
+fn badly_scaled(column: &NamedColumn) -> Option<String> {
+    let Cells::Numbers(values) = &column.cells else { return None };
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).take(MOST_ROWS).collect();
+    sorted.sort_by(f64::total_cmp);
+    let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64) as usize];
+    if sorted.len() < 20 {
+        return None;
+    }
+    let (low, high) = (at(0.25), at(0.75));
+    let (middle, range) = (high - low, sorted[sorted.len() - 1] - sorted[0]);
+    (middle > 0.0 && range > 1e3 * middle).then(|| {
+        format!(
+            "`{}` is badly scaled: half of its values are within {low:.4} and {high:.4}, but the range is {range:.3e}. \
+             Check for typing errors, or use its logarithm",
+            column.name
+        )
+    })
+}
+
+fn many_categories(column: &NamedColumn) -> Option<String> {
+    let Cells::Words { words, .. } = &column.cells else { return None };
+    (words.len() > MOST_CATEGORIES).then(|| {
+        let name = &column.name;
+        format!("`{name}` has {} categories: the {MOST_CATEGORIES} most frequent are used", words.len())
+    })
+}
+
+/// A number for the contents of a cell: equal cells have equal numbers.
+fn cell_bits(cells: &Cells, i: usize) -> u64 {
+    match cells {
+        Cells::Numbers(values) => (values[i] + 0.0).to_bits(),
+        Cells::Words { codes, .. } => u64::from(codes[i]),
+        Cells::Texts => 0,
+    }
+}
+
+/// One step of a hash.
+fn mixed(hash: u64, bits: u64) -> u64 {
+    (hash ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+fn equal_columns(columns: &[&NamedColumn]) -> Vec<String> {
+    let mut seen: HashMap<u64, &NamedColumn> = HashMap::new();
+    let mut found = Vec::new();
+    for &column in columns {
+        let rows = match &column.cells {
+            Cells::Numbers(values) => values.len(),
+            Cells::Words { codes, .. } => codes.len(),
+            Cells::Texts => continue,
+        };
+        let hash = (0..rows).fold(1, |hash, i| mixed(hash, cell_bits(&column.cells, i)));
+        match seen.get(&hash) {
+            Some(first) if matches!(first.cells, Cells::Numbers(_)) == matches!(column.cells, Cells::Numbers(_)) => {
+                found.push(format!("`{}` and `{}` are equal in every row: leave one out", first.name, column.name));
+            }
+            _ => drop(seen.insert(hash, column)),
+        }
+    }
+    found
+}
+
+/// Equal rows can be in the training part and in the test part, so the test is too easy.
+fn equal_rows(table: &DataTable, rows: &[usize]) -> Option<String> {
+    if table.sparse.is_some() || table.columns.iter().any(|column| column.cells == Cells::Texts) {
+        return None;
+    }
+    let mut hashes = vec![1_u64; table.rows];
+    for column in &table.columns {
+        hashes.iter_mut().enumerate().for_each(|(i, hash)| *hash = mixed(*hash, cell_bits(&column.cells, i)));
+    }
+    let mut hashes: Vec<u64> = rows.iter().map(|&i| hashes[i]).collect();
+    hashes.sort_unstable();
+    let equal = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    (100 * equal > rows.len())
+        .then(|| format!("{equal} rows repeat another row: if both are drawn apart, the held-out rows are too easy"))
+}
+
+/// Whether one column alone gives the target.
+fn leakage(column: &NamedColumn, task: &FitTask, targets: &Targets, rows: &[usize]) -> Option<String> {
+    let step = rows.len().div_ceil(MOST_ROWS).max(1);
+    let rows: Vec<usize> = rows.iter().copied().step_by(step).collect();
+    let groups = grouped(&column.cells, &rows)?;
+    let name = &column.name;
+    match (task, targets) {
+        (FitTask::Classes { names }, Targets::Classes(classes)) => {
+            let mut counts: HashMap<u64, Vec<u32>> = HashMap::new();
+            let mut totals = vec![0_u32; names.len()];
+            for (&group, &i) in groups.iter().zip(&rows) {
+                counts.entry(group).or_insert_with(|| vec![0; names.len()])[classes[i] as usize] += 1;
+                totals[classes[i] as usize] += 1;
+            }
+            // Groups of one row are always pure.
+            let pure: u32 =
+                counts.values().filter(|of| of.iter().sum::<u32>() > 1).filter_map(|of| of.iter().max()).sum();
+            let (right, base) = (f64::from(pure), f64::from(totals.iter().copied().max().unwrap_or(0)));
+            let n = rows.len() as f64;
+            let leaks = right > LEAKS * n && n - right < 0.05 * (n - base);
+            leaks.then(|| {
+                format!(
+                    "`{name}` alone gives {:.1} % of the classes: is it known before the target? If not, leave it out \
+                     with --drop {name}",
+                    100.0 * right / n
+                )
+            })
+        }
+        (FitTask::Regression { .. }, Targets::Numbers(values)) => {
+            let share = explained(&groups, &rows, values).max(correlation(&column.cells, &rows, values).powi(2));
+            (share > LEAKS).then(|| {
+                format!(
+                    "`{name}` alone explains {:.1} % of the target: is it known before the target? If not, leave it \
+                     out with --drop {name}",
+                    100.0 * share
+                )
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The group of each row: its category, or the interval of its number.
+fn grouped(cells: &Cells, rows: &[usize]) -> Option<Vec<u64>> {
+    match cells {
+        Cells::Words { codes, .. } => Some(rows.iter().map(|&i| u64::from(codes[i])).collect()),
+        Cells::Numbers(values) => {
+            let mut sorted: Vec<f64> = rows.iter().map(|&i| values[i]).filter(|value| !value.is_nan()).collect();
+            sorted.sort_by(f64::total_cmp);
+            let cuts: Vec<f64> = (1..GROUPS).filter_map(|k| sorted.get(k * sorted.len() / GROUPS).copied()).collect();
+            let group = |value: f64| {
+                if value.is_nan() { u64::from(BLANK) } else { cuts.partition_point(|&cut| cut <= value) as u64 }
+            };
+            Some(rows.iter().map(|&i| group(values[i])).collect())
+        }
+        Cells::Texts => None,
+    }
+}
+
+/// The share of the variance that the means of the groups explain.
+fn explained(groups: &[u64], rows: &[usize], values: &[f64]) -> f64 {
+    let mut sums: HashMap<u64, (f64, f64)> = HashMap::new();
+    let mean = rows.iter().map(|&i| values[i]).sum::<f64>() / rows.len() as f64;
+    let mut total = 0.0;
+    for (&group, &i) in groups.iter().zip(rows) {
+        let value = values[i] - mean;
+        let sum = sums.entry(group).or_default();
+        *sum = (sum.0 + 1.0, sum.1 + value);
+        total += value * value;
+    }
+    // Groups of one row explain themselves.
+    let between: f64 = sums.values().filter(|(count, _)| *count > 1.0).map(|(count, sum)| sum * sum / count).sum();
+    if total > 0.0 { between / total } else { 0.0 }
+}
+
+fn correlation(cells: &Cells, rows: &[usize], values: &[f64]) -> f64 {
+    let Cells::Numbers(feature) = cells else { return 0.0 };
+    let pairs: Vec<(f64, f64)> =
+        rows.iter().map(|&i| (feature[i], values[i])).filter(|(feature, _)| !feature.is_nan()).collect();
+    let n = pairs.len() as f64;
+    let (a, b) = (pairs.iter().map(|p| p.0).sum::<f64>() / n, pairs.iter().map(|p| p.1).sum::<f64>() / n);
+    let sum = |f: &dyn Fn(f64, f64) -> f64| pairs.iter().map(|&(x, y)| f(x - a, y - b)).sum::<f64>();
+    let spread = (sum(&|x, _| x * x) * sum(&|_, y| y * y)).sqrt();
+    if spread > 0.0 { sum(&|x, y| x * y) / spread } else { 0.0 }
+}
+
+fn imbalance(task: &FitTask, targets: &Targets, rows: &[usize]) -> Vec<String> {
+    let (Some(names), Targets::Classes(classes)) = (task.class_names(), targets) else { return Vec::new() };
+    let mut counts = vec![0_usize; names.len()];
+    for &i in rows {
+        counts[classes[i] as usize] += 1;
+    }
+    let mut found = Vec::new();
+    let largest = (0..names.len()).max_by_key(|&c| counts[c]).unwrap_or(0);
+    let share = counts[largest] as f64 / rows.len() as f64;
+    if share > UNBALANCED {
+        found.push(format!(
+            "the class `{}` has {:.1} % of the rows: accuracy alone says little, see the recall of each class",
+            names[largest],
+            100.0 * share
+        ));
+    }
+    let few: Vec<&String> = names.iter().zip(&counts).filter(|(_, count)| **count < 5).map(|(name, _)| name).collect();
+    if !few.is_empty() {
+        found.push(format!("fewer than 5 rows of the class {}", listed(&few)));
+    }
+    found
+}

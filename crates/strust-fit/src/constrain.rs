@@ -1,0 +1,159 @@
+//! Fits with constraints on the weights, by `StrSqp` on all rows.
+//!
+//! A constraint holds for the weights in the units of the file: wⱼ multiplies the number in the file (or the 0 or 1 of a
+//! category), and the prediction is Σwⱼvⱼ + b in the units of the target, or the logit of the second class. The model
+//! computes with standardized features, so wⱼ = cⱼxⱼ with cⱼ = deviation of the target/scale of feature j.
+
+use crate::{
+    Error,
+    objectives::{LinearModel, TrainingRows},
+    train::{LearningPoint, Trained, TrainingEnd, TrainingLimits},
+    weights::Weights,
+};
+use serde::{Deserialize, Serialize};
+use std::{ops::ControlFlow, sync::atomic::Ordering};
+use strust::{
+    constraints::{Affine, Bounds, Constraint, both, constraint_from_fn},
+    methods::{State, StrSqp, StrSqpConfig, StrSqpState},
+    minimize,
+    objective::Objective,
+    record::StepRecord,
+    stop::Stop,
+};
+
+/// Steps over all rows, if the user names no number.
+const MOST_STEPS: u64 = 1000;
+/// The largest violation of a saved model.
+pub const VIOLATION: f64 = 1e-9;
+
+/// Constraints on the weights of a model with one output. Intercepts are free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WeightConstraint {
+    /// wⱼ ≥ 0.
+    pub nonnegative: bool,
+    /// Σwⱼ = 1.
+    pub sum_to_one: bool,
+    /// Σwⱼ² = 1.
+    pub unit_norm: bool,
+}
+
+impl WeightConstraint {
+    /// Whether there is a constraint.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        self != Self::default()
+    }
+
+    /// How far weights in the units of the file are from satisfying the constraint.
+    #[must_use]
+    pub fn violation(self, weights: &[f64]) -> f64 {
+        let negative = weights.iter().fold(0.0_f64, |most, w| most.max(-w));
+        let sum = (weights.iter().sum::<f64>() - 1.0).abs();
+        let norm = (weights.iter().map(|w| w * w).sum::<f64>().sqrt() - 1.0).abs();
+        let counted = [(self.nonnegative, negative), (self.sum_to_one, sum), (self.unit_norm, norm)];
+        counted.iter().filter(|(counts, _)| *counts).fold(0.0, |most, (_, violation)| most.max(*violation))
+    }
+}
+
+/// Fits a linear or logistic model whose weights satisfy a constraint. `factors` are the cⱼ.
+pub(crate) fn constrained(
+    data: TrainingRows<'_>,
+    constraint: WeightConstraint,
+    factors: &[f64],
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
+    let size = factors.len() + 1;
+    let lower: Vec<f64> =
+        (0..size).map(|j| if j < size - 1 && constraint.nonnegative { 0.0 } else { f64::NEG_INFINITY }).collect();
+    let bounds = Bounds::new(lower, vec![f64::INFINITY; size])?;
+    let sum = || -> Result<_, Error> { Ok(Affine::new(vec![[factors, &[0.0]].concat()], vec![1.0])?) };
+    let norm = || {
+        let squares: Vec<f64> = factors.iter().map(|c| c * c).chain([0.0]).collect();
+        let (one, two) = (squares.clone(), squares.clone());
+        constraint_from_fn(
+            1,
+            move |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = 0.5 * (weighted(&squares, x, x) - 1.0),
+            move |x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>| out[0] = weighted(&one, x, v),
+            move |x: &Vec<f64>, y: &Vec<f64>, out: &mut Vec<f64>| {
+                out.iter_mut().zip(&two).zip(x).for_each(|((out, c), x)| *out += y[0] * c * x);
+            },
+        )
+        .with_magnitude(1.0)
+    };
+    // A start on the constraints, or near them: equal weights.
+    let equal = factors.len() as f64;
+    let equal = if constraint.unit_norm { equal.sqrt() } else { equal };
+    let mut start: Vec<f64> = factors.iter().map(|c| 1.0 / (equal * c)).chain([0.0]).collect();
+    if !constraint.sum_to_one && !constraint.unit_norm {
+        start.fill(0.0);
+    }
+    let mut trained = match (constraint.sum_to_one, constraint.unit_norm) {
+        (false, false) => solved(data, bounds, start, limits)?,
+        (true, false) => solved(data, both(bounds, sum()?)?, start, limits)?,
+        (false, true) => solved(data, both(bounds, norm())?, start, limits)?,
+        (true, true) => solved(data, both(both(bounds, sum()?)?, norm())?, start, limits)?,
+    };
+    polish(&mut trained.weights.flat, constraint, factors);
+    Ok(trained)
+}
+
+/// Σ cⱼxⱼvⱼ.
+fn weighted(c: &[f64], x: &[f64], v: &[f64]) -> f64 {
+    c.iter().zip(x).zip(v).map(|((c, x), v)| c * x * v).sum()
+}
+
+fn solved<C: Constraint<Point = Vec<f64>>>(
+    data: TrainingRows<'_>,
+    constraint: C,
+    start: Vec<f64>,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
+    let mut f = LinearModel::new(data);
+    let (batch, widths) = (f.terms(), vec![data.rows.inputs(), 1]);
+    let method = StrSqp::new(StrSqpConfig::default(), constraint)?;
+    let (mut curve, mut interrupted) = (Vec::new(), false);
+    let report = minimize(&mut f)
+        .method(method)
+        .full_batch()
+        .stop(Stop::steps(limits.epochs.unwrap_or(MOST_STEPS)))
+        .observe(|record: &StepRecord, state: &StrSqpState<Vec<f64>>| {
+            let epoch = state.steps() as f64;
+            curve.push(LearningPoint { epoch, training: record.value, held_out: None });
+            (limits.report)(epoch, record.value);
+            interrupted = limits.interrupt.load(Ordering::Relaxed);
+            if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .start(start)?;
+    let end = match report.reason {
+        _ if interrupted => TrainingEnd::Interrupted,
+        _ if report.breakdown.is_some() => TrainingEnd::Breakdown,
+        reason if reason.converged() => TrainingEnd::Converged,
+        _ => TrainingEnd::Epochs,
+    };
+    let weights = Weights { widths, flat: report.point().clone() };
+    Ok(Trained { weights, curve, end, epochs: report.steps as f64, batch })
+}
+
+/// Removes the last rounding errors of one equality, in the units of the file.
+fn polish(x: &mut [f64], constraint: WeightConstraint, factors: &[f64]) {
+    let x = &mut x[..factors.len()];
+    let raw = |x: &[f64]| -> Vec<f64> { x.iter().zip(factors).map(|(x, c)| x * c).collect() };
+    match (constraint.sum_to_one, constraint.unit_norm) {
+        (true, false) => {
+            let w = raw(x);
+            let missing = 1.0 - w.iter().sum::<f64>();
+            // In proportion to the weights, so that a weight of 0 stays 0.
+            let sizes: f64 = w.iter().map(|w| w.abs()).sum();
+            for x in x {
+                *x += x.abs() * missing / sizes;
+            }
+        }
+        (false, true) => {
+            let norm = raw(x).iter().map(|w| w * w).sum::<f64>().sqrt();
+            for x in x {
+                *x /= norm;
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,418 @@
+//! From a table to a model.
+
+use crate::{
+    Error,
+    assess::{Assessment, assess},
+    checks::{self, ExaminedData},
+    constrain::{VIOLATION, WeightConstraint, constrained},
+    importance::{Importance, importance},
+    loss::OutputLoss,
+    objectives::TrainingRows,
+    rows::EncodedRows,
+    saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
+    split::split,
+    table::{Cells, DataTable},
+    task::{FitTask, Targets, TaskChoice},
+    train::{self, LearningPoint, MeasuredRows, Trained, TrainingEnd, TrainingLimits},
+    transform::{Encoder, EncodingLosses, Standardize},
+};
+use serde::Serialize;
+use std::sync::atomic::AtomicBool;
+
+/// The share of the training rows on which a network is scored while it learns.
+const VALIDATION: f64 = 0.1;
+/// The widths of the hidden layers, if the user names none.
+pub const HIDDEN: &[usize] = &[100];
+/// The most entries of the dense matrix that a network learns from: 16 GB.
+const MOST_DENSE: usize = 4_000_000_000;
+
+/// What to fit.
+#[derive(Debug, Clone)]
+pub struct FitOptions {
+    /// The column to predict; `None` for the labels of LIBSVM text and images.
+    pub target: Option<String>,
+    /// The task; inferred by default.
+    pub task: Option<TaskChoice>,
+    /// The kind of model; by default the linear one of the task.
+    pub model: Option<ModelFamily>,
+    /// The widths of the hidden layers of a network.
+    pub hidden: Vec<usize>,
+    /// The share of rows to hold out, in [0, 1).
+    pub test_share: f64,
+    /// The seed of the split, the start and the mini-batches.
+    pub seed: u64,
+    /// The most epochs.
+    pub epochs: Option<u64>,
+    /// L in f = (1/n)(Σ loss + (L/2)‖W‖²). By default 1, and 0 for constrained regressions.
+    pub l2: Option<f64>,
+    /// Whether the model has intercepts.
+    pub intercept: bool,
+    /// Whether features are standardized.
+    pub standardize: bool,
+    /// Constraints on the weights.
+    pub constraint: WeightConstraint,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self {
+            target: None,
+            task: None,
+            model: None,
+            hidden: HIDDEN.to_vec(),
+            test_share: 0.2,
+            seed: 0,
+            epochs: None,
+            l2: None,
+            intercept: true,
+            standardize: true,
+            constraint: WeightConstraint::default(),
+        }
+    }
+}
+
+/// What a person should know about a fit.
+#[derive(Debug, Clone, Serialize)]
+pub struct FitReport {
+    /// The task in a sentence, with the reason.
+    pub task: String,
+    /// Sentences about the data.
+    pub remarks: Vec<String>,
+    /// The losses by epoch.
+    pub curve: Vec<LearningPoint>,
+    /// The scores on the training rows.
+    pub training: Assessment,
+    /// The scores on the held-out rows.
+    pub held_out: Option<Assessment>,
+    /// The features that matter.
+    pub importance: Vec<Importance>,
+}
+
+/// A model and its report.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    /// The model.
+    pub model: FittedModel,
+    /// Its report.
+    pub report: FitReport,
+}
+
+/// Watches a fit, and can stop it.
+pub struct FitWatch<'a> {
+    /// Called with the epochs so far and the score, which falls.
+    pub report: &'a mut dyn FnMut(f64, f64),
+    /// Set to stop: the best model so far is the result.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// Fits a model. With a `test` table it is scored there, otherwise on the share of rows that `options` holds out.
+///
+/// ```
+/// use std::{path::Path, sync::atomic::AtomicBool};
+/// use strust_fit::{DataTable, FitOptions, ReadOptions, fit, fit::FitWatch, table::ReadProgress};
+///
+/// # let folder = std::env::temp_dir().join(format!("strust-fit-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("line.csv");
+/// let text: String = (0..100).map(|i| format!("{i},{}\n", 3 * i + 1)).collect();
+/// std::fs::write(&path, format!("x,y\n{text}"))?;
+/// let stop = AtomicBool::new(false);
+/// let table =
+///     DataTable::read(&path, &ReadOptions::default(), &mut ReadProgress { at: &mut |_| {}, interrupt: &stop })?;
+/// let options = FitOptions { target: Some("y".into()), l2: Some(0.0), ..FitOptions::default() };
+/// let fitted = fit(&table, None, &options, &mut FitWatch { report: &mut |_, _| {}, interrupt: &stop })?;
+/// let (weights, bias) = fitted.model.weights_in_units().unwrap();
+/// assert!((weights[0][0] - 3.0).abs() < 1e-2 && (bias[0] - 1.0).abs() < 0.5);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn fit(
+    table: &DataTable,
+    test: Option<&DataTable>,
+    options: &FitOptions,
+    watch: &mut FitWatch<'_>,
+) -> Result<Fitted, Error> {
+    let target = table.target_name(options.target.as_deref())?;
+    let (task, why) = FitTask::infer(table, &target, options.task)?;
+    let task = without_shift(task, options);
+    let family = family(&task, options)?;
+    let (targets, known) = task.targets(table, &target)?;
+    let share = if test.is_some() { 0.0 } else { options.test_share };
+    let (training, held) = split(&targets, &known, share, options.seed, 0);
+    if training.len() < 2 {
+        return Err(Error::file(&table.path, "fewer than two rows to learn from"));
+    }
+
+    let identifiers = checks::identifiers(table, &target);
+    let left_out: Vec<String> = identifiers.iter().chain([&target]).cloned().collect();
+    let encoder = Encoder::fit(table, &training, standardization(options), &left_out)?;
+    let (rows, losses) = encoder.encode(table)?;
+    let remarks = checks::remarks(ExaminedData {
+        table,
+        target: &target,
+        task: &task,
+        targets: &targets,
+        rows: &known,
+        encoder: &encoder,
+        losses: &losses,
+        identifiers: &identifiers,
+    });
+    let own = ScoredRows { goals: goals(&task, &targets), rows, targets, index: held };
+    let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target)).transpose()?;
+    let scored = other.as_ref().unwrap_or(&own);
+
+    let l2 = options.l2.unwrap_or_else(|| default_l2(family, options.constraint));
+    let setup = FitSetup { family, l2, encoder: &encoder, task: &task, options };
+    let trained = setup.train(&own, &training, scored, watch)?;
+    let mut model = FittedModel {
+        about: about(table, &setup, &target, &trained, training.len(), scored.index.len()),
+        weights: trained.weights,
+    };
+    check_constraint(&model)?;
+    let measured = |on: &ScoredRows, index: &[usize]| assess(&model.weights, &task, &on.rows, &on.targets, index);
+    let held_out = (!scored.index.is_empty()).then(|| measured(scored, &scored.index));
+    let (judged, index) = if held_out.is_some() { (scored, &scored.index) } else { (&own, &training) };
+    let importance =
+        importance(&encoder, &model.weights, &judged.rows, index, &judged.goals, OutputLoss::of(&task), options.seed);
+    let on_training = measured(&own, &training);
+    model.about.training.held_out.clone_from(&held_out);
+    let report = FitReport {
+        task: described(&task, &why),
+        remarks,
+        curve: trained.curve,
+        training: on_training,
+        held_out,
+        importance,
+    };
+    Ok(Fitted { model, report })
+}
+
+/// Encoded rows with their targets.
+#[derive(Debug, Clone)]
+pub struct ScoredRows {
+    /// The encoded rows.
+    pub rows: EncodedRows,
+    /// The targets of all rows.
+    pub targets: Targets,
+    /// The rows that have a target and are scored.
+    pub index: Vec<usize>,
+    /// The targets as the model computes with them.
+    goals: Vec<f64>,
+}
+
+impl ScoredRows {
+    fn read(table: &DataTable, encoder: &Encoder, task: &FitTask, target: &str) -> Result<Self, Error> {
+        encoder.check_names(table)?;
+        let (targets, index) = task.targets(table, target)?;
+        let (rows, _) = encoder.encode(table)?;
+        Ok(Self { goals: goals(task, &targets), rows, targets, index })
+    }
+}
+
+/// Scores a model on a file.
+pub fn evaluate(model: &FittedModel, table: &DataTable) -> Result<(Assessment, EncodingLosses), Error> {
+    let about = &model.about;
+    about.encoder.check_names(table)?;
+    let (targets, index) = about.task.targets(table, &about.target)?;
+    if index.is_empty() {
+        return Err(Error::file(&table.path, format!("column `{}` is blank in every row", about.target)));
+    }
+    let (rows, losses) = about.encoder.encode(table)?;
+    Ok((assess(&model.weights, &about.task, &rows, &targets, &index), losses))
+}
+
+/// Without an intercept, a mean of the target would be one.
+fn without_shift(task: FitTask, options: &FitOptions) -> FitTask {
+    match task {
+        FitTask::Regression { deviation, .. } if !options.intercept => FitTask::Regression { mean: 0.0, deviation },
+        task => task,
+    }
+}
+
+fn standardization(options: &FitOptions) -> Standardize {
+    match (options.standardize, options.intercept) {
+        (false, _) => Standardize::No,
+        (true, false) => Standardize::Scale,
+        (true, true) => Standardize::Full,
+    }
+}
+
+/// The kind of model, if it fits the task and the constraints.
+fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
+    let linear = match task.class_names().map(<[String]>::len) {
+        None => ModelFamily::Linear,
+        Some(2) => ModelFamily::Logistic,
+        Some(_) => ModelFamily::Softmax,
+    };
+    let chosen = options.model.unwrap_or(linear);
+    let refuse = |why: String| Err(Error::Option(why));
+    // Softmax of two classes is logistic regression.
+    let chosen = if (chosen, linear) == (ModelFamily::Softmax, ModelFamily::Logistic) { linear } else { chosen };
+    if chosen != ModelFamily::Mlp && chosen != linear {
+        let task = described(task, "");
+        return refuse(format!("--model {} does not fit {task}; use {} or mlp", chosen.name(), linear.name()));
+    }
+    if options.constraint.is_active() && !matches!(chosen, ModelFamily::Linear | ModelFamily::Logistic) {
+        return refuse(format!(
+            "constraints are for models with one output, linear and logistic, not {}",
+            chosen.name()
+        ));
+    }
+    if chosen == ModelFamily::Mlp && (options.hidden.is_empty() || options.hidden.contains(&0)) {
+        return refuse("--hidden must name at least one width, each at least 1".into());
+    }
+    if chosen == ModelFamily::Mlp && !options.intercept {
+        return refuse("--no-intercept is for linear models: a network always has them".into());
+    }
+    Ok(chosen)
+}
+
+/// The targets as the model computes with them.
+fn goals(task: &FitTask, targets: &Targets) -> Vec<f64> {
+    match (task, targets) {
+        (FitTask::Regression { mean, deviation }, Targets::Numbers(values)) => {
+            values.iter().map(|value| (value - mean) / deviation).collect()
+        }
+        (_, Targets::Classes(classes)) => classes.iter().map(|&class| f64::from(class)).collect(),
+        _ => unreachable!("the task made the targets"),
+    }
+}
+
+/// With a penalty every problem has a solution, and a network does not learn a few rows by heart. A constrained regression
+/// has a solution without it.
+fn default_l2(family: ModelFamily, constraint: WeightConstraint) -> f64 {
+    if family == ModelFamily::Linear && constraint.is_active() { 0.0 } else { 1.0 }
+}
+
+/// All that training needs to know.
+struct FitSetup<'a> {
+    family: ModelFamily,
+    l2: f64,
+    encoder: &'a Encoder,
+    task: &'a FitTask,
+    options: &'a FitOptions,
+}
+
+impl FitSetup<'_> {
+    fn train(
+        &self,
+        own: &ScoredRows,
+        training: &[usize],
+        scored: &ScoredRows,
+        watch: &mut FitWatch<'_>,
+    ) -> Result<Trained, Error> {
+        let loss = OutputLoss::of(self.task);
+        let outputs = match loss {
+            OutputLoss::Softmax => self.task.class_names().map_or(1, <[String]>::len),
+            _ => 1,
+        };
+        let data = TrainingRows {
+            rows: &own.rows,
+            index: training,
+            goals: &own.goals,
+            loss,
+            outputs,
+            penalty: self.l2 / training.len() as f64,
+            intercept: self.options.intercept,
+        };
+        let held_out = MeasuredRows { rows: &scored.rows, index: &scored.index, goals: &scored.goals, loss };
+        let mut limits = TrainingLimits {
+            epochs: self.options.epochs,
+            seed: self.options.seed,
+            interrupt: watch.interrupt,
+            report: watch.report,
+        };
+        if self.family == ModelFamily::Mlp {
+            let size = own.rows.inputs().saturating_mul(training.len());
+            if size > MOST_DENSE {
+                let why = format!("{} inputs × {} rows are too many for mlp", own.rows.inputs(), training.len());
+                return Err(Error::Option(format!(
+                    "{why}: use a linear model, or --drop columns with many categories"
+                )));
+            }
+            let (learned, validation) = split(&own.targets, training, VALIDATION, self.options.seed, 1);
+            let validation = MeasuredRows { rows: &own.rows, index: &validation, goals: &own.goals, loss };
+            let data = TrainingRows { index: &learned, ..data };
+            return train::network(data, &self.options.hidden, validation, held_out, &mut limits);
+        }
+        if self.options.constraint.is_active() {
+            return constrained(data, self.options.constraint, &self.factors(), &mut limits);
+        }
+        train::linear(data, held_out, &mut limits)
+    }
+
+    /// cⱼ: a weight in the units of the file is cⱼ times the weight of the model.
+    fn factors(&self) -> Vec<f64> {
+        let deviation = if let FitTask::Regression { deviation, .. } = self.task { *deviation } else { 1.0 };
+        self.encoder.units().iter().map(|(_, scale)| deviation / scale).collect()
+    }
+}
+
+fn about(
+    table: &DataTable,
+    setup: &FitSetup<'_>,
+    target: &str,
+    trained: &Trained,
+    training_rows: usize,
+    held_out_rows: usize,
+) -> ModelAbout {
+    let FitSetup { family, l2, encoder, task, options } = setup;
+    let method = if options.constraint.is_active() { "str-sqp" } else { "auto" };
+    let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
+    ModelAbout {
+        format: FORMAT.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        model: *family,
+        target: target.into(),
+        task: (*task).clone(),
+        target_is_words: words,
+        intercept: options.intercept,
+        constraint: options.constraint,
+        order: table.order.clone(),
+        encoder: (*encoder).clone(),
+        data: DataOrigin {
+            file: table.path.file_name().map_or_else(|| table.path.clone(), Into::into),
+            md5: table.fingerprint.clone(),
+            training_rows,
+            held_out_rows,
+        },
+        training: TrainingOrigin {
+            method: method.into(),
+            seed: options.seed,
+            batch: trained.batch,
+            epochs: trained.epochs,
+            end: trained.end,
+            l2: *l2,
+            held_out: None,
+        },
+    }
+}
+
+/// A model that does not satisfy its constraint is not a result.
+fn check_constraint(model: &FittedModel) -> Result<(), Error> {
+    let constraint = model.about.constraint;
+    if !constraint.is_active() {
+        return Ok(());
+    }
+    let (weights, _) = model.weights_in_units().unwrap_or_default();
+    let violation = constraint.violation(&weights[0]);
+    if violation <= VIOLATION {
+        return Ok(());
+    }
+    let why = if model.about.training.end == TrainingEnd::Interrupted {
+        "the fit was stopped too early"
+    } else {
+        "the constraints may contradict each other"
+    };
+    Err(Error::Option(format!("the weights violate the constraint by {violation:.1e}: {why}")))
+}
+
+/// The task in words.
+fn described(task: &FitTask, why: &str) -> String {
+    let what = match task {
+        FitTask::Regression { .. } => "a regression".to_string(),
+        FitTask::Classes { names } if names.len() == 2 => format!("two classes, `{}` and `{}`", names[0], names[1]),
+        FitTask::Classes { names } => format!("{} classes", names.len()),
+    };
+    if why.is_empty() { what } else { format!("{what}, because {why}") }
+}

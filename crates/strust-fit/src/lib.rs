@@ -1,0 +1,42 @@
+//! From a data file to a model: columns, a fitted transform, training by [`Auto`](strust::methods::Auto) without
+//! settings, scores, and model files.
+//!
+//! The modules, in the order data flows through them:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`table`] | data files as columns |
+//! | [`task`], [`split`](mod@split) | what to predict; rows to hold out |
+//! | [`rows`], [`transform`] | encoded rows, and the fitted transform that makes them |
+//! | [`checks`] | what a person should know about the data |
+//! | `loss`, [`weights`] | the loss of a row; the weights of a model |
+//! | `objectives`, [`train`], [`constrain`] | the functions to minimize, and how |
+//! | [`assess`](mod@assess), [`importance`] | scores; the features that matter |
+//! | [`saved`] | model files |
+//! | [`fit`](mod@fit) | all of it |
+
+// An evaluation is compiled as one piece with the widest instructions of the machine, so all functions that it calls
+// must be inlined.
+#![allow(clippy::inline_always)]
+
+pub mod assess;
+pub mod checks;
+pub mod constrain;
+mod error;
+pub mod fit;
+pub mod importance;
+mod loss;
+mod objectives;
+pub mod rows;
+pub mod saved;
+pub mod split;
+pub mod table;
+pub mod task;
+pub mod train;
+pub mod transform;
+pub mod weights;
+
+pub use error::Error;
+pub use fit::{FitOptions, FitReport, Fitted, fit};
+pub use saved::FittedModel;
+pub use table::{DataTable, ReadOptions};

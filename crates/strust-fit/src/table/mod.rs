@@ -1,0 +1,242 @@
+//! Data files as columns: CSV, NPY, LIBSVM text and MNIST-like folders, also `.gz` and `.xz`.
+//!
+//! A column is numbers or words. Its kind is inferred from all of its cells, and blank cells are kept as such.
+
+mod blocks;
+mod cells;
+mod csv;
+mod other;
+
+use crate::Error;
+use md5::{Digest, Md5};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
+use strust_problems::{Csr, ReadError};
+
+/// The code of a blank cell in a column of words.
+pub const BLANK: u32 = u32::MAX;
+
+/// The cells of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cells {
+    /// Numbers; NaN is a blank cell.
+    Numbers(Vec<f64>),
+    /// Words: the position of each cell's word in `words`, or [`BLANK`].
+    Words {
+        /// One code for each row.
+        codes: Vec<u32>,
+        /// The different words, in the order of their first occurrence.
+        words: Vec<String>,
+    },
+    /// Texts of which almost every one differs. They are not kept.
+    Texts,
+}
+
+/// What the cells of a column hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellKind {
+    /// Numbers.
+    Number,
+    /// Words.
+    Word,
+}
+
+/// A column with its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedColumn {
+    /// The name in the header, or `column1`, `column2`, … without one.
+    pub name: String,
+    /// The cells.
+    pub cells: Cells,
+}
+
+/// The contents of a data file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataTable {
+    /// The file.
+    pub path: PathBuf,
+    /// The number of rows.
+    pub rows: usize,
+    /// The columns that were kept, in the order of the file.
+    pub columns: Vec<NamedColumn>,
+    /// The names of all columns of the file, also of those that were left out.
+    pub order: Vec<String>,
+    /// Sparse features beside the columns: LIBSVM text and images. They have numbers from 1 instead of names.
+    pub sparse: Option<Csr>,
+    /// MD5 of the file as it is on the disk; of a folder, of its files in order.
+    pub fingerprint: String,
+}
+
+/// How to read a file.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The target. If it occurs in the first line, the line is a header.
+    pub target: Option<String>,
+    /// Columns to leave out.
+    pub drop: Vec<String>,
+    /// Columns of numbers that are codes, such as postal codes: read them as words.
+    pub categories: Vec<String>,
+    /// The columns of a model. All others are left out.
+    pub expected: Option<ExpectedColumns>,
+}
+
+/// The columns that a model needs.
+#[derive(Debug, Clone, Default)]
+pub struct ExpectedColumns {
+    /// What each column holds.
+    pub kinds: BTreeMap<String, CellKind>,
+    /// All columns of the file that the model was made from, in order. They name the columns of a file without a header.
+    pub order: Vec<String>,
+}
+
+/// Reports the bytes read so far, and asks whether to stop.
+pub struct ReadProgress<'a> {
+    /// Called with the number of bytes of the file that were read.
+    pub at: &'a mut dyn FnMut(u64),
+    /// Set to stop.
+    pub interrupt: &'a AtomicBool,
+}
+
+impl ReadProgress<'_> {
+    fn check(&mut self, bytes: u64) -> Result<(), Error> {
+        (self.at)(bytes);
+        if self.interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+impl DataTable {
+    /// Reads a file or a folder.
+    ///
+    /// | name | contents |
+    /// |---|---|
+    /// | `.csv`, `.tsv` | columns with a header or without one, separated by commas, semicolons or tabs |
+    /// | `.npy` | a matrix; the columns are `column1`, `column2`, … |
+    /// | a folder | MNIST's files; the target is `label` |
+    /// | other names | LIBSVM text; the target is `label` |
+    ///
+    /// `.gz` and `.xz` may follow each name.
+    pub fn read(path: &Path, options: &ReadOptions, progress: &mut ReadProgress<'_>) -> Result<Self, Error> {
+        let opened = std::fs::metadata(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+        if opened.is_dir() {
+            return other::images(path, other::ImagePart::Train);
+        }
+        let interrupt = progress.interrupt;
+        // The checksum has a thread of its own: it takes a good part of the time of a large file.
+        let (table, fingerprint) = std::thread::scope(|scope| {
+            let fingerprint = scope.spawn(|| fingerprint(&[path], interrupt));
+            let table = match ending(path).as_str() {
+                "csv" | "tsv" => csv::read(path, options, progress),
+                "npy" => other::npy(path),
+                _ => other::libsvm(path),
+            };
+            (table, fingerprint.join().unwrap_or(Err(Error::Interrupted)))
+        });
+        let mut table = table?;
+        table.fingerprint = fingerprint?;
+        Ok(table)
+    }
+
+    /// The test images of a folder, if `path` is one.
+    pub fn read_own_test(path: &Path) -> Result<Option<Self>, Error> {
+        if path.is_dir() { other::images(path, other::ImagePart::Test).map(Some) } else { Ok(None) }
+    }
+
+    /// The column of this name.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<&NamedColumn> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The columns of another file with the same contents, such as held-out rows.
+    #[must_use]
+    pub fn expected(&self) -> ExpectedColumns {
+        let kind = |column: &NamedColumn| match column.cells {
+            Cells::Numbers(_) => (column.name.clone(), CellKind::Number),
+            _ => (column.name.clone(), CellKind::Word),
+        };
+        ExpectedColumns { kinds: self.columns.iter().map(kind).collect(), order: self.order.clone() }
+    }
+
+    /// The name of the target column. A number is the position of the column, from 1, if no column has it as its name.
+    pub fn target_name(&self, wanted: Option<&str>) -> Result<String, Error> {
+        let Some(wanted) = wanted else {
+            if self.sparse.is_some() {
+                return Ok(other::LABEL.into());
+            }
+            let names = listed(&self.order);
+            return Err(Error::Option(format!("name the column to predict with --target; the columns are {names}")));
+        };
+        if self.column(wanted).is_some() {
+            return Ok(wanted.into());
+        }
+        let at = wanted.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        if let Some(name) = at.and_then(|at| self.order.get(at)).filter(|name| self.column(name).is_some()) {
+            return Ok(name.clone());
+        }
+        let hint = match nearest(wanted, &self.order) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => format!("the columns are {}", listed(&self.order)),
+        };
+        Err(Error::file(&self.path, format!("there is no column `{wanted}`; {hint}")))
+    }
+}
+
+/// The name that is most similar to a wrong one.
+pub(crate) fn nearest<'a>(wrong: &str, names: &'a [String]) -> Option<&'a str> {
+    let distance = |name: &&String| strsim::damerau_levenshtein(&wrong.to_lowercase(), &name.to_lowercase());
+    let best = names.iter().min_by_key(distance)?;
+    (distance(&best) <= 1 + wrong.chars().count() / 3).then_some(best)
+}
+
+/// Names for a message, at most ten of them.
+pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    const SHOWN: usize = 10;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{}`", name.as_ref())).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &rest
+}
+
+/// The extension of a name in lower case, without that of a compression.
+fn ending(path: &Path) -> String {
+    let of = |path: &Path| path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    match of(path).as_str() {
+        "gz" | "xz" => of(&path.with_extension("")),
+        other => other.into(),
+    }
+}
+
+/// MD5 of some files.
+fn fingerprint(paths: &[&Path], interrupt: &AtomicBool) -> Result<String, Error> {
+    let (mut hash, mut buffer) = (Md5::new(), vec![0; 1 << 18]);
+    for path in paths {
+        let failed = |cause| ReadError::Io { path: path.to_path_buf(), cause };
+        let mut file = File::open(path).map_err(failed)?;
+        loop {
+            let read = match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(cause) => return Err(failed(cause).into()),
+            };
+            hash.update(&buffer[..read]);
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

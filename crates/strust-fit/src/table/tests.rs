@@ -1,0 +1,175 @@
+use super::*;
+use proptest::prelude::*;
+use std::io::Write as _;
+
+fn written(name: &str, text: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn read_with(text: &str, options: &ReadOptions) -> Result<DataTable, String> {
+    let (folder, path) = written("f.csv", text.as_bytes());
+    let stop = AtomicBool::new(false);
+    DataTable::read(&path, options, &mut ReadProgress { at: &mut |_| {}, interrupt: &stop })
+        .map_err(|e| e.to_string().replace(&format!("{}/", folder.path().display()), ""))
+}
+
+fn read(text: &str) -> Result<DataTable, String> {
+    read_with(text, &ReadOptions::default())
+}
+
+fn numbers<'a>(table: &'a DataTable, name: &str) -> &'a [f64] {
+    match &table.column(name).unwrap().cells {
+        Cells::Numbers(values) => values,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The words of a column; `None` for blank cells.
+fn words(table: &DataTable, name: &str) -> Vec<Option<String>> {
+    match &table.column(name).unwrap().cells {
+        Cells::Words { codes, words } => codes.iter().map(|&code| words.get(code as usize).cloned()).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_with_every_allowed_feature_is_read() {
+    let text = "\u{feff}# from a spreadsheet\r\n\r\nage,\"home, town\", note\r\n 31 ,\"Rome, \"\"Lazio\"\"\",a\r\n\r\n\
+                ,\"two\nlines\",NA\r\n-2.5e1,?,b";
+    let table = read(text).unwrap();
+    assert_eq!((table.rows, &table.order[..]), (3, &["age", "home, town", "note"].map(String::from)[..]));
+    assert_eq!(numbers(&table, "age")[..1], [31.0]);
+    assert!(numbers(&table, "age")[1].is_nan() && (numbers(&table, "age")[2] + 25.0).abs() < 1e-12);
+    assert_eq!(words(&table, "home, town"), [Some("Rome, \"Lazio\"".into()), Some("two\nlines".into()), None]);
+    assert_eq!(words(&table, "note"), [Some("a".into()), None, Some("b".into())]);
+    assert_eq!(table.fingerprint.len(), 32);
+}
+
+#[test]
+fn semicolons_and_tabs_separate_columns_if_there_are_no_commas() {
+    for separator in [";", "\t"] {
+        let table = read(&format!("a{separator}b\n1{separator}x\n")).unwrap();
+        assert_eq!((numbers(&table, "a"), words(&table, "b")), (&[1.0][..], vec![Some("x".into())]));
+    }
+}
+
+#[test]
+fn the_first_line_is_a_header_if_it_has_no_number_or_names_the_target() {
+    assert_eq!(read("1,2\n3,4\n").unwrap().order, ["column1", "column2"]);
+    assert_eq!(read("a,b\n3,4\n").unwrap().rows, 1);
+    let options = ReadOptions { target: Some("y".into()), ..ReadOptions::default() };
+    assert_eq!(read_with("2019,y\n3,4\n", &options).unwrap().order, ["2019", "y"]);
+}
+
+#[test]
+fn every_malformed_file_is_an_error_that_says_where_and_what_to_do() {
+    let long = format!("a,b\n{}1,x\n", "1,2\n".repeat(1500));
+    for (text, expected) in [
+        ("", "f.csv: the file is empty; expected a header and rows"),
+        ("\n \n# nothing\n", "f.csv: the file is empty; expected a header and rows"),
+        ("a,b\n", "f.csv: the file has a header but no rows"),
+        ("a,b\n1,2\n3\n", "f.csv:3: 1 fields, but the first line has 2: is a comma or a quote missing or too many?"),
+        ("a,b\n1,\"x\ny\"\n1,2,3\n", "f.csv:4: 3 fields, but the first line has 2"),
+        ("a,a\n1,2\n", "f.csv:1: two columns are named `a`: rename one of them"),
+        ("a,b\n1,\"2\n3,4\n", "f.csv:2: a quote is not closed"),
+        ("a,b\n1,\"2\"3\n", "f.csv:2: text follows a closing quote"),
+        ("a,b\n1,inf\n", "f.csv:2: column `b`: \"inf\" is not a finite number"),
+        ("a,b\n1,1e999\n", "f.csv:2: column `b`: \"1e999\" is not a finite number"),
+        ("day,b\n2024-01-31,1\n2024-02-01,2\n", "column `day` holds dates, such as \"2024-01-31\". Turn them into"),
+        ("price,b\n\"3,50\",1\n\"4,50\",2\n", "column `price` holds numbers with signs, such as \"3,50\""),
+        (&long, "f.csv:1502: \"x\" is not a number, but almost all cells of column `b` are. Fix or blank it, or read"),
+    ] {
+        let message = read(text).unwrap_err();
+        assert!(message.contains(expected), "{message}\ndoes not contain\n{expected}");
+    }
+}
+
+#[test]
+fn a_late_word_makes_a_column_of_words() {
+    let text = format!("a,b\n{}{}", "1,2\n".repeat(1500), "1,x\n".repeat(100));
+    let table = read(&text).unwrap();
+    assert_eq!(words(&table, "b")[0], Some("2".into()));
+    assert_eq!(words(&table, "b")[1599], Some("x".into()));
+    let typing = ReadOptions { categories: vec!["b".into()], ..ReadOptions::default() };
+    assert_eq!(words(&read_with("a,b\n1,2\n", &typing).unwrap(), "b"), [Some("2".into())]);
+}
+
+#[test]
+fn columns_can_be_left_out_and_wrong_names_are_reported() {
+    let options = ReadOptions { drop: vec!["day".into()], ..ReadOptions::default() };
+    let table = read_with("day,b\n2024-01-31,1\n", &options).unwrap();
+    assert!(table.column("day").is_none() && table.order.len() == 2);
+    let options = ReadOptions { drop: vec!["dya".into()], ..ReadOptions::default() };
+    let message = read_with("day,b\n1,1\n", &options).unwrap_err();
+    assert_eq!(message, "f.csv: there is no column `dya` for --drop; did you mean `day`?");
+}
+
+#[test]
+fn the_target_is_found_by_name_or_number_and_a_wrong_name_gets_a_hint() {
+    let table = read("age,income\n1,2\n").unwrap();
+    assert_eq!(table.target_name(Some("income")).unwrap(), "income");
+    assert_eq!(table.target_name(Some("2")).unwrap(), "income");
+    let message = |name| table.target_name(name).unwrap_err().to_string();
+    assert!(message(Some("incme")).ends_with("there is no column `incme`; did you mean `income`?"));
+    assert!(message(Some("3")).ends_with("the columns are `age`, `income`"));
+    assert!(message(None).starts_with("name the column to predict with --target"));
+}
+
+#[test]
+fn a_large_file_is_read_in_parallel_blocks_without_a_seam() {
+    // About 12 MB, so several blocks; quoted line breaks fall on their borders.
+    let mut text = String::from("i,word,x\n");
+    for i in 0..400_000 {
+        let _ = write!(text, "{i},\"w\n{}\",{}.5\n", i % 97, i % 1000);
+    }
+    let table = read(&text).unwrap();
+    assert_eq!(table.rows, 400_000);
+    let i = numbers(&table, "i");
+    assert!((0..table.rows).all(|row| (i[row] - row as f64).abs() < 1e-9));
+    let found = words(&table, "word");
+    assert!((0..table.rows).all(|row| found[row].as_deref() == Some(&format!("w\n{}", row % 97))));
+}
+
+#[test]
+fn compressed_csv_npy_and_libsvm_are_read() {
+    let stop = AtomicBool::new(false);
+    let read = |path: &Path| {
+        DataTable::read(path, &ReadOptions::default(), &mut ReadProgress { at: &mut |_| {}, interrupt: &stop }).unwrap()
+    };
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(b"a,b\n1,x\n").unwrap();
+    let (_folder, path) = written("f.csv.gz", &gzip.finish().unwrap());
+    assert_eq!(numbers(&read(&path), "a"), [1.0]);
+
+    let (_folder, path) = written("f.svm", b"+1 1:2 3:4\n-1 2:1\n");
+    let table = read(&path);
+    assert_eq!((numbers(&table, "label"), table.sparse.as_ref().unwrap().columns()), (&[1.0, -1.0][..], 3));
+    assert_eq!(table.target_name(None).unwrap(), "label");
+}
+
+#[test]
+fn an_interrupt_ends_the_reading() {
+    let (_folder, path) = written("f.csv", b"a,b\n1,2\n");
+    let stop = AtomicBool::new(true);
+    let read = DataTable::read(&path, &ReadOptions::default(), &mut ReadProgress { at: &mut |_| {}, interrupt: &stop });
+    assert!(matches!(read, Err(Error::Interrupted)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn arbitrary_text_of_the_alphabet_never_panics(text in "[a1,\"\n\r;.#? -]{0,80}") {
+        let _ = read(&text);
+    }
+
+    #[test]
+    fn written_numbers_are_read_bit_for_bit(values in prop::collection::vec(any::<f64>().prop_filter("finite", |v| v.is_finite()), 1..20)) {
+        let text = values.iter().map(|v| format!("{v:e}")).collect::<Vec<_>>().join("\n");
+        let table = read(&format!("x\n{text}\n")).unwrap();
+        let found: Vec<u64> = numbers(&table, "x").iter().map(|v| v.to_bits()).collect();
+        prop_assert_eq!(found, values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,223 @@
+//! What to predict: a number, or one of some classes.
+
+use crate::{
+    Error,
+    table::{BLANK, Cells, DataTable, NamedColumn},
+};
+use serde::{Deserialize, Serialize};
+
+/// More classes than this are not classes.
+pub const MOST_CLASSES: usize = 1000;
+/// A target of at most this many different whole numbers has classes.
+const FEW: usize = 20;
+
+/// The kind of target that the user names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskChoice {
+    /// A number.
+    Regression,
+    /// One of some classes.
+    Classes,
+}
+
+/// What a model predicts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum FitTask {
+    /// A number. The model computes (y − mean)/deviation.
+    Regression {
+        /// The mean of the training rows.
+        mean: f64,
+        /// Their deviation, > 0.
+        deviation: f64,
+    },
+    /// A class.
+    Classes {
+        /// Their names, in order.
+        names: Vec<String>,
+    },
+}
+
+/// The targets of some rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Targets {
+    /// Numbers in the units of the file.
+    Numbers(Vec<f64>),
+    /// The position of the class.
+    Classes(Vec<u32>),
+}
+
+impl Targets {
+    /// The selected rows, in this order.
+    #[must_use]
+    pub fn only(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Numbers(values) => Self::Numbers(rows.iter().map(|&i| values[i]).collect()),
+            Self::Classes(classes) => Self::Classes(rows.iter().map(|&i| classes[i]).collect()),
+        }
+    }
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Numbers(values) => values.len(),
+            Self::Classes(classes) => classes.len(),
+        }
+    }
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl FitTask {
+    /// Infers the task from the rows that have a target, or follows the choice. The sentence says why.
+    pub fn infer(table: &DataTable, target: &str, choice: Option<TaskChoice>) -> Result<(Self, String), Error> {
+        let column = target_of(table, target)?;
+        match (&column.cells, choice) {
+            (Cells::Texts, _) => Err(too_many(table, target, "more than 100000")),
+            (Cells::Words { .. }, Some(TaskChoice::Regression)) => {
+                Err(Error::file(&table.path, format!("column `{target}` holds words: a regression needs numbers")))
+            }
+            (Cells::Words { codes, words }, _) => {
+                let names = used_words(codes, words);
+                let why = format!("`{target}` holds words");
+                Ok((Self::classes(table, target, names)?, why))
+            }
+            (Cells::Numbers(values), choice) => {
+                let distinct = distinct(values);
+                let whole = distinct.iter().all(|v| v.fract() == 0.0 && v.abs() < 1e15);
+                let few = distinct.len() <= FEW && (distinct.len() == 2 || values.len() >= 5 * distinct.len());
+                let classes = choice.map_or(whole && few, |choice| choice == TaskChoice::Classes);
+                if classes {
+                    let count = distinct.len();
+                    let names = distinct.iter().map(f64::to_string).collect();
+                    let why = format!("`{target}` holds {count} different numbers");
+                    return Ok((Self::classes(table, target, names)?, why));
+                }
+                let why = format!("`{target}` holds {} different numbers", distinct.len());
+                Ok((Self::regression(table, target, values)?, why))
+            }
+        }
+    }
+
+    fn classes(table: &DataTable, target: &str, names: Vec<String>) -> Result<Self, Error> {
+        match names.len() {
+            0 => Err(Error::file(&table.path, format!("column `{target}` is blank in every row"))),
+            1 => Err(constant(table, target, &names[0])),
+            many if many > MOST_CLASSES || 2 * many > table.rows => Err(too_many(table, target, &many.to_string())),
+            _ => Ok(Self::Classes { names }),
+        }
+    }
+
+    fn regression(table: &DataTable, target: &str, values: &[f64]) -> Result<Self, Error> {
+        let known: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+        let n = known.len() as f64;
+        let mean = known.iter().sum::<f64>() / n;
+        let deviation = (known.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n).sqrt();
+        if known.is_empty() {
+            return Err(Error::file(&table.path, format!("column `{target}` is blank in every row")));
+        }
+        if deviation <= 1e-12 * mean.abs() || !deviation.is_normal() {
+            return Err(constant(table, target, &known[0].to_string()));
+        }
+        Ok(Self::Regression { mean, deviation })
+    }
+
+    /// The number of classes; `None` for a regression.
+    #[must_use]
+    pub fn class_names(&self) -> Option<&[String]> {
+        match self {
+            Self::Classes { names } => Some(names),
+            Self::Regression { .. } => None,
+        }
+    }
+
+    /// The targets of a file, and the rows that have one. A class that the model does not know is an error.
+    pub fn targets(&self, table: &DataTable, target: &str) -> Result<(Targets, Vec<usize>), Error> {
+        let cells = &target_of(table, target)?.cells;
+        match self {
+            Self::Regression { .. } => {
+                let Cells::Numbers(values) = cells else {
+                    return Err(Error::file(&table.path, format!("column `{target}` must hold numbers")));
+                };
+                let rows = (0..values.len()).filter(|&i| !values[i].is_nan()).collect();
+                Ok((Targets::Numbers(values.clone()), rows))
+            }
+            Self::Classes { names } => {
+                let codes = class_codes(table, target, cells, names)?;
+                let rows = (0..codes.len()).filter(|&i| codes[i] != BLANK).collect();
+                Ok((Targets::Classes(codes), rows))
+            }
+        }
+    }
+}
+
+/// The class of each row, or [`BLANK`].
+fn class_codes(table: &DataTable, target: &str, cells: &Cells, names: &[String]) -> Result<Vec<u32>, Error> {
+    let class = |name: &str| names.iter().position(|known| known == name).map(|class| class as u32);
+    let unknown = |name: &str| {
+        Error::file(
+            &table.path,
+            format!("column `{target}` has the class `{name}`, which the training rows do not have"),
+        )
+    };
+    match cells {
+        Cells::Words { codes, words } => {
+            let classes: Vec<Option<u32>> = words.iter().map(|word| class(word)).collect();
+            let code = |&code: &u32| match code {
+                BLANK => Ok(BLANK),
+                code => classes[code as usize].ok_or_else(|| unknown(&words[code as usize])),
+            };
+            codes.iter().map(code).collect()
+        }
+        Cells::Numbers(values) => {
+            let mut known: Vec<(f64, u32)> = Vec::new();
+            for (k, name) in names.iter().enumerate() {
+                known.extend(name.parse().ok().map(|value: f64| (value, k as u32)));
+            }
+            let code = |&value: &f64| match known.iter().find(|(v, _)| v.total_cmp(&(value + 0.0)).is_eq()) {
+                _ if value.is_nan() => Ok(BLANK),
+                Some(&(_, class)) => Ok(class),
+                None => Err(unknown(&value.to_string())),
+            };
+            values.iter().map(code).collect()
+        }
+        Cells::Texts => Err(too_many(table, target, "more than 100000")),
+    }
+}
+
+fn target_of<'a>(table: &'a DataTable, target: &str) -> Result<&'a NamedColumn, Error> {
+    table.column(target).ok_or_else(|| Error::file(&table.path, format!("there is no column `{target}`")))
+}
+
+fn used_words(codes: &[u32], words: &[String]) -> Vec<String> {
+    let mut used = vec![false; words.len()];
+    codes.iter().filter(|&&code| code != BLANK).for_each(|&code| used[code as usize] = true);
+    let mut names: Vec<String> =
+        words.iter().zip(used).filter(|(_, used)| *used).map(|(word, _)| word.clone()).collect();
+    names.sort();
+    names
+}
+
+/// The different numbers in order, without blanks; −0 is 0.
+fn distinct(values: &[f64]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.iter().filter(|value| !value.is_nan()).map(|value| value + 0.0).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.dedup();
+    sorted
+}
+
+fn constant(table: &DataTable, target: &str, value: &str) -> Error {
+    Error::file(&table.path, format!("column `{target}` is {value} in every row: there is nothing to predict"))
+}
+
+fn too_many(table: &DataTable, target: &str, count: &str) -> Error {
+    let why = format!(
+        "column `{target}` has {count} different values in {} rows: these are not classes. Choose another target, or \
+         --task regression if they are numbers",
+        table.rows
+    );
+    Error::file(&table.path, why)
+}

@@ -1,0 +1,274 @@
+//! Training: `Auto` without settings on mini-batches, until a score no longer improves.
+//!
+//! | model | score after each round | a round | ends after | improvement that counts |
+//! |---|---|---|---|---|
+//! | linear, logistic, softmax | the objective on all training rows | an epoch, but at least 50 steps | 3 rounds | 5·10⁻⁴ |
+//! | mlp | the loss on a tenth of the training rows, which are held out | an epoch, but at least 20 steps | 10 rounds | 10⁻³ |
+//!
+//! An improvement is relative to the best score before; one below 10⁻⁹ (mlp: 10⁻⁵) never counts. The answer is the point
+//! with the best score.
+
+use crate::{
+    Error,
+    loss::OutputLoss,
+    objectives::{LinearModel, NetworkModel, TrainingRows},
+    rows::EncodedRows,
+    weights::{LayerSpace, Weights},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    ops::ControlFlow,
+    sync::atomic::{AtomicBool, Ordering},
+};
+use strust::{
+    methods::AutoState,
+    minimize,
+    objective::{Objective, full_value},
+    record::StepRecord,
+    run::Observer,
+    stop::{Stop, StopReason},
+    vector::Elementwise,
+};
+
+/// Epochs, if the user names no number.
+const MOST_EPOCHS: u64 = 1000;
+
+/// Why training ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrainingEnd {
+    /// The score no longer improved.
+    Converged,
+    /// The epochs were used up.
+    Epochs,
+    /// The user stopped it.
+    Interrupted,
+    /// The loss was no longer finite; the weights are the last good ones.
+    Breakdown,
+}
+
+/// The losses after a round.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LearningPoint {
+    /// Passes over the training rows.
+    pub epoch: f64,
+    /// The mean loss on the training rows: for a network that of the batches since the last round.
+    pub training: f64,
+    /// The mean loss on the held-out rows.
+    pub held_out: Option<f64>,
+}
+
+/// The result of training.
+#[derive(Debug, Clone)]
+pub(crate) struct Trained {
+    pub(crate) weights: Weights,
+    pub(crate) curve: Vec<LearningPoint>,
+    pub(crate) end: TrainingEnd,
+    /// Epochs made.
+    pub(crate) epochs: f64,
+    pub(crate) batch: usize,
+}
+
+/// The limits of training.
+pub(crate) struct TrainingLimits<'a> {
+    pub(crate) epochs: Option<u64>,
+    pub(crate) seed: u64,
+    pub(crate) interrupt: &'a AtomicBool,
+    /// Called after each round with the epochs and the score.
+    pub(crate) report: &'a mut dyn FnMut(f64, f64),
+}
+
+/// Rows on which a loss is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct MeasuredRows<'a> {
+    pub(crate) rows: &'a EncodedRows,
+    pub(crate) index: &'a [usize],
+    pub(crate) goals: &'a [f64],
+    pub(crate) loss: OutputLoss,
+}
+
+impl MeasuredRows<'_> {
+    /// The mean loss; `None` without rows.
+    pub(crate) fn mean_loss(&self, weights: &Weights, space: &mut LayerSpace) -> Option<f64> {
+        let mut z = vec![0.0; weights.outputs()];
+        let mut sum = 0.0;
+        for &i in self.index {
+            z.copy_from_slice(weights.apply(self.rows, i, space));
+            sum += self.loss.differentiate(&mut z, self.goals[i]);
+        }
+        (!self.index.is_empty()).then(|| sum / self.index.len() as f64)
+    }
+}
+
+/// The batch of a linear model. A step costs some passes over vectors of the parameters, so a batch must have as many
+/// entries as there are parameters for its rows to cost more than that. With many rows, larger batches average more.
+pub(crate) fn linear_batch(rows: &EncodedRows, terms: usize) -> usize {
+    let per_row = rows.stored_per_row().max(1.0);
+    let vectors = (rows.inputs() as f64 / per_row).ceil() as usize;
+    vectors.max(64).max(terms / 2000).min(4096).min((terms / 8).max(1))
+}
+
+/// Trains a linear, logistic or softmax model.
+pub(crate) fn linear(
+    data: TrainingRows<'_>,
+    held_out: MeasuredRows<'_>,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
+    let mut f = LinearModel::new(data);
+    let mut scored = f.clone();
+    let widths = vec![data.rows.inputs(), data.outputs];
+    let (start, batch) = (vec![0.0; f.parameters()], linear_batch(data.rows, f.terms()));
+    let rule = StopRule { least_steps: 50, patience: 3, tolerance: 5e-4, least: 1e-9 };
+    let score = |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
+    trained(&mut f, start, batch, &widths, rule, held_out, limits, score, Clone::clone)
+}
+
+/// Trains a network with hidden layers.
+pub(crate) fn network(
+    data: TrainingRows<'_>,
+    hidden: &[usize],
+    validation: MeasuredRows<'_>,
+    held_out: MeasuredRows<'_>,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
+    let widths = [&[data.rows.inputs()], hidden, &[data.outputs]].concat();
+    let mut f = NetworkModel::new(data, &widths)?;
+    let batch = (f.terms() / 500).clamp(32, 256).min((f.terms() / 4).max(1));
+    let rule = StopRule { least_steps: 20, patience: 10, tolerance: 1e-3, least: 1e-5 };
+    let mut space = LayerSpace::default();
+    let score = |_: &Vec<f32>, weights: &Weights| validation.mean_loss(weights, &mut space).unwrap_or(f64::INFINITY);
+    let start = f.start(limits.seed);
+    let wide = |x: &Vec<f32>| x.iter().map(|&x| f64::from(x)).collect();
+    trained(&mut f, start, batch, &widths, rule, held_out, limits, score, wide)
+}
+
+/// When training ends.
+#[derive(Clone, Copy)]
+struct StopRule {
+    /// Steps of a round, if an epoch has fewer.
+    least_steps: u64,
+    /// Rounds without progress.
+    patience: usize,
+    /// The relative improvement that counts as progress.
+    tolerance: f64,
+    /// The smallest improvement that counts, whatever the score is.
+    least: f64,
+}
+
+#[allow(clippy::too_many_arguments, reason = "the two kinds of models differ in each of them")]
+fn trained<F: Objective<Point: Elementwise>>(
+    f: &mut F,
+    start: F::Point,
+    batch: usize,
+    widths: &[usize],
+    rule: StopRule,
+    held_out: MeasuredRows<'_>,
+    limits: &mut TrainingLimits<'_>,
+    score: impl FnMut(&F::Point, &Weights) -> f64,
+    wide: impl Fn(&F::Point) -> Vec<f64>,
+) -> Result<Trained, Error> {
+    let steps_per_epoch = f.terms().div_ceil(batch) as u64;
+    let weights = Weights { widths: widths.to_vec(), flat: wide(&start) };
+    let mut watch = TrainingWatch {
+        rule,
+        steps_per_epoch,
+        round: rule.least_steps.div_ceil(steps_per_epoch) * steps_per_epoch,
+        best: weights.clone(),
+        now: weights,
+        scores: Vec::new(),
+        curve: Vec::new(),
+        batches: (0.0, 0),
+        end: None,
+        held_out,
+        space: LayerSpace::default(),
+        score,
+        wide,
+        limits,
+    };
+    let (seed, cap) = (watch.limits.seed, watch.limits.epochs.unwrap_or(MOST_EPOCHS));
+    let report = minimize(f).batch(batch).seed(seed).stop(Stop::epochs(cap)).observe(&mut watch).start(start)?;
+    let end = match report.reason {
+        StopReason::Breakdown => TrainingEnd::Breakdown,
+        _ => watch.end.unwrap_or(TrainingEnd::Epochs),
+    };
+    if watch.scores.is_empty() {
+        // It ended before the first round.
+        watch.best.flat = (watch.wide)(report.point());
+    }
+    let epochs = report.steps as f64 / steps_per_epoch as f64;
+    Ok(Trained { weights: watch.best, curve: watch.curve, end, epochs, batch })
+}
+
+/// Scores the point after each round, and keeps the best one.
+struct TrainingWatch<'a, 'b, S, W> {
+    rule: StopRule,
+    steps_per_epoch: u64,
+    round: u64,
+    now: Weights,
+    best: Weights,
+    scores: Vec<f64>,
+    curve: Vec<LearningPoint>,
+    /// The sum and the number of the values of batches since the last round.
+    batches: (f64, u64),
+    end: Option<TrainingEnd>,
+    held_out: MeasuredRows<'a>,
+    space: LayerSpace,
+    score: S,
+    wide: W,
+    limits: &'a mut TrainingLimits<'b>,
+}
+
+impl<V, S, W> Observer<AutoState<V>> for &mut TrainingWatch<'_, '_, S, W>
+where
+    S: FnMut(&V, &Weights) -> f64,
+    W: Fn(&V) -> Vec<f64>,
+{
+    fn step(&mut self, record: &StepRecord, state: &AutoState<V>) -> ControlFlow<()> {
+        self.batches.0 += record.value;
+        self.batches.1 += 1;
+        if self.limits.interrupt.load(Ordering::Relaxed) {
+            self.end = Some(TrainingEnd::Interrupted);
+            return ControlFlow::Break(());
+        }
+        if !state.k.is_multiple_of(self.round) {
+            return ControlFlow::Continue(());
+        }
+        self.now.flat = (self.wide)(&state.x);
+        let score = (self.score)(&state.x, &self.now);
+        if self.scores.iter().all(|&before| score < before) {
+            self.best.flat.clone_from(&self.now.flat);
+        }
+        self.scores.push(score);
+        let epoch = state.k as f64 / self.steps_per_epoch as f64;
+        let held_out = self.held_out.mean_loss(&self.now, &mut self.space);
+        let training = self.batches.0 / self.batches.1 as f64;
+        self.curve.push(LearningPoint { epoch, training, held_out });
+        self.batches = (0.0, 0);
+        (self.limits.report)(epoch, score);
+        self.end = stagnated(&self.scores, self.rule).then_some(TrainingEnd::Converged);
+        if self.end.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Whether the last rounds did not improve the best score by enough.
+fn stagnated(scores: &[f64], rule: StopRule) -> bool {
+    let Some(split) = scores.len().checked_sub(rule.patience).filter(|&split| split > 0) else { return false };
+    let least = |scores: &[f64]| scores.iter().copied().fold(f64::INFINITY, f64::min);
+    let before = least(&scores[..split]);
+    before - least(&scores[split..]) <= (rule.tolerance * before.abs()).max(rule.least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn training_ends_when_the_best_score_no_longer_improves() {
+        let rule = StopRule { least_steps: 1, patience: 2, tolerance: 0.1, least: 0.01 };
+        assert!(!stagnated(&[1.0, 1.0], rule));
+        assert!(stagnated(&[1.0, 1.0, 0.95], rule));
+        assert!(!stagnated(&[1.0, 1.0, 0.8], rule));
+        assert!(stagnated(&[1.0, 0.5, 0.6, 0.7], rule));
+        assert!(stagnated(&[0.01, 0.001, 0.001], rule));
+    }
+}
