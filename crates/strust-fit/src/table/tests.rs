@@ -144,10 +144,35 @@ fn compressed_csv_npy_and_libsvm_are_read() {
     let (_folder, path) = written("f.csv.gz", &gzip.finish().unwrap());
     assert_eq!(numbers(&read(&path), "a"), [1.0]);
 
+    let header = format!("{:<117}\n", "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }");
+    let values = [1.0_f64, 2.0, 3.0, 4.0].map(f64::to_le_bytes).concat();
+    let bytes = [b"\x93NUMPY\x01\x00", &118_u16.to_le_bytes()[..], header.as_bytes(), &values].concat();
+    let (_folder, path) = written("f.npy", &bytes);
+    assert_eq!(numbers(&read(&path), "column2"), [2.0, 4.0]);
+
     let (_folder, path) = written("f.svm", b"+1 1:2 3:4\n-1 2:1\n");
     let table = read(&path);
     assert_eq!((numbers(&table, "label"), table.sparse.as_ref().unwrap().columns()), (&[1.0, -1.0][..], 3));
     assert_eq!(table.target_name(None).unwrap(), "label");
+}
+
+#[test]
+fn a_folder_of_images_has_its_own_test_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = |count: u8| {
+        [&[0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, 1, 0, 0, 0, 2][..], &[0, 255].repeat(count.into())].concat()
+    };
+    let labels = |count: u8| [&[0, 0, 8, 1, 0, 0, 0, count][..], &(0..count).collect::<Vec<u8>>()].concat();
+    for (part, count) in [("train", 3), ("t10k", 2)] {
+        std::fs::write(folder.path().join(format!("{part}-images-idx3-ubyte")), images(count)).unwrap();
+        std::fs::write(folder.path().join(format!("{part}-labels-idx1-ubyte")), labels(count)).unwrap();
+    }
+    let stop = AtomicBool::new(false);
+    let progress = &mut ReadProgress { at: &mut |_| {}, interrupt: &stop };
+    let train = DataTable::read(folder.path(), &ReadOptions::default(), progress).unwrap();
+    assert_eq!(numbers(&train, "label"), [0.0, 1.0, 2.0]);
+    assert_eq!(train.sparse.unwrap().row(1), (&[1][..], &[255.0][..]));
+    assert_eq!(DataTable::read_own_test(folder.path()).unwrap().unwrap().rows, 2);
 }
 
 #[test]
