@@ -123,7 +123,7 @@ pub fn latex_tables(summary: &Summary, Tables { at, mean, .. }: &Tables) -> Stri
         for metric in &problem.metrics {
             let _ = writeln!(text, "% {}: {}, by epoch", problem.name, metric.label);
             let _ = writeln!(text, "\\begin{{tabular}}{{l{}}}\n\\toprule", "r".repeat(at.len()));
-            let epochs = at.iter().map(|epoch| format!(" & {epoch}")).collect::<String>();
+            let epochs = at.iter().fold(String::new(), |row, epoch| format!("{row} & {epoch}"));
             let _ = writeln!(text, "method{epochs} \\\\\n\\midrule");
             let value = |method: &MethodSummary, epoch: u64| {
                 let point = method.curve.iter().find(|point| point.epoch == epoch)?;

@@ -107,7 +107,7 @@ fn name_apart(methods: &mut [MethodSpec]) {
             .hyperparameters
             .iter()
             .filter(|(key, value)| group.iter().any(|other| other.get(*key) != Some(value)));
-        settings.map(|(key, value)| format!(" {key}={}", plain(value))).collect::<String>()
+        settings.fold(String::new(), |label, (key, value)| format!("{label} {key}={}", plain(value)))
     };
     let settings: Vec<String> = (0..methods.len()).map(differing).collect();
     for i in 0..methods.len() {

@@ -14,6 +14,9 @@ const POINTS: f32 = 0.75;
 /// The opacities of a page, in thousandths, each with the object that sets it.
 type Opacities = BTreeMap<u32, Ref>;
 
+/// The objects of the document: catalog, page tree, page, its content and the title. Those of opacities follow.
+const OBJECTS: usize = 5;
+
 pub(super) fn document(title: &str, scene: &Scene) -> Vec<u8> {
     let [catalog, tree, page, stream, info] = [1, 2, 3, 4, 5].map(Ref::new);
     let (width, height) = (scene.width * POINTS, scene.height * POINTS);
@@ -76,8 +79,7 @@ fn draw(shapes: &[Shape], content: &mut Content, opacities: &mut Opacities) {
 fn fill(path: &Path, place: Transform, ink: Ink, opacity: f32, content: &mut Content, opacities: &mut Opacities) {
     let [r, g, b] = color(ink);
     let thousandths = (1000.0 * opacity).round() as u32;
-    // The first five objects are those of the document.
-    let next = Ref::new(6 + opacities.len() as i32);
+    let next = Ref::new(i32::try_from(OBJECTS + 1 + opacities.len()).unwrap_or(i32::MAX));
     opacities.entry(thousandths).or_insert(next);
     content.set_parameters(Name(state_name(thousandths).as_bytes())).set_fill_rgb(r, g, b);
     trace(path, place, content);

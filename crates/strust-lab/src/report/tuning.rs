@@ -46,24 +46,21 @@ fn problem(summary: &Summary, name: &str, level: usize) -> Markup {
 /// number, relative to its best value. The grid is that of a search or a list in the file. `None` if no number varies.
 pub(super) fn dependence(summary: &Summary, problem: &ProblemSummary) -> Option<Figure> {
     let tunings: Vec<&Tuning> = summary.tuning.iter().filter(|tuning| tuning.problem == problem.name).collect();
-    let (label, log, grids) = match tunings.first() {
-        Some(first) => {
-            let log = problem.metrics.iter().any(|known| first.metric.starts_with(&known.key) && known.log);
-            let tried = |tuning: &&Tuning| {
-                let settings = tuning.tried.iter().map(|trial| (trial.setting.clone(), trial.score));
-                (tuning.method.clone(), settings.collect::<Vec<_>>())
-            };
-            (first.metric.clone(), log, tunings.iter().map(tried).collect::<Vec<_>>())
-        }
-        None => {
-            let metric = problem.metrics.first()?;
-            (format!("final {}", metric.label), metric.log, lists(problem, &metric.key))
-        }
+    let (key, label, log, grids) = if let Some(first) = tunings.first() {
+        let log = problem.metrics.iter().any(|known| first.metric.starts_with(&known.key) && known.log);
+        let tried = |tuning: &&Tuning| {
+            let settings = tuning.tried.iter().map(|trial| (trial.setting.clone(), trial.score));
+            (tuning.method.clone(), settings.collect::<Vec<_>>())
+        };
+        (&first.metric, first.metric.clone(), log, tunings.iter().map(tried).collect::<Vec<_>>())
+    } else {
+        let metric = problem.metrics.first()?;
+        (&metric.key, format!("final {}", metric.label), metric.log, lists(problem, &metric.key))
     };
     let mut series = Vec::new();
     for (method, settings) in &grids {
         let color = problem.methods.iter().position(|known| known.name == *method).unwrap_or(series.len());
-        let better: fn(f64, f64) -> f64 = if higher_is_better(&label) { f64::max } else { f64::min };
+        let better: fn(f64, f64) -> f64 = if higher_is_better(key) { f64::max } else { f64::min };
         let sweeps = sweeps(settings, better);
         let single = sweeps.len() == 1;
         for (i, (key, points)) in sweeps.into_iter().enumerate() {
@@ -113,7 +110,9 @@ fn sweeps(grid: &Grid, better: fn(f64, f64) -> f64) -> Vec<(String, Vec<Point>)>
         }
         let best = points.iter().map(|point| point.y).reduce(better)?;
         let center = points.iter().find(|point| point.y.total_cmp(&best).is_eq())?.x;
-        points.iter_mut().for_each(|point| point.x /= center);
+        for point in &mut points {
+            point.x /= center;
+        }
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         (points.len() > 1).then(|| (key.clone(), points))
     };
@@ -277,7 +276,7 @@ mod tests {
     #[test]
     fn a_choice_at_the_end_of_a_grid_is_reported() {
         let tuning = |best: f64| {
-            let mut rates = vec![0.1, 0.2, 0.3];
+            let mut rates = [0.1, 0.2, 0.3];
             rates.sort_by_key(|rate| (rate - best).abs() > 1e-9);
             let tried = rates.iter().map(|&rate| TriedSetting {
                 setting: Parameters::from([("rate".into(), rate.into())]),
