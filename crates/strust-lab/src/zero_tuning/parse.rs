@@ -419,6 +419,14 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_benchmark_is_read_and_needs_its_data() {
+        let (name, text) = built_in::BENCHMARKS[1];
+        let benchmark = BenchmarkSpec::parse(Path::new(name), text, &Resources::default()).unwrap();
+        let skipped: Vec<&str> = benchmark.skipped.iter().map(|task| task.name.as_str()).collect();
+        assert_eq!((benchmark.tasks.len(), skipped), (0, vec!["mushrooms", "ijcnn1", "w8a"]));
+    }
+
+    #[test]
     fn a_task_may_name_the_methods_that_compete() {
         let of = |methods: &str| {
             let text = format!(
