@@ -390,7 +390,7 @@ pub struct Shared {
 pub struct Figures {
     /// Formats of the files: svg, png, pdf
     #[arg(long, value_delimiter = ',', value_name = "FORMATS", value_enum)]
-    pub formats: Option<Vec<Format>>,
+    pub formats: Option<Vec<PictureFormat>>,
     /// Width of a figure and height of its plot in pixels of 1/96 inch, such as 440x250
     #[arg(long, value_name = "WxH", value_parser = size)]
     pub size: Option<(u32, u32)>,
@@ -409,7 +409,7 @@ pub struct Figures {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Format {
+pub enum PictureFormat {
     Svg,
     Png,
     Pdf,

@@ -2,7 +2,7 @@
 
 use crate::{
     CommandFailure,
-    args::{Average, Figures, Format, Jobs, Network, Reproducible, Runs, Saving, Shared},
+    args::{Average, Figures, Jobs, Network, PictureFormat, Reproducible, Runs, Saving, Shared},
     session::{
         all_cores, command_line, conclude, jobs, jobs_on, json, pace, print, resume_command, save_every, unused,
     },
@@ -217,10 +217,10 @@ fn load_styled(folders: &[PathBuf], unfinished: bool, figures: &Figures) -> Resu
     let summaries: Vec<Summary> = folders.iter().map(|folder| load(folder, unfinished)).collect::<Result<_, _>>()?;
     let mut style = summaries.first().map(|summary| summary.figures.clone()).unwrap_or_default();
     if let Some(formats) = &figures.formats {
-        let format = |format: &Format| match format {
-            Format::Svg => FigureFormat::Svg,
-            Format::Png => FigureFormat::Png,
-            Format::Pdf => FigureFormat::Pdf,
+        let format = |format: &PictureFormat| match format {
+            PictureFormat::Svg => FigureFormat::Svg,
+            PictureFormat::Png => FigureFormat::Png,
+            PictureFormat::Pdf => FigureFormat::Pdf,
         };
         style.formats = formats.iter().map(format).collect();
     }

@@ -13,7 +13,8 @@ fn end<P: Problem, M: Method<P>>(f: &mut P, method: M, seed: u64) -> (f64, f64) 
     let (start, mut sampler) = (f.start(seed), Epochs::new(f.terms(), BATCH, seed).unwrap());
     let run = minimize(&mut *f).method(method).sampler(&mut sampler);
     let report = run.stop(Stop::epochs(EPOCHS)).start(start).unwrap();
-    assert_eq!(report.reason, StopReason::Epochs);
+    // STR-SQP may end earlier, at a KKT point.
+    assert!([StopReason::Epochs, StopReason::Kkt].contains(&report.reason), "{}", report.reason);
     let value = full_value(f, report.point());
     ((value - f.optimum().expect("f* is known")).abs(), report.last.constraint_norm)
 }

@@ -45,7 +45,7 @@ impl Series {
 
 /// The size of a figure in a file, and whether it has a title.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Frame {
+pub struct FigureFrame {
     /// The width in pixels.
     pub width: f32,
     /// The height of the plot in pixels; legend and labels are added to it.
@@ -54,7 +54,7 @@ pub struct Frame {
     pub title: bool,
 }
 
-impl Default for Frame {
+impl Default for FigureFrame {
     fn default() -> Self {
         Self { width: 440.0, height: 250.0, title: true }
     }

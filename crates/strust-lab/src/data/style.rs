@@ -1,6 +1,6 @@
 //! How the figures of a report look.
 
-use super::figure::Frame;
+use super::figure::FigureFrame;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub enum CurveAverage {
 
 impl Default for FigureStyle {
     fn default() -> Self {
-        let Frame { width, height, title } = Frame::default();
+        let FigureFrame { width, height, title } = FigureFrame::default();
         Self {
             width: width as u32,
             height: height as u32,
@@ -74,8 +74,8 @@ impl FigureStyle {
 
     /// The frame of figures in files.
     #[must_use]
-    pub fn frame(&self) -> Frame {
-        Frame { width: self.width as f32, height: self.height as f32, title: self.titles }
+    pub fn frame(&self) -> FigureFrame {
+        FigureFrame { width: self.width as f32, height: self.height as f32, title: self.titles }
     }
 
     /// Checks sizes, and that every name is a label or a name of a method; otherwise the key and what is wrong.

@@ -2,8 +2,8 @@
 
 use super::axis::{Scale, Ticks, drawn};
 use super::font::{cut, label_width, width};
-use super::scene::{Anchor, Ink, Label, Part, Place, Reading, Scene, Shape};
-use super::{Figure, Frame, Point, Series, Theme};
+use super::scene::{Anchor, Ink, Label, Place, Reading, Scene, SeriesPart, Shape};
+use super::{Figure, FigureFrame, Point, Series, Theme};
 use crate::format::plural;
 
 const EDGE: f32 = 10.0;
@@ -47,7 +47,7 @@ struct Drawn {
 }
 
 /// Lays out a figure.
-pub(super) fn scene(figure: &Figure, theme: Theme, frame: &Frame) -> Scene {
+pub(super) fn scene(figure: &Figure, theme: Theme, frame: &FigureFrame) -> Scene {
     let page = frame.width;
     let mut shapes = vec![];
     let mut top = EDGE;
@@ -80,7 +80,7 @@ pub(super) fn scene(figure: &Figure, theme: Theme, frame: &Frame) -> Scene {
     for (series, runs) in &curves {
         let bands: Vec<Shape> = runs.iter().flat_map(|run| bands(run, series.color)).flatten().collect();
         if !bands.is_empty() && series.color != Series::OTHERS {
-            shapes.push(Shape::Group { part: Part::Band, name: series.name.clone(), shapes: bands });
+            shapes.push(Shape::Group { part: SeriesPart::Band, name: series.name.clone(), shapes: bands });
         }
     }
     for (order, (series, runs)) in curves.iter().enumerate() {
@@ -169,7 +169,7 @@ fn legend(figure: &Figure, page: f32, top: f32, shapes: &mut Vec<Shape>) -> f32 
         }
         let mut entry = shift(key(*color), (x, y));
         entry.push(text((x + KEY.0 + 6.0, y + 10.5), Label::plain(&name), TEXT, Anchor::Start, Ink::Text));
-        shapes.push(Shape::Group { part: Part::Legend, name: (*full).to_owned(), shapes: entry });
+        shapes.push(Shape::Group { part: SeriesPart::Legend, name: (*full).to_owned(), shapes: entry });
         x += KEY.0 + 6.0 + width(&name, TEXT) + 16.0;
     }
     if entries.is_empty() { y } else { y + ROW + 6.0 }
@@ -262,7 +262,7 @@ fn curve(series: &Series, runs: &[Vec<Drawn>], plot: &Plot, order: usize, count:
             shapes.push(whisker(single, series.color));
         }
     }
-    Shape::Group { part: Part::Curve(samples), name: series.name.clone(), shapes }
+    Shape::Group { part: SeriesPart::Curve(samples), name: series.name.clone(), shapes }
 }
 
 /// The band of a single point.

@@ -32,7 +32,7 @@ mod png;
 mod scene;
 mod svg;
 
-pub use crate::data::figure::{Axis, Figure, Frame, Point, Series};
+pub use crate::data::figure::{Axis, Figure, FigureFrame, Point, Series};
 use scene::Ink;
 
 /// Where an SVG figure is shown.
@@ -64,28 +64,28 @@ impl Figure {
     /// The figure as an `<svg>` element.
     #[must_use]
     pub fn svg(&self, theme: Theme) -> String {
-        self.svg_in(&Frame::default(), theme)
+        self.svg_in(&FigureFrame::default(), theme)
     }
 
     /// The figure as an `<svg>` element in a frame of your choice.
     #[must_use]
-    pub fn svg_in(&self, frame: &Frame, theme: Theme) -> String {
+    pub fn svg_in(&self, frame: &FigureFrame, theme: Theme) -> String {
         svg::document(self, &layout::scene(self, theme, frame), theme)
     }
 
     /// The figure as a PNG picture, with `scale` pixels per pixel of the SVG file.
     pub fn png(&self, scale: f32) -> Result<Vec<u8>, FigureError> {
-        self.png_in(&Frame::default(), scale)
+        self.png_in(&FigureFrame::default(), scale)
     }
 
     /// The figure as a PNG picture in a frame of your choice.
-    pub fn png_in(&self, frame: &Frame, scale: f32) -> Result<Vec<u8>, FigureError> {
+    pub fn png_in(&self, frame: &FigureFrame, scale: f32) -> Result<Vec<u8>, FigureError> {
         png::encode(&layout::scene(self, Theme::File, frame), scale)
     }
 
     /// The figure as a PDF page of the size of the figure, for a paper. Texts are outlines, so it needs no font.
     #[must_use]
-    pub fn pdf_in(&self, frame: &Frame) -> Vec<u8> {
+    pub fn pdf_in(&self, frame: &FigureFrame) -> Vec<u8> {
         pdf::document(&self.title, &layout::scene(self, Theme::File, frame))
     }
 }

@@ -70,12 +70,12 @@ pub(super) enum Shape {
     /// Text on one line; `upright` turns it to read from bottom to top.
     Text { at: Place, label: Label, size: f32, anchor: Anchor, ink: Ink, upright: bool },
     /// Shapes that belong to the series `name`.
-    Group { part: Part, name: String, shapes: Vec<Shape> },
+    Group { part: SeriesPart, name: String, shapes: Vec<Shape> },
 }
 
 /// What the shapes of a group are to their series.
 #[derive(Debug, Clone)]
-pub(super) enum Part {
+pub(super) enum SeriesPart {
     /// Its line, with the values for the page's script.
     Curve(Vec<Reading>),
     Band,

@@ -1,6 +1,6 @@
 //! A scene as SVG text.
 
-use super::scene::{Anchor, Ink, Label, Part, Place, Reading, Scene, Shape};
+use super::scene::{Anchor, Ink, Label, Place, Reading, Scene, SeriesPart, Shape};
 use super::{Figure, Theme, colors};
 
 /// DejaVu first, because the layout uses its widths; then wide fonts before narrow ones.
@@ -125,11 +125,11 @@ fn element(shape: &Shape, theme: Theme) -> String {
         Shape::Group { part, name, shapes } => {
             let data = match (theme, part) {
                 (Theme::File, _) => String::new(),
-                (Theme::Inline, Part::Curve(samples)) => {
+                (Theme::Inline, SeriesPart::Curve(samples)) => {
                     format!(" data-name=\"{}\" data-points=\"{}\"", escape(name), readout(samples))
                 }
-                (Theme::Inline, Part::Band) => format!(" data-name=\"{}\"", escape(name)),
-                (Theme::Inline, Part::Legend) => format!(" data-legend=\"{}\"", escape(name)),
+                (Theme::Inline, SeriesPart::Band) => format!(" data-name=\"{}\"", escape(name)),
+                (Theme::Inline, SeriesPart::Legend) => format!(" data-legend=\"{}\"", escape(name)),
             };
             format!("<g{data}>\n{}</g>\n", shapes.iter().map(|shape| element(shape, theme)).collect::<String>())
         }

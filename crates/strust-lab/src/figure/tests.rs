@@ -102,9 +102,9 @@ fn values_that_are_not_positive_are_at_a_marked_floor_of_a_logarithmic_axis() {
         let figure = figure(vec![series("str", values)], true);
         assert_eq!(figure.svg(Theme::File).matches("stroke=\"#0072b2\"").count(), 2, "the line has no gap");
         assert!(figure.svg(Theme::File).contains(">≤ 0<"), "the floor is marked");
-        let scene = layout::scene(&figure, Theme::File, &Frame::default());
+        let scene = layout::scene(&figure, Theme::File, &FigureFrame::default());
         let samples = scene.shapes.iter().find_map(|shape| match shape {
-            scene::Shape::Group { part: scene::Part::Curve(samples), .. } => Some(samples),
+            scene::Shape::Group { part: scene::SeriesPart::Curve(samples), .. } => Some(samples),
             _ => None,
         });
         for (reading, value) in samples.expect("a curve").iter().zip(values) {
@@ -117,7 +117,7 @@ fn values_that_are_not_positive_are_at_a_marked_floor_of_a_logarithmic_axis() {
 #[test]
 fn a_figure_has_the_size_and_the_formats_of_a_frame() {
     let figure = figure(vec![series("str", &[1.0, 0.1, 0.01])], true);
-    let frame = Frame { width: 300.0, height: 150.0, title: false };
+    let frame = FigureFrame { width: 300.0, height: 150.0, title: false };
     let svg = figure.svg_in(&frame, Theme::File);
     assert!(
         svg.contains("width=\"300\"") && !svg.contains(">Gap after &lt;every&gt; epoch &amp; &quot;more&quot;</text>")
@@ -142,10 +142,10 @@ fn series_without_names_of_their_own_are_gray_and_counted() {
 fn a_band_that_reaches_zero_is_cut_at_the_bottom() {
     let points = [1.0, 0.1].map(|y| Point { x: 1.0 / y, y, low: y - 2.0, high: y + 2.0 });
     let series = Series { name: "str".into(), color: 0, points: points.into() };
-    let scene = layout::scene(&figure(vec![series], true), Theme::File, &Frame::default());
+    let scene = layout::scene(&figure(vec![series], true), Theme::File, &FigureFrame::default());
     let bottom = scene.plot[3];
     let bands = scene.shapes.iter().flat_map(|shape| match shape {
-        scene::Shape::Group { part: scene::Part::Band, shapes, .. } => shapes.iter(),
+        scene::Shape::Group { part: scene::SeriesPart::Band, shapes, .. } => shapes.iter(),
         _ => [].iter(),
     });
     let bands = bands.filter_map(|shape| match shape {
@@ -191,10 +191,10 @@ proptest! {
             prop_assert_eq!(well_formed(&svg), Ok(()));
             prop_assert!(!svg.contains("NaN,") && !svg.contains("inf,"), "a position is not a number");
         }
-        let scene = layout::scene(&figure, Theme::File, &Frame::default());
+        let scene = layout::scene(&figure, Theme::File, &FigureFrame::default());
         let [left, top, right, bottom] = scene.plot;
         for shape in &scene.shapes {
-            if let scene::Shape::Group { part: scene::Part::Curve(samples), .. } = shape {
+            if let scene::Shape::Group { part: scene::SeriesPart::Curve(samples), .. } = shape {
                 for scene::Reading { at: (x, y), .. } in samples {
                     prop_assert!(*x >= left - 0.01 && *x <= right + 0.01 && *y >= top - 0.01 && *y <= bottom + 0.01);
                 }

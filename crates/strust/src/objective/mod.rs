@@ -10,13 +10,14 @@
 //! | multiplied by a number | [`Scaled`] |
 //! | that counts its evaluations | [`Counted`] |
 
+mod all_terms;
 mod closures;
 mod counted;
 mod evaluation;
 mod penalized;
 mod scaled;
-mod whole;
 
+pub(crate) use all_terms::AllTerms;
 pub use closures::{
     ApproximateGradient, FromFn, FromResiduals, FromTerms, from_fn, from_fn_approximate_gradient, from_residuals,
     from_terms,
@@ -25,7 +26,6 @@ pub use counted::{Counted, Evaluations};
 pub use evaluation::Evaluation;
 pub use penalized::{Penalized, PenaltyScratch};
 pub use scaled::Scaled;
-pub(crate) use whole::Whole;
 
 use crate::{
     Error,

@@ -3,10 +3,10 @@
 
 use super::{
     StrSqp, StrSqpState,
-    hybrid::Turn,
     linear::{Linearized, LocalProducts, Proposal},
     memory::LagrangianCurvature,
     scaled::ScaledRows,
+    turn::Turn,
 };
 use crate::{
     Error,

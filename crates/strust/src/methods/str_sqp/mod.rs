@@ -7,10 +7,11 @@ mod hybrid;
 mod linear;
 mod memory;
 mod scaled;
+mod turn;
 
 pub use batch::BatchMemory;
-pub use hybrid::{Turn, WholePhase};
 pub use memory::{CurvaturePair, LagrangianCurvature};
+pub use turn::{Turn, WholePhase};
 
 use super::{Measurement, Method, state};
 use crate::{

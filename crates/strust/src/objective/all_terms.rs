@@ -3,9 +3,9 @@ use crate::sample::Sample;
 
 /// An objective that takes all of its terms, in pieces of the size of the sample. So it needs no more memory than a
 /// mini-batch, and its evaluations are counted in mini-batches.
-pub(crate) struct Whole<'a, F: ?Sized>(pub &'a mut F);
+pub(crate) struct AllTerms<'a, F: ?Sized>(pub &'a mut F);
 
-impl<F: Objective + ?Sized> Objective for Whole<'_, F> {
+impl<F: Objective + ?Sized> Objective for AllTerms<'_, F> {
     type Point = F::Point;
     fn terms(&self) -> usize {
         self.0.terms()
