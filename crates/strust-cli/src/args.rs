@@ -180,7 +180,7 @@ pub enum Command {
 
 const FIT_EXAMPLES: &str = "\
 Examples:  strust fit census.csv --target income
-           strust fit houses.csv --target price --test houses-2024.csv --save houses.json --report houses.html
+           strust fit houses.csv --target price --test houses-2024.csv --save houses.json
            strust fit digits.csv.gz --target 65 --model mlp --hidden 64,32
            strust fit a9a.xz
            strust fit funds.csv --target index --nonnegative --sum-to-one --no-intercept";
@@ -215,7 +215,7 @@ pub struct FitArgs {
     /// The model file to write: .json or .safetensors [default: model.json, or the next free number]
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
-    /// The report to write: one self-contained HTML page
+    /// The report to write: one self-contained HTML page [default: the name of the model file with .html]
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Leave out a column; may be repeated

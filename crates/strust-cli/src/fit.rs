@@ -36,9 +36,8 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
     let (share, test_file) = held_out(args)?;
     let options = options(args, share)?;
     let save = place(args)?;
-    if let Some(page) = &args.report {
-        report::check_page(page)?;
-    }
+    let page = args.report.clone().unwrap_or_else(|| save.with_extension("html"));
+    report::check_page(&page)?;
     let interrupt = session::interrupt()?;
     let (fitted, own_test) = {
         let activity = Activity::new(shared);
@@ -61,10 +60,8 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
     };
     // Save the model before printing: a closed output must not lose it.
     atomic::write(&save, &contents(&fitted.model, &save))?;
-    let outcome = FitOutcome::new(&fitted, &save, args.report.as_deref(), own_test, began.elapsed().as_secs_f64());
-    if let Some(page) = &args.report {
-        atomic::write(page, fit_page::html(&fitted, &outcome.verdict).as_bytes())?;
-    }
+    let outcome = FitOutcome::new(&fitted, &save, &page, own_test, began.elapsed().as_secs_f64());
+    atomic::write(&page, fit_page::html(&fitted, &outcome.verdict).as_bytes())?;
     if shared.json {
         print(&json(&outcome)?)?;
     } else if !shared.quiet {
@@ -186,7 +183,7 @@ fn like(table: &DataTable, args: &FitArgs) -> ReadOptions {
 pub struct FitOutcome<'a> {
     verdict: String,
     model: &'a Path,
-    report: Option<&'a Path>,
+    report: &'a Path,
     seconds: f64,
     #[serde(flatten)]
     fit: &'a FitReport,
@@ -195,7 +192,7 @@ pub struct FitOutcome<'a> {
 }
 
 impl<'a> FitOutcome<'a> {
-    fn new(fitted: &'a Fitted, save: &'a Path, page: Option<&'a Path>, own_test: bool, seconds: f64) -> Self {
+    fn new(fitted: &'a Fitted, save: &'a Path, page: &'a Path, own_test: bool, seconds: f64) -> Self {
         let about = &fitted.model.about;
         let held = if own_test { "rows to test" } else { "held out" };
         let rows = format!(
@@ -216,9 +213,7 @@ impl<'a> FitOutcome<'a> {
         }
         let _ = writeln!(text, "{}", heading(&self.verdict, shared));
         let _ = writeln!(text, "Model: {}", self.model.display());
-        if let Some(page) = self.report {
-            let _ = writeln!(text, "Report: {}", page.display());
-        }
+        let _ = writeln!(text, "Report: {}", self.report.display());
         text
     }
 }

@@ -269,7 +269,6 @@ fn errors_in_a_benchmark_name_the_line_and_the_reason() {
         ("name = \"noisy\"", "name = \"exact\"", "two tasks have the name `exact`"),
         ("noise = 0.5", "nois = 0.5", "unknown key `nois`; did you mean `noise`?"),
         ("kind = \"logistic\"", "kind = \"subspace\"", "`subspace` has a constraint"),
-        ("kind = \"logistic\"", "kind = \"factorization\"", "`factorization` reads no data"),
     ] {
         let err = message(&TINY.edit(from, to));
         assert!(err.contains(wanted), "{wanted}\n{err}");
