@@ -142,7 +142,12 @@ pub fn latex_tables(summary: &Summary, Tables { at, mean, .. }: &Tables) -> Stri
                     let is_best =
                         value(method, epoch).map(cost).zip(best(epoch)).is_some_and(|(a, b)| a.total_cmp(&b).is_eq());
                     let shown = latex_number(&shown);
-                    let _ = if is_best { write!(text, " & \\textbf{{{shown}}}") } else { write!(text, " & {shown}") };
+                    // \textbf has no effect on formulas.
+                    let _ = if is_best {
+                        write!(text, " & {{\\bfseries\\boldmath {shown}}}")
+                    } else {
+                        write!(text, " & {shown}")
+                    };
                 }
                 text.push_str(" \\\\\n");
             }

@@ -73,7 +73,7 @@ fn tables_for_latex_are_complete_and_escaped() {
     assert_eq!(result.code, Some(0), "{}", result.err);
     assert!(result.out.contains("50 \\% \\& more\\_ & "), "{}", result.out);
     assert_eq!(result.out.matches("\\begin{tabular}{lrr}").count(), result.out.matches("\\end{tabular}").count());
-    assert!(result.out.contains("\\cdot 10^{"), "{}", result.out);
+    assert!(result.out.contains(" & {\\bfseries\\boldmath $") && result.out.contains("\\cdot 10^{"), "{}", result.out);
 }
 
 #[test]
