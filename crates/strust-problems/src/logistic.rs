@@ -86,9 +86,7 @@ impl Logistic {
     }
 
     fn hold_out(&mut self, train: &[usize], test: &[usize]) -> Result<(), Error> {
-        let part = |rows: &[usize]| -> Result<_, Error> {
-            Ok((self.rows.only(OWNER, rows)?, rows.iter().map(|&i| self.signs[i]).collect::<Vec<_>>()))
-        };
+        let part = |rows: &[usize]| self.rows.part(OWNER, &self.signs, rows);
         let (test, (rows, signs)) = (part(test)?, part(train)?);
         (self.rows, self.signs, self.test) = (rows, signs, Some(test));
         Ok(())

@@ -68,6 +68,15 @@ impl Rows {
             Self::Sparse(matrix) => Self::Sparse(matrix.only(rows)),
         })
     }
+    /// The selected rows with their labels.
+    pub(crate) fn part<T: Copy>(
+        &self,
+        owner: &'static str,
+        labels: &[T],
+        rows: &[usize],
+    ) -> Result<(Self, Vec<T>), Error> {
+        Ok((self.only(owner, rows)?, rows.iter().map(|&i| labels[i]).collect()))
+    }
     /// aᵢᵀx.
     #[inline(always)]
     pub(crate) fn dot(&self, i: usize, x: &[f64]) -> f64 {

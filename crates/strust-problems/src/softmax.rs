@@ -91,9 +91,7 @@ impl Softmax {
     }
 
     fn hold_out(&mut self, train: &[usize], test: &[usize]) -> Result<(), Error> {
-        let part = |rows: &[usize]| -> Result<_, Error> {
-            Ok((self.rows.only(OWNER, rows)?, rows.iter().map(|&i| self.targets[i]).collect::<Vec<_>>()))
-        };
+        let part = |rows: &[usize]| self.rows.part(OWNER, &self.targets, rows);
         let (test, (rows, targets)) = (part(test)?, part(train)?);
         (self.rows, self.targets, self.test) = (rows, targets, Some(test));
         Ok(())
