@@ -45,15 +45,7 @@ pub fn html(fitted: &Fitted, verdict: &str) -> String {
 }
 
 fn section(title: &str, description: &str) -> Section {
-    Section {
-        name: String::new(),
-        title: title.into(),
-        description: description.into(),
-        findings: Vec::new(),
-        figures: Vec::new(),
-        tables: Vec::new(),
-        checks: Vec::new(),
-    }
+    Section::new("", title, description)
 }
 
 fn overview(fitted: &Fitted) -> Section {

@@ -13,15 +13,7 @@ pub(super) struct PartResults {
 
 /// A section of the report without contents.
 pub(super) fn section(name: &str, title: &str, description: &str) -> Section {
-    Section {
-        name: format!("constrained-{name}"),
-        title: title.into(),
-        description: description.into(),
-        findings: Vec::new(),
-        figures: Vec::new(),
-        tables: Vec::new(),
-        checks: Vec::new(),
-    }
+    Section::new(&format!("constrained-{name}"), title, description)
 }
 
 /// The cells of a row of a table.

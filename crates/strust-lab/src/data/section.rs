@@ -127,3 +127,19 @@ pub struct Section {
     /// Its checks.
     pub checks: Vec<Check>,
 }
+
+impl Section {
+    /// A section without contents.
+    #[must_use]
+    pub fn new(name: &str, title: &str, description: &str) -> Self {
+        Self {
+            name: name.into(),
+            title: title.into(),
+            description: description.into(),
+            findings: Vec::new(),
+            figures: Vec::new(),
+            tables: Vec::new(),
+            checks: Vec::new(),
+        }
+    }
+}

@@ -27,15 +27,8 @@ pub(super) fn all(
     curves: &[Vec<Trajectory>],
     skipped: &[SkippedTask],
 ) -> (Vec<Section>, Vec<Check>) {
-    let section = |part: &str, title: &str, description: &str| Section {
-        name: format!("{name}-{part}"),
-        title: title.into(),
-        description: description.into(),
-        findings: Vec::new(),
-        figures: Vec::new(),
-        tables: Vec::new(),
-        checks: Vec::new(),
-    };
+    let section =
+        |part: &str, title: &str, description: &str| Section::new(&format!("{name}-{part}"), title, description);
     let mut sections = Vec::new();
     if !tasks.is_empty() {
         let tested = label_of(tasks);

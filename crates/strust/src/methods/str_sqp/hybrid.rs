@@ -56,7 +56,13 @@ impl<C: Constraint> StrSqp<C> {
             state.most_violation = 2.0 * state.largest.1;
         }
         state.x.copy_from(&batch.iterate);
-        let (mut record, predicted) = self.step_on_all(&mut AllTerms(f), state, sample, g)?;
+        let (mut record, predicted) = match self.step_on_all(&mut AllTerms(f), state, sample, g) {
+            Ok(step) => step,
+            Err(error) => {
+                state.batch = Some(batch);
+                return Err(error);
+            }
+        };
         batch.turn.note(&record, predicted, f.terms(), sample);
         let pieces = f.terms().div_ceil(sample.len()) as u64;
         record.evaluations.values *= pieces;
