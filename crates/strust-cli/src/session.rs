@@ -6,10 +6,11 @@ use crate::{
     show, tables,
 };
 use std::{
+    ffi::OsString,
     io::Write as _,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -137,11 +138,17 @@ pub fn unused(parent: &Path, name: &str, free: impl Fn(&Path) -> bool) -> PathBu
 }
 
 /// The command line, quoted for a shell.
+static COMMAND_LINE: OnceLock<String> = OnceLock::new();
+
+/// Keeps the arguments for [`command_line`]. Those of the process may be an interpreter's.
+pub fn remember(arguments: &[OsString]) {
+    let quoted = arguments.iter().skip(1).map(|arg| quoted(&arg.to_string_lossy()));
+    COMMAND_LINE.get_or_init(|| std::iter::once("strust".into()).chain(quoted).collect::<Vec<_>>().join(" "));
+}
+
+/// The command line, quoted for a shell.
 pub fn command_line() -> String {
-    std::iter::once("strust".into())
-        .chain(std::env::args().skip(1).map(|arg| quoted(&arg)))
-        .collect::<Vec<_>>()
-        .join(" ")
+    COMMAND_LINE.get().cloned().unwrap_or_default()
 }
 
 fn quoted(arg: &str) -> String {

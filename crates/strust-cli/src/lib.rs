@@ -1,0 +1,116 @@
+//! The program `strust`: fit data files; run, resume and report optimization experiments.
+//!
+//! Exit codes: 0 done, 1 failed or stopped, 2 wrong usage.
+//!
+//! It is a library with one function, because the Python package has the same program.
+
+mod args;
+mod bench;
+mod bench_constraints;
+mod bench_instruments;
+mod commands;
+mod constrained;
+mod data;
+mod diagnose;
+mod download;
+mod fit;
+mod fit_page;
+mod network;
+mod predict;
+mod session;
+mod show;
+mod tables;
+mod theory;
+mod zero_tuning;
+
+use args::{Args, Command};
+use clap::Parser;
+use std::ffi::OsString;
+
+/// Why the program ends early.
+enum CommandFailure {
+    /// A command failed: exit code 1.
+    Failed(String),
+    /// The command line is wrong: exit code 2.
+    Usage(String),
+    /// The reader closed the output. This is no error: exit code 0.
+    Quiet,
+}
+
+impl From<strust_lab::Error> for CommandFailure {
+    fn from(error: strust_lab::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<strust_fit::Error> for CommandFailure {
+    fn from(error: strust_fit::Error) -> Self {
+        match error {
+            strust_fit::Error::Option(why) => Self::Usage(why),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// When a GPU fails, the binding of libtorch panics. The job reports the failure, so the stack trace is not printed.
+fn silence_gpu_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = strust_lab::run::panic_text(panic.payload());
+        if text.and_then(strust_lab::device::gpu_failure).is_none() {
+            usual(panic);
+        }
+    }));
+}
+
+/// Runs the program with these arguments, of which the first one is its own name, and returns the exit code. It takes over Ctrl-C, and `--help` and wrong
+/// arguments exit the process: call it once, as the last thing a process does.
+pub fn program(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    silence_gpu_panics();
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let Args { command, shared } = Args::parse_from(&arguments);
+    session::remember(&arguments);
+    let outcome = match command {
+        Command::Reproduce { what, quick, reference, runs, network } => {
+            commands::reproduce(what, quick, reference.as_deref(), &runs, &network, &shared)
+        }
+        Command::Run { file, runs, network } => commands::run(&file, &runs, &network, &shared),
+        Command::Train { file, save, method, seed, run, network } => {
+            network::train(&file, &save, &method, seed, run, &network, &shared)
+        }
+        Command::Fit(args) => fit::run(&args, &shared),
+        Command::Predict { model, new, out } => predict::predict(&model, &new, out.as_deref(), &shared),
+        Command::Inspect { model } => predict::inspect(&model, &shared),
+        Command::Evaluate { model, rows: Some(rows), unchecked, network } => {
+            predict::evaluate(&model, &rows, unchecked, &network, &shared)
+        }
+        Command::Evaluate { model, rows: None, unchecked, network } => {
+            network::evaluate(&model, unchecked, &network, &shared)
+        }
+        Command::Resume { folder, epochs, jobs, saving } => commands::resume(&folder, epochs, jobs, saving, &shared),
+        Command::Report { folders, publish: Some(to), .. } => commands::publish(&folders, &to, &shared),
+        Command::Report { folders, markdown: false, latex: false, into: None, out, figures, .. } => {
+            commands::report(&folders, out, &figures, &shared)
+        }
+        Command::Report { folders, at, into, mean, latex, figures, .. } => {
+            commands::tables(&folders, &tables::Tables { at, mean, latex }, into.as_deref(), &figures)
+        }
+        Command::Diagnose { folder } => diagnose::run(&folder, &shared),
+        Command::List { name } => commands::list(name.as_deref(), &shared),
+        Command::Bench { what, device, memory_of } => {
+            bench::run(what, device.as_deref(), memory_of.as_deref(), &shared)
+        }
+        Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
+    };
+    match outcome {
+        Ok(()) | Err(CommandFailure::Quiet) => 0,
+        Err(CommandFailure::Failed(why)) => {
+            show::error(&why, &shared);
+            1
+        }
+        Err(CommandFailure::Usage(why)) => {
+            show::error(&why, &shared);
+            2
+        }
+    }
+}
