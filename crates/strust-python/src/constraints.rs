@@ -8,7 +8,7 @@ use crate::{
 use faer::Mat;
 use numpy::PyUntypedArrayMethods;
 use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
+    exceptions::PyValueError,
     prelude::*,
     types::{PyDict, PyList},
 };
@@ -287,14 +287,13 @@ struct Functions<T: Scalar> {
 }
 
 impl<T: Scalar> Functions<T> {
-    fn copy_rows(&self, py: Python<'_>, what: &str, returned: &Bound<'_, PyAny>, to: &mut [f64]) -> PyResult<()> {
-        let flat = numpy::get_array_module(py)?.call_method1("ravel", (returned,))?;
-        let array = readonly::<f64>(what, &flat)?;
+    fn copy_rows(&self, what: &str, returned: &Bound<'_, PyAny>, to: &mut [f64]) -> PyResult<()> {
+        let array = readonly::<f64>(what, returned)?;
         if array.len() != self.rows {
             let (found, expected) = (array.len(), self.rows);
             return Err(PyValueError::new_err(format!("{what} has {found} components, but must have {expected}")));
         }
-        to.copy_from_slice(array.as_slice().map_err(|e| PyTypeError::new_err(format!("{what}: {e}")))?);
+        to.iter_mut().zip(array.as_array()).for_each(|(to, &from)| *to = from);
         Ok(())
     }
 }
@@ -308,7 +307,7 @@ impl<T: Scalar> Constraint for Functions<T> {
     fn residual(&mut self, x: &Array<T>, c: &mut Vec<f64>) {
         let result = Python::attach(|py| {
             let returned = self.fun.bind(py).call1((self.point.array(py, x)?,))?;
-            self.copy_rows(py, "the value of the constraint", &returned, c)
+            self.copy_rows("the value of the constraint", &returned, c)
         });
         self.failure.value(result);
     }
@@ -316,7 +315,7 @@ impl<T: Scalar> Constraint for Functions<T> {
         let result = Python::attach(|py| {
             let arguments = (self.point.array(py, x)?, self.direction.array(py, v)?);
             let returned = self.jvp.bind(py).call1(arguments)?;
-            self.copy_rows(py, "the product of jvp", &returned, out)
+            self.copy_rows("the product of jvp", &returned, out)
         });
         self.failure.value(result);
     }

@@ -16,7 +16,7 @@ use pyo3::{
 };
 use std::path::PathBuf;
 use strust::{
-    diagnostics::{Pair, Pairs, gradient_slope, jacobian_slope, kkt_report, lipschitz, strong_growth},
+    diagnostics::{SplitBatch, gradient_slope, jacobian_slope, kkt_report, lipschitz, strong_growth},
     objective::Objective,
     sample::{Draws, Sample, generator},
     samplers::{Epochs, Sampler},
@@ -104,21 +104,13 @@ fn growth<T: Scalar>(
         return Err(PyValueError::new_err("batch must be at least 2: its halves are compared"));
     }
     let mut sampler = Epochs::new(terms, batch, seed).map_err(crate::error)?;
-    let mut sample = Sample::default();
-    let (mut a, mut b) = (x.zeros_like(), x.zeros_like());
-    let mut found = Pairs::new(terms, Draws::Different);
+    let mut halves = SplitBatch::new(f.clone(), Draws::Different).without_window();
+    let (mut sample, mut gradient) = (Sample::default(), x.zeros_like());
     for k in 0..count {
         sampler.draw(k, &mut sample);
-        if sample.len() < 2 {
-            continue;
-        }
-        let (left, right) = sample.indices().split_at(sample.len() / 2);
-        f.value_and_gradient(x, &Sample::new(left.to_vec(), 0), &mut a);
-        f.value_and_gradient(x, &Sample::new(right.to_vec(), 0), &mut b);
-        let product = a.dot(&b);
-        a.add(-1.0, &b);
-        found.add(&Pair { product, distance_squared: a.norm_squared(), sizes: [left.len(), right.len()] });
+        halves.value_and_gradient(x, &sample, &mut gradient);
     }
+    let found = halves.pairs();
     let interval = found.rho_interval(batch);
     Ok([found.rho(batch), interval.low, interval.high, found.gradient_squared(), found.variance(), size, all])
 }

@@ -133,7 +133,7 @@ class History:
         """Return a data frame with one row per measurement. It needs pandas."""
         import pandas as pd
 
-        return pd.DataFrame(
+        frame: pd.DataFrame = pd.DataFrame(
             {
                 "step": self.step,
                 "fun": self.fun,
@@ -141,6 +141,7 @@ class History:
                 "constraint_norm": self.constraint_norm,
             }
         )
+        return frame
 
 
 @dataclass(frozen=True)
@@ -372,7 +373,7 @@ def minimize(
         if gradient is not None and not callable(gradient):
             raise TypeError("jac must be a function, or True if fun returns (value, gradient)")
         raw = _native.minimize_function(fun, gradient, terms, float(magnitude), start, data, request)
-    return _result(raw, name, start.dtype.name, settings)
+    return _result(raw, name, str(start.dtype), settings)
 
 
 def _start(problem: Problem | None, x0: npt.ArrayLike | None, state: State | None, seed: int) -> Array:
@@ -388,9 +389,9 @@ def _start(problem: Problem | None, x0: npt.ArrayLike | None, state: State | Non
     x = np.asarray(x0)
     if x.dtype.kind not in "biuf":
         raise TypeError(f"x0 must be an array of real numbers, not of dtype {x.dtype}")
-    if x.dtype.kind == "f" and x.dtype.name not in ("float32", "float64"):
+    if x.dtype.kind == "f" and str(x.dtype) not in ("float32", "float64"):
         raise TypeError(f"x0 has dtype {x.dtype}; use float32 or float64")
-    if x.dtype.name != "float32":
+    if x.dtype != np.float32:
         x = x.astype(np.float64)
     elif problem is not None:
         raise TypeError("a built-in problem is computed in float64: pass x0 as float64")
@@ -415,8 +416,8 @@ def _settings(
     constrained: bool,
 ) -> tuple[str, dict[str, Any]]:
     """Return the method's name and the settings of the run: those given, else those of the state."""
-    given = {"options": options, "batch": batch, "seed": seed, "sampler": sampler, "schedule": schedule}
-    settings = {key: value for key, value in given.items() if value is not None}
+    given: dict[str, Any] = {"options": options, "batch": batch, "seed": seed, "sampler": sampler, "schedule": schedule}
+    settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if state is not None:
         settings = {**state.settings, **settings}
         if method not in ("auto", state.method):
@@ -488,8 +489,9 @@ def _attach(error: BaseException, result: OptimizeResult) -> None:
         error.result = result  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
     except AttributeError:
         return
-    if hasattr(error, "add_note"):
-        error.add_note(f"strust: step {result.state.steps}; the result so far is this exception's attribute `result`")
+    # Python 3.10 has no notes.
+    add_note: Callable[[str], None] = getattr(error, "add_note", lambda _: None)
+    add_note(f"strust: step {result.state.steps}; the result so far is this exception's attribute `result`")
 
 
 def _verdict(raw: dict[str, Any], constraint_norm: float) -> tuple[int, str]:

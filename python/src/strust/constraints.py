@@ -67,9 +67,9 @@ class Bounds:
     upper: npt.ArrayLike
 
 
-def _shown(value: object) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return f"array{value.shape}"
+        return f"array{np.shape(value)}"
     return getattr(value, "__name__", None) or repr(value)
 
 

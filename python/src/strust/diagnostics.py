@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -45,7 +45,8 @@ class _Table:
         """Return the fields as a series. It needs pandas."""
         import pandas as pd
 
-        return pd.Series(asdict(self))  # type: ignore[call-overload]  # pyright: ignore
+        series: pd.Series[Any] = pd.Series(self.__dict__)
+        return series
 
 
 def _target(fun: Function | Problem, jac: Function | Literal[True], n_terms: int | None) -> Any:
@@ -119,7 +120,7 @@ def strong_growth(
     --------
     >>> from strust.diagnostics import strong_growth
     >>> from strust.problems import LeastSquares
-    >>> problem = LeastSquares.random(n=100, d=5, noise=0.5)
+    >>> problem = LeastSquares.random(n=100, d=5, noise=0.5, seed=1)
     >>> exact = strong_growth(problem, problem.start(), batch=10)
     >>> estimate = strong_growth(problem, problem.start(), batch=10, pairs=200)
     >>> bool(estimate.low <= exact.rho <= estimate.high)

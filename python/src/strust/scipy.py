@@ -10,15 +10,17 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 try:
-    import scipy.optimize as _optimize
-    from scipy.optimize._numdiff import approx_derivative as _approx_derivative
+    # SciPy has no complete types of its own.
+    _optimize: Any = importlib.import_module("scipy.optimize")
 except ImportError as _error:
     raise ImportError("strust.scipy needs SciPy: pip install strust[scipy]") from _error
 
@@ -33,7 +35,7 @@ __all__ = ["auto", "method"]
 _RENAMED = {"maxiter": "max_steps", "maxfev": None, "gtol": "tol", "ftol": None, "xtol": None, "eps": None}
 
 
-def method(name: str, **settings: Any) -> Callable[..., _optimize.OptimizeResult]:
+def method(name: str, **settings: Any) -> Callable[..., Any]:
     """Return a method of strust for ``scipy.optimize.minimize(..., method=...)``.
 
     Parameters
@@ -61,7 +63,7 @@ def method(name: str, **settings: Any) -> Callable[..., _optimize.OptimizeResult
         constraints: Any = (),
         callback: Callable[..., Any] | None = None,
         **options: Any,
-    ) -> _optimize.OptimizeResult:
+    ) -> Any:
         for unused in ("hess", "hessp"):
             options.pop(unused, None)
         budget = _budget(options)
@@ -119,14 +121,18 @@ def _functions(
             return np.asarray(gradient_of(x, *args), dtype=np.float64)
 
         return value, gradient
-    rule = jac if jac in ("2-point", "3-point", "cs") else "2-point"
-    if not (jac is None or jac is False or jac == rule):
-        raise TypeError(f"jac must be a function, True, or one of '2-point', '3-point', 'cs', not {jac!r}")
+    if jac not in (None, False, "2-point"):
+        raise ValueError(f"jac must be a function, True, or None for finite differences, not {jac!r}")
 
     def differences(x: Array) -> Array:
-        return np.asarray(_approx_derivative(value, x, method=rule), dtype=np.float64)
+        return _differences(value, x)
 
     return value, differences
+
+
+def _differences(fun: Callable[[Array], Any], x: Array) -> Array:
+    """Return the derivative of a number or a vector by forward differences."""
+    return np.asarray(_optimize.approx_fprime(x, fun), dtype=np.float64)
 
 
 def _callback(callback: Callable[..., Any]) -> Callable[[Intermediate], Any]:
@@ -141,8 +147,6 @@ def _callback(callback: Callable[..., Any]) -> Callable[[Intermediate], Any]:
 
 
 def _takes_result(callback: Callable[..., Any]) -> bool:
-    import inspect
-
     try:
         return set(inspect.signature(callback).parameters) == {"intermediate_result"} or hasattr(
             callback, "stop_iteration"
@@ -165,28 +169,30 @@ def _bounds(given: Any, x: Array) -> Bounds | None:
     return Bounds(np.broadcast_to(lower, x.shape), np.broadcast_to(upper, x.shape))
 
 
-def _constraints(given: Any, x: Array) -> list[Constraint]:
-    if isinstance(given, (dict, _optimize.LinearConstraint, _optimize.NonlinearConstraint)):
+def _constraints(given: Any, x: Array) -> list[Constraint | str]:
+    if isinstance(given, (str, Constraint, dict, _optimize.LinearConstraint, _optimize.NonlinearConstraint)):
         given = (given,)
-    found: list[Constraint] = []
+    found: list[Constraint | str] = []
     for one in given:
         found += _one_constraint(one, x)
     return found
 
 
-def _one_constraint(one: Any, x: Array) -> Iterable[Constraint]:
+def _one_constraint(one: Any, x: Array) -> Iterable[Constraint | str]:
     if isinstance(one, (Constraint, str)):
-        return [one]  # type: ignore[list-item]  # pyright: ignore
+        return [one]
     if isinstance(one, dict):
-        return [_from_dict(one)]
+        return [_from_dict(cast("dict[str, Any]", one))]
     if isinstance(one, _optimize.LinearConstraint):
         matrix = np.atleast_2d(np.asarray(one.A.toarray() if hasattr(one.A, "toarray") else one.A, dtype=np.float64))
         return _between(lambda z: matrix @ z, lambda _: matrix, one.lb, one.ub, x)
     if isinstance(one, _optimize.NonlinearConstraint):
-        jac: Any = one.jac
         value: Callable[[Array], Any] = one.fun
-        jacobian = jac if callable(jac) else lambda z: _approx_derivative(value, z, method=jac or "2-point")
-        return _between(value, jacobian, one.lb, one.ub, x)
+
+        def differences(z: Array) -> Array:
+            return _differences(value, z)
+
+        return _between(value, one.jac if callable(one.jac) else differences, one.lb, one.ub, x)
     raise TypeError(
         f"a constraint is a dictionary, a LinearConstraint or a NonlinearConstraint, not {type(one).__name__}"
     )
@@ -204,7 +210,7 @@ def _from_dict(one: dict[str, Any]) -> Constraint:
         return np.atleast_1d(np.asarray(value(z, *args), dtype=np.float64))
 
     def jacobian(z: Array) -> Array:
-        return np.asarray(given(z, *args) if callable(given) else _approx_derivative(plain, z), dtype=np.float64)
+        return np.asarray(given(z, *args) if callable(given) else _differences(plain, z), dtype=np.float64)
 
     made = from_functions(lambda z: sign * plain(z), jac=lambda z: sign * jacobian(z))
     return made if kind == "eq" else at_most(made)
@@ -241,7 +247,7 @@ def _between(
     return found
 
 
-def _scipy_result(found: OptimizeResult, gradient: Callable[[Array], Array]) -> _optimize.OptimizeResult:
+def _scipy_result(found: OptimizeResult, gradient: Callable[[Array], Array]) -> Any:
     fields: dict[str, Any] = {
         name: getattr(found, name) for name in ("x", "fun", "success", "status", "message", "nit", "nfev", "njev")
     }
