@@ -37,7 +37,7 @@ impl Failure {
     }
     /// Runs `action` until its end or until an exception: then `None`.
     pub fn catch<R>(action: impl FnOnce() -> R) -> Option<R> {
-        // A method changes its state only after its last evaluation, and a run that resumes makes new scratch space.
+        // What an exception leaves half done is scratch space, or a state that `Guarded` restores.
         match catch_unwind(AssertUnwindSafe(action)) {
             Ok(result) => Some(result),
             Err(panic) if panic.is::<Raised>() => None,
@@ -46,11 +46,12 @@ impl Failure {
     }
 }
 
-/// A method whose step ends when a function of the user raises an exception. The state is then the state before the
-/// step, because a method changes it only after its last evaluation.
+/// A method whose step ends when a function of the user raises an exception. The state is then the state before the step.
 pub struct Guarded<M> {
     pub method: M,
     pub failure: Failure,
+    /// Whether the method changes its state before its last evaluation, so that a copy is needed.
+    pub changes_early: bool,
 }
 
 /// The step that ended is an error of the run, whatever the exception was. The caller looks for the exception first.
@@ -66,7 +67,13 @@ impl<F: Objective, M: Method<F>> Method<F> for Guarded<M> {
         Failure::catch(|| self.method.init(f, x)).unwrap_or(Err(ENDED))
     }
     fn step(&mut self, f: &mut F, state: &mut M::State, sample: &Sample) -> Result<StepRecord, Error> {
-        Failure::catch(|| self.method.step(f, state, sample)).unwrap_or(Err(ENDED))
+        let before = self.changes_early.then(|| state.clone());
+        Failure::catch(|| self.method.step(f, state, sample)).unwrap_or_else(|| {
+            if let Some(before) = before {
+                *state = before;
+            }
+            Err(ENDED)
+        })
     }
     fn measure(&mut self, f: &mut F, state: &M::State) -> Result<Measurement, Error> {
         if self.failure.happened() {

@@ -18,7 +18,7 @@ use strust::{
     vector::{Dense, Vector},
 };
 use strust_problems::{
-    Activation, Classified, Csr, Features, Labeled, LeastSquares, Logistic, Mlp, Softmax, SubspaceFit,
+    Activation, Classified, Convex, Csr, Features, Labeled, LeastSquares, Logistic, Mlp, Softmax, SubspaceFit,
     digits,
 };
 
@@ -27,13 +27,20 @@ struct OnArray<P: Objective> {
     problem: P,
     x: P::Point,
     gradient: P::Point,
+    minimum: Minimum<P>,
 }
 
-impl<P: strust_problems::Problem> OnArray<P> {
-    fn new(problem: P) -> Self {
-        let x = problem.start(0);
-        Self { problem, gradient: x.zeros_like(), x }
-    }
+/// Computes f*, if that is possible.
+type Minimum<P> = fn(&P) -> Result<Option<f64>, Error>;
+
+/// f* of a problem that knows it or does not.
+fn known<P: strust_problems::Problem>(problem: &P) -> Result<Option<f64>, Error> {
+    Ok(problem.optimum())
+}
+
+/// f* of a convex problem: known, or computed.
+fn computed<P: Convex>(problem: &P) -> Result<Option<f64>, Error> {
+    problem.optimum().map_or_else(|| problem.minimum(), Ok).map(Some)
 }
 
 /// to ← from, for two points whose slices have the same components in the same order.
@@ -81,7 +88,7 @@ impl<P: Objective<Point: Dense<Scalar = f64>>> Objective for OnArray<P> {
 /// What a problem of the library has beside its objective.
 trait BuiltIn: Objective<Point = Array<f64>> + Send {
     fn start(&self, seed: u64) -> Array<f64>;
-    fn optimum(&self) -> Option<f64>;
+    fn optimum(&self) -> Result<Option<f64>, Error>;
 }
 
 impl<P: strust_problems::Problem<Point: Dense<Scalar = f64> + Send> + Send> BuiltIn for OnArray<P> {
@@ -91,8 +98,8 @@ impl<P: strust_problems::Problem<Point: Dense<Scalar = f64> + Send> + Send> Buil
         copy(&x, &mut array);
         array
     }
-    fn optimum(&self) -> Option<f64> {
-        self.problem.optimum()
+    fn optimum(&self) -> Result<Option<f64>, Error> {
+        (self.minimum)(&self.problem)
     }
 }
 
@@ -106,11 +113,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn new<P>(problem: Result<P, Error>, constraint: Option<&'static str>) -> PyResult<Self>
+    fn new<P>(problem: Result<P, Error>, minimum: Minimum<P>, constraint: Option<&'static str>) -> PyResult<Self>
     where
         P: strust_problems::Problem<Point: Dense<Scalar = f64> + Send> + Send + 'static,
     {
-        let problem = OnArray::new(problem.map_err(crate::error)?);
+        let problem = problem.map_err(crate::error)?;
+        let x = problem.start(0);
+        let problem = OnArray { problem, gradient: x.zeros_like(), x, minimum };
         Ok(Self { built_in: Arc::new(Mutex::new(problem)), constraint })
     }
     fn get(&self) -> MutexGuard<'_, dyn BuiltIn + 'static> {
@@ -133,9 +142,9 @@ impl Problem {
     fn start<'py>(&self, py: Python<'py>, seed: u64) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         self.get().start(seed).to_numpy(py)
     }
-    /// The least value of the full sum, if it is known.
-    fn optimum(&self, py: Python<'_>) -> Option<f64> {
-        py.detach(|| self.get().optimum())
+    /// The least value of the full sum, if it is known or can be computed.
+    fn optimum(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        py.detach(|| self.get().optimum()).map_err(crate::error)
     }
     /// The mean of the given terms, or of all, and its gradient.
     #[pyo3(signature = (x, indices=None))]
@@ -194,7 +203,7 @@ impl Rows<'_> {
 
 #[pyfunction]
 pub fn least_squares(a: PyReadonlyArray2<'_, f64>, b: Vec<f64>) -> PyResult<Problem> {
-    Problem::new(LeastSquares::new(&matrix(&a), b).and_then(LeastSquares::solved), None)
+    Problem::new(LeastSquares::new(&matrix(&a), b), computed, None)
 }
 
 #[pyfunction]
@@ -204,31 +213,31 @@ pub fn random_least_squares(n: usize, d: usize, condition: Option<f64>, noise: f
         None if noise == 0.0 => LeastSquares::interpolating(n, d, seed),
         None => LeastSquares::noisy(n, d, noise, seed),
     };
-    Problem::new(problem, None)
+    Problem::new(problem, computed, None)
 }
 
 #[pyfunction]
 pub fn logistic(x: Rows<'_>, labels: Vec<f64>, regularization: f64, intercept: bool) -> PyResult<Problem> {
     let problem = Logistic::new(x.labeled(labels)?, regularization);
-    Problem::new(problem.and_then(|p| if intercept { p.with_intercept() } else { Ok(p) }), None)
+    Problem::new(problem.and_then(|p| if intercept { p.with_intercept() } else { Ok(p) }), computed, None)
 }
 
 #[pyfunction]
 pub fn softmax(x: Rows<'_>, labels: Vec<f64>, regularization: f64, intercept: bool) -> PyResult<Problem> {
     let problem = Softmax::new(x.labeled(labels)?, regularization);
-    Problem::new(problem.and_then(|p| if intercept { p.with_intercept() } else { Ok(p) }), None)
+    Problem::new(problem.and_then(|p| if intercept { p.with_intercept() } else { Ok(p) }), computed, None)
 }
 
 #[pyfunction]
 pub fn subspace(rows: PyReadonlyArray2<'_, f64>, k: usize) -> PyResult<Problem> {
     let view = rows.as_array();
     let columns = Mat::from_fn(view.ncols(), view.nrows(), |i, j| view[(j, i)]);
-    Problem::new(SubspaceFit::from_data(&columns, k), Some("stiefel"))
+    Problem::new(SubspaceFit::from_data(&columns, k), known, Some("stiefel"))
 }
 
 #[pyfunction]
 pub fn spiked_subspace(d: usize, k: usize, n: usize, noise: f64, seed: u64) -> PyResult<Problem> {
-    Problem::new(SubspaceFit::spiked(d, k, n, noise, seed), Some("stiefel"))
+    Problem::new(SubspaceFit::spiked(d, k, n, noise, seed), known, Some("stiefel"))
 }
 
 #[pyfunction]
@@ -243,7 +252,7 @@ pub fn mlp(x: PyReadonlyArray2<'_, f64>, labels: Vec<f64>, hidden: Vec<usize>, a
     };
     let data = Labeled { features: Features::Dense(matrix(&x)), labels };
     let data = Classified::from_labeled(&data).map_err(crate::error)?;
-    Problem::new(Mlp::new(&data, None, &hidden, activation), None)
+    Problem::new(Mlp::new(&data, None, &hidden, activation), known, None)
 }
 
 /// A matrix of images and their labels.

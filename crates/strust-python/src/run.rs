@@ -175,7 +175,9 @@ impl<T: Scalar> Action<T> for Go<'_, T> {
             looked: Instant::now(),
         };
         let report = py.detach(|| {
-            let guarded = Guarded { method, failure: failure.clone() };
+            // All others change their state after the last evaluation. A test raises exceptions everywhere.
+            let changes_early = request.method == "str-sqp";
+            let guarded = Guarded { method, failure: failure.clone(), changes_early };
             let run = minimize_with(&mut objective, guarded, &request)?.observe(watch);
             let report = match state {
                 None => run.start(x),

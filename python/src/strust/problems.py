@@ -45,7 +45,7 @@ class Problem:
 
     @property
     def optimum(self) -> float | None:
-        """The least value of f under the problem's constraint, if it is known. It may have to be computed."""
+        """The least value of f under the problem's constraint, or None if there is no way to compute it."""
         return self.native.optimum()
 
     def start(self, seed: int = 0) -> Array:
