@@ -34,6 +34,7 @@ struct OnArray<P: Objective> {
 type Minimum<P> = fn(&P) -> Result<Option<f64>, Error>;
 
 /// f* of a problem that knows it or does not.
+#[allow(clippy::unnecessary_wraps)] // It is a `Minimum`.
 fn known<P: strust_problems::Problem>(problem: &P) -> Result<Option<f64>, Error> {
     Ok(problem.optimum())
 }
