@@ -6,7 +6,7 @@
 mod array;
 mod constraints;
 mod diagnostics;
-mod failure;
+mod exception;
 mod function;
 mod methods;
 mod objective;
