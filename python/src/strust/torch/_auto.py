@@ -155,7 +155,7 @@ class Auto(TrialOptimizer):
 
     def _settled(self) -> None:
         """λ: one number, or a vector if the groups differ."""
-        self._decay: float | Tensor = self.param_groups[0]["weight_decay"]
+        self._decay: float | Tensor = float(self.param_groups[0]["weight_decay"])
         decays = [(g["weight_decay"], p) for g in self.param_groups for p in g["params"] if p.requires_grad]
         if self._flat is not None and any(decay != self._decay for decay, _ in decays):
             self._decay = self._flat.zeros()
@@ -167,7 +167,7 @@ class Auto(TrialOptimizer):
 
     def _propose(self, flat: Flat) -> None:
         if self._kernels is not None:
-            self._kernels.propose(self.param_groups[0], self._decay, self._epsilon)
+            self._kernels.propose(self.param_groups[0], self._decay, learned.SLACK * self._epsilon, scaled=self._scaled)
             return
         s, number, kind = self.param_groups[0], self._number, self._losses.dtype
         x, z, start, last, root = (self._vector[name] for name in ("x", "z", "start", "gradient", "root"))
@@ -206,9 +206,9 @@ class Auto(TrialOptimizer):
         self._scratch = {"x": new_x, "z": new_z, "root": new_root, "a": a, "b": b, "distance": distance}
         self._scratch |= {"slope": slope, "square": square, **noise._asdict()}
 
-    def _judge(self, flat: Flat, *, scaled: bool) -> None:
+    def _judge(self, flat: Flat) -> None:
         if self._kernels is not None:
-            self._kernels.judge(self.param_groups[0], self._decay, self._epsilon, scaled=scaled)
+            self._kernels.judge()
             return
         new, number, (f0, f1), g = self._scratch, self._number, self._losses.unbind(), flat.gradient
         gamma = self.param_groups[0]["gamma"]
@@ -221,7 +221,7 @@ class Auto(TrialOptimizer):
 
         # If f is not finite at y, z returns to the average. If y was there already, nothing changes. An overflow that
         # comes from the scale of the loss says nothing about y.
-        overflow = torch.isfinite(f0) & ~finite if scaled else torch.zeros_like(finite)
+        overflow = torch.isfinite(f0) & ~finite if self._scaled else torch.zeros_like(finite)
         averaged = number["at_average"] > 0.0
         broken = ~finite & averaged & ~overflow
         retreats = ~finite & ~averaged & ~overflow

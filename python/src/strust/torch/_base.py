@@ -203,10 +203,11 @@ class TrialOptimizer(Optimizer):
         if scaler is not None:
             scaler.unscale_(self)
         with torch.no_grad():
-            self._advance(flat, evaluations, scaled=scaler is not None)
+            self._scaled = scaler is not None
+            self._advance(flat, evaluations)
         return loss
 
-    def _advance(self, flat: Flat, evaluations: list[Evaluation], *, scaled: bool) -> None:
+    def _advance(self, flat: Flat, evaluations: list[Evaluation]) -> None:
         sign = -1.0 if self.param_groups[0]["maximize"] else 1.0
         flat.gather_gradient()
         if sign < 0.0:
@@ -225,7 +226,7 @@ class TrialOptimizer(Optimizer):
         except BaseException:
             self._return(flat)
             raise
-        self._judge(flat, scaled=scaled)
+        self._judge(flat)
         self._return(flat)
         self._raise_if_broken(flat)
 
@@ -270,7 +271,7 @@ class TrialOptimizer(Optimizer):
         """flat.point ← the trial point, from flat.gradient and the loss in _losses[0]. Changes no state."""
         raise NotImplementedError
 
-    def _judge(self, flat: Flat, *, scaled: bool) -> None:
+    def _judge(self, flat: Flat) -> None:
         """Changes the state by the verdict. Both losses are known now."""
         raise NotImplementedError
 

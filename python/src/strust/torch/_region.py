@@ -141,7 +141,7 @@ class STR(TrialOptimizer):
         self._predicted = a * (self._squared_norm - 0.5 * a * curvature)
         torch.addcmul(self._vector["x"], -a.to(flat.dtype), g, out=flat.point)
 
-    def _judge(self, flat: Flat, *, scaled: bool) -> None:
+    def _judge(self, flat: Flat) -> None:
         s, (f0, f1), number = self.param_groups[0], self._penalized_losses(flat), self._number
         radius = number["radius"]
         # r, on the same batch. Every comparison with NaN is false: a trial that is not finite is rejected.
@@ -157,7 +157,7 @@ class STR(TrialOptimizer):
         shrunk = (radius / s["shrink"]).clamp(min=torch.finfo(radius.dtype).tiny)
         change = torch.where(grows, grown, torch.where(keeps, radius, shrunk))
         # An overflow that comes from the scale of the loss says nothing about x.
-        broken = ~torch.isfinite(f0) if scaled else ~finite
+        broken = ~torch.isfinite(f0) if self._scaled else ~finite
         torch.stack(
             [
                 torch.where(tried, change, radius),
