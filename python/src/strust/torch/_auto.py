@@ -104,6 +104,10 @@ class Auto(TrialOptimizer):
         "weight_decay": Range(0.0, open=False),
     }
 
+    _carried: ClassVar[tuple[str, ...]] = (*TrialOptimizer._carried, "_fused")
+    _held = False
+    """Whether the parameters hold the average."""
+
     def __init__(
         self,
         params: Parameters,
@@ -125,8 +129,6 @@ class Auto(TrialOptimizer):
         if fused is not None:
             check_flags("Auto", {"fused": fused}, ("fused",))
         self._fused = fused
-        self._kernels: AutoKernels | None = None
-        self._held = False
         settings = {
             "gamma": gamma,
             "noise": noise,

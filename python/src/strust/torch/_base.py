@@ -47,6 +47,8 @@ class TrialOptimizer(Optimizer):
     """Numbers and their values at the start. The last two are counted here."""
     _ranges: ClassVar[dict[str, Range]] = {}
     """The settings that are numbers."""
+    _carried: ClassVar[tuple[str, ...]] = ("_grad_in_trial",)
+    """Attributes of a copy."""
 
     def __init__(
         self,
@@ -69,9 +71,7 @@ class TrialOptimizer(Optimizer):
         self._reduce = Reduce(name, process_group, averaged_gradients=averaged_gradients)
         self._buffers = Buffers(models)
         self._grad_in_trial = grad_in_trial
-        self._flat: Flat | None = None
-        self._pending: list[Evaluation] = []
-        self._checked: tuple[object, ...] = ()
+        self._forget()
         # Schedulers and loggers of other libraries read `lr`.
         super().__init__(params, {"lr": 1.0, **settings, "maximize": maximize})
 
@@ -389,25 +389,29 @@ class TrialOptimizer(Optimizer):
         # torch has rounded the state to the types of the parameters.
         for state, p in pairs:
             self.state[p] = {name: value.detach().to(p.device, copy=True) for name, value in state.items()}
-        self._flat = None
-        self._checked = ()
-        self._pending = []
+        self._forget()
         if pairs:
             self._ready()
 
     def _all(self) -> Iterable[Tensor]:
         return chain.from_iterable(group["params"] for group in self.param_groups)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), **{name: getattr(self, name) for name in self._carried}}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._flat = None
-        self._checked = ()
-        self._pending = []
+        self._forget()
         if "_reduce" not in self.__dict__:
-            # A copy or an unpickled optimizer. It begins without its model and its process group.
+            # A copy or an unpickled optimizer. It finds its model again, and cannot take a process group with it.
             self._reduce = Reduce(type(self).__name__, "default", averaged_gradients=False)
             self._buffers = Buffers([])
-            self._grad_in_trial = False
+
+    def _forget(self) -> None:
+        """Forgets everything that is made from settings and saved state."""
+        self._flat: Flat | None = None
+        self._pending: list[Evaluation] = []
+        self._checked: tuple[object, ...] = ()
 
 
 def _add_up(total: Tensor, losses: list[tuple[float, Tensor]]) -> None:

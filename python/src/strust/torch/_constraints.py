@@ -160,7 +160,6 @@ class Penalty:
         self._read(constraints)
         if not self._wanted:
             raise ValueError("STRP: there is no constraint; use STR, or name one, as in `constraints={weight: 'stiefel'}`")
-        self._bound: list[tuple[list[int], Constraint]] = []
 
     def _read(self, constraints: Any) -> None:
         if isinstance(constraints, Mapping):
@@ -179,11 +178,14 @@ class Penalty:
         else:
             self._wanted.append((None, constraint(constraints)))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_wanted": self._wanted}
+
     def bind(self, flat: Flat) -> None:
         """Finds the parameters of each constraint in the layout."""
         self._flat = flat
         index = {id(p): i for i, p in enumerate(flat.parameters)}
-        self._bound = []
+        self._bound: list[tuple[list[int], Constraint]] = []
         for parameters, one in self._wanted:
             chosen = flat.parameters if parameters is None else parameters
             for p in chosen:

@@ -218,6 +218,7 @@ class STRP(STR):
     """
 
     _ranges: ClassVar[dict[str, Range]] = {**STR._ranges, "penalty": Range(0.0)}
+    _carried: ClassVar[tuple[str, ...]] = (*STR._carried, "_penalty")
 
     def __init__(
         self,

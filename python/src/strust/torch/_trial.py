@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -114,7 +115,10 @@ class Buffers:
 
         handle = torch.nn.modules.module.register_module_forward_pre_hook(found)
         try:
-            yield
+            with warnings.catch_warnings():
+                # A compiled model is found too, and the hook is removed before it is traced.
+                warnings.filterwarnings("ignore", message=".*global hooks on modules")
+                yield
         finally:
             handle.remove()
 
