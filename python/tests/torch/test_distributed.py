@@ -13,7 +13,8 @@ from strust.torch import Auto
 from workers import work
 
 pytestmark = pytest.mark.skipif(
-    not (dist.is_available() and dist.is_gloo_available()) or sys.platform == "win32", reason="needs torch.distributed with Gloo"
+    not (dist.is_available() and dist.is_gloo_available()) or sys.platform == "win32",
+    reason="needs torch.distributed with Gloo",
 )
 STEPS = 25
 

@@ -305,7 +305,9 @@ def test_auto_returns_to_the_average_where_the_loss_is_not_finite():
 
 def test_groups_may_differ_in_weight_decay():
     model = network()
-    opt = Auto([{"params": [model[0].weight], "weight_decay": 5.0}, {"params": [model[0].bias, *model[2].parameters()]}])
+    opt = Auto(
+        [{"params": [model[0].weight], "weight_decay": 5.0}, {"params": [model[0].bias, *model[2].parameters()]}]
+    )
     plain = network()
     other = Auto(plain.parameters())
     for k in range(30):

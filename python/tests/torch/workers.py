@@ -85,8 +85,8 @@ def rejects(rank: int, size: int) -> dict:
             loss.backward()
             return loss
 
-        before = len(calls)
         accepted = opt.numbers()["accepted"]
+        before = len(calls)
         opt.step(closure)
         verdicts.append(opt.numbers()["accepted"] > accepted)
         counts.append(len(calls) - before)

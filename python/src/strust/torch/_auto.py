@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +16,7 @@ from ._averaged import averaged_model
 from ._base import Parameters, TrialOptimizer
 from ._flat import Flat
 from ._kernels import AutoKernels
+from ._operations import norm
 from ._reduce import ProcessGroup
 from ._settings import Range, check_flags
 
@@ -23,8 +24,8 @@ from ._settings import Range, check_flags
 class Auto(TrialOptimizer):
     """A trust region that needs no learning rate and no schedule: the defaults are meant for every problem.
 
-    There are three points: z, where steps are made; x, the weighted average of the z, which is the answer; and y between
-    them, where gradients are taken. During training the parameters hold y. In `averaged()` they hold x.
+    There are three points: z, where steps are made; x, the weighted average of the z, which is the answer; and y
+    between them, where gradients are taken. During training the parameters hold y. In `averaged()` they hold x.
 
     ::
 
@@ -58,17 +59,18 @@ class Auto(TrialOptimizer):
     maximize
         Whether to maximize the loss.
     model
-        The model or models whose buffers a trial must not change. By default it is the first module that the closure calls.
+        The model or models whose buffers a trial must not change. By default it is the first module that the closure
+        calls.
     process_group
-        The group of `torch.distributed` whose ranks take one decision; 'default' is the default group if there is one, and
-        None makes every process decide alone.
+        The group of `torch.distributed` whose ranks take one decision; 'default' is the default group if there is
+        one, and None makes every process decide alone.
     averaged_gradients
         Whether the gradients are means over the group already, as `DistributedDataParallel` makes them.
     grad_in_trial
         Whether the loss itself needs derivatives, such as the penalty on a gradient. The trial then records operations.
     fused
-        Whether a CUDA device computes the step in five kernels of its own: None if they can be compiled, True to raise an
-        error if not, False to use torch's operations.
+        Whether a CUDA device computes the step in four kernels of its own: None if they can be compiled, True to
+        raise an error if not, False to use torch's operations.
 
     Examples
     --------
@@ -150,9 +152,11 @@ class Auto(TrialOptimizer):
 
     def _built(self, flat: Flat) -> None:
         start = self._vector["start"]
-        self._first_length = learned.FIRST * (1.0 + torch.linalg.vector_norm(start, dtype=self._losses.dtype))
+        self._first_length = learned.FIRST * (1.0 + norm(start, dtype=self._losses.dtype))
         self._settled()
-        self._kernels = AutoKernels.make(self._fused, flat, self._vector, self._numbers, self._losses, self._first_length)
+        self._kernels = AutoKernels.make(
+            self._fused, flat, self._vector, self._numbers, self._losses, self._first_length
+        )
         self._scratch: dict[str, Tensor] = {}
 
     def _settled(self) -> None:
@@ -192,7 +196,7 @@ class Auto(TrialOptimizer):
         noise = learned.Noise(*(number[name] for name in ("noise", "recent_noise", "least_noise", "remembered")))
         noise = noise.hear(number["accepted"], difference)
 
-        first = self._first_length / torch.linalg.vector_norm(d, dtype=kind)
+        first = self._first_length / norm(d, dtype=kind)
         a = learned.step_size(number, noise.mean, distance, first, gamma=s["gamma"], q=s["noise"])
         c = (power + 1.0) / (noise.remembered + (power + 1.0))
         b = total(g * (z - x)) / (a * total(g * d))
@@ -214,7 +218,7 @@ class Auto(TrialOptimizer):
             return
         new, number, (f0, f1), g = self._scratch, self._number, self._losses.unbind(), flat.gradient
         gamma = self.param_groups[0]["gamma"]
-        squared_norm = torch.linalg.vector_norm(g, dtype=f0.dtype).square()
+        squared_norm = norm(g, dtype=f0.dtype).square()
         finite, moves = torch.isfinite(f0 + squared_norm), squared_norm > 0.0
         rounding = learned.SLACK * self._epsilon * f0.abs()
         verdict = learned.judge(number["curvature"], f0, f1, rounding, new["slope"], new["square"])
@@ -257,11 +261,11 @@ class Auto(TrialOptimizer):
         self._scratch = {}
 
     @contextmanager
-    def averaged(self, batches: Iterable[Any] | None = None, model: Module | None = None) -> Iterator[None]:
+    def averaged(self, batches: Iterable[Any] | None = None, model: Module | None = None) -> Generator[None]:
         """A context in which the parameters hold the average x: to evaluate, save or export the model.
 
-        The statistics of batch-norm belong to y. With `batches`, they are made anew at x: each batch is passed to the model
-        in training mode. Afterwards parameters, buffers and generators are what they were, bit for bit.
+        The statistics of batch-norm belong to y. With `batches`, they are made anew at x: each batch is passed to
+        the model in training mode. Afterwards parameters, buffers and generators are what they were, bit for bit.
 
         Parameters
         ----------

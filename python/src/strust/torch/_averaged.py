@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from ._trial import Generators
 
 
 @contextmanager
-def averaged_model(models: Sequence[Module], batches: Iterable[Any] | None, device: torch.device) -> Iterator[None]:
+def averaged_model(models: Sequence[Module], batches: Iterable[Any] | None, device: torch.device) -> Generator[None]:
     """The block, with statistics made from the batches. All buffers are restored at the end."""
     if batches is None:
         yield
@@ -66,9 +66,11 @@ def _renew(model: Module, batches: Iterable[Any], device: torch.device) -> None:
 
 def _pass(model: Module, batch: Any, device: torch.device) -> None:
     if isinstance(batch, Mapping):
-        model(**{key: _move(value, device) for key, value in batch.items()})
+        named: dict[str, Any] = dict(cast(Mapping[str, Any], batch))
+        model(**{key: _move(value, device) for key, value in named.items()})
     else:
-        model(_move(batch[0] if isinstance(batch, (tuple, list)) else batch, device))
+        first: Any = cast(Sequence[Any], batch)[0] if isinstance(batch, (tuple, list)) else batch
+        model(_move(first, device))
 
 
 def _move(value: Any, device: torch.device) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.amp.grad_scaler import GradScaler
 from torch.nn import Module
 from torch.optim import Optimizer
 
@@ -50,6 +51,11 @@ class TrialOptimizer(Optimizer):
     _carried: ClassVar[tuple[str, ...]] = ("_grad_in_trial",)
     """Attributes of a copy."""
 
+    _flat: Flat | None
+    _pending: list[Evaluation]
+    _checked: tuple[object, ...]
+    _evaluating = False
+
     def __init__(
         self,
         params: Parameters,
@@ -64,7 +70,7 @@ class TrialOptimizer(Optimizer):
         name = type(self).__name__
         flags = {"maximize": maximize, "averaged_gradients": averaged_gradients, "grad_in_trial": grad_in_trial}
         check_flags(name, flags, tuple(flags))
-        models = [] if model is None else [model] if isinstance(model, Module) else list(model)
+        models: list[Any] = [] if model is None else [model] if isinstance(model, Module) else list(model)
         for one in models:
             if not isinstance(one, Module):
                 raise TypeError(f"{name}: `model` is a {type(one).__name__}; give a torch.nn.Module or several")
@@ -105,7 +111,8 @@ class TrialOptimizer(Optimizer):
         for group in self.param_groups:
             if group["lr"] != 1.0:
                 raise ValueError(
-                    f"{name}: `lr` is {group['lr']}, but this method has no learning rate; remove the scheduler, or use a "
+                    f"{name}: `lr` is {group['lr']}, but this method has no learning rate; remove the "
+                    "scheduler, or use a "
                     "constant one. `lr` exists for other libraries that read it, and is always 1"
                 )
             check_numbers(name, group, self._ranges)
@@ -125,12 +132,11 @@ class TrialOptimizer(Optimizer):
         if not self._evaluating:
             self._pending = []
 
-    _evaluating = False
-
     def evaluate(self, loss: Loss, *, scale: float = 1.0) -> Tensor:
         """Evaluates a loss and remembers how, so that `step()` without a closure can repeat it.
 
-        For loops that call `backward` themselves. Several evaluations before a step are added up, as their gradients are.
+        For loops that call `backward` themselves. Several evaluations before a step are added up, as their gradients
+        are.
 
         Parameters
         ----------
@@ -160,7 +166,9 @@ class TrialOptimizer(Optimizer):
         """
         flat = self._ready()
         if not callable(loss):
-            raise TypeError(f"{type(self).__name__}: the closure is a {type(loss).__name__}; give a function without arguments")
+            raise TypeError(
+                f"{type(self).__name__}: the closure is a {type(loss).__name__}; give a function without arguments"
+            )
         generators = Generators(flat.device)
         self._evaluating = True
         try:
@@ -172,7 +180,7 @@ class TrialOptimizer(Optimizer):
         return value
 
     def step(  # type: ignore[override]
-        self, closure: Loss | None = None, *, scaler: torch.amp.GradScaler | None = None
+        self, closure: Loss | None = None, *, scaler: GradScaler | None = None
     ) -> Tensor | None:
         """Makes one step: gradient, trial on the same batch, verdict.
 
@@ -195,10 +203,11 @@ class TrialOptimizer(Optimizer):
         elif not self._pending:
             raise TypeError(
                 f"{type(self).__name__}: step() needs a closure, because it evaluates the loss of the batch twice: "
-                "step(closure), where the closure calls zero_grad and backward and returns the loss. If your loop calls "
+                "step(closure), where the closure calls zero_grad and backward and returns the loss. If "
+                "your loop calls "
                 "backward itself, compute the loss with `evaluate` before"
             )
-        loss = None if closure is None else self.evaluate(closure)
+        loss = None if closure is None else self.evaluate(closure).detach()
         evaluations, self._pending = self._pending, []
         if scaler is not None:
             scaler.unscale_(self)
@@ -245,7 +254,8 @@ class TrialOptimizer(Optimizer):
             raise TypeError(f"{name}: the closure returned {_words(value)}; return the loss, a tensor with one number")
         if value.numel() != 1 or value.is_complex() or not value.is_floating_point():
             raise ValueError(
-                f"{name}: the closure returned a tensor of shape {tuple(value.shape)} and type {value.dtype}; return the loss "
+                f"{name}: the closure returned a tensor of shape {tuple(value.shape)} and type "
+                f"{value.dtype}; return the loss "
                 "of the batch, a tensor with one real number. `loss.mean()` makes one"
             )
         if value.device != flat.device:
@@ -261,7 +271,8 @@ class TrialOptimizer(Optimizer):
         # Reading a number costs nothing on the CPU. Elsewhere it would wait for the device.
         if flat.device.type == "cpu" and float(self._number["broken"]) > 0.0:
             raise RuntimeError(
-                f"{type(self).__name__}: the loss or its gradient is not finite, and there is no earlier point to return to. "
+                f"{type(self).__name__}: the loss or its gradient is not finite, and there is no earlier "
+                "point to return to. "
                 "The parameters are unchanged. Check the data of this batch and the start"
             )
 
@@ -355,11 +366,12 @@ class TrialOptimizer(Optimizer):
         Returns
         -------
         dict
-            The numbers by name. `steps` counts all steps, `broken` those at the end that could not start because the loss
-            or its gradient was not finite.
+            The numbers by name. `steps` counts all steps, `broken` those at the end that could not start because the
+            loss or its gradient was not finite.
         """
         self._ready()
-        return dict(zip(self._initial, self._numbers.tolist(), strict=True))
+        values = self._numbers.cpu().unbind()
+        return {name: float(value) for name, value in zip(self._initial, values, strict=True)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from a saved state, bit for bit, and sets the parameters to the point of that state.
@@ -374,7 +386,8 @@ class TrialOptimizer(Optimizer):
         for state in saved.values():
             if set(state) != wanted:
                 raise ValueError(
-                    f"{type(self).__name__}: the saved state has {sorted(state)}, but {sorted(wanted)} was expected; it "
+                    f"{type(self).__name__}: the saved state has {sorted(state)}, but {sorted(wanted)} was "
+                    "expected; it "
                     "belongs to another kind of optimizer"
                 )
         keys = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
@@ -382,7 +395,8 @@ class TrialOptimizer(Optimizer):
         for state, p in pairs:
             if any(state[name].shape != p.shape for name in wanted - {"numbers"}):
                 raise ValueError(
-                    f"{type(self).__name__}: a saved parameter has the shape {tuple(state['x'].shape)}, but the one here has "
+                    f"{type(self).__name__}: a saved parameter has the shape {tuple(state['x'].shape)}, "
+                    "but the one here has "
                     f"{tuple(p.shape)}; the parameters must be the same, in the same order"
                 )
         super().load_state_dict(state_dict)
@@ -409,13 +423,13 @@ class TrialOptimizer(Optimizer):
 
     def _forget(self) -> None:
         """Forgets everything that is made from settings and saved state."""
-        self._flat: Flat | None = None
-        self._pending: list[Evaluation] = []
-        self._checked: tuple[object, ...] = ()
+        self._flat = None
+        self._pending = []
+        self._checked = ()
 
 
 def _add_up(total: Tensor, losses: list[tuple[float, Tensor]]) -> None:
-    """total ← Σ factor·loss, in the precision of the total."""
+    """Sets total ← Σ factor·loss, in the precision of the total."""
     (factor, first), *others = losses
     total.copy_(first)
     if factor != 1.0:

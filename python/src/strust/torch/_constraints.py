@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -42,22 +42,36 @@ class Constraint:
 
     def residual(self, *weights: Tensor) -> Tensor:
         """c(w), as a vector."""
-        c = self._c(*weights)
+        c: Any = self._c(*weights)
         if not isinstance(c, Tensor) or not c.is_floating_point():
             raise TypeError(f"Constraint: the function returned a {type(c).__name__}; return a tensor of real numbers")
         return c.reshape(-1)
+
+    @staticmethod
+    def _gradients(
+        of: Tensor, by: Sequence[Tensor], along: Tensor | None = None, *, again: bool = False
+    ) -> list[Tensor | None]:
+        """Derivatives; None where there are none. Torch's own types do not know of None."""
+        return list(torch.autograd.grad(of, by, along, create_graph=again, allow_unused=True))
 
     def transposed(self, weights: Sequence[Tensor], y: Tensor) -> list[Tensor]:
         """Jᵀy, one tensor for each parameter."""
         leaves = [w.detach().requires_grad_() for w in weights]
         with torch.enable_grad():
-            products = torch.autograd.grad(self.residual(*leaves), leaves, y, allow_unused=True)
+            products = self._gradients(self.residual(*leaves), leaves, y)
         return [torch.zeros_like(w) if p is None else p for w, p in zip(weights, products, strict=True)]
 
     def product(self, weights: Sequence[Tensor], direction: Sequence[Tensor]) -> Tensor:
         """Jv. Jᵀu is linear in u, so the derivative of ⟨Jᵀu, v⟩ by u is Jv: reverse mode twice."""
-        _, along = torch.autograd.functional.jvp(self.residual, tuple(weights), tuple(direction))
-        return along if isinstance(along, Tensor) else along[0]
+        leaves = [w.detach().requires_grad_() for w in weights]
+        with torch.enable_grad():
+            c = self.residual(*leaves)
+            u = torch.zeros_like(c, requires_grad=True)
+            transposed = self._gradients(c, leaves, u, again=True)
+            pairs = zip(transposed, direction, strict=True)
+            slope = torch.stack([(j * v).sum() for j, v in pairs if j is not None]).sum()
+            (product,) = self._gradients(slope, [u])
+        return torch.zeros_like(c) if product is None else product
 
     def magnitude(self, weights: Sequence[Tensor]) -> float:
         """The size of the numbers whose difference is c. The rounding error of ‖c‖ is ε(‖c‖ + this)."""
@@ -86,7 +100,9 @@ class Stiefel(Constraint):
         """One weight of two or more dimensions."""
         if len(weights) != 1 or weights[0].dim() < 2:
             shapes = [tuple(w.shape) for w in weights]
-            raise ValueError(f"stiefel: needs one parameter that is a matrix, but the shapes are {shapes}; use 'sphere' for a vector")
+            raise ValueError(
+                f"stiefel: needs one parameter that is a matrix, but the shapes are {shapes}; use 'sphere' for a vector"
+            )
 
     def transposed(self, weights: Sequence[Tensor], y: Tensor) -> list[Tensor]:
         """W(Y + Yᵀ)."""
@@ -120,7 +136,10 @@ class Sphere(Constraint):
     def __init__(self, radius: float = 1.0) -> None:
         check_numbers("sphere", {"radius": radius}, {"radius": Range(0.0)})
         self._square = radius * radius
-        super().__init__(lambda w: w.square().sum() - self._square)
+        super().__init__(self._beyond)
+
+    def _beyond(self, w: Tensor) -> Tensor:
+        return w.square().sum() - self._square
 
     def transposed(self, weights: Sequence[Tensor], y: Tensor) -> list[Tensor]:
         """2y·w."""
@@ -159,17 +178,19 @@ class Penalty:
         self._wanted: list[tuple[Sequence[Tensor] | None, Constraint]] = []
         self._read(constraints)
         if not self._wanted:
-            raise ValueError("STRP: there is no constraint; use STR, or name one, as in `constraints={weight: 'stiefel'}`")
+            raise ValueError(
+                "STRP: there is no constraint; use STR, or name one, as in `constraints={weight: 'stiefel'}`"
+            )
 
     def _read(self, constraints: Any) -> None:
         if isinstance(constraints, Mapping):
-            for parameters, kind in constraints.items():
-                chosen = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+            for parameters, kind in cast(Mapping[Any, Kind], constraints).items():
+                chosen: list[Any] = [parameters] if isinstance(parameters, Tensor) else list(parameters)
                 if not all(isinstance(p, Tensor) for p in chosen):
                     raise TypeError("STRP: the keys of `constraints` must be parameters, such as `model.layer.weight`")
                 self._wanted.append((chosen, constraint(kind)))
         elif isinstance(constraints, (list, tuple)):
-            for one in constraints:
+            for one in cast(Sequence[Any], constraints):
                 self._read(one)
         elif isinstance(constraints, str):
             raise TypeError(
@@ -191,7 +212,8 @@ class Penalty:
             for p in chosen:
                 if id(p) not in index:
                     raise ValueError(
-                        f"STRP: a constraint names a parameter of shape {tuple(p.shape)} that the optimizer does not train; "
+                        f"STRP: a constraint names a parameter of shape {tuple(p.shape)} that the "
+                        "optimizer does not train; "
                         "pass it in `params`, and let it require a gradient"
                     )
             one.check(chosen)
@@ -213,11 +235,11 @@ class Penalty:
         return torch.cat(self._each(x))
 
     def add_transposed(self, x: Tensor, a: float, y: Tensor, out: Tensor) -> None:
-        """out ← out + a·Jᵀy."""
+        """Adds: out ← out + a·Jᵀy."""
         views = self._flat.views(out)
         with torch.autocast(self._flat.device.type, enabled=False):
             for (places, one), (weights, _), part in zip(
-                self._bound, self._parts(x), y.split(self._lengths), strict=True
+                self._bound, self._parts(x), torch.split(y, self._lengths), strict=True
             ):
                 for i, product in zip(places, one.transposed(weights, part), strict=True):
                     views[i].add_(product, alpha=a)

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ._operations import copy_all, is_dense, version, zero_all
 from ._settings import check_parameter
 
 
 class Flat:
     """The layout of parameters in vectors of one type on one device.
 
-    The vectors are float32, or float64 if a parameter is float64. So points of bfloat16 or float16 parameters are kept in
-    float32, and only the parameters themselves are rounded.
+    The vectors are float32, or float64 if a parameter is float64. So points of bfloat16 or float16 parameters are
+    kept in float32, and only the parameters themselves are rounded.
     """
 
     def __init__(self, owner: str, parameters: Sequence[Tensor]) -> None:
@@ -25,7 +26,8 @@ class Flat:
         devices = sorted({str(p.device) for p in parameters})
         if len(devices) > 1:
             raise ValueError(
-                f"{owner}: the parameters are on several devices ({', '.join(devices)}); one step has one verdict for all of "
+                f"{owner}: the parameters are on several devices ({', '.join(devices)}); one step has one "
+                "verdict for all of "
                 "them. Move the model to one device, or use data parallelism"
             )
         self.owner = owner
@@ -50,7 +52,7 @@ class Flat:
         parts: list[Tensor] = []
         offset = 0
         for p in self.parameters:
-            if torch.ops.aten.is_non_overlapping_and_dense(p):
+            if is_dense(p):
                 parts.append(vector.as_strided(p.size(), p.stride(), offset))
             else:
                 parts.append(vector[offset : offset + p.numel()].view(p.shape))
@@ -58,16 +60,16 @@ class Flat:
         return parts
 
     def gather_point(self) -> None:
-        """point ← the parameters."""
-        torch._foreach_copy_(self._point_views, self.parameters)
+        """Sets point ← the parameters."""
+        copy_all(self._point_views, self.parameters)
 
     def scatter_point(self) -> None:
         """The parameters ← point."""
-        torch._foreach_copy_(self.parameters, self._point_views)
+        copy_all(self.parameters, self._point_views)
         self._versions = versions(self.parameters)
 
     def changed_by_others(self) -> bool:
-        """Whether a parameter was written to since `scatter_point`. The host knows this without waiting for the device."""
+        """Whether someone else has written to a parameter. The host knows this without waiting for the device."""
         return versions(self.parameters) != self._versions
 
     def holds(self, vector: Tensor) -> bool:
@@ -75,7 +77,7 @@ class Flat:
         return all(torch.equal(p, v.to(p.dtype)) for p, v in zip(self.parameters, self.views(vector), strict=True))
 
     def gather_gradient(self) -> None:
-        """gradient ← the `grad` of each parameter; 0 where it is None."""
+        """Sets gradient ← the `grad` of each parameter; 0 where it is None."""
         targets: list[Tensor] = []
         sources: list[Tensor] = []
         missing: list[Tensor] = []
@@ -92,12 +94,13 @@ class Flat:
             sources.append(g)
         if not targets:
             raise RuntimeError(
-                f"{self.owner}: no parameter has a gradient after the closure; call `loss.backward()` in it, and pass the "
+                f"{self.owner}: no parameter has a gradient after the closure; call `loss.backward()` in "
+                "it, and pass the "
                 "parameters of the model that it evaluates"
             )
-        torch._foreach_copy_(targets, sources)
+        copy_all(targets, sources)
         if missing:
-            torch._foreach_zero_(missing)
+            zero_all(missing)
 
 
 def pointers(parameters: Sequence[Tensor]) -> list[int]:
@@ -107,4 +110,4 @@ def pointers(parameters: Sequence[Tensor]) -> list[int]:
 
 def versions(parameters: Sequence[Tensor]) -> int:
     """How often the parameters were written to."""
-    return sum(p._version for p in parameters)
+    return sum(version(p) for p in parameters)

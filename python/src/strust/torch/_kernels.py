@@ -14,6 +14,7 @@ from torch import Tensor
 from . import _learned as learned
 from ._flat import Flat
 from ._nvrtc import Launch, Module
+from ._operations import processors
 
 SETTINGS = ("gamma", "noise", "momentum", "power", "beta2", "epsilon")
 THREADS = 256
@@ -24,7 +25,7 @@ def source(dtype: torch.dtype) -> str:
     constants = {name: value for name, value in vars(learned).items() if name.isupper() and isinstance(value, float)}
     lines = [f"constexpr double {name} = {value!r};" for name, value in constants.items()]
     real = "double" if dtype == torch.float64 else "float"
-    text = resources.files(__package__).joinpath("auto.cu").read_text(encoding="utf-8")
+    text = resources.files(__name__.rpartition(".")[0]).joinpath("auto.cu").read_text(encoding="utf-8")
     return "\n".join([f"#define REAL {real}", *lines, text])
 
 
@@ -40,8 +41,7 @@ class AutoKernels:
         self, flat: Flat, vector: Mapping[str, Tensor], numbers: Tensor, losses: Tensor, first_length: Tensor
     ) -> None:
         self._module = _module(flat.dtype, flat.device)
-        processors = torch.cuda.get_device_properties(flat.device).multi_processor_count
-        self._blocks = min(-(-flat.count // THREADS), 4 * processors)
+        self._blocks = min(-(-flat.count // THREADS), 4 * processors(flat.device))
         self._flat, self._vector, self._numbers, self._losses, self._first = flat, vector, numbers, losses, first_length
 
         def doubles(count: int) -> Tensor:
@@ -87,9 +87,10 @@ class AutoKernels:
         self._known, self._decay = now, decay
         flat, n, proposal = self._flat, self._numbers, self._proposal
         s = torch.tensor(now, dtype=torch.float64, device=flat.device)
-        one = isinstance(decay, float)
-        decays = torch.full((1,), decay, dtype=flat.dtype, device=flat.device) if one else decay
-        stride = 0 if one else 1
+        if isinstance(decay, Tensor):
+            decays, stride = decay, 1
+        else:
+            decays, stride = torch.full((1,), decay, dtype=flat.dtype, device=flat.device), 0
         x, z, start, last, root = (self._vector[name] for name in ("x", "z", "start", "gradient", "root"))
         y, g, (first, second, third) = flat.point, flat.gradient, self._shares
 

@@ -72,7 +72,7 @@ class Noise(NamedTuple):
 def step_size(
     number: dict[str, Tensor], noise: Tensor, distance: Tensor, first: Tensor, *, gamma: float, q: float
 ) -> Tensor:
-    """a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ), or `first` at the first step."""
+    """The size a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ), or `first` at the first step."""
     a = torch.where(number["size"] > 0.0, GROWTH * number["size"], first)
     # κ = 0 is not known, and the bound is infinite.
     a = torch.minimum(a, gamma * number["trust"] / number["curvature"])

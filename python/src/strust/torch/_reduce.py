@@ -11,14 +11,20 @@ ProcessGroup = Any
 """A group of `torch.distributed`; its type does not exist where torch was built without it."""
 
 
+def _all_reduce(tensor: Tensor, group: ProcessGroup) -> None:
+    dist.all_reduce(tensor, group=group)  # pyright: ignore[reportUnknownMemberType]
+
+
 class Reduce:
     """Means over a process group, or nothing where there is one process.
 
-    A step makes the same calls in the same order on every rank, whatever the verdict: one for the gradient (none if it was
-    averaged already, as by `DistributedDataParallel`) and one for the two losses.
+    A step makes the same calls in the same order on every rank, whatever the verdict: one for the gradient (none if
+    it was averaged already, as by `DistributedDataParallel`) and one for the two losses.
     """
 
-    def __init__(self, owner: str, group: ProcessGroup | Literal["default"] | None, *, averaged_gradients: bool) -> None:
+    def __init__(
+        self, owner: str, group: ProcessGroup | Literal["default"] | None, *, averaged_gradients: bool
+    ) -> None:
         if group is not None and not dist.is_available():
             if group != "default":
                 raise RuntimeError(f"{owner}: this torch was built without torch.distributed; use `process_group=None`")
@@ -58,7 +64,7 @@ class Reduce:
         if (found := self._group()) is not None:
             group, size = found
             # Not every backend has a mean.
-            self._call(what, dist.all_reduce, numbers, group=group)
+            self._call(what, _all_reduce, numbers, group=group)
             numbers.div_(size)
 
     def _call(self, what: str, collective: Any, tensor: Tensor, **options: Any) -> None:
@@ -66,6 +72,8 @@ class Reduce:
             collective(tensor, **options)
         except RuntimeError as error:
             raise RuntimeError(
-                f"{self._owner}: rank {dist.get_rank()} could not exchange {what} with the other ranks; one of them has "
-                "probably ended or raised an error. See its output. The parameters of this rank are those before the step"
+                f"{self._owner}: rank {dist.get_rank()} could not exchange {what} with the other ranks; "
+                "one of them has "
+                "probably ended or raised an error. See its output. The parameters of this rank are those "
+                "before the step"
             ) from error

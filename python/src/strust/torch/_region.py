@@ -12,6 +12,7 @@ from torch.nn import Module
 from ._base import Parameters, TrialOptimizer
 from ._constraints import Constraints, Penalty
 from ._flat import Flat
+from ._operations import norm
 from ._reduce import ProcessGroup
 from ._settings import Range
 
@@ -22,8 +23,8 @@ SLACK = 10.0
 class STR(TrialOptimizer):
     """Stochastic trust region, Algorithm 1.
 
-    p = −a·g with a = min(1, Δ/‖g‖) is accepted if the ratio r = (f(x) − f(x+p)) / (a‖g‖² − ½a²‖g‖²) is above c₀. The ratio
-    sets the next radius Δ. Both losses belong to the same batch. The defaults are the paper's for CIFAR-10.
+    p = −a·g with a = min(1, Δ/‖g‖) is accepted if the ratio r = (f(x) − f(x+p)) / (a‖g‖² − ½a²‖g‖²) is above c₀. The
+    ratio sets the next radius Δ. Both losses belong to the same batch. The defaults are the paper's for CIFAR-10.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ class STR(TrialOptimizer):
         self._rounding = SLACK * self._epsilon * self._losses[0].abs()
         self._penalize_gradient(flat)
         g, radius = flat.gradient, self._number["radius"]
-        self._squared_norm = torch.linalg.vector_norm(g, dtype=self._losses.dtype).square()
+        self._squared_norm = norm(g, dtype=self._losses.dtype).square()
         # p = −a·g with a = min(‖g‖²/gᵀHg, Δ/‖g‖)
         curvature = self._curvature(flat, self._squared_norm)
         a = torch.minimum(self._squared_norm / curvature, radius / self._squared_norm.sqrt())
@@ -170,7 +171,7 @@ class STR(TrialOptimizer):
         torch.where(accept, flat.point, self._vector["x"], out=self._vector["x"])
 
     def _penalize_gradient(self, flat: Flat) -> None:
-        """g ← g + μJᵀc, for a method with a constraint."""
+        """Adds g ← g + μJᵀc, for a method with a constraint."""
 
     def _penalized_losses(self, flat: Flat) -> tuple[Tensor, Tensor]:
         """The losses at x and at the trial, which is in flat.point."""
@@ -251,26 +252,27 @@ class STRP(STR):
         mu = self.param_groups[0]["penalty"]
         x = self._vector["x"]
         residual = self._penalty.residual(x)
-        self._norm_here = norm = torch.linalg.vector_norm(residual, dtype=self._losses.dtype)
+        self._norm_here = here = norm(residual, dtype=self._losses.dtype)
         self._penalty.add_transposed(x, mu, residual, flat.gradient)
-        rounding = self._penalty.rounding(norm)
-        self._rounding = self._rounding + mu * rounding * (norm + 0.5 * rounding)
+        rounding = self._penalty.rounding(here)
+        self._rounding = self._rounding + mu * rounding * (here + 0.5 * rounding)
 
     def _curvature(self, flat: Flat, squared_norm: Tensor) -> Tensor:
         """gᵀHg = ‖g‖² + μ‖Jg‖²."""
         along = self._penalty.product(self._vector["x"], flat.gradient)
         mu = self.param_groups[0]["penalty"]
-        return squared_norm + mu * torch.linalg.vector_norm(along, dtype=squared_norm.dtype).square()
+        along_squared: Tensor = mu * norm(along, dtype=squared_norm.dtype).square()
+        return squared_norm + along_squared
 
     def _penalized_losses(self, flat: Flat) -> tuple[Tensor, Tensor]:
         half = 0.5 * self.param_groups[0]["penalty"]
-        there = torch.linalg.vector_norm(self._penalty.residual(flat.point), dtype=self._losses.dtype)
+        there = norm(self._penalty.residual(flat.point), dtype=self._losses.dtype)
         return self._losses[0] + half * self._norm_here.square(), self._losses[1] + half * there.square()
 
     def constraint_norm(self) -> float:
         """‖c(x)‖ at the current point. Waits for the device."""
         self._ready()
-        return float(torch.linalg.vector_norm(self._penalty.residual(self._vector["x"])))
+        return float(norm(self._penalty.residual(self._vector["x"])))
 
     def multipliers(self) -> Tensor:
         """λ = μ·c(x), the multipliers of the paper's Corollary 4.13."""

@@ -50,7 +50,8 @@ def check_parameter(owner: str, parameter: Tensor) -> None:
     """Raises unless the methods can move this parameter."""
     if parameter.is_complex():
         raise TypeError(
-            f"{owner}: a parameter is complex ({parameter.dtype}); use its real and imaginary parts as two real parameters"
+            f"{owner}: a parameter is complex ({parameter.dtype}); use its real and imaginary parts as two "
+            "real parameters"
         )
     if not parameter.is_floating_point():
         raise TypeError(f"{owner}: a parameter has the type {parameter.dtype}; only floating-point parameters can move")
@@ -64,6 +65,7 @@ def check_same_in_groups(owner: str, groups: list[dict[str, Any]], names: tuple[
         values = {group[name] for group in groups}
         if len(values) > 1:
             raise ValueError(
-                f"{owner}: `{name}` differs between parameter groups: {sorted(values)}; only `weight_decay` may differ. "
+                f"{owner}: `{name}` differs between parameter groups: {sorted(values)}; only "
+                "`weight_decay` may differ. "
                 "One step has one length and one verdict for all parameters"
             )

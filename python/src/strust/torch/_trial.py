@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -13,12 +13,14 @@ from torch import Tensor
 from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 
+from ._operations import copy_all
+
 
 class _Silence:
     """Makes `torch.autograd.backward` do nothing in the threads that ask for it, and only while they do.
 
-    `Tensor.backward` calls `torch.autograd.backward`, so the usual closure runs unchanged. A `TorchFunctionMode` could also
-    catch the call, but it costs about a microsecond for every operation of the model.
+    `Tensor.backward` calls `torch.autograd.backward`, so the usual closure runs unchanged. A `TorchFunctionMode`
+    could also catch the call, but it costs about a microsecond for every operation of the model.
     """
 
     def __init__(self) -> None:
@@ -32,7 +34,7 @@ class _Silence:
         return self._original(*args, **kwargs)
 
     @contextmanager
-    def __call__(self) -> Iterator[None]:
+    def __call__(self) -> Generator[None]:
         thread = threading.get_ident()
         with self._lock:
             if not self._threads:
@@ -89,7 +91,7 @@ class Buffers:
         self._before: list[tuple[Tensor, Tensor]] = []
 
     @contextmanager
-    def watch(self) -> Iterator[None]:
+    def watch(self) -> Generator[None]:
         """Finds out, in the first evaluation, which buffers move. This waits for the device once."""
         if self._moving is not None:
             yield
@@ -101,12 +103,14 @@ class Buffers:
         else:
             with self._first_module():
                 yield
-        always = {id(b) for model in self.models for m in model.modules() if _has_statistics(m) for b in m.buffers(False)}
+        always = {
+            id(b) for model in self.models for m in model.modules() if _has_statistics(m) for b in m.buffers(False)
+        }
         self._set_moving([b for b, old in self._before if id(b) in always or not _equal(b, old)])
         self._before = []
 
     @contextmanager
-    def _first_module(self) -> Iterator[None]:
+    def _first_module(self) -> Generator[None]:
         def found(module: Module, _: Any) -> None:
             # Other calls must not see a hook: `torch.compile` would trace it.
             handle.remove()
@@ -136,12 +140,12 @@ class Buffers:
     def save(self) -> None:
         """Remembers the moving buffers."""
         for to, of in zip(self._saved, self._moving or [], strict=True):
-            torch._foreach_copy_(to, of)
+            copy_all(to, of)
 
     def restore(self) -> None:
         """Sets the moving buffers to what `save` saw."""
         for to, of in zip(self._moving or [], self._saved, strict=True):
-            torch._foreach_copy_(to, of)
+            copy_all(to, of)
 
 
 def _has_statistics(module: Module) -> bool:
@@ -155,7 +159,7 @@ def _equal(a: Tensor, b: Tensor) -> bool:
 
 
 @contextmanager
-def no_trace(parameters: Sequence[Tensor], buffers: Buffers, *, grad: bool) -> Iterator[None]:
+def no_trace(parameters: Sequence[Tensor], buffers: Buffers, *, grad: bool) -> Generator[None]:
     """The trial: gradients and buffers are afterwards as if the block had not run, and `backward` does nothing in it.
 
     Parameters
