@@ -99,7 +99,8 @@ def judge(known: Tensor, f0: Tensor, f1: Tensor, rounding: Tensor, slope: Tensor
     expected = sees & (known > 0.0) & (seen <= TOLERANCE * known)
     accept = real & ((f1 <= f0 + rounding) | expected)
     bounded = torch.minimum(seen.clamp(min=0.0), MOST * known)
-    upwards = torch.where(accept, UPWARDS, AFTER_REJECTION)
+    # Two numbers alone would give a float32.
+    upwards = torch.where(accept, torch.full_like(known, UPWARDS), AFTER_REJECTION)
     share = torch.where(bounded > known, upwards, DOWNWARDS)
     learned = torch.where(known > 0.0, known + share * (bounded - known), seen.clamp(min=0.0))
     return Verdict(accept, torch.where(sees, learned, known))
