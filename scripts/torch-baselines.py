@@ -10,8 +10,8 @@
 
 All data are made here, from fixed seeds. No method is tuned: each has the defaults of its package, and what its authors
 recommend beside them (Prodigy: lr = 1 with a cosine; DoG and LDoG: lr = 1 with polynomial averaging). Answers that are
-averages are measured as averages. Of these methods only `Auto` makes a second forward pass in a step, so it has two rows:
-as many steps as the others, and as many passes, which are 3/4 of the steps.
+averages are measured as averages. Of these methods only `Auto` makes a second forward pass in a step, so it has two
+rows: as many steps as the others, and as many passes, which are 3/4 of the steps.
 """
 
 import argparse

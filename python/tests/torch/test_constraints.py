@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from helpers import data, network, train
-from strust.torch import STRP, Constraint, Sphere, Stiefel
 from torch import nn
+from torch_helpers import data, network, train
+
+from strust.torch import STRP, Constraint, Sphere, Stiefel
 
 CASES = {
     "stiefel, tall": (Stiefel(), [(5, 3)]),

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
-from helpers import closure_of, data, network, parameters, train
+from torch.nn import functional as F
+from torch_helpers import closure_of, data, network, parameters, train
+
 from strust.torch import STR, STRP, Auto
 from strust.torch._kernels import source
 from strust.torch._nvrtc import compile_source
-from torch.nn import functional as F
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 MAKERS = {

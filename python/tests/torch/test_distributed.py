@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from helpers import closure_of, data, network, parameters
+from torch_helpers import closure_of, data, network, parameters
+from torch_workers import work
+
 from strust.torch import Auto
-from workers import work
 
 pytestmark = pytest.mark.skipif(
     not (dist.is_available() and dist.is_gloo_available()) or sys.platform == "win32",

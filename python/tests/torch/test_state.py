@@ -5,10 +5,11 @@ import io
 
 import pytest
 import torch
-from helpers import data, network, parameters, train
-from strust.torch import STR, STRP, Auto, Sphere
 from torch import nn
 from torch.nn import functional as F
+from torch_helpers import data, network, parameters, train
+
+from strust.torch import STR, STRP, Auto, Sphere
 
 MAKERS = {
     "auto": lambda model: Auto(model.parameters(), weight_decay=0.01),

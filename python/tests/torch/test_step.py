@@ -4,10 +4,11 @@ import copy
 
 import pytest
 import torch
-from helpers import closure_of, data, network, parameters, train
-from strust.torch import STR, STRP, Auto
 from torch import nn
 from torch.nn import functional as F
+from torch_helpers import closure_of, data, network, parameters, train
+
+from strust.torch import STR, STRP, Auto
 
 METHODS = [Auto, STR, lambda params, **options: STRP(list(params), lambda *w: w[0].sum().reshape(1), **options)]
 

@@ -164,7 +164,9 @@ class TrialOptimizer(Optimizer):
         ...     bool(w.square().sum() < 1e-2)
         True
         """
-        flat = self._ready()
+        return self._evaluate(self._ready(), loss, scale)
+
+    def _evaluate(self, flat: Flat, loss: Loss, scale: float) -> Tensor:
         if not callable(loss):
             raise TypeError(
                 f"{type(self).__name__}: the closure is a {type(loss).__name__}; give a function without arguments"
@@ -207,7 +209,7 @@ class TrialOptimizer(Optimizer):
                 "your loop calls "
                 "backward itself, compute the loss with `evaluate` before"
             )
-        loss = None if closure is None else self.evaluate(closure).detach()
+        loss = None if closure is None else self._evaluate(flat, closure, 1.0).detach()
         evaluations, self._pending = self._pending, []
         if scaler is not None:
             scaler.unscale_(self)

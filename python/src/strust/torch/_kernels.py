@@ -51,6 +51,8 @@ class AutoKernels:
         self._shares = [doubles(n * self._blocks) for n in (2, 5, 2)]
         self._propose: list[Launch] = []
         self._judge: list[Launch] = []
+        self._settings = doubles(len(SETTINGS) + 2)
+        self._one_decay = torch.zeros(1, dtype=flat.dtype, device=flat.device)
         self._known: tuple[object, ...] = ()
         self._decay: float | Tensor | None = None
 
@@ -80,17 +82,24 @@ class AutoKernels:
             return None
 
     def _prepare(self, group: Mapping[str, Any], decay: float | Tensor, rounding: float, *, scaled: bool) -> None:
-        """Prepares the launches again if a setting has changed."""
+        """Writes the settings where the kernels read them, if one has changed. A captured step sees the change too."""
         now = (*(group[name] for name in SETTINGS), rounding, float(scaled))
-        if now == self._known and (decay is self._decay or (isinstance(decay, float) and decay == self._decay)):
+        if now != self._known:
+            self._settings.copy_(torch.tensor(now, dtype=torch.float64))
+            self._known = now
+        if decay is self._decay or (isinstance(decay, float) and decay == self._decay):
             return
-        self._known, self._decay = now, decay
-        flat, n, proposal = self._flat, self._numbers, self._proposal
-        s = torch.tensor(now, dtype=torch.float64, device=flat.device)
         if isinstance(decay, Tensor):
-            decays, stride = decay, 1
+            self._launches(decay, 1)
         else:
-            decays, stride = torch.full((1,), decay, dtype=flat.dtype, device=flat.device), 0
+            if self._decay is None or isinstance(self._decay, Tensor):
+                self._launches(self._one_decay, 0)
+            self._one_decay.fill_(decay)
+        self._decay = decay
+
+    def _launches(self, decay: Tensor, stride: int) -> None:
+        """Prepares the kernels. `decay` is λ of each parameter, or one number with the stride 0."""
+        flat, n, s, proposal = self._flat, self._numbers, self._settings, self._proposal
         x, z, start, last, root = (self._vector[name] for name in ("x", "z", "start", "gradient", "root"))
         y, g, (first, second, third) = flat.point, flat.gradient, self._shares
 
@@ -100,10 +109,10 @@ class AutoKernels:
         self._propose = [
             launch("auto_gradient", g, root, s, first),
             launch("auto_metric", g, root, x, z, start, last, s, n, first, second, proposal),
-            launch("auto_propose", y, g, root, x, z, decays, s, n, self._first, second, third, proposal, stride),
+            launch("auto_propose", y, g, root, x, z, decay, s, n, self._first, second, third, proposal, stride),
         ]
         self._judge = [
-            launch("auto_judge", g, root, x, z, last, decays, s, n, self._next, self._losses, third, proposal, stride)
+            launch("auto_judge", g, root, x, z, last, decay, s, n, self._next, self._losses, third, proposal, stride)
         ]
 
     def propose(self, group: Mapping[str, Any], decay: float | Tensor, rounding: float, *, scaled: bool) -> None:

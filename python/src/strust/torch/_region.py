@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -20,40 +20,8 @@ SLACK = 10.0
 """Rounding errors of size ε·|f| in a computed loss."""
 
 
-class STR(TrialOptimizer):
-    """Stochastic trust region, Algorithm 1.
-
-    p = −a·g with a = min(1, Δ/‖g‖) is accepted if the ratio r = (f(x) − f(x+p)) / (a‖g‖² − ½a²‖g‖²) is above c₀. The
-    ratio sets the next radius Δ. Both losses belong to the same batch. The defaults are the paper's for CIFAR-10.
-
-    Parameters
-    ----------
-    params
-        Parameters or parameter groups. No setting may differ between groups.
-    initial_radius, max_radius
-        The radius of the first step, and the largest.
-    accept_above, shrink_below, grow_above
-        c₀ ≤ c₁ ≤ c₂: a step is accepted if r > c₀; the radius shrinks if r < c₁ and grows if r > c₂.
-    shrink, grow
-        The radius is divided by `shrink`, or multiplied by `grow`.
-    maximize, model, process_group, averaged_gradients, grad_in_trial
-        As for `Auto`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from strust.torch import STR
-    >>> w = torch.nn.Parameter(torch.tensor([3.0, -2.0]))
-    >>> opt = STR([w])
-    >>> def closure():
-    ...     opt.zero_grad()
-    ...     loss = 0.5 * w.square().sum()
-    ...     loss.backward()
-    ...     return loss
-    >>> loss = opt.step(closure)
-    >>> w.tolist()
-    [0.0, 0.0]
-    """
+class Region(TrialOptimizer):
+    """The loop of Algorithms 1 and 2: a gradient step inside a ball, judged on its own batch."""
 
     _initial: ClassVar[dict[str, float]] = {"radius": 0.0, "accepted": 0.0, "steps": 0.0, "broken": 0.0}
     _ranges: ClassVar[dict[str, Range]] = {
@@ -65,47 +33,6 @@ class STR(TrialOptimizer):
         "shrink": Range(1.0),
         "grow": Range(1.0),
     }
-
-    def __init__(
-        self,
-        params: Parameters,
-        *,
-        initial_radius: float = 8.0,
-        max_radius: float = 80.0,
-        accept_above: float = 0.05,
-        shrink_below: float = 0.10,
-        grow_above: float = 0.50,
-        shrink: float = 2.0,
-        grow: float = 5.0,
-        maximize: bool = False,
-        model: Module | Sequence[Module] | None = None,
-        process_group: ProcessGroup | Literal["default"] | None = "default",
-        averaged_gradients: bool = False,
-        grad_in_trial: bool = False,
-        **more: float,
-    ) -> None:
-        settings = {
-            "initial_radius": initial_radius,
-            "max_radius": max_radius,
-            "accept_above": accept_above,
-            "shrink_below": shrink_below,
-            "grow_above": grow_above,
-            "shrink": shrink,
-            "grow": grow,
-            **more,
-        }
-        unknown = settings.keys() - self._ranges.keys()
-        if unknown:
-            raise TypeError(f"{type(self).__name__}: unknown settings {sorted(unknown)}")
-        super().__init__(
-            params,
-            settings,
-            maximize=maximize,
-            model=model,
-            process_group=process_group,
-            averaged_gradients=averaged_gradients,
-            grad_in_trial=grad_in_trial,
-        )
 
     def _settled(self) -> None:
         s, name = self.param_groups[0], type(self).__name__
@@ -178,7 +105,79 @@ class STR(TrialOptimizer):
         return self._losses[0], self._losses[1]
 
 
-class STRP(STR):
+class STR(Region):
+    """Stochastic trust region, Algorithm 1.
+
+    p = −a·g with a = min(1, Δ/‖g‖) is accepted if the ratio r = (f(x) − f(x+p)) / (a‖g‖² − ½a²‖g‖²) is above c₀. The
+    ratio sets the next radius Δ. Both losses belong to the same batch. The defaults are the paper's for CIFAR-10.
+
+    Parameters
+    ----------
+    params
+        Parameters or parameter groups. No setting may differ between groups.
+    initial_radius, max_radius
+        The radius of the first step, and the largest.
+    accept_above, shrink_below, grow_above
+        c₀ ≤ c₁ ≤ c₂: a step is accepted if r > c₀; the radius shrinks if r < c₁ and grows if r > c₂.
+    shrink, grow
+        The radius is divided by `shrink`, or multiplied by `grow`.
+    maximize, model, process_group, averaged_gradients, grad_in_trial
+        As for `Auto`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from strust.torch import STR
+    >>> w = torch.nn.Parameter(torch.tensor([3.0, -2.0]))
+    >>> opt = STR([w])
+    >>> def closure():
+    ...     opt.zero_grad()
+    ...     loss = 0.5 * w.square().sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> loss = opt.step(closure)
+    >>> w.tolist()
+    [0.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        *,
+        initial_radius: float = 8.0,
+        max_radius: float = 80.0,
+        accept_above: float = 0.05,
+        shrink_below: float = 0.10,
+        grow_above: float = 0.50,
+        shrink: float = 2.0,
+        grow: float = 5.0,
+        maximize: bool = False,
+        model: Module | Sequence[Module] | None = None,
+        process_group: ProcessGroup | Literal["default"] | None = "default",
+        averaged_gradients: bool = False,
+        grad_in_trial: bool = False,
+    ) -> None:
+        settings = {
+            "initial_radius": initial_radius,
+            "max_radius": max_radius,
+            "accept_above": accept_above,
+            "shrink_below": shrink_below,
+            "grow_above": grow_above,
+            "shrink": shrink,
+            "grow": grow,
+        }
+        super().__init__(
+            params,
+            settings,
+            maximize=maximize,
+            model=model,
+            process_group=process_group,
+            averaged_gradients=averaged_gradients,
+            grad_in_trial=grad_in_trial,
+        )
+
+
+class STRP(Region):
     """Stochastic trust region with a penalty for constraints c(x) = 0, Algorithm 2.
 
     STR on φ(x) = f(x) + (μ/2)‖c(x)‖² with the model H = I + μJᵀJ. A fixed μ leaves ‖c‖ = O(1/μ), unless the penalty is
@@ -218,8 +217,8 @@ class STRP(STR):
     [0.6, 0.8]
     """
 
-    _ranges: ClassVar[dict[str, Range]] = {**STR._ranges, "penalty": Range(0.0)}
-    _carried: ClassVar[tuple[str, ...]] = (*STR._carried, "_penalty")
+    _ranges: ClassVar[dict[str, Range]] = {**Region._ranges, "penalty": Range(0.0)}
+    _carried: ClassVar[tuple[str, ...]] = (*Region._carried, "_penalty")
 
     def __init__(
         self,
@@ -229,19 +228,36 @@ class STRP(STR):
         penalty: float = 1.0,
         initial_radius: float = 0.2,
         max_radius: float = 5.0,
-        grow_above: float = 0.9,
+        accept_above: float = 0.05,
+        shrink_below: float = 0.10,
+        grow_above: float = 0.90,
+        shrink: float = 2.0,
         grow: float = 1.5,
-        **settings: Any,
+        maximize: bool = False,
+        model: Module | Sequence[Module] | None = None,
+        process_group: ProcessGroup | Literal["default"] | None = "default",
+        averaged_gradients: bool = False,
+        grad_in_trial: bool = False,
     ) -> None:
         self._penalty = Penalty(constraints)
+        settings = {
+            "initial_radius": initial_radius,
+            "max_radius": max_radius,
+            "accept_above": accept_above,
+            "shrink_below": shrink_below,
+            "grow_above": grow_above,
+            "shrink": shrink,
+            "grow": grow,
+            "penalty": penalty,
+        }
         super().__init__(
             params,
-            penalty=penalty,
-            initial_radius=initial_radius,
-            max_radius=max_radius,
-            grow_above=grow_above,
-            grow=grow,
-            **settings,
+            settings,
+            maximize=maximize,
+            model=model,
+            process_group=process_group,
+            averaged_gradients=averaged_gradients,
+            grad_in_trial=grad_in_trial,
         )
 
     def _built(self, flat: Flat) -> None:

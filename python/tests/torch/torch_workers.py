@@ -8,9 +8,10 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from helpers import closure_of, data, network, parameters
-from strust.torch import STR, Auto
 from torch.nn.parallel import DistributedDataParallel
+from torch_helpers import closure_of, data, network, parameters
+
+from strust.torch import STR, Auto
 
 STEPS = 25
 
