@@ -436,3 +436,31 @@ def test_step_hooks_and_repr_work():
     train(opt, model, 2)
     assert seen == ["before", "after"] * 2
     assert "weight_decay: 0.0" in repr(opt)
+
+
+def test_optimizers_in_several_threads_do_not_disturb_each_other():
+    import threading
+
+    def run(seed: int, points: dict) -> None:
+        model = network(seed=seed)
+        train(Auto(model.parameters(), model=model), model, 15)
+        points[seed] = parameters(model)
+
+    alone: dict[int, torch.Tensor] = {}
+    for seed in range(3):
+        run(seed, alone)
+    together: dict[int, torch.Tensor] = {}
+    # `network` seeds the generator of all threads, so the models are made one after the other.
+    models = {seed: network(seed=seed) for seed in range(3)}
+
+    def continue_in_thread(seed: int) -> None:
+        train(Auto(models[seed].parameters(), model=models[seed]), models[seed], 15)
+        together[seed] = parameters(models[seed])
+
+    threads = [threading.Thread(target=continue_in_thread, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(torch.equal(alone[seed], together[seed]) for seed in range(3))
+    assert torch.autograd.backward.__module__ == "torch.autograd"

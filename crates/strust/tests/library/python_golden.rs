@@ -61,13 +61,7 @@ fn objective(problem: &'static str, rows: Vec<Vec<f64>>, targets: Vec<f64>) -> i
     })
 }
 
-fn run<F, M>(
-    f: &mut F,
-    mut method: M,
-    start: &[f64],
-    batches: &[Vec<usize>],
-    steps: usize,
-) -> (String, Vec<Vec<f64>>)
+fn run<F, M>(f: &mut F, mut method: M, start: &[f64], batches: &[Vec<usize>], steps: usize) -> (String, Vec<Vec<f64>>)
 where
     F: Objective<Point = Vec<f64>>,
     M: Method<F>,
@@ -100,7 +94,8 @@ fn made(problem: &'static str, source: &str) -> PythonGolden {
             (json!({"weight_decay": 0.1, "momentum": 0.5, "gamma": 3.0, "noise": 1.0}), STEPS),
             (json!({"momentum": 0.0, "gamma": 60.0, "noise": 100.0}), FEW),
         ] {
-            let method = Auto::new(serde_json::from_value(config.clone()).expect("our names")).expect("in their ranges");
+            let method =
+                Auto::new(serde_json::from_value(config.clone()).expect("our names")).expect("in their ranges");
             add("auto", config, run(&mut f, method, &start, &batches, steps));
         }
         for config in [json!({}), json!({"initial_radius": 0.1, "max_radius": 1.0, "grow": 2.0, "shrink": 4.0})] {
@@ -118,7 +113,8 @@ fn made(problem: &'static str, source: &str) -> PythonGolden {
 
 fn check(problem: &'static str, source: &str) {
     let made = made(problem, source);
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../python/tests/torch/golden/{problem}.json"));
+    let file =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../python/tests/torch/golden/{problem}.json"));
     if std::env::var("STRUST_UPDATE").is_ok_and(|what| what == "python-golden") {
         let PythonGolden { made_by, problem, rows, targets, start, batches, runs } = &made;
         // One run a line.

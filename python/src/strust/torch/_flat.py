@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ._operations import copy_all, is_dense, version, zero_all
+from ._operations import copy_all, is_dense, versions, zero_all
 from ._settings import check_parameter
 
 
@@ -106,8 +106,3 @@ class Flat:
 def pointers(parameters: Sequence[Tensor]) -> list[int]:
     """The addresses of the parameters: another one means that a parameter was moved, converted or replaced."""
     return [p.data_ptr() for p in parameters]
-
-
-def versions(parameters: Sequence[Tensor]) -> int:
-    """How often the parameters were written to."""
-    return sum(version(p) for p in parameters)

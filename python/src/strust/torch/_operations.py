@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -31,9 +32,12 @@ def is_dense(v: Tensor) -> bool:
     return bool(torch.ops.aten.is_non_overlapping_and_dense(v))
 
 
-def version(v: Tensor) -> int:
-    """How often the tensor was written to."""
-    return v._version
+_version: Callable[[Tensor], int] = operator.attrgetter("_version")
+
+
+def versions(tensors: Sequence[Tensor]) -> int:
+    """How often the tensors were written to."""
+    return sum(map(_version, tensors))
 
 
 def processors(device: torch.device) -> int:
