@@ -27,6 +27,11 @@ def test_complex_parameters_are_refused():
         Auto([nn.Parameter(torch.ones(2, dtype=torch.complex64))])
 
 
+def test_sparse_parameters_are_refused():
+    with pytest.raises(TypeError, match=r"a parameter is sparse .*to_dense"):
+        Auto([nn.Parameter(torch.eye(2).to_sparse())])
+
+
 def test_integer_parameters_are_refused():
     with pytest.raises(TypeError, match="only floating-point parameters"):
         Auto([torch.ones(2, dtype=torch.int64)])

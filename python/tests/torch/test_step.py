@@ -131,6 +131,25 @@ def test_any_buffer_that_the_model_changes_moves_once_a_step(named):
     assert float(model.calls) == 5
 
 
+def test_all_models_of_the_closure_are_found_and_other_modules_are_not():
+    first, second = network(norm=True), nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))
+    normalize = nn.BatchNorm1d(6, affine=False)
+    opt = Auto([*first.parameters(), *second.parameters()])
+    inputs, labels = data()
+
+    def closure():
+        opt.zero_grad()
+        loss = nn.CrossEntropyLoss()(second(first(normalize(inputs))), labels)
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        opt.step(closure)
+    assert (first[1].num_batches_tracked, second[0].num_batches_tracked) == (3, 3)
+    # It has no parameter of the optimizer, so nothing says that it belongs to the model.
+    assert normalize.num_batches_tracked == 6
+
+
 def test_a_loss_that_needs_derivatives_runs_with_grad_in_trial():
     w = nn.Parameter(torch.tensor([1.5, -0.5]))
 

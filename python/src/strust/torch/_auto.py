@@ -59,8 +59,8 @@ class Auto(TrialOptimizer):
     maximize
         Whether to maximize the loss.
     model
-        The model or models whose buffers a trial must not change. By default it is the first module that the closure
-        calls.
+        The model or models whose buffers a trial must not change. By default they are the outermost modules with these
+        parameters that the closure calls in the first step.
     process_group
         The group of `torch.distributed` whose ranks take one decision; 'default' is the default group if there is
         one, and None makes every process decide alone.

@@ -174,7 +174,7 @@ class TrialOptimizer(Optimizer):
         generators = Generators(flat.device)
         self._evaluating = True
         try:
-            with torch.enable_grad(), self._buffers.watch():
+            with torch.enable_grad(), self._buffers.watch(flat.parameters):
                 value = self._value(loss(), flat)
         finally:
             self._evaluating = False
@@ -214,7 +214,7 @@ class TrialOptimizer(Optimizer):
         if scaler is not None:
             scaler.unscale_(self)
         with torch.no_grad():
-            self._scaled = scaler is not None
+            self._scaled = scaler is not None and scaler.is_enabled()
             self._advance(flat, evaluations)
         return loss
 

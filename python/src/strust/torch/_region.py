@@ -58,7 +58,6 @@ class Region(TrialOptimizer):
 
     def _propose(self, flat: Flat) -> None:
         # f(x), g = ∇f(x)
-        self._rounding = SLACK * self._epsilon * self._losses[0].abs()
         self._penalize_gradient(flat)
         g, radius = flat.gradient, self._number["radius"]
         self._squared_norm = norm(g, dtype=self._losses.dtype).square()
@@ -74,7 +73,8 @@ class Region(TrialOptimizer):
         radius = number["radius"]
         # r, on the same batch. Every comparison with NaN is false: a trial that is not finite is rejected.
         actual = f0 - f1
-        ratio = (actual + self._rounding) / (self._predicted + self._rounding) + 0.0 * actual
+        rounding = SLACK * self._epsilon * self._losses[0].abs() + self._penalty_rounding()
+        ratio = (actual + rounding) / (self._predicted + rounding) + 0.0 * actual
         moves, finite = self._squared_norm > 0.0, torch.isfinite(f0 + self._squared_norm)
         tried = moves & finite
         accept = (ratio > s["accept_above"]) & tried
@@ -99,6 +99,10 @@ class Region(TrialOptimizer):
 
     def _penalize_gradient(self, flat: Flat) -> None:
         """Adds g ← g + μJᵀc, for a method with a constraint."""
+
+    def _penalty_rounding(self) -> Tensor | float:
+        """The rounding error of the penalty at x."""
+        return 0.0
 
     def _penalized_losses(self, flat: Flat) -> tuple[Tensor, Tensor]:
         """The losses at x and at the trial, which is in flat.point."""
@@ -268,10 +272,13 @@ class STRP(Region):
         mu = self.param_groups[0]["penalty"]
         x = self._vector["x"]
         residual = self._penalty.residual(x)
-        self._norm_here = here = norm(residual, dtype=self._losses.dtype)
+        self._norm_here = norm(residual, dtype=self._losses.dtype)
         self._penalty.add_transposed(x, mu, residual, flat.gradient)
-        rounding = self._penalty.rounding(here)
-        self._rounding = self._rounding + mu * rounding * (here + 0.5 * rounding)
+
+    def _penalty_rounding(self) -> Tensor | float:
+        rounding, norm_here = self._penalty.rounding(self._norm_here), self._norm_here
+        error: Tensor = self.param_groups[0]["penalty"] * rounding * (norm_here + 0.5 * rounding)
+        return error
 
     def _curvature(self, flat: Flat, squared_norm: Tensor) -> Tensor:
         """gᵀHg = ‖g‖² + μ‖Jg‖²."""

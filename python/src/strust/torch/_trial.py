@@ -81,54 +81,66 @@ def capturing(device: torch.device) -> bool:
 class Buffers:
     """The buffers of a model that an evaluation changes, such as the running statistics of batch-norm.
 
-    Without a model, the first module called in the first evaluation is the model.
+    Models that are not given are found in the first evaluation.
     """
 
     def __init__(self, models: Sequence[Module]) -> None:
         self.models = list(models)
         self._moving: list[list[Tensor]] | None = None
         self._saved: list[list[Tensor]] = []
-        self._before: list[tuple[Tensor, Tensor]] = []
+        self._before: dict[int, tuple[Tensor, Tensor]] = {}
 
     @contextmanager
-    def watch(self) -> Generator[None]:
+    def watch(self, parameters: Sequence[Tensor]) -> Generator[None]:
         """Finds out, in the first evaluation, which buffers move. This waits for the device once."""
         if self._moving is not None:
             yield
             return
-        self._before = []
+        self._before = {}
         if self.models:
-            self._remember()
+            for model in self.models:
+                self._remember(model)
             yield
         else:
-            with self._first_module():
+            with self._find(parameters):
                 yield
         always = {
             id(b) for model in self.models for m in model.modules() if _has_statistics(m) for b in m.buffers(False)
         }
-        self._set_moving([b for b, old in self._before if id(b) in always or not _equal(b, old)])
-        self._before = []
+        self._set_moving([b for b, old in self._before.values() if id(b) in always or not _equal(b, old)])
+        self._before = {}
 
     @contextmanager
-    def _first_module(self) -> Generator[None]:
+    def _find(self, parameters: Sequence[Tensor]) -> Generator[None]:
+        """The models are the outermost modules that are called and have these parameters."""
+        missing = {id(p) for p in parameters}
+        inside: set[int] = set()
+
         def found(module: Module, _: Any) -> None:
-            # Other calls must not see a hook: `torch.compile` would trace it.
-            handle.remove()
-            self.models = [module]
-            self._remember()
+            own = {id(p) for p in module.parameters()} & missing if id(module) not in inside else set[int]()
+            if not own:
+                return
+            inside.update(id(m) for m in module.modules())
+            missing.difference_update(own)
+            if not missing:
+                # The calls inside must not see a hook: `torch.compile` would trace it.
+                handle.remove()
+            self.models.append(module)
+            self._remember(module)
 
         handle = torch.nn.modules.module.register_module_forward_pre_hook(found)
         try:
             with warnings.catch_warnings():
-                # A compiled model is found too, and the hook is removed before it is traced.
                 warnings.filterwarnings("ignore", message=".*global hooks on modules")
                 yield
+        except BaseException:
+            self.models.clear()
+            raise
         finally:
             handle.remove()
 
-    def _remember(self) -> None:
-        known = {id(b): b for model in self.models for b in model.buffers()}
-        self._before = [(b, b.detach().clone()) for b in known.values()]
+    def _remember(self, model: Module) -> None:
+        self._before |= {id(b): (b, b.detach().clone()) for b in model.buffers()}
 
     def _set_moving(self, buffers: Sequence[Tensor]) -> None:
         kinds: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
