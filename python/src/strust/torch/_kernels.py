@@ -41,7 +41,8 @@ class AutoKernels:
         self, flat: Flat, vector: Mapping[str, Tensor], numbers: Tensor, losses: Tensor, first_length: Tensor
     ) -> None:
         self._module = _module(flat.dtype, flat.device)
-        self._blocks = min(-(-flat.count // THREADS), 4 * processors(flat.device))
+        # Each block adds the sums of all blocks, so small models get few of them.
+        self._blocks = min(-(-flat.count // (4 * THREADS)), 4 * processors(flat.device))
         self._flat, self._vector, self._numbers, self._losses, self._first = flat, vector, numbers, losses, first_length
 
         def doubles(count: int) -> Tensor:

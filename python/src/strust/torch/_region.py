@@ -217,7 +217,7 @@ class STRP(Region):
     ...     return loss
     >>> for _ in range(3000):
     ...     loss = opt.step(closure)
-    >>> [round(float(v), 2) for v in w]
+    >>> [round(v.item(), 2) for v in w]
     [0.6, 0.8]
     """
 

@@ -4,6 +4,9 @@
 // alone.
 
 typedef REAL Real;
+// All vectors have their own memory, so that loads need not wait for stores.
+typedef const Real* __restrict__ In;
+typedef Real* __restrict__ Out;
 constexpr int kThreads = 256;
 
 // In the order of _kernels.py.
@@ -57,7 +60,8 @@ __device__ void read_shares(double (&sums)[N], const double* shares) {
   add_threads(sums);
 }
 
-#define FOR_EACH_ELEMENT(i) for (int i = blockIdx.x * kThreads + threadIdx.x; i < count; i += gridDim.x * kThreads)
+#define FOR_EACH_ELEMENT(i) \
+  _Pragma("unroll 4") for (int i = blockIdx.x * kThreads + threadIdx.x; i < count; i += gridDim.x * kThreads)
 
 // The root of the mean of g∘g, and D.
 __device__ Real new_root(Real root, Real g, const Settings& s) {
@@ -68,7 +72,7 @@ __device__ Real metric(Real root, double correction, double floor) {
 }
 
 // ‖g‖², and the sum of the new root.
-extern "C" __global__ void auto_gradient(const Real* gradient, const Real* root, const Settings* settings, double* shares,
+extern "C" __global__ void auto_gradient(In gradient, In root, const Settings* settings, double* shares,
                                          int count) {
   Settings s = *settings;
   double sums[2] = {};
@@ -81,8 +85,8 @@ extern "C" __global__ void auto_gradient(const Real* gradient, const Real* root,
 }
 
 // ‖y − x₀‖² in D, ‖g − gₗₐₛₜ‖² and ‖g‖² in D⁻¹, gᵀ(z − x), ‖d‖².
-extern "C" __global__ void auto_metric(const Real* gradient, const Real* root, const Real* x, const Real* z,
-                                       const Real* start, const Real* last, const Settings* settings,
+extern "C" __global__ void auto_metric(In gradient, In root, In x, In z,
+                                       In start, In last, const Settings* settings,
                                        const Numbers* numbers, const double* before, double* shares, Proposal* proposal,
                                        int count) {
   __shared__ double correction, floor;
@@ -132,8 +136,8 @@ __device__ Real new_z(Real z, Real g, Real D, double a, Real decay) {
 }
 
 // Chooses a, writes the trial y', and adds gᵀΔ and ‖Δ‖² in D.
-extern "C" __global__ void auto_propose(Real* y, const Real* gradient, const Real* root, const Real* x, const Real* z,
-                                        const Real* decay, const Settings* settings, const Numbers* numbers,
+extern "C" __global__ void auto_propose(Out y, In gradient, In root, In x, In z,
+                                        In decay, const Settings* settings, const Numbers* numbers,
                                         const double* first_length, const double* before, double* shares,
                                         Proposal* proposal, int decay_stride, int count) {
   __shared__ double a, c, correction, floor;
@@ -187,7 +191,7 @@ __device__ void feel(Numbers& n, double gamma, double b) {
 }
 
 // Accepts or rejects, learns κ, and keeps the new or the old vectors. Blocks read the old numbers and one writes the new.
-extern "C" __global__ void auto_judge(const Real* gradient, Real* root, Real* x, Real* z, Real* last, const Real* decay,
+extern "C" __global__ void auto_judge(In gradient, Out root, Out x, Out z, Out last, In decay,
                                       const Settings* settings, const Numbers* numbers, Numbers* next,
                                       const double* losses, const double* before, const Proposal* proposal,
                                       int decay_stride, int count) {
