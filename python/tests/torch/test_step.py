@@ -28,7 +28,7 @@ def test_step_returns_the_loss_and_leaves_the_gradient_of_the_first_evaluation()
     opt = Auto(model.parameters())
     inputs, labels = data()
     expected = torch.autograd.grad(F.cross_entropy(model(inputs), labels), list(model.parameters()))
-    before = float(F.cross_entropy(model(inputs), labels))
+    before = F.cross_entropy(model(inputs), labels).item()
     loss = opt.step(closure_of(opt, model, inputs, labels))
     assert float(loss) == before
     for p, g in zip(model.parameters(), expected, strict=True):
