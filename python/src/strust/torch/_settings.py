@@ -60,8 +60,8 @@ def check_parameter(owner: str, parameter: Tensor) -> None:
     kind = type(parameter.detach())
     if kind is not Tensor:
         raise TypeError(
-            f"{owner}: a parameter is a {kind.__name__}, a special kind of tensor; only plain tensors are supported, so use "
-            "DistributedDataParallel instead of methods that divide parameters between processes"
+            f"{owner}: a parameter is a {kind.__name__}, a special kind of tensor; only plain tensors are "
+            "supported. Use DistributedDataParallel instead of methods that divide parameters between processes"
         )
 
 
