@@ -6,12 +6,11 @@
 
 use crate::{
     Error,
-    objectives::{LinearModel, TrainingRows},
     train::{LearningPoint, Trained, TrainingEnd, TrainingLimits},
     weights::Weights,
 };
 use serde::{Deserialize, Serialize};
-use std::{ops::ControlFlow, sync::atomic::Ordering};
+use std::ops::ControlFlow;
 use strust::{
     constraints::{Affine, Bounds, Constraint, both, constraint_from_fn},
     methods::{State, StrSqp, StrSqpConfig, StrSqpState},
@@ -23,6 +22,8 @@ use strust::{
 
 /// Steps over all rows, if the user names no number.
 const MOST_STEPS: u64 = 1000;
+/// The relative tolerance of the gradient on all rows.
+pub const TOLERANCE: f64 = 1e-8;
 /// The largest violation of a saved model.
 pub const VIOLATION: f64 = 1e-9;
 
@@ -55,11 +56,13 @@ impl WeightConstraint {
     }
 }
 
-/// Fits a linear or logistic model whose weights satisfy a constraint. `factors` are the cⱼ.
+/// Fits a linear or logistic model whose weights satisfy a constraint. `factors` are the cⱼ, and f is a function of the
+/// weights of all inputs and the intercept.
 pub(crate) fn constrained(
-    data: TrainingRows<'_>,
+    f: &mut impl Objective<Point = Vec<f64>>,
     constraint: WeightConstraint,
     factors: &[f64],
+    tolerance: f64,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let size = factors.len() + 1;
@@ -87,11 +90,12 @@ pub(crate) fn constrained(
     if !constraint.sum_to_one && !constraint.unit_norm {
         start.fill(0.0);
     }
+    let widths = [factors.len(), 1];
     let mut trained = match (constraint.sum_to_one, constraint.unit_norm) {
-        (false, false) => solved(data, bounds, start, limits)?,
-        (true, false) => solved(data, both(bounds, sum()?)?, start, limits)?,
-        (false, true) => solved(data, both(bounds, norm())?, start, limits)?,
-        (true, true) => solved(data, both(both(bounds, sum()?)?, norm())?, start, limits)?,
+        (false, false) => solved(f, bounds, start, &widths, tolerance, limits)?,
+        (true, false) => solved(f, both(bounds, sum()?)?, start, &widths, tolerance, limits)?,
+        (false, true) => solved(f, both(bounds, norm())?, start, &widths, tolerance, limits)?,
+        (true, true) => solved(f, both(both(bounds, sum()?)?, norm())?, start, &widths, tolerance, limits)?,
     };
     polish(&mut trained.weights.flat, constraint, factors);
     Ok(trained)
@@ -102,17 +106,30 @@ fn weighted(c: &[f64], x: &[f64], v: &[f64]) -> f64 {
     c.iter().zip(x).zip(v).map(|((c, x), v)| c * x * v).sum()
 }
 
-fn solved<C: Constraint<Point = Vec<f64>>>(
-    data: TrainingRows<'_>,
-    constraint: C,
+/// Fits a linear model without constraints on all rows.
+pub(crate) fn on_all_rows(
+    f: &mut impl Objective<Point = Vec<f64>>,
     start: Vec<f64>,
+    widths: &[usize],
+    tolerance: f64,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
-    let mut f = LinearModel::new(data);
-    let (batch, widths) = (f.terms(), vec![data.rows.inputs(), 1]);
-    let method = StrSqp::new(StrSqpConfig::default(), constraint)?;
+    let free = Bounds::new(vec![f64::NEG_INFINITY; start.len()], vec![f64::INFINITY; start.len()])?;
+    solved(f, free, start, widths, tolerance, limits)
+}
+
+fn solved<C: Constraint<Point = Vec<f64>>>(
+    f: &mut impl Objective<Point = Vec<f64>>,
+    constraint: C,
+    start: Vec<f64>,
+    widths: &[usize],
+    tolerance: f64,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
+    let batch = f.terms();
+    let method = StrSqp::new(StrSqpConfig { tolerance }, constraint)?;
     let (mut curve, mut interrupted) = (Vec::new(), false);
-    let report = minimize(&mut f)
+    let report = minimize(f)
         .method(method)
         .full_batch()
         .stop(Stop::steps(limits.epochs.unwrap_or(MOST_STEPS)))
@@ -120,7 +137,7 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
             let epoch = state.steps() as f64;
             curve.push(LearningPoint { epoch, training: record.value, held_out: None });
             (limits.report)(epoch, record.value);
-            interrupted = limits.interrupt.load(Ordering::Relaxed);
+            interrupted = (limits.interrupted)();
             if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;
@@ -130,7 +147,7 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
         reason if reason.converged() => TrainingEnd::Converged,
         _ => TrainingEnd::Epochs,
     };
-    let weights = Weights { widths, flat: report.point().clone() };
+    let weights = Weights { widths: widths.to_vec(), flat: report.point().clone() };
     Ok(Trained { weights, curve, end, epochs: report.steps as f64, batch })
 }
 

@@ -1,11 +1,15 @@
 //! The compiled part of the Python package `strust`. The package people see is in `python/src/strust`.
 
+mod estimators;
+
 use pyo3::prelude::*;
 use std::ffi::OsString;
 
 /// `strust._native`.
 #[pymodule(gil_used = true)]
 mod _native {
+    #[pymodule_export]
+    use super::estimators::{fit_frame, fit_model, input_units, stream_frame, stream_model};
     #[pymodule_export]
     use super::program;
     #[allow(non_upper_case_globals)]
