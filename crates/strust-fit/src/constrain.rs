@@ -17,15 +17,28 @@ use strust::{
     minimize,
     objective::Objective,
     record::StepRecord,
-    stop::Stop,
+    stop::{Stop, StopReason},
 };
 
 /// Steps over all rows, if the user names no number.
 const MOST_STEPS: u64 = 1000;
-/// The relative tolerance of the gradient on all rows.
-pub const TOLERANCE: f64 = 1e-8;
 /// The largest violation of a saved model.
 pub const VIOLATION: f64 = 1e-9;
+
+/// When a fit on all rows ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FullSumEnd {
+    /// The relative tolerance of the gradient.
+    pub(crate) tolerance: f64,
+    /// Steps in which f changes by less than its rounding error, if that ends the fit.
+    pub(crate) patience: Option<usize>,
+}
+
+impl Default for FullSumEnd {
+    fn default() -> Self {
+        Self { tolerance: StrSqpConfig::default().tolerance, patience: None }
+    }
+}
 
 /// Constraints on the weights of a model with one output. Intercepts are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -62,7 +75,7 @@ pub(crate) fn constrained(
     f: &mut impl Objective<Point = Vec<f64>>,
     constraint: WeightConstraint,
     factors: &[f64],
-    tolerance: f64,
+    end: FullSumEnd,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let size = factors.len() + 1;
@@ -92,10 +105,10 @@ pub(crate) fn constrained(
     }
     let widths = [factors.len(), 1];
     let mut trained = match (constraint.sum_to_one, constraint.unit_norm) {
-        (false, false) => solved(f, bounds, start, &widths, tolerance, limits)?,
-        (true, false) => solved(f, both(bounds, sum()?)?, start, &widths, tolerance, limits)?,
-        (false, true) => solved(f, both(bounds, norm())?, start, &widths, tolerance, limits)?,
-        (true, true) => solved(f, both(both(bounds, sum()?)?, norm())?, start, &widths, tolerance, limits)?,
+        (false, false) => solved(f, bounds, start, &widths, end, limits)?,
+        (true, false) => solved(f, both(bounds, sum()?)?, start, &widths, end, limits)?,
+        (false, true) => solved(f, both(bounds, norm())?, start, &widths, end, limits)?,
+        (true, true) => solved(f, both(both(bounds, sum()?)?, norm())?, start, &widths, end, limits)?,
     };
     polish(&mut trained.weights.flat, constraint, factors);
     Ok(trained)
@@ -111,11 +124,11 @@ pub(crate) fn on_all_rows(
     f: &mut impl Objective<Point = Vec<f64>>,
     start: Vec<f64>,
     widths: &[usize],
-    tolerance: f64,
+    end: FullSumEnd,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let free = Bounds::new(vec![f64::NEG_INFINITY; start.len()], vec![f64::INFINITY; start.len()])?;
-    solved(f, free, start, widths, tolerance, limits)
+    solved(f, free, start, widths, end, limits)
 }
 
 fn solved<C: Constraint<Point = Vec<f64>>>(
@@ -123,26 +136,30 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
     constraint: C,
     start: Vec<f64>,
     widths: &[usize],
-    tolerance: f64,
+    end: FullSumEnd,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let batch = f.terms();
-    let method = StrSqp::new(StrSqpConfig { tolerance }, constraint)?;
-    let (mut curve, mut interrupted) = (Vec::new(), false);
+    let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance }, constraint)?;
+    let (mut curve, mut interrupted, mut equal) = (Vec::<LearningPoint>::new(), false, 0);
     let report = minimize(f)
         .method(method)
         .full_batch()
         .stop(Stop::steps(limits.epochs.unwrap_or(MOST_STEPS)))
         .observe(|record: &StepRecord, state: &StrSqpState<Vec<f64>>| {
             let epoch = state.steps() as f64;
+            let same = |last: &LearningPoint| (record.value - last.training).abs() <= 1e-14 * record.value.abs();
+            equal = if curve.last().is_some_and(same) { equal + 1 } else { 0 };
             curve.push(LearningPoint { epoch, training: record.value, held_out: None });
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();
-            if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let settled = end.patience.is_some_and(|patience| equal >= patience);
+            if interrupted || settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;
     let end = match report.reason {
         _ if interrupted => TrainingEnd::Interrupted,
+        StopReason::Observer => TrainingEnd::Converged,
         _ if report.breakdown.is_some() => TrainingEnd::Breakdown,
         reason if reason.converged() => TrainingEnd::Converged,
         _ => TrainingEnd::Epochs,

@@ -4,7 +4,7 @@ use crate::{
     Error,
     assess::{Assessment, assess},
     checks::{self, ExaminedData},
-    constrain::{TOLERANCE, VIOLATION, WeightConstraint, constrained},
+    constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
     importance::{Importance, importance},
     loss::OutputLoss,
     objectives::{LinearModel, TrainingRows},
@@ -338,7 +338,7 @@ impl FitSetup<'_> {
         }
         if self.options.constraint.is_active() {
             let mut f = LinearModel::new(data);
-            return constrained(&mut f, self.options.constraint, &self.factors(), TOLERANCE, &mut limits);
+            return constrained(&mut f, self.options.constraint, &self.factors(), FullSumEnd::default(), &mut limits);
         }
         train::linear(data, held_out, &mut limits)
     }

@@ -143,8 +143,7 @@ def test_constraints_are_refused_where_they_have_no_meaning() -> None:
     for model in (Classifier(nonnegative=True), Classifier(hidden=(3,), unit_norm=True), Regressor((2,), sum_to_one=True)):
         with pytest.raises(ValueError, match="one output and without hidden layers"):
             model.fit(X, y)
-    with pytest.raises(ValueError, match="partial_fit cannot keep nonnegative"):
-        Regressor(nonnegative=True).partial_fit(X, y)
+    assert not hasattr(Regressor(nonnegative=True), "partial_fit")
     with pytest.raises(ValueError, match=r"violate the constraints by .* increase max_epochs"):
         Regressor(sum_to_one=True, unit_norm=True, max_epochs=1).fit(X, y)
 
@@ -330,7 +329,7 @@ def test_hidden_is_a_sequence(hidden: Any) -> None:
         ([["a"], ["b"]], [0, 1], None, "could not convert"),
         ([[1.0], [2.0]], [0, 1], [1.0], "sample_weight.shape"),
         ([[1.0], [2.0]], [0, 1], [1.0, -1.0], "Negative values"),
-        ([[1.0], [2.0]], [0, 1], [0.0, 0.0], "must not be 0 for every row"),
+        ([[1.0], [2.0]], [0, 1], [0.0, 0.0], "at least one weight that is not zero"),
         ([[1.0], [2.0]], [0, 1], [1.0, 0.0], "only one class"),
         ([[1.0], [2.0]], [0, 1], [1.0, np.nan], "NaN"),
     ],

@@ -15,6 +15,8 @@ mod network;
 pub mod rows;
 pub mod subspace;
 mod terms;
+#[cfg(test)]
+mod tests;
 pub mod train;
 pub mod units;
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Error,
-    constrain::{WeightConstraint, constrained, on_all_rows},
+    constrain::{FullSumEnd, WeightConstraint, constrained, on_all_rows},
     loss::OutputLoss,
     split::split,
     task::Targets,
@@ -35,6 +35,8 @@ use strust::{
 
 /// A linear model of at most this many entries × outputs starts on all rows: mini-batches would save nothing.
 const FEW: f64 = 2e6;
+/// A linear model that did not change its objective in this many steps is exact to rounding.
+const PATIENCE: usize = 20;
 /// Rows of a mini-batch of a stream.
 const STREAM_BATCH: usize = 64;
 
@@ -162,14 +164,15 @@ pub fn fit_arrays(
 
 fn linear(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingLimits<'_>) -> Result<Trained, Error> {
     let mut f = ArrayLinear::new(terms);
+    let end = FullSumEnd { tolerance: options.tolerance, patience: Some(PATIENCE) };
     if options.constraint.is_active() {
         let factors: Vec<f64> = terms.units.scale.iter().map(|scale| options.target_scale / scale).collect();
-        return constrained(&mut f, options.constraint, &factors, options.tolerance, limits);
+        return constrained(&mut f, options.constraint, &factors, end, limits);
     }
     let widths = [terms.rows.inputs(), terms.outputs];
     let (start, per_row) = (vec![0.0; f.parameters()], terms.rows.stored_per_row());
     if per_row * (terms.index.len() * terms.outputs) as f64 <= FEW {
-        return on_all_rows(&mut f, start, &widths, options.tolerance, limits);
+        return on_all_rows(&mut f, start, &widths, end, limits);
     }
     let batch = linear_batch(terms.rows.inputs(), per_row, f.terms());
     let mut scored = f.clone();
@@ -180,7 +183,7 @@ fn linear(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingLi
         return Ok(rough);
     }
     limits.epochs = left;
-    let exact = on_all_rows(&mut f, rough.weights.flat, &widths, options.tolerance, limits)?;
+    let exact = on_all_rows(&mut f, rough.weights.flat, &widths, end, limits)?;
     Ok(Trained { epochs: rough.epochs + exact.epochs, ..exact })
 }
 

@@ -16,6 +16,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot, softmax
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
@@ -92,11 +93,13 @@ class _Model(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _constrained(self) -> bool:
+        return bool(self.nonnegative or self.sum_to_one or self.unit_norm)
+
     def _options(self, loss: str, outputs: int) -> ModelOptions:
         """The parameters, checked."""
         hidden = [check_count(width, "a width in hidden") for width in _sequence(self.hidden)]
-        constrained = self.nonnegative or self.sum_to_one or self.unit_norm
-        if constrained and (hidden or outputs > 1):
+        if self._constrained() and (hidden or outputs > 1):
             raise ValueError(
                 "nonnegative, sum_to_one and unit_norm are for models with one output and without hidden layers: "
                 "regressions, and classifiers of two classes"
@@ -136,8 +139,6 @@ class _Model(BaseEstimator):
     def _learn_more(self, X: Any, goals: Doubles, weights: Doubles | None, loss: str, outputs: int) -> None:
         """One pass over more rows."""
         options, matrix = self._options(loss, outputs), native(X)
-        if options["nonnegative"] or options["sum_to_one"] or options["unit_norm"]:
-            raise ValueError("partial_fit cannot keep nonnegative, sum_to_one or unit_norm: use fit")
         if not hasattr(self, "_flat"):
             self._units = _native.input_units(matrix, weights, options["intercept"], bool(self.standardize))
             self._stream, self._seen, self._calls, self.n_iter_, self.loss_curve_ = None, 0.0, 0, 0, []
@@ -191,6 +192,12 @@ class _Model(BaseEstimator):
         for coef, intercept in zip(self.coefs_[1:], self.intercepts_[1:], strict=True):
             outputs = np.maximum(outputs, 0.0) @ coef + intercept
         return outputs
+
+
+def _can_stream(estimator: _Model) -> bool:
+    if estimator._constrained():
+        raise AttributeError("partial_fit cannot keep nonnegative, sum_to_one or unit_norm: use fit")
+    return True
 
 
 class Classifier(ClassifierMixin, _Model):
@@ -280,6 +287,7 @@ class Classifier(ClassifierMixin, _Model):
         self._learn(X, codes.astype(np.float64), weights, *self._loss())
         return self
 
+    @available_if(_can_stream)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -476,6 +484,7 @@ class Regressor(RegressorMixin, _Model):
         self._learn(X, self._goals(targets), weights, "squares", 1)
         return self
 
+    @available_if(_can_stream)
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Continue with one pass over more rows.
 
@@ -555,7 +564,7 @@ def _weights(X: Any, sample_weight: Any) -> Doubles | None:
     if (weights < 0).any():
         raise ValueError("Negative values in data passed to `sample_weight`")
     if not weights.any():
-        raise ValueError("sample_weight must not be 0 for every row")
+        raise ValueError("sample_weight must contain at least one weight that is not zero")
     return np.ascontiguousarray(weights)
 
 
