@@ -1,8 +1,23 @@
 //! The compiled part of the Python package `strust`. The package people see is in `python/src/strust`.
 
-mod estimators;
+// PyO3 hands arguments over by value.
+#![allow(clippy::needless_pass_by_value)]
 
-use pyo3::prelude::*;
+mod array;
+mod constraints;
+mod diagnostics;
+mod estimators;
+mod failure;
+mod function;
+mod methods;
+mod objective;
+mod problems;
+mod run;
+
+use pyo3::{
+    exceptions::{PyRuntimeError, PyValueError},
+    prelude::*,
+};
 use std::ffi::OsString;
 
 /// `strust._native`.
@@ -11,14 +26,36 @@ mod _native {
     #[pymodule_export]
     use super::estimators::{fit_frame, fit_model, input_units, stream_frame, stream_model};
     #[pymodule_export]
-    use super::program;
+    use super::{
+        diagnostics::{
+            diagnose_folder, measure_curvature, measure_gradient_slope, measure_jacobian_slope, measure_kkt,
+            measure_strong_growth,
+        },
+        problems::{
+            Problem, least_squares, load_digits, logistic, mlp, random_least_squares, softmax, spiked_subspace,
+            subspace,
+        },
+        program,
+        run::{convert_state, minimize_function, minimize_problem, point_of_state},
+    };
     #[allow(non_upper_case_globals)]
     #[pymodule_export]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
+    const METHODS: &[&str] = super::methods::NAMES;
 }
 
 /// Runs the program `strust` with these arguments and returns its exit code.
 #[pyfunction]
 fn program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| strust_cli::program(arguments))
+}
+
+/// An error of the library as an exception: wrong arguments are a `ValueError`.
+fn error(error: strust::Error) -> PyErr {
+    let text = error.to_string();
+    match error.kind() {
+        strust::ErrorKind::Setup => PyValueError::new_err(text),
+        strust::ErrorKind::Breakdown | strust::ErrorKind::Numerical => PyRuntimeError::new_err(text),
+    }
 }

@@ -113,18 +113,20 @@ impl<F: Objective> Method<F> for Ponos<F::Point> {
         let gradient = scratch(&mut self.scratch.0, x);
         let (Evaluation { value, rounding }, squared_norm) = evaluate(f, x, sample, gradient, *k)?;
 
+        // The state changes only after the last evaluation.
         let kept = memory * *weight;
-        *weight = kept + 1.0;
-        *mean = (kept * *mean + value) / *weight;
+        let new_weight = kept + 1.0;
+        let new_mean = (kept * *mean + value) / new_weight;
         // 1e-8 is from the authors' code.
         // Differs: that code makes no step at all if ‖g‖ < 1e-8; here such a step is searched like any other.
         let polyak_step = value / (polyak * squared_norm + 1e-8) * backtrack.powf(*backtracks as f64);
         let first = polyak_step.min(max_step).max(min_step);
 
-        let reference = Evaluation { value: mean.max(value), rounding };
+        let reference = Evaluation { value: new_mean.max(value), rounding };
         let rule = Armijo { decrease, backtrack, max_backtracks };
         let line = SearchLine { x, gradient, squared_norm, trial: scratch(&mut self.scratch.1, gradient) };
         let (verdict, eta, values) = rule.search(f, sample, line, reference, first);
+        (*mean, *weight) = (new_mean, new_weight);
         *backtracks = (*backtracks + values - 1).saturating_sub(1);
         *k += 1;
         let norm = squared_norm.sqrt();

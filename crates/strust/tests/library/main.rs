@@ -6,6 +6,7 @@ mod configuration;
 mod convergence;
 mod derivatives;
 mod diagnostics;
+mod exchange;
 mod golden;
 mod methods;
 mod models;

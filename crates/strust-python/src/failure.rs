@@ -1,0 +1,90 @@
+//! Exceptions and Ctrl-C during a run.
+
+use pyo3::prelude::*;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{Arc, Mutex},
+};
+use strust::{Error, kkt::Measurement, methods::Method, objective::Objective, prelude::*, stop::StopReason};
+
+/// The exception that ends a run, shared by the functions of the user and the loop.
+#[derive(Debug, Clone, Default)]
+pub struct Failure(Arc<Mutex<Option<PyErr>>>);
+
+/// What unwinds the stack when a function of the user raises an exception.
+struct Raised;
+
+impl Failure {
+    /// Keeps the first exception.
+    pub fn keep(&self, error: PyErr) {
+        self.0.lock().expect("no panic in here").get_or_insert(error);
+    }
+    /// The exception, if there is one.
+    pub fn take(&self) -> Option<PyErr> {
+        self.0.lock().expect("no panic in here").take()
+    }
+    fn happened(&self) -> bool {
+        self.0.lock().expect("no panic in here").is_some()
+    }
+    /// The result of a function of the user. After an exception the current step is left without a trace: see
+    /// [`Guarded`].
+    pub fn value<R>(&self, result: PyResult<R>) -> R {
+        result.unwrap_or_else(|error| {
+            self.keep(error);
+            // This calls no panic hook, so nothing is printed.
+            resume_unwind(Box::new(Raised))
+        })
+    }
+    /// Runs `action` until its end or until an exception: then `None`.
+    pub fn catch<R>(action: impl FnOnce() -> R) -> Option<R> {
+        // What an exception leaves half done is scratch space, or a state that `Guarded` restores.
+        match catch_unwind(AssertUnwindSafe(action)) {
+            Ok(result) => Some(result),
+            Err(panic) if panic.is::<Raised>() => None,
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+}
+
+/// A method whose step ends when a function of the user raises an exception. The state is then the state before the step.
+pub struct Guarded<M> {
+    pub method: M,
+    pub failure: Failure,
+    /// Whether the method changes its state before its last evaluation, so that a copy is needed.
+    pub changes_early: bool,
+}
+
+/// The step that ended is an error of the run, whatever the exception was. The caller looks for the exception first.
+const ENDED: Error = Error::NonFiniteValue { step: 0, value: f64::NAN };
+
+impl<F: Objective, M: Method<F>> Method<F> for Guarded<M> {
+    type State = M::State;
+
+    fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
+        Failure::catch(|| self.method.prepare(f, x)).unwrap_or(Err(ENDED))
+    }
+    fn init(&mut self, f: &mut F, x: F::Point) -> Result<M::State, Error> {
+        Failure::catch(|| self.method.init(f, x)).unwrap_or(Err(ENDED))
+    }
+    fn step(&mut self, f: &mut F, state: &mut M::State, sample: &Sample) -> Result<StepRecord, Error> {
+        let before = self.changes_early.then(|| state.clone());
+        Failure::catch(|| self.method.step(f, state, sample)).unwrap_or_else(|| {
+            if let Some(before) = before {
+                *state = before;
+            }
+            Err(ENDED)
+        })
+    }
+    fn measure(&mut self, f: &mut F, state: &M::State) -> Result<Measurement, Error> {
+        if self.failure.happened() {
+            // The run is over. It takes the state as it is only if its measurement is finite, and this one is never the
+            // best.
+            let most = f64::MAX;
+            return Ok(Measurement { value: most, merit: most, gradient_norm: most, constraint_norm: most });
+        }
+        Failure::catch(|| self.method.measure(f, state)).unwrap_or(Err(ENDED))
+    }
+    fn settled(&self, state: &M::State) -> Option<StopReason> {
+        self.method.settled(state)
+    }
+}

@@ -1,0 +1,405 @@
+//! A run of a method, and its saved state.
+
+use crate::{
+    array::{Array, Scalar, readonly},
+    constraints::AnyConstraint,
+    failure::{Failure, Guarded},
+    function::{Function, Handed},
+    methods::{Action, Setup, has_rate, with_method},
+    objective::AnyObjective,
+    problems::Problem,
+};
+use numpy::PyArrayDyn;
+use pyo3::{
+    exceptions::{PyRuntimeError, PyValueError},
+    prelude::*,
+    types::{PyBytes, PyDict, PyList},
+};
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+use strust::{
+    kkt::Measurement,
+    prelude::*,
+    run::{Observer, Report},
+};
+
+/// Time between two looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Everything that `strust.minimize` passes on.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Request {
+    method: String,
+    options: String,
+    schedule: String,
+    sampler: String,
+    batch: Option<usize>,
+    seed: u64,
+    epochs: Option<u64>,
+    steps: Option<u64>,
+    seconds: Option<f64>,
+    tolerance: Option<f64>,
+    stagnation: bool,
+    callback: Option<Py<PyAny>>,
+    /// Steps between two measurements; 0 for an epoch. Without it, the stopping rule decides.
+    measure: Option<u64>,
+    constraints: Py<PyList>,
+}
+
+/// Minimizes functions of the user from `x0`, or from a saved state.
+#[pyfunction]
+#[pyo3(signature = (fun, gradient, terms, magnitude, start, state, request))]
+#[allow(clippy::too_many_arguments)]
+pub fn minimize_function<'py>(
+    py: Python<'py>,
+    fun: Py<PyAny>,
+    gradient: Option<Py<PyAny>>,
+    terms: Option<usize>,
+    magnitude: f64,
+    start: &Bound<'py, PyAny>,
+    state: Option<Vec<u8>>,
+    request: Request,
+) -> PyResult<Bound<'py, PyDict>> {
+    let failure = Failure::default();
+    if start.cast::<PyArrayDyn<f32>>().is_ok() {
+        let f = function::<f32>(fun, gradient, terms, magnitude, &failure);
+        return minimize(py, f, start, state, request, failure);
+    }
+    let f = function::<f64>(fun, gradient, terms, magnitude, &failure);
+    minimize(py, f, start, state, request, failure)
+}
+
+/// Minimizes a built-in problem: no Python in the loop.
+#[pyfunction]
+pub fn minimize_problem<'py>(
+    py: Python<'py>,
+    problem: &Problem,
+    start: &Bound<'py, PyAny>,
+    state: Option<Vec<u8>>,
+    request: Request,
+) -> PyResult<Bound<'py, PyDict>> {
+    minimize(py, problem.objective(), start, state, request, Failure::default())
+}
+
+/// An objective from functions of the user.
+pub fn function<T: Scalar>(
+    fun: Py<PyAny>,
+    gradient: Option<Py<PyAny>>,
+    terms: Option<usize>,
+    magnitude: f64,
+    failure: &Failure,
+) -> AnyObjective<T> {
+    let (failure, handed) = (failure.clone(), Handed::default());
+    AnyObjective::new(Function { fun, gradient, terms, magnitude, failure, handed, indices: None })
+}
+
+fn minimize<'py, T: Scalar>(
+    py: Python<'py>,
+    objective: AnyObjective<T>,
+    start: &Bound<'py, PyAny>,
+    state: Option<Vec<u8>>,
+    request: Request,
+    failure: Failure,
+) -> PyResult<Bound<'py, PyDict>> {
+    let x = Array::from_numpy(&readonly::<T>("x0", start)?);
+    let constraint = AnyConstraint::new(request.constraints.bind(py), &x, &failure)?;
+    let name = request.method.clone();
+    let outcome = with_method(&name, Go { py, objective, x, state, constraint, request, failure: failure.clone() })?;
+    let result = PyDict::new(py);
+    let Outcome { x, state, reason, converged, breakdown, last, steps, accepted, values, gradients, history } = outcome;
+    result.set_item("x", x.to_numpy(py)?)?;
+    result.set_item("state", PyBytes::new(py, &state))?;
+    result.set_item("reason", reason)?;
+    result.set_item("converged", converged)?;
+    result.set_item("breakdown", breakdown)?;
+    result.set_item("measured", last.map(numbers))?;
+    result.set_item("steps", steps)?;
+    result.set_item("accepted", accepted)?;
+    result.set_item("values", values)?;
+    result.set_item("gradients", gradients)?;
+    result.set_item("history", history.iter().map(|(k, m)| (*k, numbers(*m))).collect::<Vec<_>>())?;
+    result.set_item("error", failure.take().map(|error| error.into_value(py)))?;
+    Ok(result)
+}
+
+fn numbers(m: Measurement) -> (f64, f64, f64) {
+    (m.value, m.gradient_norm, m.constraint_norm)
+}
+
+/// The result of a run, whatever its method.
+struct Outcome<T> {
+    x: Array<T>,
+    state: Vec<u8>,
+    reason: String,
+    converged: bool,
+    breakdown: Option<String>,
+    last: Option<Measurement>,
+    steps: u64,
+    accepted: u64,
+    values: u64,
+    gradients: u64,
+    history: Vec<(u64, Measurement)>,
+}
+
+/// Runs a method.
+struct Go<'py, T: Scalar> {
+    py: Python<'py>,
+    objective: AnyObjective<T>,
+    x: Array<T>,
+    state: Option<Vec<u8>>,
+    constraint: Option<AnyConstraint<T>>,
+    request: Request,
+    failure: Failure,
+}
+
+impl<T: Scalar> Action<T> for Go<'_, T> {
+    type Output = Outcome<T>;
+
+    fn with<M>(self, make: impl FnOnce(Setup<T>) -> PyResult<M>) -> PyResult<Outcome<T>>
+    where
+        M: Method<AnyObjective<T>, State: Send> + Send,
+    {
+        let Self { py, mut objective, x, state, constraint, request, failure } = self;
+        let schedule = request.schedule(objective.terms())?;
+        let method = make(Setup { options: request.options.clone(), schedule, constraint })?;
+        let state = state.map(|bytes| decode::<M::State>(&bytes)).transpose()?;
+        let history = Arc::new(Mutex::new(Vec::new()));
+        let watch = Watch {
+            callback: request.callback.as_ref().map(|callback| callback.clone_ref(py)),
+            failure: failure.clone(),
+            history: Arc::clone(&history),
+            looked: Instant::now(),
+        };
+        let report = py.detach(|| {
+            // All others change their state after the last evaluation. A test raises exceptions everywhere.
+            let changes_early = request.method == "str-sqp";
+            let guarded = Guarded { method, failure: failure.clone(), changes_early };
+            let run = minimize_with(&mut objective, guarded, &request)?.observe(watch);
+            let report = match state {
+                None => run.start(x),
+                Some(state) => run.resume(state),
+            };
+            report.map_err(|error| failure.take().unwrap_or_else(|| crate::error(error)))
+        })?;
+        let history = std::mem::take(&mut *history.lock().expect("the run is over"));
+        outcome(report, history)
+    }
+}
+
+fn minimize_with<'a, T: Scalar, M: Method<AnyObjective<T>>>(
+    f: &'a mut AnyObjective<T>,
+    method: M,
+    request: &Request,
+) -> PyResult<Run<'a, AnyObjective<T>, M>> {
+    let terms = f.terms();
+    let run = strust::minimize(f).method(method).stop(request.stop()?);
+    let run = match (request.sampler.as_str(), request.batch) {
+        ("full", None) => run.full_batch().seed(request.seed),
+        ("epochs", None) => run.seed(request.seed),
+        ("epochs", Some(batch)) => run.batch(batch).seed(request.seed),
+        ("with-replacement", batch) => {
+            let batch = batch.unwrap_or(32.min(terms));
+            run.sampler(WithReplacement::new(terms, batch, request.seed).map_err(crate::error)?)
+        }
+        ("full", Some(_)) => return Err(PyValueError::new_err("sampler=\"full\" has no batch")),
+        (other, _) => {
+            let all = "\"epochs\", \"with-replacement\" or \"full\"";
+            return Err(PyValueError::new_err(format!("sampler is {other:?}, but must be {all}")));
+        }
+    };
+    Ok(match request.measure {
+        None => run,
+        // The run checks the batch.
+        Some(0) => run.measure_every(terms.div_ceil(request.batch_of(terms).max(1)) as u64),
+        Some(steps) => run.measure_every(steps),
+    })
+}
+
+impl Request {
+    fn batch_of(&self, terms: usize) -> usize {
+        if self.sampler == "full" { terms } else { self.batch.unwrap_or(32.min(terms)) }
+    }
+    fn schedule(&self, terms: usize) -> PyResult<Schedule> {
+        let steps = match (self.steps, self.epochs) {
+            (Some(steps), _) => Some(steps),
+            (None, Some(epochs)) => Some(epochs.saturating_mul(terms.div_ceil(self.batch_of(terms).max(1)) as u64)),
+            (None, None) => None,
+        };
+        match (self.schedule.as_str(), steps) {
+            ("constant", _) => Ok(Schedule::Constant),
+            ("cosine", _) if !has_rate(&self.method) => {
+                let why = format!("method={:?} has no learning rate, so it has no schedule", self.method);
+                Err(PyValueError::new_err(why))
+            }
+            ("cosine", Some(steps)) => Ok(Schedule::cosine(steps)),
+            ("cosine", None) => Err(PyValueError::new_err("schedule=\"cosine\" needs epochs or steps")),
+            (other, _) => {
+                let why = format!("schedule is {other:?}, but must be \"constant\" or \"cosine\"");
+                Err(PyValueError::new_err(why))
+            }
+        }
+    }
+    fn stop(&self) -> PyResult<Stop> {
+        let seconds = self.seconds.map(|seconds| {
+            let wrong = |_| PyValueError::new_err(format!("seconds is {seconds}, but must be ≥ 0"));
+            Duration::try_from_secs_f64(seconds).map_err(wrong)
+        });
+        let rules = [
+            self.tolerance.map(Stop::kkt),
+            self.epochs.map(Stop::epochs),
+            self.steps.map(Stop::steps),
+            seconds.transpose()?.map(Stop::wall_clock),
+            self.stagnation.then(|| Stop::stagnation(1e-8, 10)),
+        ];
+        Ok(Stop::Any(rules.into_iter().flatten().collect()))
+    }
+}
+
+fn outcome<S: State<Point = Array<T>>, T: Scalar>(
+    report: Report<S>,
+    history: Vec<(u64, Measurement)>,
+) -> PyResult<Outcome<T>> {
+    // After an exception nothing more was measured.
+    let last = Some(report.last).filter(|last| last.value < f64::MAX).or(history.last().map(|(_, m)| *m));
+    Ok(Outcome {
+        x: report.point().clone(),
+        state: encode(&report.state)?,
+        reason: report.reason.to_string(),
+        converged: report.reason.converged(),
+        breakdown: report.breakdown.as_ref().map(ToString::to_string),
+        last,
+        steps: report.steps,
+        accepted: report.accepted,
+        values: report.evaluations.values,
+        gradients: report.evaluations.gradients,
+        history,
+    })
+}
+
+fn encode(state: &impl State) -> PyResult<Vec<u8>> {
+    rmp_serde::to_vec_named(state).map_err(|e| PyRuntimeError::new_err(format!("cannot save the state: {e}")))
+}
+
+fn decode<S: State>(bytes: &[u8]) -> PyResult<S> {
+    rmp_serde::from_slice(bytes)
+        .map_err(|e| PyValueError::new_err(format!("this is not the state of such a method: {e}")))
+}
+
+/// Calls the user's callback after each measurement, and looks for Ctrl-C.
+struct Watch {
+    callback: Option<Py<PyAny>>,
+    failure: Failure,
+    history: Arc<Mutex<Vec<(u64, Measurement)>>>,
+    looked: Instant,
+}
+
+impl Watch {
+    fn end(&self, error: PyErr) -> ControlFlow<()> {
+        self.failure.keep(error);
+        ControlFlow::Break(())
+    }
+}
+
+impl<T: Scalar, S: State<Point = Array<T>>> Observer<S> for Watch {
+    fn step(&mut self, _: &StepRecord, _: &S) -> ControlFlow<()> {
+        if self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            // Clippy would name the method here, but its lifetime is not general enough.
+            #[allow(clippy::redundant_closure_for_method_calls)]
+            if let Err(error) = Python::attach(|py| py.check_signals()) {
+                return self.end(error);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+    fn measured(&mut self, measurement: &Measurement, state: &S) -> ControlFlow<()> {
+        self.history.lock().expect("only the run writes to it").push((state.steps(), *measurement));
+        let Some(callback) = &self.callback else { return ControlFlow::Continue(()) };
+        let wants_to_stop = Python::attach(|py| {
+            let x = state.point().to_numpy(py)?;
+            callback.bind(py).call1((x, state.steps(), numbers(*measurement)))?.is_truthy()
+        });
+        match wants_to_stop {
+            Ok(false) => ControlFlow::Continue(()),
+            Ok(true) => ControlFlow::Break(()),
+            Err(error) => self.end(error),
+        }
+    }
+}
+
+/// A saved state in another form: `to_json` gives JSON text for MessagePack bytes, and the reverse.
+#[pyfunction]
+pub fn convert_state<'py>(
+    py: Python<'py>,
+    method: &str,
+    dtype: &str,
+    state: &Bound<'py, PyBytes>,
+    to_json: bool,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let action = Convert { state: state.as_bytes(), to_json };
+    let bytes = match dtype {
+        "float32" => with_method::<f32, _>(method, action),
+        "float64" => with_method::<f64, _>(method, action),
+        other => Err(PyValueError::new_err(format!("dtype is {other:?}, but must be \"float32\" or \"float64\""))),
+    }?;
+    Ok(PyBytes::new(py, &bytes))
+}
+
+/// Changes the form of a state.
+struct Convert<'a> {
+    state: &'a [u8],
+    to_json: bool,
+}
+
+impl<T: Scalar> Action<T> for Convert<'_> {
+    type Output = Vec<u8>;
+
+    fn with<M>(self, _: impl FnOnce(Setup<T>) -> PyResult<M>) -> PyResult<Vec<u8>>
+    where
+        M: Method<AnyObjective<T>, State: Send> + Send,
+    {
+        let wrong = |e: serde_json::Error| PyValueError::new_err(format!("this is not the state of such a method: {e}"));
+        if self.to_json {
+            serde_json::to_vec(&decode::<M::State>(self.state)?).map_err(wrong)
+        } else {
+            encode(&serde_json::from_slice::<M::State>(self.state).map_err(wrong)?)
+        }
+    }
+}
+
+/// The point and the number of steps of a saved state.
+#[pyfunction]
+pub fn point_of_state<'py>(
+    py: Python<'py>,
+    method: &str,
+    dtype: &str,
+    state: &Bound<'py, PyBytes>,
+) -> PyResult<(Bound<'py, PyAny>, u64)> {
+    let action = Point { state: state.as_bytes() };
+    match dtype {
+        "float32" => with_method::<f32, _>(method, action).and_then(|(x, k)| Ok((x.to_numpy(py)?.into_any(), k))),
+        _ => with_method::<f64, _>(method, action).and_then(|(x, k)| Ok((x.to_numpy(py)?.into_any(), k))),
+    }
+}
+
+/// Reads the point of a state.
+struct Point<'a> {
+    state: &'a [u8],
+}
+
+impl<T: Scalar> Action<T> for Point<'_> {
+    type Output = (Array<T>, u64);
+
+    fn with<M>(self, _: impl FnOnce(Setup<T>) -> PyResult<M>) -> PyResult<(Array<T>, u64)>
+    where
+        M: Method<AnyObjective<T>, State: Send> + Send,
+    {
+        let state = decode::<M::State>(self.state)?;
+        let steps = state.steps();
+        Ok((state.into_point(), steps))
+    }
+}

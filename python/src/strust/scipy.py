@@ -1,0 +1,256 @@
+"""The methods for ``scipy.optimize.minimize``.
+
+>>> import numpy as np
+>>> from scipy.optimize import minimize, rosen, rosen_der
+>>> import strust.scipy
+>>> result = minimize(rosen, [1.3, 0.7], jac=rosen_der, method=strust.scipy.auto, tol=1e-5)
+>>> result.success, result.x.round(3)
+(True, array([1., 1.]))
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+try:
+    # SciPy has no complete types of its own.
+    _optimize: Any = importlib.import_module("scipy.optimize")
+except ImportError as _error:
+    raise ImportError("strust.scipy needs SciPy: pip install strust[scipy]") from _error
+
+from strust._minimize import Intermediate, OptimizeResult, minimize
+from strust.constraints import Bounds, Constraint, at_most, from_functions
+
+Array: TypeAlias = npt.NDArray[np.floating[Any]]
+
+__all__ = ["auto", "method"]
+
+#: Options of SciPy's own solvers that mean a budget or a tolerance here.
+_RENAMED = {"maxiter": "max_steps", "maxfev": None, "gtol": "tol", "ftol": None, "xtol": None, "eps": None}
+
+
+def method(name: str, **settings: Any) -> Callable[..., Any]:
+    """Return a method of strust for ``scipy.optimize.minimize(..., method=...)``.
+
+    Parameters
+    ----------
+    name : str
+        One of ``strust.METHODS``.
+    **settings
+        The method's own settings.
+
+    Examples
+    --------
+    >>> from scipy.optimize import minimize
+    >>> import strust.scipy
+    >>> sgd = strust.scipy.method("sgd", learning_rate=0.1)
+    >>> minimize(lambda x: (x @ x, 2 * x), [1.0], jac=True, method=sgd, tol=1e-6).success
+    True
+    """
+
+    def solve(
+        fun: Callable[..., Any],
+        x0: npt.ArrayLike,
+        args: tuple[Any, ...] = (),
+        jac: Any = None,
+        bounds: Any = None,
+        constraints: Any = (),
+        callback: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        for unused in ("hess", "hessp"):
+            options.pop(unused, None)
+        budget = _budget(options)
+        x = np.atleast_1d(np.asarray(x0, dtype=np.float64))
+        value, gradient = _functions(fun, jac, args)
+        solution = minimize(
+            value,
+            x,
+            jac=gradient,
+            method=name,
+            options=settings,
+            constraints=_constraints(constraints, x),
+            bounds=_bounds(bounds, x),
+            callback=None if callback is None else _callback(callback),
+            **budget,
+        )
+        return _scipy_result(solution, gradient)
+
+    solve.__name__ = name
+    return solve
+
+
+#: `Auto`; with constraints or bounds ``"str-sqp"``.
+auto = method("auto")
+
+
+def _budget(options: dict[str, Any]) -> dict[str, Any]:
+    budget: dict[str, Any] = {}
+    options.pop("disp", None)
+    for key, value in options.items():
+        if key not in ("tol", "seed", "max_seconds", "maxiter", "gtol"):
+            if key in _RENAMED:
+                raise ValueError(f"strust has no option {key!r}; use tol (the norm of the gradient) and maxiter")
+            raise ValueError(f"strust has no option {key!r}; the options are tol, maxiter, max_seconds and seed")
+        if value is not None:
+            budget[_RENAMED.get(key) or key] = value
+    # SciPy's users expect an answer at a tolerance, not after a budget.
+    budget.setdefault("tol", 1e-6)
+    budget.setdefault("max_steps", 100_000)
+    return budget
+
+
+def _functions(
+    fun: Callable[..., Any], jac: Any, args: tuple[Any, ...]
+) -> tuple[Callable[[Array], float], Callable[[Array], Array]]:
+    """Return f and its gradient as functions of x alone."""
+
+    def value(x: Array) -> float:
+        return float(np.asarray(fun(x, *args)).item())
+
+    if callable(jac):
+        gradient_of: Callable[..., Any] = jac
+
+        def gradient(x: Array) -> Array:
+            return np.asarray(gradient_of(x, *args), dtype=np.float64)
+
+        return value, gradient
+    if jac not in (None, False, "2-point"):
+        raise ValueError(f"jac must be a function, True, or None for finite differences, not {jac!r}")
+
+    def differences(x: Array) -> Array:
+        return _differences(value, x)
+
+    return value, differences
+
+
+def _differences(fun: Callable[[Array], Any], x: Array) -> Array:
+    """Return the derivative of a number or a vector by forward differences."""
+    return np.asarray(_optimize.approx_fprime(x, fun), dtype=np.float64)
+
+
+def _callback(callback: Callable[..., Any]) -> Callable[[Intermediate], Any]:
+    def hook(now: Intermediate) -> Any:
+        return callback(_optimize.OptimizeResult(x=now.x, fun=now.fun, nit=now.nit))
+
+    def hook_with_point(now: Intermediate) -> Any:
+        return callback(now.x)
+
+    # SciPy has already wrapped a callback of its new kind, which takes `intermediate_result`.
+    return hook if _takes_result(callback) else hook_with_point
+
+
+def _takes_result(callback: Callable[..., Any]) -> bool:
+    try:
+        return set(inspect.signature(callback).parameters) == {"intermediate_result"} or hasattr(
+            callback, "stop_iteration"
+        )
+    except (TypeError, ValueError):
+        return False
+
+
+def _bounds(given: Any, x: Array) -> Bounds | None:
+    if given is None:
+        return None
+    if isinstance(given, _optimize.Bounds):
+        lower, upper = given.lb, given.ub
+    else:
+        pairs = list(given)
+        if len(pairs) != x.size:
+            raise ValueError(f"there are {len(pairs)} bounds, but x0 has {x.size} components")
+        lower = np.array([-np.inf if low is None else low for low, _ in pairs], dtype=np.float64)
+        upper = np.array([np.inf if high is None else high for _, high in pairs], dtype=np.float64)
+    return Bounds(np.broadcast_to(lower, x.shape), np.broadcast_to(upper, x.shape))
+
+
+def _constraints(given: Any, x: Array) -> list[Constraint | str]:
+    if isinstance(given, (str, Constraint, dict, _optimize.LinearConstraint, _optimize.NonlinearConstraint)):
+        given = (given,)
+    found: list[Constraint | str] = []
+    for one in given:
+        found += _one_constraint(one, x)
+    return found
+
+
+def _one_constraint(one: Any, x: Array) -> Iterable[Constraint | str]:
+    if isinstance(one, (Constraint, str)):
+        return [one]
+    if isinstance(one, dict):
+        return [_from_dict(cast("dict[str, Any]", one))]
+    if isinstance(one, _optimize.LinearConstraint):
+        matrix = np.atleast_2d(np.asarray(one.A.toarray() if hasattr(one.A, "toarray") else one.A, dtype=np.float64))
+        return _between(lambda z: matrix @ z, lambda _: matrix, one.lb, one.ub, x)
+    if isinstance(one, _optimize.NonlinearConstraint):
+        value: Callable[[Array], Any] = one.fun
+
+        def differences(z: Array) -> Array:
+            return _differences(value, z)
+
+        return _between(value, one.jac if callable(one.jac) else differences, one.lb, one.ub, x)
+    raise TypeError(
+        f"a constraint is a dictionary, a LinearConstraint or a NonlinearConstraint, not {type(one).__name__}"
+    )
+
+
+def _from_dict(one: dict[str, Any]) -> Constraint:
+    kind, fun, args = one.get("type"), one.get("fun"), tuple(one.get("args", ()))
+    if kind not in ("eq", "ineq") or not callable(fun):
+        raise ValueError(f"a constraint needs 'type' ('eq' or 'ineq') and 'fun': {one}")
+    value: Callable[..., Any] = fun
+    given = one.get("jac")
+    sign = 1.0 if kind == "eq" else -1.0  # SciPy's inequality is c(x) ≥ 0.
+
+    def plain(z: Array) -> Array:
+        return np.atleast_1d(np.asarray(value(z, *args), dtype=np.float64))
+
+    def jacobian(z: Array) -> Array:
+        return np.asarray(given(z, *args) if callable(given) else _differences(plain, z), dtype=np.float64)
+
+    made = from_functions(lambda z: sign * plain(z), jac=lambda z: sign * jacobian(z))
+    return made if kind == "eq" else at_most(made)
+
+
+def _between(
+    fun: Callable[[Array], Any], jac: Callable[[Array], Any], lower: Any, upper: Any, x: Array
+) -> list[Constraint]:
+    """Return lower ≤ fun(x) ≤ upper as equations and inequalities."""
+    rows = np.atleast_1d(np.asarray(fun(x))).size
+    low, high = np.broadcast_to(lower, rows), np.broadcast_to(upper, rows)
+
+    def value(z: Array) -> Array:
+        return np.atleast_1d(np.asarray(fun(z), dtype=np.float64))
+
+    def jacobian(z: Array) -> Array:
+        matrix = jac(z)
+        return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64).reshape(
+            rows, -1
+        )
+
+    def side(chosen: npt.NDArray[np.bool_], end: Array, sign: float) -> Constraint:
+        return from_functions(
+            lambda z: sign * (value(z)[chosen] - end[chosen]), jac=lambda z: sign * jacobian(z)[chosen]
+        )
+
+    found: list[Constraint] = []
+    equal = low == high
+    if equal.any():
+        found.append(side(equal, low, 1.0))
+    for chosen, end, sign in ((np.isfinite(high) & ~equal, high, 1.0), (np.isfinite(low) & ~equal, low, -1.0)):
+        if chosen.any():
+            found.append(at_most(side(chosen, end, sign)))
+    return found
+
+
+def _scipy_result(found: OptimizeResult, gradient: Callable[[Array], Array]) -> Any:
+    fields: dict[str, Any] = {
+        name: getattr(found, name) for name in ("x", "fun", "success", "status", "message", "nit", "nfev", "njev")
+    }
+    result = _optimize.OptimizeResult(**fields, jac=gradient(found.x), constr_violation=found.constraint_norm)
+    result.state = found.state
+    return result
