@@ -119,7 +119,8 @@ pub(crate) fn linear(
     let mut f = LinearModel::new(data);
     let mut scored = f.clone();
     let widths = vec![data.rows.inputs(), data.outputs];
-    let (start, batch) = (vec![0.0; f.parameters()], linear_batch(data.rows.inputs(), data.rows.stored_per_row(), f.terms()));
+    let (start, batch) =
+        (vec![0.0; f.parameters()], linear_batch(data.rows.inputs(), data.rows.stored_per_row(), f.terms()));
     let score = |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
     trained(&mut f, start, batch, &widths, StopRule::LINEAR, held_out.loss_of_weights(), limits, score, Clone::clone)
 }

@@ -68,11 +68,8 @@ impl ModelOptions {
             "softmax" => OutputLoss::Softmax,
             other => return Err(PyValueError::new_err(format!("there is no loss {other:?}"))),
         };
-        let constraint = WeightConstraint {
-            nonnegative: self.nonnegative,
-            sum_to_one: self.sum_to_one,
-            unit_norm: self.unit_norm,
-        };
+        let constraint =
+            WeightConstraint { nonnegative: self.nonnegative, sum_to_one: self.sum_to_one, unit_norm: self.unit_norm };
         let options = ArrayOptions {
             hidden: self.hidden,
             l2: self.l2,
@@ -178,8 +175,7 @@ pub(crate) fn stream_model<'py>(
     let task = data.task(&rows, loss, outputs)?;
     let stream: Option<ModelStream> = restored(state)?;
     let start = start.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
-    let stream =
-        watched(py, |interrupted| stream_arrays(&task, &options, stream, start, seen, call, interrupted))?;
+    let stream = watched(py, |interrupted| stream_arrays(&task, &options, stream, start, seen, call, interrupted))?;
     Ok((PyArray1::from_vec(py, stream.flat()), saved(py, &stream)?))
 }
 

@@ -1,8 +1,6 @@
 //! The functions of arrays and their training.
 
-use super::{
-    linear::ArrayLinear, network::ArrayNetwork, rows::SparseRows, terms::ArrayTerms, train::ArrayModel, *,
-};
+use super::{linear::ArrayLinear, network::ArrayNetwork, rows::SparseRows, terms::ArrayTerms, train::ArrayModel, *};
 use crate::{constrain::WeightConstraint, train::TrainingEnd};
 use faer::Mat;
 use rand_core::Rng;
@@ -31,12 +29,14 @@ fn parts(values: &[f64], d: usize) -> (Vec<i64>, Vec<i32>, Vec<f64>) {
     (starts, columns, stored)
 }
 
-const LOSSES: [(OutputLoss, usize); 3] = [(OutputLoss::Squares, 1), (OutputLoss::Logistic, 1), (OutputLoss::Softmax, 3)];
+const LOSSES: [(OutputLoss, usize); 3] =
+    [(OutputLoss::Squares, 1), (OutputLoss::Logistic, 1), (OutputLoss::Softmax, 3)];
 
 #[test]
 fn gradients_of_linear_models_pass_the_slope_check_and_do_not_depend_on_the_kind_of_rows() {
     let (n, d) = (12, 9);
-    let values: Vec<f64> = numbers(n * d, 1).iter().map(|v| if *v < -0.3 { 0.0 } else { f64::from(*v as f32) }).collect();
+    let values: Vec<f64> =
+        numbers(n * d, 1).iter().map(|v| if *v < -0.3 { 0.0 } else { f64::from(*v as f32) }).collect();
     let single: Vec<f32> = values.iter().map(|&v| v as f32).collect();
     let (starts, columns, stored) = parts(&values, d);
     let kinds = [
@@ -53,8 +53,17 @@ fn gradients_of_linear_models_pass_the_slope_check_and_do_not_depend_on_the_kind
         for rows in &kinds {
             let index: Vec<usize> = (1..n).collect();
             let weights = Some(weights.as_slice());
-            let terms =
-                ArrayTerms { rows, index: &index, goals: &goals, weights, units: &units, loss, outputs, penalty: 0.1, intercept: true };
+            let terms = ArrayTerms {
+                rows,
+                index: &index,
+                goals: &goals,
+                weights,
+                units: &units,
+                loss,
+                outputs,
+                penalty: 0.1,
+                intercept: true,
+            };
             let mut f = ArrayLinear::new(terms);
             let slope = gradient_slope(&mut f, &x, &direction, &Sample::range(2..9));
             assert!((1.9..2.1).contains(&slope), "{loss:?}: {slope}");
@@ -78,8 +87,17 @@ fn gradients_of_networks_pass_the_slope_check() {
     for (loss, outputs) in LOSSES {
         let goals: Vec<f64> = (0..n).map(|i| (i % outputs.max(2)) as f64).collect();
         let weights = Some(weights.as_slice());
-        let terms =
-            ArrayTerms { rows: &rows, index: &index, goals: &goals, weights, units: &units, loss, outputs, penalty: 0.0, intercept: true };
+        let terms = ArrayTerms {
+            rows: &rows,
+            index: &index,
+            goals: &goals,
+            weights,
+            units: &units,
+            loss,
+            outputs,
+            penalty: 0.0,
+            intercept: true,
+        };
         let mut f = ArrayNetwork::new(terms, &[d, 6, outputs]).unwrap();
         let x = f.start(3);
         let mean = f.mean_loss(&x, &index) * weights.unwrap().iter().sum::<f64>() / n as f64;
@@ -130,7 +148,8 @@ fn constraints_hold_in_the_units_of_the_rows() {
     let goals: Vec<f64> = values.chunks_exact(d).map(|row| row[0] - row[1]).collect();
     let rows = ArrayRows::Double(&values, d);
     let units = InputUnits::measure(&rows, None, true, true);
-    let task = ArrayTask { rows: &rows, goals: &goals, weights: None, units: &units, loss: OutputLoss::Squares, outputs: 1 };
+    let task =
+        ArrayTask { rows: &rows, goals: &goals, weights: None, units: &units, loss: OutputLoss::Squares, outputs: 1 };
     let constraint = WeightConstraint { nonnegative: true, sum_to_one: true, unit_norm: false };
     let model = fitted(&task, &ArrayOptions { constraint, target_scale: 2.0, ..ArrayOptions::default() });
     let weights: Vec<f64> = model.weights.flat.iter().zip(&units.scale).map(|(w, scale)| 2.0 * w / scale).collect();
@@ -144,7 +163,8 @@ fn a_stream_continues_bit_for_bit_and_an_interrupt_ends_it() {
     let goals: Vec<f64> = values.chunks_exact(d).map(|row| f64::from(row[0] > row[1])).collect();
     let rows = ArrayRows::Double(&values, d);
     let units = InputUnits::measure(&rows, None, true, true);
-    let task = ArrayTask { rows: &rows, goals: &goals, weights: None, units: &units, loss: OutputLoss::Logistic, outputs: 1 };
+    let task =
+        ArrayTask { rows: &rows, goals: &goals, weights: None, units: &units, loss: OutputLoss::Logistic, outputs: 1 };
     for hidden in [vec![], vec![5]] {
         let options = ArrayOptions { hidden, ..ArrayOptions::default() };
         let pass = |stream, call: u64| {
