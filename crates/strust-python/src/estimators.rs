@@ -22,7 +22,7 @@ const SIGNALS: Duration = Duration::from_millis(50);
 
 /// A matrix of Python: a C-contiguous array, or the parts of a CSR matrix and its number of columns.
 #[derive(FromPyObject)]
-enum Matrix<'py> {
+pub(crate) enum Matrix<'py> {
     Double(PyReadonlyArray2<'py, f64>),
     Single(PyReadonlyArray2<'py, f32>),
     Sparse(PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i32>, PyReadonlyArray1<'py, f64>, usize),
@@ -44,7 +44,7 @@ impl Matrix<'_> {
 /// Options of a model, by name.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct ModelOptions {
+pub(crate) struct ModelOptions {
     loss: String,
     outputs: usize,
     hidden: Vec<usize>,

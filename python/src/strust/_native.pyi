@@ -77,9 +77,7 @@ class ModelOptions(TypedDict):
     validation: float
     seed: int
 
-def input_units(
-    matrix: _Matrix, weights: _Doubles | None, center: bool, scale: bool
-) -> tuple[_Doubles, _Doubles]: ...
+def input_units(matrix: _Matrix, weights: _Doubles | None, center: bool, scale: bool) -> tuple[_Doubles, _Doubles]: ...
 def fit_model(
     matrix: _Matrix,
     goals: _Doubles,

@@ -140,7 +140,11 @@ def test_constraints_hold_in_the_units_of_the_data() -> None:
 
 def test_constraints_are_refused_where_they_have_no_meaning() -> None:
     X, y = iris()
-    for model in (Classifier(nonnegative=True), Classifier(hidden=(3,), unit_norm=True), Regressor((2,), sum_to_one=True)):
+    for model in (
+        Classifier(nonnegative=True),
+        Classifier(hidden=(3,), unit_norm=True),
+        Regressor((2,), sum_to_one=True),
+    ):
         with pytest.raises(ValueError, match="one output and without hidden layers"):
             model.fit(X, y)
     assert not hasattr(Regressor(nonnegative=True), "partial_fit")

@@ -13,11 +13,11 @@ They follow the conventions of scikit-learn: pipelines, searches, cross-validati
 from __future__ import annotations
 
 try:
-    import sklearn as _sklearn  # noqa: F401
-except ImportError as error:
+    from strust.sklearn._models import Classifier, Regressor
+    from strust.sklearn._subspace import SubspaceFitter
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] not in ("scipy", "sklearn"):
+        raise
     raise ImportError("strust.sklearn needs scikit-learn: pip install strust[sklearn]") from error
-
-from strust.sklearn._models import Classifier, Regressor
-from strust.sklearn._subspace import SubspaceFitter
 
 __all__ = ["Classifier", "Regressor", "SubspaceFitter"]

@@ -1,14 +1,15 @@
 """Linear models and networks."""
 
 # scikit-learn has no type hints.
-# mypy: disable-error-code="import-untyped,misc"
+# mypy: disable-error-code="import-untyped,misc,untyped-decorator"
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUntypedBaseClass=false, reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportUntypedBaseClass=false, reportUntypedFunctionDecorator=false, reportUnknownParameterType=false, reportMissingParameterType=false
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from strust import _native
-from strust.sklearn._shared import Doubles, check_count, check_number, checked, native, seed, warn_if_unfinished
+from strust.sklearn._shared import (
+    Doubles,
+    MatrixLike,
+    check_count,
+    check_number,
+    checked,
+    native,
+    seed,
+    warn_if_unfinished,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -49,6 +59,10 @@ class _Model(BaseEstimator):
     validation_fraction: float
     random_state: Any
     # Of a fitted model.
+    coef_: Any
+    intercept_: Any
+    coefs_: list[Doubles]
+    intercepts_: list[Doubles]
     n_features_in_: int
     n_iter_: int
     loss_curve_: list[float]
@@ -124,9 +138,9 @@ class _Model(BaseEstimator):
             "seed": seed(self.random_state),
         }
 
-    def _learn(self, X: Any, goals: Doubles, weights: Doubles | None, loss: str, outputs: int) -> None:
+    def _learn(self, rows: Any, goals: Doubles, weights: Doubles | None, loss: str, outputs: int) -> None:
         """Fit from the start."""
-        options, matrix = self._options(loss, outputs), native(X)
+        options, matrix = self._options(loss, outputs), native(rows)
         self._units = _native.input_units(matrix, weights, options["intercept"], bool(self.standardize))
         flat, epochs, end, scores = _native.fit_model(matrix, goals, weights, self._units, options)
         self._flat, self._stream, self._calls = flat, None, 0
@@ -136,9 +150,9 @@ class _Model(BaseEstimator):
         self._set_layers(options["hidden"], outputs)
         warn_if_unfinished(self, end, options["epochs"])
 
-    def _learn_more(self, X: Any, goals: Doubles, weights: Doubles | None, loss: str, outputs: int) -> None:
+    def _learn_more(self, rows: Any, goals: Doubles, weights: Doubles | None, loss: str, outputs: int) -> None:
         """One pass over more rows."""
-        options, matrix = self._options(loss, outputs), native(X)
+        options, matrix = self._options(loss, outputs), native(rows)
         if not hasattr(self, "_flat"):
             self._units = _native.input_units(matrix, weights, options["intercept"], bool(self.standardize))
             self._stream, self._seen, self._calls, self.n_iter_, self.loss_curve_ = None, 0.0, 0, 0, []
@@ -158,7 +172,7 @@ class _Model(BaseEstimator):
         coefs: list[Doubles] = []
         intercepts: list[Doubles] = []
         start = 0
-        for inputs, units in zip(widths[:-1], widths[1:], strict=True):
+        for inputs, units in pairwise(widths):
             end = start + inputs * units
             coefs.append(self._flat[start:end].reshape(inputs, units).copy())
             intercepts.append(self._flat[end : end + units].copy())
@@ -176,26 +190,26 @@ class _Model(BaseEstimator):
     def _set_linear(self, coef: Doubles, intercept: Doubles) -> None:
         raise NotImplementedError
 
-    def _outputs(self, X: Any) -> Doubles:
+    def _outputs(self, X: MatrixLike) -> Doubles:
         """The outputs of the last layer, one column each."""
         check_is_fitted(self)
-        X = checked(self, X, reset=False)
+        rows = checked(self, X, reset=False)
         if hasattr(self, "coef_"):
             coef = np.atleast_2d(self.coef_)
-            linear: Doubles = np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_)
+            linear: Doubles = np.asarray(safe_sparse_dot(rows, coef.T, dense_output=True) + self.intercept_)
             return linear
-        pieces = [self._network(X[rows]) for rows in gen_batches(X.shape[0], _PIECE)]
+        pieces = [self._network(rows[piece]) for piece in gen_batches(rows.shape[0], _PIECE)]
         return np.concatenate(pieces)
 
-    def _network(self, X: Any) -> Doubles:
-        outputs: Doubles = safe_sparse_dot(X, self.coefs_[0], dense_output=True) + self.intercepts_[0]
+    def _network(self, rows: Any) -> Doubles:
+        outputs: Doubles = safe_sparse_dot(rows, self.coefs_[0], dense_output=True) + self.intercepts_[0]
         for coef, intercept in zip(self.coefs_[1:], self.intercepts_[1:], strict=True):
             outputs = np.maximum(outputs, 0.0) @ coef + intercept
         return outputs
 
 
 def _can_stream(estimator: _Model) -> bool:
-    if estimator._constrained():
+    if estimator._constrained():  # pyright: ignore[reportPrivateUsage]
         raise AttributeError("partial_fit cannot keep nonnegative, sum_to_one or unit_norm: use fit")
     return True
 
@@ -261,7 +275,7 @@ class Classifier(ClassifierMixin, _Model):
 
     classes_: NDArray[Any]
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -279,18 +293,17 @@ class Classifier(ClassifierMixin, _Model):
             The estimator itself.
         """
         _forget(self)
-        X = checked(self, X, reset=True)
-        labels = _labels(X, y)
-        weights = _weights(X, sample_weight)
+        rows = checked(self, X, reset=True)
+        labels, weights = _labels(rows, y), _weights(rows, sample_weight)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         _check_classes(codes if weights is None else codes[weights > 0], labels)
-        self._learn(X, codes.astype(np.float64), weights, *self._loss())
+        self._learn(rows, codes.astype(np.float64), weights, *self._loss())
         return self
 
     @available_if(_can_stream)
     def partial_fit(
         self,
-        X: ArrayLike,
+        X: MatrixLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -316,8 +329,8 @@ class Classifier(ClassifierMixin, _Model):
             The estimator itself.
         """
         first = not hasattr(self, "_flat")
-        X = checked(self, X, reset=first)
-        labels = _labels(X, y)
+        rows = checked(self, X, reset=first)
+        labels = _labels(rows, y)
         known = None if classes is None else np.unique(column_or_1d(classes))
         if first:
             if known is None:
@@ -331,7 +344,7 @@ class Classifier(ClassifierMixin, _Model):
         unknown = labels[self.classes_[codes] != labels]
         if len(unknown) > 0:
             raise ValueError(f"y has the class {unknown[0]!r}, which is not one of {self.classes_}.")
-        self._learn_more(X, codes.astype(np.float64), _weights(X, sample_weight), *self._loss())
+        self._learn_more(rows, codes.astype(np.float64), _weights(rows, sample_weight), *self._loss())
         return self
 
     def _loss(self) -> tuple[str, int]:
@@ -341,7 +354,7 @@ class Classifier(ClassifierMixin, _Model):
     def _set_linear(self, coef: Doubles, intercept: Doubles) -> None:
         self.coef_, self.intercept_ = np.ascontiguousarray(coef), intercept
 
-    def decision_function(self, X: ArrayLike) -> Doubles:
+    def decision_function(self, X: MatrixLike) -> Doubles:
         """The outputs of the model: log-odds of the second class of two, or one number for each class.
 
         Parameters
@@ -357,7 +370,7 @@ class Classifier(ClassifierMixin, _Model):
         outputs = self._outputs(X)
         return outputs[:, 0] if len(self.classes_) == 2 else outputs
 
-    def predict_proba(self, X: ArrayLike) -> Doubles:
+    def predict_proba(self, X: MatrixLike) -> Doubles:
         """The probability of each class.
 
         Parameters
@@ -376,7 +389,7 @@ class Classifier(ClassifierMixin, _Model):
         probabilities: Doubles = softmax(outputs, copy=False)
         return probabilities
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """The most probable class.
 
         Parameters
@@ -457,10 +470,7 @@ class Regressor(RegressorMixin, _Model):
     array([1., 0.])
     """
 
-    coef_: Doubles
-    intercept_: float
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -478,14 +488,14 @@ class Regressor(RegressorMixin, _Model):
             The estimator itself.
         """
         _forget(self)
-        X = checked(self, X, reset=True)
-        targets, weights = _numbers(X, y), _weights(X, sample_weight)
+        rows = checked(self, X, reset=True)
+        targets, weights = _numbers(rows, y), _weights(rows, sample_weight)
         self._set_target(targets, weights)
-        self._learn(X, self._goals(targets), weights, "squares", 1)
+        self._learn(rows, self._goals(targets), weights, "squares", 1)
         return self
 
     @available_if(_can_stream)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Continue with one pass over more rows.
 
         The inputs and the target are standardized by the rows of the first call.
@@ -505,11 +515,11 @@ class Regressor(RegressorMixin, _Model):
             The estimator itself.
         """
         first = not hasattr(self, "_flat")
-        X = checked(self, X, reset=first)
-        targets, weights = _numbers(X, y), _weights(X, sample_weight)
+        rows = checked(self, X, reset=first)
+        targets, weights = _numbers(rows, y), _weights(rows, sample_weight)
         if first:
             self._set_target(targets, weights)
-        self._learn_more(X, self._goals(targets), weights, "squares", 1)
+        self._learn_more(rows, self._goals(targets), weights, "squares", 1)
         return self
 
     def _set_target(self, y: Doubles, weights: Doubles | None) -> None:
@@ -526,7 +536,7 @@ class Regressor(RegressorMixin, _Model):
     def _set_linear(self, coef: Doubles, intercept: Doubles) -> None:
         self.coef_, self.intercept_ = np.ascontiguousarray(coef[0]), float(intercept[0])
 
-    def predict(self, X: ArrayLike) -> Doubles:
+    def predict(self, X: MatrixLike) -> Doubles:
         """The predicted numbers.
 
         Parameters
@@ -555,12 +565,12 @@ def _sequence(hidden: Any) -> Sequence[Any]:
     return list(hidden)
 
 
-def _weights(X: Any, sample_weight: Any) -> Doubles | None:
+def _weights(rows: Any, sample_weight: Any) -> Doubles | None:
     if sample_weight is None:
         return None
-    weights: Doubles = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weights.ndim != 1 or len(weights) != X.shape[0]:
-        raise ValueError(f"sample_weight.shape == {weights.shape}, expected ({X.shape[0]},)!")
+    weights: Doubles = check_array(sample_weight, ensure_2d=False, dtype="float64", input_name="sample_weight")
+    if weights.ndim != 1 or len(weights) != rows.shape[0]:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected ({rows.shape[0]},)!")
     if (weights < 0).any():
         raise ValueError("Negative values in data passed to `sample_weight`")
     if not weights.any():
@@ -568,24 +578,26 @@ def _weights(X: Any, sample_weight: Any) -> Doubles | None:
     return np.ascontiguousarray(weights)
 
 
-def _labels(X: Any, y: Any) -> NDArray[Any]:
+def _labels(rows: Any, y: Any) -> NDArray[Any]:
     if y is None:
         raise ValueError("Classifier requires y to be passed, but the target y is None.")
     check_classification_targets(y)
     labels: NDArray[Any] = column_or_1d(y, warn=True)
-    check_consistent_length(X, labels)
+    check_consistent_length(rows, labels)
     return labels
 
 
 def _check_classes(codes: NDArray[np.intp], labels: NDArray[Any]) -> None:
     if len(np.unique(codes)) < 2:
-        raise ValueError(f"Classifier needs rows of at least 2 classes, but the data have only one class: {labels[0]!r}")
+        raise ValueError(
+            f"Classifier needs rows of at least 2 classes, but the data have only one class: {labels[0]!r}"
+        )
 
 
-def _numbers(X: Any, y: Any) -> Doubles:
+def _numbers(rows: Any, y: Any) -> Doubles:
     if y is None:
         raise ValueError("Regressor requires y to be passed, but the target y is None.")
-    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    y = check_array(y, ensure_2d=False, dtype="float64", input_name="y")
     numbers: Doubles = column_or_1d(y, warn=True)
-    check_consistent_length(X, numbers)
+    check_consistent_length(rows, numbers)
     return np.ascontiguousarray(numbers)

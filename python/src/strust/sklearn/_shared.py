@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_scalar, validate_data
@@ -23,6 +22,16 @@ Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], Doubles, int]
 Matrix: TypeAlias = "Doubles | NDArray[np.float32] | Sparse"
 
 
+class SparseLike(Protocol):
+    """A sparse matrix or array of SciPy."""
+
+    def tocsr(self) -> Any:
+        """The same in CSR format."""
+
+
+MatrixLike: TypeAlias = "ArrayLike | SparseLike"
+
+
 def checked(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as an array of floats or a CSR matrix, without a copy if it already is one."""
     return validate_data(
@@ -30,18 +39,19 @@ def checked(estimator: Any, X: Any, *, reset: bool) -> Any:
     )
 
 
-def native(X: Any) -> Matrix:
-    """X as the compiled part takes it."""
-    if not issparse(X):
-        array: Doubles = np.ascontiguousarray(X)
+def native(rows: Any) -> Matrix:
+    """Rows as the compiled part takes them."""
+    if isinstance(rows, np.ndarray):
+        array: Doubles = np.ascontiguousarray(rows)
         return array
-    if X.shape[1] > np.iinfo(np.int32).max:
-        raise ValueError(f"a sparse matrix can have at most {np.iinfo(np.int32).max} columns, but X has {X.shape[1]}")
+    most, inputs = np.iinfo(np.int32).max, int(rows.shape[1])
+    if inputs > most:
+        raise ValueError(f"a sparse matrix can have at most {most} columns, but X has {inputs}")
     return (
-        np.ascontiguousarray(X.indptr, dtype=np.int64),
-        np.ascontiguousarray(X.indices, dtype=np.int32),
-        np.ascontiguousarray(X.data, dtype=np.float64),
-        int(X.shape[1]),
+        np.ascontiguousarray(rows.indptr, dtype=np.int64),
+        np.ascontiguousarray(rows.indices, dtype=np.int32),
+        np.ascontiguousarray(rows.data, dtype=np.float64),
+        inputs,
     )
 
 
@@ -70,5 +80,7 @@ def warn_if_unfinished(estimator: Any, end: str, epochs: int) -> None:
         text = f"{name} did not converge in max_epochs={epochs} epochs. Increase max_epochs, or increase tol."
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
     elif end == "breakdown":
-        text = f"The loss of {name} was no longer finite; the model is the last good one. Check X and y for huge numbers."
+        text = (
+            f"The loss of {name} was no longer finite; the model is the last good one. Check X and y for huge numbers."
+        )
         warnings.warn(text, ConvergenceWarning, stacklevel=3)

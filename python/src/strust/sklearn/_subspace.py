@@ -18,7 +18,16 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from strust import _native
-from strust.sklearn._shared import Doubles, check_count, check_number, checked, native, seed, warn_if_unfinished
+from strust.sklearn._shared import (
+    Doubles,
+    MatrixLike,
+    check_count,
+    check_number,
+    checked,
+    native,
+    seed,
+    warn_if_unfinished,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -115,7 +124,7 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Fit the subspace.
 
         Parameters
@@ -130,21 +139,21 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         SubspaceFitter
             The estimator itself.
         """
-        X = checked(self, X, reset=True)
-        k = self._components(X)
+        rows = checked(self, X, reset=True)
+        k = self._components(rows)
         epochs = check_count(self.max_epochs, "max_epochs")
         tolerance = check_number(self.tol, "tol", min_val=0, max_val=1, include_boundaries="neither")
-        self.mean_ = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-        frame, made, end = _native.fit_frame(native(X), self.mean_, k, epochs, tolerance, seed(self.random_state))
-        self.n_iter_, self.n_samples_seen_ = max(1, math.ceil(made)), X.shape[0]
+        self.mean_ = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
+        frame, made, end = _native.fit_frame(native(rows), self.mean_, k, epochs, tolerance, seed(self.random_state))
+        self.n_iter_, self.n_samples_seen_ = max(1, math.ceil(made)), rows.shape[0]
         self._stream, self._calls = None, 0
         frame = frame.reshape(k, -1)
-        self._total, self._scatter = self._measured(X, frame)
+        self._total, self._scatter = self._measured(rows, frame)
         self._set_components(frame)
         warn_if_unfinished(self, end, epochs)
         return self
 
-    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Continue with one pass over more rows.
 
         Parameters
@@ -160,21 +169,23 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The estimator itself.
         """
         first = not hasattr(self, "components_")
-        X = checked(self, X, reset=first)
-        k = check_count(self.n_components, "n_components") if not first else self._components(X)
-        n, mean = X.shape[0], np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        rows = checked(self, X, reset=first)
+        k = check_count(self.n_components, "n_components") if not first else self._components(rows)
+        n, mean = rows.shape[0], np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
         start: Doubles | None = None
         if first:
             self.mean_, self.n_samples_seen_, self.n_iter_ = mean, 0, 0
             self._stream, self._calls = None, 0
         else:
             if k != len(self.components_):
-                raise ValueError(f"n_components={k} is not the {len(self.components_)} of earlier calls of partial_fit.")
+                raise ValueError(
+                    f"n_components={k} is not the {len(self.components_)} of earlier calls of partial_fit."
+                )
             start = self.components_
         before, seen = self.mean_, self.n_samples_seen_
         self.mean_ = before + (mean - before) * (n / (seen + n))
         flat, self._stream = _native.stream_frame(
-            native(X),
+            native(rows),
             self.mean_,
             k,
             seed(self.random_state),
@@ -183,7 +194,7 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self._calls,
         )
         frame = flat.reshape(k, -1)
-        total, scatter = self._measured(X, frame)
+        total, scatter = self._measured(rows, frame)
         # Sums of squares about the new mean: those of earlier rows, in the new directions, and the shift of their mean.
         if start is not None:
             turned, shift = frame @ start.T, self.mean_ - before
@@ -197,7 +208,7 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._set_components(frame)
         return self
 
-    def transform(self, X: ArrayLike) -> Doubles:
+    def transform(self, X: MatrixLike) -> Doubles:
         """The coordinates of rows in the subspace.
 
         Parameters
@@ -227,33 +238,34 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The points.
         """
         check_is_fitted(self)
-        coordinates = check_array(X, dtype=np.float64)
+        coordinates = check_array(X, dtype="float64")
         points: Doubles = coordinates @ self.components_ + self.mean_
         return points
 
-    def _components(self, X: Any) -> int:
+    def _components(self, rows: Any) -> int:
         k = check_count(self.n_components, "n_components")
-        n, d = X.shape
+        n, d = rows.shape
         if k > min(n, d):
-            raise ValueError(f"n_components={k} must be at most min(n_samples, n_features): n_samples={n}, n_features={d}")
+            raise ValueError(
+                f"n_components={k} must be at most min(n_samples, n_features): n_samples={n}, n_features={d}"
+            )
         return k
 
-    def _coordinates(self, X: Any, frame: Doubles) -> Doubles:
-        if issparse(X):
-            sparse: Doubles = safe_sparse_dot(X, frame.T, dense_output=True) - self.mean_ @ frame.T
+    def _coordinates(self, rows: Any, frame: Doubles) -> Doubles:
+        if issparse(rows):
+            sparse: Doubles = safe_sparse_dot(rows, frame.T, dense_output=True) - self.mean_ @ frame.T
             return sparse
         # The mean is subtracted first, so that a large one costs no digits.
-        return np.concatenate([(X[rows] - self.mean_) @ frame.T for rows in gen_batches(X.shape[0], _PIECE)])
+        return np.concatenate([(rows[piece] - self.mean_) @ frame.T for piece in gen_batches(rows.shape[0], _PIECE)])
 
-    def _measured(self, X: Any, frame: Doubles) -> tuple[float, Doubles]:
+    def _measured(self, rows: Any, frame: Doubles) -> tuple[float, Doubles]:
         """The sums of squares of rows about the mean, in all directions and in those of the frame."""
-        coordinates = self._coordinates(X, frame)
-        if issparse(X):
-            sums = np.asarray(X.sum(axis=0)).ravel()
-            total = float(X.multiply(X).sum() - 2.0 * (sums @ self.mean_) + X.shape[0] * (self.mean_ @ self.mean_))
+        coordinates, n = self._coordinates(rows, frame), int(rows.shape[0])
+        if isinstance(rows, np.ndarray):
+            total = sum(float(np.square(rows[piece] - self.mean_).sum()) for piece in gen_batches(n, _PIECE))
         else:
-            pieces = gen_batches(X.shape[0], _PIECE)
-            total = sum(float(np.square(X[rows] - self.mean_).sum()) for rows in pieces)
+            sums = np.asarray(rows.sum(axis=0)).ravel()
+            total = float(rows.multiply(rows).sum() - 2.0 * (sums @ self.mean_) + n * (self.mean_ @ self.mean_))
         return max(total, 0.0), coordinates.T @ coordinates
 
     def _set_components(self, frame: Doubles) -> None:
