@@ -30,7 +30,7 @@ pub const VIOLATION: f64 = 1e-9;
 pub(crate) struct FullSumEnd {
     /// The relative tolerance of the gradient.
     pub(crate) tolerance: f64,
-    /// Steps in which f changes by less than its rounding error, if that ends the fit.
+    /// The fit also ends if so many steps change f by less than the tolerance, relative to f.
     pub(crate) patience: Option<usize>,
 }
 
@@ -141,19 +141,20 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
 ) -> Result<Trained, Error> {
     let batch = f.terms();
     let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance }, constraint)?;
-    let (mut curve, mut interrupted, mut equal) = (Vec::<LearningPoint>::new(), false, 0);
+    let (mut curve, mut interrupted) = (Vec::<LearningPoint>::new(), false);
     let report = minimize(f)
         .method(method)
         .full_batch()
         .stop(Stop::steps(limits.epochs.unwrap_or(MOST_STEPS)))
         .observe(|record: &StepRecord, state: &StrSqpState<Vec<f64>>| {
             let epoch = state.steps() as f64;
-            let same = |last: &LearningPoint| (record.value - last.training).abs() <= 1e-14 * record.value.abs();
-            equal = if curve.last().is_some_and(same) { equal + 1 } else { 0 };
             curve.push(LearningPoint { epoch, training: record.value, held_out: None });
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();
-            let settled = end.patience.is_some_and(|patience| equal >= patience);
+            let earlier = end.patience.and_then(|patience| curve.iter().nth_back(patience));
+            let settled = earlier.is_some_and(|earlier| {
+                (record.value - earlier.training).abs() <= end.tolerance * record.value.abs()
+            });
             if interrupted || settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;

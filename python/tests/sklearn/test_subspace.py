@@ -44,7 +44,7 @@ def test_large_data_begin_with_mini_batches() -> None:
     X = rng.normal(size=(40_000, 4)) @ rng.normal(size=(4, 60)) + 0.3 * rng.normal(size=(40_000, 60)) + 7
     fitter = SubspaceFitter(9, random_state=0, max_epochs=30, tol=1e-3).fit(X)
     reference = PCA(9).fit(X)
-    assert angle(reference.components_[:4], fitter.components_) < 1e-4
+    assert angle(reference.components_[:4], fitter.components_) < 1e-3
     lost = 1 - fitter.explained_variance_ratio_.sum()
     assert lost < 1.01 * (1 - reference.explained_variance_ratio_.sum())
 

@@ -64,11 +64,14 @@ impl<'a> ArrayNetwork<'a> {
         self.network.start(seed)
     }
 
-    /// The weighted mean loss of some rows, without the penalty.
-    pub(crate) fn mean_loss(&mut self, x: &[f32], rows: &[usize]) -> f64 {
+    /// The weighted mean loss of some rows, without the penalty; of fewer if it is interrupted.
+    pub(crate) fn mean_loss(&mut self, x: &[f32], rows: &[usize], interrupted: &dyn Fn() -> bool) -> f64 {
         let Self { network, terms, batch, z } = self;
         let (mut sum, mut total) = (0.0, 0.0);
         for piece in rows.chunks(PIECE) {
+            if interrupted() {
+                break;
+            }
             batch.fill(terms, piece.iter().copied());
             let pass = network.forward(x, &batch.columns, 0..piece.len());
             for (outputs, &i) in pass.outputs.chunks_exact(pass.width).zip(piece) {

@@ -229,6 +229,6 @@ pub fn stream_subspace(
         Some(SubspaceStream(state)) => Ok(state),
         None => Err(start.unwrap_or_else(|| f.start(options.seed))),
     };
-    let pass = OnePass { batch: 64, seed: options.seed.wrapping_add(call), interrupted };
+    let pass = OnePass { most: 64, seed: options.seed.wrapping_add(call), interrupted };
     Ok(SubspaceStream(pass.over(&mut f, state)?))
 }

@@ -100,7 +100,7 @@ fn gradients_of_networks_pass_the_slope_check() {
         };
         let mut f = ArrayNetwork::new(terms, &[d, 6, outputs]).unwrap();
         let x = f.start(3);
-        let mean = f.mean_loss(&x, &index) * weights.unwrap().iter().sum::<f64>() / n as f64;
+        let mean = f.mean_loss(&x, &index, &|| false) * weights.unwrap().iter().sum::<f64>() / n as f64;
         assert!((mean - full_value(&mut f, &x)).abs() < 1e-6, "the score is the objective without its penalty");
         let (sample, mut gradient) = (Sample::range(1..11), x.clone());
         f.value_and_gradient(&x, &sample, &mut gradient);

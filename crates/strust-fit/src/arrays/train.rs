@@ -35,10 +35,13 @@ use strust::{
 
 /// A linear model of at most this many entries × outputs starts on all rows: mini-batches would save nothing.
 const FEW: f64 = 2e6;
-/// A linear model that did not change its objective in this many steps is exact to rounding.
+/// A linear model whose objective hardly changes in this many steps has converged: what is left are directions in which the
+/// rows say nothing.
 const PATIENCE: usize = 20;
-/// Rows of a mini-batch of a stream.
+/// The most rows of a mini-batch of a stream, if the vectors of a step cost little.
 const STREAM_BATCH: usize = 64;
+/// The least mini-batches of a call, if it has as many rows. The first steps of `Auto` are short.
+const STREAM_STEPS: usize = 10;
 
 /// Asked after each step whether to stop.
 pub type WatchStep<'a> = dyn Fn() -> bool + 'a;
@@ -192,6 +195,7 @@ fn network(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingL
         OutputLoss::Squares => Targets::Numbers(terms.goals.to_vec()),
         _ => Targets::Classes(terms.goals.iter().map(|&class| class as u32).collect()),
     };
+    let interrupted = limits.interrupted;
     let (learned, mut held) = split(&targets, terms.index, options.validation, options.seed, 1);
     if held.is_empty() {
         held.clone_from(&learned);
@@ -200,7 +204,7 @@ fn network(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingL
     let widths = [&[terms.rows.inputs()], options.hidden.as_slice(), &[terms.outputs]].concat();
     let mut f = ArrayNetwork::new(terms, &widths)?;
     let mut scored = f.clone();
-    let score = |x: &Vec<f32>, _: &Weights| scored.mean_loss(x, &held);
+    let score = |x: &Vec<f32>, _: &Weights| scored.mean_loss(x, &held, interrupted);
     let (start, batch) = (f.start(options.seed), network_batch(f.terms()));
     trained(&mut f, start, batch, &widths, StopRule::NETWORK, |_| None, limits, score, widened)
 }
@@ -244,7 +248,8 @@ pub fn stream_arrays(
     let terms = used.terms(task, options, options.l2 / (seen + used.total));
     let per_row = terms.rows.stored_per_row().max(1.0);
     let vectors = (terms.rows.inputs() as f64 / per_row).ceil() as usize;
-    let pass = OnePass { batch: vectors.clamp(STREAM_BATCH, 4096), seed: options.seed.wrapping_add(call), interrupted };
+    let most = vectors.clamp(STREAM_BATCH, 4096);
+    let pass = OnePass { most, seed: options.seed.wrapping_add(call), interrupted };
     if options.hidden.is_empty() {
         let mut f = ArrayLinear::new(terms);
         let start = || start.map_or_else(|| vec![0.0; f.parameters()], <[f64]>::to_vec);
@@ -266,7 +271,8 @@ pub fn stream_arrays(
 
 /// One pass over the terms of a function.
 pub(crate) struct OnePass<'a> {
-    pub(crate) batch: usize,
+    /// The most rows of a mini-batch.
+    pub(crate) most: usize,
     pub(crate) seed: u64,
     pub(crate) interrupted: &'a WatchStep<'a>,
 }
@@ -289,7 +295,8 @@ impl OnePass<'_> {
         if f.terms() == 0 {
             return Ok(state);
         }
-        let mut sampler = Epochs::new(f.terms(), self.batch.min(f.terms()), self.seed)?;
+        let batch = (f.terms() / STREAM_STEPS).clamp(1, self.most);
+        let mut sampler = Epochs::new(f.terms(), batch, self.seed)?;
         let mut sample = Sample::default();
         for k in 0..sampler.steps_per_epoch() {
             if (self.interrupted)() {

@@ -234,7 +234,8 @@ class Classifier(ClassifierMixin, _Model):
     max_epochs : int, default=1000
         The most passes over the rows.
     tol : float, default=1e-9
-        A linear model has converged when the gradient is below `tol` times its largest size.
+        A linear model has converged when the gradient is below `tol` times its largest size, or when 20 steps change
+        the objective by less than `tol` times itself.
     validation_fraction : float, default=0.1
         The share of rows that a network does not learn from. It ends when the loss on them no longer improves. With 0
         it ends when the loss on all rows no longer improves.
@@ -343,7 +344,7 @@ class Classifier(ClassifierMixin, _Model):
         codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         unknown = labels[self.classes_[codes] != labels]
         if len(unknown) > 0:
-            raise ValueError(f"y has the class {unknown[0]!r}, which is not one of {self.classes_}.")
+            raise ValueError(f"y has the class {unknown[0]}, which is not one of {self.classes_}.")
         self._learn_more(rows, codes.astype(np.float64), _weights(rows, sample_weight), *self._loss())
         return self
 
@@ -428,7 +429,8 @@ class Regressor(RegressorMixin, _Model):
     max_epochs : int, default=1000
         The most passes over the rows.
     tol : float, default=1e-9
-        A linear model has converged when the gradient is below `tol` times its largest size.
+        A linear model has converged when the gradient is below `tol` times its largest size, or when 20 steps change
+        the objective by less than `tol` times itself.
     validation_fraction : float, default=0.1
         The share of rows that a network does not learn from. It ends when the loss on them no longer improves. With 0
         it ends when the loss on all rows no longer improves.
@@ -590,7 +592,7 @@ def _labels(rows: Any, y: Any) -> NDArray[Any]:
 def _check_classes(codes: NDArray[np.intp], labels: NDArray[Any]) -> None:
     if len(np.unique(codes)) < 2:
         raise ValueError(
-            f"Classifier needs rows of at least 2 classes, but the data have only one class: {labels[0]!r}"
+            f"Classifier needs rows of at least 2 classes, but the data have only one class: {labels[0]}"
         )
 
 

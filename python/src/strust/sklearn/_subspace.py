@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # Rows that are projected at a time.
 _PIECE = 8192
+# Row r of a stream has the weight rᵖ in its variances, as the points have in the average of `Auto`.
+_POWER = 3
 
 
 class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -99,7 +101,9 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_iter_: int
     n_samples_seen_: int
     n_features_in_: int
-    # The sum of squares of all centered rows, and of their coordinates: a matrix.
+    # The number of rows, the sum of squares of all centered rows, and that of their coordinates, a matrix. Earlier rows
+    # of a stream count less: their coordinates belong to worse directions.
+    _weight: float
     _total: float
     _scatter: Doubles
     # The state of `Auto`, and the number of calls of `partial_fit`.
@@ -149,6 +153,7 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._stream, self._calls = None, 0
         frame = frame.reshape(k, -1)
         self._total, self._scatter = self._measured(rows, frame)
+        self._weight = float(rows.shape[0])
         self._set_components(frame)
         warn_if_unfinished(self, end, epochs)
         return self
@@ -194,14 +199,15 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self._calls,
         )
         frame = flat.reshape(k, -1)
-        total, scatter = self._measured(rows, frame)
+        weight, (total, scatter) = float(n), self._measured(rows, frame)
         # Sums of squares about the new mean: those of earlier rows, in the new directions, and the shift of their mean.
         if start is not None:
-            turned, shift = frame @ start.T, self.mean_ - before
-            total += self._total + seen * float(shift @ shift)
+            turned, shift, earlier = frame @ start.T, self.mean_ - before, (seen / (seen + n)) ** _POWER
             moved = frame @ shift
-            scatter += turned @ self._scatter @ turned.T + seen * np.outer(moved, moved)
-        self._total, self._scatter = total, scatter
+            weight += earlier * self._weight
+            total += earlier * (self._total + self._weight * float(shift @ shift))
+            scatter += earlier * (turned @ self._scatter @ turned.T + self._weight * np.outer(moved, moved))
+        self._weight, self._total, self._scatter = weight, total, scatter
         self.n_samples_seen_ = seen + n
         self._calls += 1
         self.n_iter_ += 1
@@ -279,5 +285,5 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         turn = turn * signs[:, None]
         self._scatter = turn @ self._scatter @ turn.T
         squares = np.maximum(squares[::-1], 0.0)
-        self.explained_variance_ = squares / max(self.n_samples_seen_ - 1, 1)
+        self.explained_variance_ = squares / max(self._weight - 1, 1)
         self.explained_variance_ratio_ = squares / self._total if self._total > 0 else np.zeros_like(squares)
