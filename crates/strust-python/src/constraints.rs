@@ -2,7 +2,7 @@
 
 use crate::{
     array::{Array, Scalar, readonly, shown},
-    failure::Failure,
+    exception::RaisedException,
     function::{Handed, copy_into},
 };
 use faer::Mat;
@@ -26,10 +26,10 @@ pub struct AnyConstraint<T: Scalar>(Box<DynConstraint<T>>);
 
 impl<T: Scalar> AnyConstraint<T> {
     /// A constraint from its description: a list of dictionaries that `strust.constraints` makes. `None` for an empty list.
-    pub fn new(parts: &Bound<'_, PyList>, x: &Array<T>, failure: &Failure) -> PyResult<Option<Self>> {
+    pub fn new(parts: &Bound<'_, PyList>, x: &Array<T>, exception: &RaisedException) -> PyResult<Option<Self>> {
         let mut all: Option<Self> = None;
         for part in parts {
-            let next = part_from(part.cast::<PyDict>()?, x, failure)?;
+            let next = part_from(part.cast::<PyDict>()?, x, exception)?;
             all = Some(match all {
                 None => next,
                 Some(before) => restorable(both(before, next).map_err(crate::error)?),
@@ -43,7 +43,11 @@ impl<T: Scalar> AnyConstraint<T> {
     }
 }
 
-fn part_from<T: Scalar>(part: &Bound<'_, PyDict>, x: &Array<T>, failure: &Failure) -> PyResult<AnyConstraint<T>> {
+fn part_from<T: Scalar>(
+    part: &Bound<'_, PyDict>,
+    x: &Array<T>,
+    exception: &RaisedException,
+) -> PyResult<AnyConstraint<T>> {
     let get = |key: &str| {
         part.get_item(key)?.ok_or_else(|| PyValueError::new_err(format!("a constraint has no `{key}`: {part}")))
     };
@@ -78,7 +82,7 @@ fn part_from<T: Scalar>(part: &Bound<'_, PyDict>, x: &Array<T>, failure: &Failur
             magnitude: get("magnitude")?.extract()?,
             point: Handed::default(),
             direction: Handed::default(),
-            failure: failure.clone(),
+            exception: exception.clone(),
         }),
         kind => return Err(PyValueError::new_err(format!("there is no constraint {kind:?}"))),
     };
@@ -283,7 +287,7 @@ struct Functions<T: Scalar> {
     magnitude: f64,
     point: Handed<T>,
     direction: Handed<T>,
-    failure: Failure,
+    exception: RaisedException,
 }
 
 impl<T: Scalar> Functions<T> {
@@ -309,7 +313,7 @@ impl<T: Scalar> Constraint for Functions<T> {
             let returned = self.fun.bind(py).call1((self.point.array(py, x)?,))?;
             self.copy_rows("the value of the constraint", &returned, c)
         });
-        self.failure.value(result);
+        self.exception.value(result);
     }
     fn jvp(&mut self, x: &Array<T>, v: &Array<T>, out: &mut Vec<f64>) {
         let result = Python::attach(|py| {
@@ -317,7 +321,7 @@ impl<T: Scalar> Constraint for Functions<T> {
             let returned = self.jvp.bind(py).call1(arguments)?;
             self.copy_rows("the product of jvp", &returned, out)
         });
-        self.failure.value(result);
+        self.exception.value(result);
     }
     fn add_vjp(&mut self, x: &Array<T>, a: f64, y: &Vec<f64>, out: &mut Array<T>) {
         let result = Python::attach(|py| {
@@ -327,7 +331,7 @@ impl<T: Scalar> Constraint for Functions<T> {
             copy_into("the product of vjp", &returned, &mut product)?;
             Ok(product)
         });
-        let product = self.failure.value(result);
+        let product = self.exception.value(result);
         out.add(a, &product);
     }
     fn rounding(&self, _: &Array<T>, norm: f64) -> f64 {

@@ -3,7 +3,7 @@
 use crate::{
     array::{Array, Scalar, readonly},
     constraints::AnyConstraint,
-    failure::Failure,
+    exception::RaisedException,
     objective::AnyObjective,
     problems::Problem,
     run::function,
@@ -25,7 +25,7 @@ use strust::{
 
 /// What to measure: functions of the user, or a built-in problem.
 #[derive(FromPyObject)]
-pub enum Measured<'py> {
+pub enum MeasuredTarget<'py> {
     Problem(PyRef<'py, Problem>),
     #[pyo3(transparent)]
     Functions((Py<PyAny>, Option<Py<PyAny>>, Option<usize>)),
@@ -33,22 +33,22 @@ pub enum Measured<'py> {
 
 /// Measures with the component type of x.
 macro_rules! at {
-    ($py:expr, $measured:expr, $x:expr, |$f:ident, $point:ident, $failure:ident| $body:expr) => {{
-        let $failure = Failure::default();
+    ($py:expr, $measured:expr, $x:expr, |$f:ident, $point:ident, $exception:ident| $body:expr) => {{
+        let $exception = RaisedException::default();
         match $measured {
-            Measured::Problem(problem) => {
+            MeasuredTarget::Problem(problem) => {
                 let mut $f = problem.objective();
                 let $point = Array::from_numpy(&readonly::<f64>("x", $x)?);
                 $f.check_point(&$point).map_err(crate::error)?;
                 $body
             }
-            Measured::Functions((fun, gradient, terms)) => {
+            MeasuredTarget::Functions((fun, gradient, terms)) => {
                 if $x.cast::<PyArrayDyn<f32>>().is_ok() {
-                    let mut $f = function::<f32>(fun, gradient, terms, 0.0, &$failure);
+                    let mut $f = function::<f32>(fun, gradient, terms, 0.0, &$exception);
                     let $point = Array::from_numpy(&readonly::<f32>("x", $x)?);
                     $body
                 } else {
-                    let mut $f = function::<f64>(fun, gradient, terms, 0.0, &$failure);
+                    let mut $f = function::<f64>(fun, gradient, terms, 0.0, &$exception);
                     let $point = Array::from_numpy(&readonly::<f64>("x", $x)?);
                     $body
                 }
@@ -58,9 +58,9 @@ macro_rules! at {
 }
 
 /// Measures without the GIL. An exception of a function comes out as itself.
-fn measured<R: Send>(py: Python<'_>, failure: &Failure, measure: impl FnOnce() -> R + Send) -> PyResult<R> {
-    py.detach(|| Failure::catch(measure)).ok_or_else(|| {
-        failure.take().unwrap_or_else(|| PyRuntimeError::new_err("a measurement ended without a result"))
+fn measured<R: Send>(py: Python<'_>, exception: &RaisedException, measure: impl FnOnce() -> R + Send) -> PyResult<R> {
+    py.detach(|| RaisedException::catch(measure)).ok_or_else(|| {
+        exception.take().unwrap_or_else(|| PyRuntimeError::new_err("a measurement ended without a result"))
     })
 }
 
@@ -69,15 +69,15 @@ fn measured<R: Send>(py: Python<'_>, failure: &Failure, measure: impl FnOnce() -
 #[pyo3(signature = (target, x, batch, pairs, seed))]
 pub fn measure_strong_growth<'py>(
     py: Python<'py>,
-    target: Measured<'py>,
+    target: MeasuredTarget<'py>,
     x: &Bound<'py, PyAny>,
     batch: Option<usize>,
     pairs: Option<u64>,
     seed: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = at!(py, target, x, |f, point, failure| {
+    let found = at!(py, target, x, |f, point, exception| {
         let batch = batch.unwrap_or(32.min(f.terms()));
-        measured(py, &failure, || growth(&mut f, &point, batch, pairs, seed))?
+        measured(py, &exception, || growth(&mut f, &point, batch, pairs, seed))?
     })?;
     let result = PyDict::new(py);
     for (key, number) in ["rho", "low", "high", "gradient_squared", "variance", "batch", "terms"].iter().zip(found) {
@@ -119,13 +119,13 @@ fn growth<T: Scalar>(
 #[pyfunction]
 pub fn measure_curvature<'py>(
     py: Python<'py>,
-    target: Measured<'py>,
+    target: MeasuredTarget<'py>,
     x: &Bound<'py, PyAny>,
     iterations: u32,
 ) -> PyResult<f64> {
-    at!(py, target, x, |f, point, failure| {
+    at!(py, target, x, |f, point, exception| {
         let all = Sample::range(0..f.terms());
-        measured(py, &failure, || lipschitz(&mut f, &point, &all, iterations))
+        measured(py, &exception, || lipschitz(&mut f, &point, &all, iterations))
     })
 }
 
@@ -142,15 +142,15 @@ fn signs<V: Vector>(like: &V, seed: u64) -> V {
 #[pyfunction]
 pub fn measure_gradient_slope<'py>(
     py: Python<'py>,
-    target: Measured<'py>,
+    target: MeasuredTarget<'py>,
     x: &Bound<'py, PyAny>,
     indices: Option<Vec<usize>>,
     seed: u64,
 ) -> PyResult<f64> {
-    at!(py, target, x, |f, point, failure| {
+    at!(py, target, x, |f, point, exception| {
         let sample = indices.map_or_else(|| Sample::range(0..f.terms()), |indices| Sample::new(indices, 0));
         let direction = signs(&point, seed);
-        measured(py, &failure, || gradient_slope(&mut f, &point, &direction, &sample))
+        measured(py, &exception, || gradient_slope(&mut f, &point, &direction, &sample))
     })
 }
 
@@ -162,11 +162,11 @@ pub fn measure_jacobian_slope<'py>(
     x: &Bound<'py, PyAny>,
     seed: u64,
 ) -> PyResult<(f64, f64)> {
-    let failure = Failure::default();
+    let exception = RaisedException::default();
     let point = Array::from_numpy(&readonly::<f64>("x", x)?);
-    let mut constraint = some(AnyConstraint::new(constraints, &point, &failure)?)?;
+    let mut constraint = some(AnyConstraint::new(constraints, &point, &exception)?)?;
     let direction = signs(&point, seed);
-    measured(py, &failure, || {
+    measured(py, &exception, || {
         use strust::constraints::Constraint as _;
         let y = signs(&constraint.new_residual(), seed + 1);
         jacobian_slope(&mut constraint, &point, &direction, &y)
@@ -181,14 +181,14 @@ fn some<T: Scalar>(constraint: Option<AnyConstraint<T>>) -> PyResult<AnyConstrai
 #[pyfunction]
 pub fn measure_kkt<'py>(
     py: Python<'py>,
-    target: Measured<'py>,
+    target: MeasuredTarget<'py>,
     constraints: &Bound<'py, PyList>,
     x: &Bound<'py, PyAny>,
     penalty: f64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let report = at!(py, target, x, |f, point, failure| {
-        let mut constraint = some(AnyConstraint::new(constraints, &point, &failure)?)?;
-        measured(py, &failure, || kkt_report(&mut f, &mut constraint, &point, penalty))?
+    let report = at!(py, target, x, |f, point, exception| {
+        let mut constraint = some(AnyConstraint::new(constraints, &point, &exception)?)?;
+        measured(py, &exception, || kkt_report(&mut f, &mut constraint, &point, penalty))?
     })
     .map_err(crate::error)?;
     let result = PyDict::new(py);

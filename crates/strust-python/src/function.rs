@@ -2,7 +2,7 @@
 
 use crate::{
     array::{Array, Scalar, readonly, shown},
-    failure::Failure,
+    exception::RaisedException,
 };
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::{
@@ -26,7 +26,7 @@ pub struct Function<T: Scalar> {
     pub terms: Option<usize>,
     /// The size of the numbers whose differences are squared, or 0.
     pub magnitude: f64,
-    pub failure: Failure,
+    pub exception: RaisedException,
     /// Where x is handed over.
     pub handed: Handed<T>,
     /// The last sample as an array.
@@ -75,7 +75,7 @@ fn nobody_else_has<T: Scalar>(py: Python<'_>, array: &Py<PyArrayDyn<T>>) -> bool
 impl<T: Scalar> Function<T> {
     fn evaluate(&mut self, x: &Array<T>, sample: &Sample, gradient: Option<&mut Array<T>>) -> Evaluation {
         let result = Python::attach(|py| self.call(py, x, sample, gradient));
-        let value = self.failure.value(result);
+        let value = self.exception.value(result);
         Evaluation::of_squares(value, <T as Real>::EPSILON, self.magnitude)
     }
 

@@ -7,7 +7,7 @@ mod array;
 mod constraints;
 mod diagnostics;
 mod estimators;
-mod failure;
+mod exception;
 mod function;
 mod methods;
 mod objective;

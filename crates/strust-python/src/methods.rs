@@ -12,20 +12,20 @@ use strust::prelude::*;
 pub trait Action<T: Scalar>: Sized {
     type Output;
     /// `make` constructs the method.
-    fn with<M>(self, make: impl FnOnce(Setup<T>) -> PyResult<M>) -> PyResult<Self::Output>
+    fn with<M>(self, make: impl FnOnce(MethodParts<T>) -> PyResult<M>) -> PyResult<Self::Output>
     where
         M: Method<AnyObjective<T>, State: Send> + Send;
 }
 
 /// What a method is made of.
-pub struct Setup<T: Scalar> {
+pub struct MethodParts<T: Scalar> {
     /// The configuration as JSON, without `schedule`.
     pub options: String,
     pub schedule: Schedule,
     pub constraint: Option<AnyConstraint<T>>,
 }
 
-impl<T: Scalar> Setup<T> {
+impl<T: Scalar> MethodParts<T> {
     fn config<C: Config>(&self) -> PyResult<C> {
         serde_json::from_str(&self.options).map_err(|error| {
             // The place in the JSON text means nothing to the caller.
@@ -54,7 +54,7 @@ macro_rules! methods {
         /// Carries out an action on a method.
         pub fn with_method<T: Scalar, A: Action<T>>(name: &str, action: A) -> PyResult<A::Output> {
             match name {
-                $($free => action.with(|setup: Setup<T>| {
+                $($free => action.with(|setup: MethodParts<T>| {
                     if setup.constraint.is_some() {
                         return Err(PyValueError::new_err(format!(
                             "method={name:?} has no constraints; use \"auto\", which chooses \"str-sqp\" with constraints"
@@ -63,7 +63,7 @@ macro_rules! methods {
                     let make: fn($free_config, Schedule) -> Result<_, Error> = $make_free;
                     make(setup.config::<$free_config>()?, setup.schedule).map_err(crate::error)
                 }),)*
-                $($bound => action.with(|setup: Setup<T>| {
+                $($bound => action.with(|setup: MethodParts<T>| {
                     let make: fn($bound_config, Schedule, AnyConstraint<T>) -> Result<_, Error> = $make_bound;
                     let (config, schedule) = (setup.config::<$bound_config>()?, setup.schedule);
                     make(config, schedule, setup.constraint(name)?).map_err(crate::error)

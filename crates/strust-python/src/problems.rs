@@ -18,8 +18,7 @@ use strust::{
     vector::{Dense, Vector},
 };
 use strust_problems::{
-    Activation, Classified, Convex, Csr, Features, Labeled, LeastSquares, Logistic, Mlp, Softmax, SubspaceFit,
-    digits,
+    Activation, Classified, Convex, Csr, Features, Labeled, LeastSquares, Logistic, Mlp, Softmax, SubspaceFit, digits,
 };
 
 /// A problem of the library, applied to arrays.
@@ -34,6 +33,7 @@ struct OnArray<P: Objective> {
 type Minimum<P> = fn(&P) -> Result<Option<f64>, Error>;
 
 /// f* of a problem that knows it or does not.
+#[allow(clippy::unnecessary_wraps)] // It is a `Minimum`.
 fn known<P: strust_problems::Problem>(problem: &P) -> Result<Option<f64>, Error> {
     Ok(problem.optimum())
 }
@@ -181,12 +181,12 @@ type SparseRows<'py> = (Vec<usize>, Vec<u32>, PyReadonlyArray1<'py, f64>, usize)
 
 /// Features, dense or sparse.
 #[derive(FromPyObject)]
-pub enum Rows<'py> {
+pub enum GivenRows<'py> {
     Dense(PyReadonlyArray2<'py, f64>),
     Sparse(SparseRows<'py>),
 }
 
-impl Rows<'_> {
+impl GivenRows<'_> {
     fn features(&self) -> PyResult<Features> {
         Ok(match self {
             Self::Dense(array) => Features::Dense(matrix(array)),
@@ -217,13 +217,13 @@ pub fn random_least_squares(n: usize, d: usize, condition: Option<f64>, noise: f
 }
 
 #[pyfunction]
-pub fn logistic(x: Rows<'_>, labels: Vec<f64>, regularization: f64, intercept: bool) -> PyResult<Problem> {
+pub fn logistic(x: GivenRows<'_>, labels: Vec<f64>, regularization: f64, intercept: bool) -> PyResult<Problem> {
     let problem = Logistic::new(x.labeled(labels)?, regularization);
     Problem::new(problem.and_then(|p| if intercept { p.with_intercept() } else { Ok(p) }), computed, None)
 }
 
 #[pyfunction]
-pub fn softmax(x: Rows<'_>, labels: Vec<f64>, regularization: f64, intercept: bool) -> PyResult<Problem> {
+pub fn softmax(x: GivenRows<'_>, labels: Vec<f64>, regularization: f64, intercept: bool) -> PyResult<Problem> {
     let problem = Softmax::new(x.labeled(labels)?, regularization);
     Problem::new(problem.and_then(|p| if intercept { p.with_intercept() } else { Ok(p) }), computed, None)
 }

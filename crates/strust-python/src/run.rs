@@ -3,9 +3,9 @@
 use crate::{
     array::{Array, Scalar, readonly},
     constraints::AnyConstraint,
-    failure::{Failure, Guarded},
+    exception::{Guarded, RaisedException},
     function::{Function, Handed},
-    methods::{Action, Setup, has_rate, with_method},
+    methods::{Action, MethodParts, has_rate, with_method},
     objective::AnyObjective,
     problems::Problem,
 };
@@ -64,13 +64,13 @@ pub fn minimize_function<'py>(
     state: Option<Vec<u8>>,
     request: Request,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let failure = Failure::default();
+    let exception = RaisedException::default();
     if start.cast::<PyArrayDyn<f32>>().is_ok() {
-        let f = function::<f32>(fun, gradient, terms, magnitude, &failure);
-        return minimize(py, f, start, state, request, failure);
+        let f = function::<f32>(fun, gradient, terms, magnitude, &exception);
+        return minimize(py, f, start, state, request, exception);
     }
-    let f = function::<f64>(fun, gradient, terms, magnitude, &failure);
-    minimize(py, f, start, state, request, failure)
+    let f = function::<f64>(fun, gradient, terms, magnitude, &exception);
+    minimize(py, f, start, state, request, exception)
 }
 
 /// Minimizes a built-in problem: no Python in the loop.
@@ -82,7 +82,7 @@ pub fn minimize_problem<'py>(
     state: Option<Vec<u8>>,
     request: Request,
 ) -> PyResult<Bound<'py, PyDict>> {
-    minimize(py, problem.objective(), start, state, request, Failure::default())
+    minimize(py, problem.objective(), start, state, request, RaisedException::default())
 }
 
 /// An objective from functions of the user.
@@ -91,10 +91,10 @@ pub fn function<T: Scalar>(
     gradient: Option<Py<PyAny>>,
     terms: Option<usize>,
     magnitude: f64,
-    failure: &Failure,
+    exception: &RaisedException,
 ) -> AnyObjective<T> {
-    let (failure, handed) = (failure.clone(), Handed::default());
-    AnyObjective::new(Function { fun, gradient, terms, magnitude, failure, handed, indices: None })
+    let (exception, handed) = (exception.clone(), Handed::default());
+    AnyObjective::new(Function { fun, gradient, terms, magnitude, exception, handed, indices: None })
 }
 
 fn minimize<'py, T: Scalar>(
@@ -103,14 +103,16 @@ fn minimize<'py, T: Scalar>(
     start: &Bound<'py, PyAny>,
     state: Option<Vec<u8>>,
     request: Request,
-    failure: Failure,
+    exception: RaisedException,
 ) -> PyResult<Bound<'py, PyDict>> {
     let x = Array::from_numpy(&readonly::<T>("x0", start)?);
-    let constraint = AnyConstraint::new(request.constraints.bind(py), &x, &failure)?;
+    let constraint = AnyConstraint::new(request.constraints.bind(py), &x, &exception)?;
     let name = request.method.clone();
-    let outcome = with_method(&name, Go { py, objective, x, state, constraint, request, failure: failure.clone() })?;
+    let outcome =
+        with_method(&name, Go { py, objective, x, state, constraint, request, exception: exception.clone() })?;
     let result = PyDict::new(py);
-    let Outcome { x, state, reason, converged, breakdown, last, steps, accepted, values, gradients, history } = outcome;
+    let RunOutcome { x, state, reason, converged, breakdown, last, steps, accepted, values, gradients, history } =
+        outcome;
     result.set_item("x", x.to_numpy(py)?)?;
     result.set_item("state", PyBytes::new(py, &state))?;
     result.set_item("reason", reason)?;
@@ -122,7 +124,7 @@ fn minimize<'py, T: Scalar>(
     result.set_item("values", values)?;
     result.set_item("gradients", gradients)?;
     result.set_item("history", history.iter().map(|(k, m)| (*k, numbers(*m))).collect::<Vec<_>>())?;
-    result.set_item("error", failure.take().map(|error| error.into_value(py)))?;
+    result.set_item("error", exception.take().map(|error| error.into_value(py)))?;
     Ok(result)
 }
 
@@ -131,7 +133,7 @@ fn numbers(m: Measurement) -> (f64, f64, f64) {
 }
 
 /// The result of a run, whatever its method.
-struct Outcome<T> {
+struct RunOutcome<T> {
     x: Array<T>,
     state: Vec<u8>,
     reason: String,
@@ -153,37 +155,37 @@ struct Go<'py, T: Scalar> {
     state: Option<Vec<u8>>,
     constraint: Option<AnyConstraint<T>>,
     request: Request,
-    failure: Failure,
+    exception: RaisedException,
 }
 
 impl<T: Scalar> Action<T> for Go<'_, T> {
-    type Output = Outcome<T>;
+    type Output = RunOutcome<T>;
 
-    fn with<M>(self, make: impl FnOnce(Setup<T>) -> PyResult<M>) -> PyResult<Outcome<T>>
+    fn with<M>(self, make: impl FnOnce(MethodParts<T>) -> PyResult<M>) -> PyResult<RunOutcome<T>>
     where
         M: Method<AnyObjective<T>, State: Send> + Send,
     {
-        let Self { py, mut objective, x, state, constraint, request, failure } = self;
+        let Self { py, mut objective, x, state, constraint, request, exception } = self;
         let schedule = request.schedule(objective.terms())?;
-        let method = make(Setup { options: request.options.clone(), schedule, constraint })?;
+        let method = make(MethodParts { options: request.options.clone(), schedule, constraint })?;
         let state = state.map(|bytes| decode::<M::State>(&bytes)).transpose()?;
         let history = Arc::new(Mutex::new(Vec::new()));
-        let watch = Watch {
+        let watch = RunWatch {
             callback: request.callback.as_ref().map(|callback| callback.clone_ref(py)),
-            failure: failure.clone(),
+            exception: exception.clone(),
             history: Arc::clone(&history),
             looked: Instant::now(),
         };
         let report = py.detach(|| {
             // All others change their state after the last evaluation. A test raises exceptions everywhere.
             let changes_early = request.method == "str-sqp";
-            let guarded = Guarded { method, failure: failure.clone(), changes_early };
+            let guarded = Guarded { method, exception: exception.clone(), changes_early };
             let run = minimize_with(&mut objective, guarded, &request)?.observe(watch);
             let report = match state {
                 None => run.start(x),
                 Some(state) => run.resume(state),
             };
-            report.map_err(|error| failure.take().unwrap_or_else(|| crate::error(error)))
+            report.map_err(|error| exception.take().unwrap_or_else(|| crate::error(error)))
         })?;
         let history = std::mem::take(&mut *history.lock().expect("the run is over"));
         outcome(report, history)
@@ -262,10 +264,10 @@ impl Request {
 fn outcome<S: State<Point = Array<T>>, T: Scalar>(
     report: Report<S>,
     history: Vec<(u64, Measurement)>,
-) -> PyResult<Outcome<T>> {
+) -> PyResult<RunOutcome<T>> {
     // After an exception nothing more was measured.
     let last = Some(report.last).filter(|last| last.value < f64::MAX).or(history.last().map(|(_, m)| *m));
-    Ok(Outcome {
+    Ok(RunOutcome {
         x: report.point().clone(),
         state: encode(&report.state)?,
         reason: report.reason.to_string(),
@@ -290,21 +292,21 @@ fn decode<S: State>(bytes: &[u8]) -> PyResult<S> {
 }
 
 /// Calls the user's callback after each measurement, and looks for Ctrl-C.
-struct Watch {
+struct RunWatch {
     callback: Option<Py<PyAny>>,
-    failure: Failure,
+    exception: RaisedException,
     history: Arc<Mutex<Vec<(u64, Measurement)>>>,
     looked: Instant,
 }
 
-impl Watch {
+impl RunWatch {
     fn end(&self, error: PyErr) -> ControlFlow<()> {
-        self.failure.keep(error);
+        self.exception.keep(error);
         ControlFlow::Break(())
     }
 }
 
-impl<T: Scalar, S: State<Point = Array<T>>> Observer<S> for Watch {
+impl<T: Scalar, S: State<Point = Array<T>>> Observer<S> for RunWatch {
     fn step(&mut self, _: &StepRecord, _: &S) -> ControlFlow<()> {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
@@ -358,11 +360,12 @@ struct Convert<'a> {
 impl<T: Scalar> Action<T> for Convert<'_> {
     type Output = Vec<u8>;
 
-    fn with<M>(self, _: impl FnOnce(Setup<T>) -> PyResult<M>) -> PyResult<Vec<u8>>
+    fn with<M>(self, _: impl FnOnce(MethodParts<T>) -> PyResult<M>) -> PyResult<Vec<u8>>
     where
         M: Method<AnyObjective<T>, State: Send> + Send,
     {
-        let wrong = |e: serde_json::Error| PyValueError::new_err(format!("this is not the state of such a method: {e}"));
+        let wrong =
+            |e: serde_json::Error| PyValueError::new_err(format!("this is not the state of such a method: {e}"));
         if self.to_json {
             serde_json::to_vec(&decode::<M::State>(self.state)?).map_err(wrong)
         } else {
@@ -379,7 +382,7 @@ pub fn point_of_state<'py>(
     dtype: &str,
     state: &Bound<'py, PyBytes>,
 ) -> PyResult<(Bound<'py, PyAny>, u64)> {
-    let action = Point { state: state.as_bytes() };
+    let action = PointOf { state: state.as_bytes() };
     match dtype {
         "float32" => with_method::<f32, _>(method, action).and_then(|(x, k)| Ok((x.to_numpy(py)?.into_any(), k))),
         _ => with_method::<f64, _>(method, action).and_then(|(x, k)| Ok((x.to_numpy(py)?.into_any(), k))),
@@ -387,14 +390,14 @@ pub fn point_of_state<'py>(
 }
 
 /// Reads the point of a state.
-struct Point<'a> {
+struct PointOf<'a> {
     state: &'a [u8],
 }
 
-impl<T: Scalar> Action<T> for Point<'_> {
+impl<T: Scalar> Action<T> for PointOf<'_> {
     type Output = (Array<T>, u64);
 
-    fn with<M>(self, _: impl FnOnce(Setup<T>) -> PyResult<M>) -> PyResult<(Array<T>, u64)>
+    fn with<M>(self, _: impl FnOnce(MethodParts<T>) -> PyResult<M>) -> PyResult<(Array<T>, u64)>
     where
         M: Method<AnyObjective<T>, State: Send> + Send,
     {

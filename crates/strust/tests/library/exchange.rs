@@ -31,7 +31,8 @@ fn line(x: &Vec<f64>, sample: &Sample, gradient: Option<&mut Vec<f64>>) -> f64 {
 #[test]
 fn a_state_moves_between_rust_and_python() {
     let mut f = from_fn(5, line);
-    let run = |steps| strust::minimize(&mut from_fn(5, line)).batch(2).seed(3).stop(Stop::steps(steps)).start(vec![0.0, 0.0]);
+    let run =
+        |steps| strust::minimize(&mut from_fn(5, line)).batch(2).seed(3).stop(Stop::steps(steps)).start(vec![0.0, 0.0]);
     let here = Exchanged { state: run(10).unwrap().state, end: run(20).unwrap().state.into_point() };
     if std::env::var_os("STRUST_BLESS").is_some() {
         std::fs::write(PATH, serde_json::to_string_pretty(&here).unwrap() + "\n").unwrap();

@@ -9,12 +9,12 @@ use strust::{Error, kkt::Measurement, methods::Method, objective::Objective, pre
 
 /// The exception that ends a run, shared by the functions of the user and the loop.
 #[derive(Debug, Clone, Default)]
-pub struct Failure(Arc<Mutex<Option<PyErr>>>);
+pub struct RaisedException(Arc<Mutex<Option<PyErr>>>);
 
 /// What unwinds the stack when a function of the user raises an exception.
 struct Raised;
 
-impl Failure {
+impl RaisedException {
     /// Keeps the first exception.
     pub fn keep(&self, error: PyErr) {
         self.0.lock().expect("no panic in here").get_or_insert(error);
@@ -49,7 +49,7 @@ impl Failure {
 /// A method whose step ends when a function of the user raises an exception. The state is then the state before the step.
 pub struct Guarded<M> {
     pub method: M,
-    pub failure: Failure,
+    pub exception: RaisedException,
     /// Whether the method changes its state before its last evaluation, so that a copy is needed.
     pub changes_early: bool,
 }
@@ -61,14 +61,14 @@ impl<F: Objective, M: Method<F>> Method<F> for Guarded<M> {
     type State = M::State;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        Failure::catch(|| self.method.prepare(f, x)).unwrap_or(Err(ENDED))
+        RaisedException::catch(|| self.method.prepare(f, x)).unwrap_or(Err(ENDED))
     }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<M::State, Error> {
-        Failure::catch(|| self.method.init(f, x)).unwrap_or(Err(ENDED))
+        RaisedException::catch(|| self.method.init(f, x)).unwrap_or(Err(ENDED))
     }
     fn step(&mut self, f: &mut F, state: &mut M::State, sample: &Sample) -> Result<StepRecord, Error> {
         let before = self.changes_early.then(|| state.clone());
-        Failure::catch(|| self.method.step(f, state, sample)).unwrap_or_else(|| {
+        RaisedException::catch(|| self.method.step(f, state, sample)).unwrap_or_else(|| {
             if let Some(before) = before {
                 *state = before;
             }
@@ -76,13 +76,13 @@ impl<F: Objective, M: Method<F>> Method<F> for Guarded<M> {
         })
     }
     fn measure(&mut self, f: &mut F, state: &M::State) -> Result<Measurement, Error> {
-        if self.failure.happened() {
+        if self.exception.happened() {
             // The run is over. It takes the state as it is only if its measurement is finite, and this one is never the
             // best.
             let most = f64::MAX;
             return Ok(Measurement { value: most, merit: most, gradient_norm: most, constraint_norm: most });
         }
-        Failure::catch(|| self.method.measure(f, state)).unwrap_or(Err(ENDED))
+        RaisedException::catch(|| self.method.measure(f, state)).unwrap_or(Err(ENDED))
     }
     fn settled(&self, state: &M::State) -> Option<StopReason> {
         self.method.settled(state)
