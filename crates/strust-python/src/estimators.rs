@@ -22,13 +22,13 @@ const SIGNALS: Duration = Duration::from_millis(50);
 
 /// A matrix of Python: a C-contiguous array, or the parts of a CSR matrix and its number of columns.
 #[derive(FromPyObject)]
-pub(crate) enum Matrix<'py> {
+pub(crate) enum PyMatrix<'py> {
     Double(PyReadonlyArray2<'py, f64>),
     Single(PyReadonlyArray2<'py, f32>),
     Sparse(PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i32>, PyReadonlyArray1<'py, f64>, usize),
 }
 
-impl Matrix<'_> {
+impl PyMatrix<'_> {
     fn rows(&self) -> PyResult<ArrayRows<'_>> {
         Ok(match self {
             Self::Double(array) => ArrayRows::Double(array.as_slice()?, array.shape()[1]),
@@ -117,7 +117,7 @@ impl<'py> ModelRows<'py> {
 #[pyfunction]
 pub(crate) fn input_units<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     center: bool,
     scale: bool,
@@ -132,7 +132,7 @@ pub(crate) fn input_units<'py>(
 #[allow(clippy::type_complexity, reason = "a tuple of Python")]
 pub(crate) fn fit_model<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     goals: PyReadonlyArray1<'py, f64>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     units: (PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>),
@@ -160,7 +160,7 @@ pub(crate) fn fit_model<'py>(
 #[allow(clippy::too_many_arguments, reason = "named in Python")]
 pub(crate) fn stream_model<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     goals: PyReadonlyArray1<'py, f64>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     units: (PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>),
@@ -183,7 +183,7 @@ pub(crate) fn stream_model<'py>(
 #[pyfunction]
 pub(crate) fn fit_frame<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     mean: PyReadonlyArray1<'py, f64>,
     components: usize,
     epochs: u64,
@@ -202,7 +202,7 @@ pub(crate) fn fit_frame<'py>(
 #[allow(clippy::too_many_arguments, reason = "named in Python")]
 pub(crate) fn stream_frame<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     mean: PyReadonlyArray1<'py, f64>,
     components: usize,
     seed: u64,
