@@ -25,18 +25,30 @@ const MOST_STEPS: u64 = 1000;
 /// The largest violation of a saved model.
 pub const VIOLATION: f64 = 1e-9;
 
+/// Steps after which f is compared.
+const PATIENCE: usize = 20;
+/// A function has settled if these steps changed it by less than this multiple of the tolerance, relative to itself. What is
+/// left are directions in which the rows say nothing.
+const SETTLED: f64 = 1e3;
+
+/// Whether a function has settled, from its values by step.
+pub(crate) fn settled(mut values: impl DoubleEndedIterator<Item = f64>, tolerance: f64) -> bool {
+    let Some(now) = values.next_back() else { return false };
+    values.nth_back(PATIENCE - 1).is_some_and(|earlier| (now - earlier).abs() <= SETTLED * tolerance * now.abs())
+}
+
 /// When a fit on all rows ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FullSumEnd {
     /// The relative tolerance of the gradient.
     pub(crate) tolerance: f64,
-    /// The fit also ends if so many steps change f by less than the tolerance, relative to f.
-    pub(crate) patience: Option<usize>,
+    /// Whether the fit also ends when f has settled.
+    pub(crate) settles: bool,
 }
 
 impl Default for FullSumEnd {
     fn default() -> Self {
-        Self { tolerance: StrSqpConfig::default().tolerance, patience: None }
+        Self { tolerance: StrSqpConfig::default().tolerance, settles: false }
     }
 }
 
@@ -151,10 +163,7 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
             curve.push(LearningPoint { epoch, training: record.value, held_out: None });
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();
-            let earlier = end.patience.and_then(|patience| curve.iter().nth_back(patience));
-            let settled = earlier.is_some_and(|earlier| {
-                (record.value - earlier.training).abs() <= end.tolerance * record.value.abs()
-            });
+            let settled = end.settles && settled(curve.iter().map(|point| point.training), end.tolerance);
             if interrupted || settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;
@@ -190,5 +199,18 @@ fn polish(x: &mut [f64], constraint: WeightConstraint, factors: &[f64]) {
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::settled;
+
+    #[test]
+    fn a_function_settles_if_twenty_steps_hardly_change_it() {
+        let values: Vec<f64> = (0..100).map(|k| 1.0 + 0.5_f64.powi(k)).collect();
+        let first = (0..100).find(|&k| settled(values[..=k].iter().copied(), 1e-9));
+        assert_eq!(first, Some(40), "the first of 21 values differs by at most 1e-6");
+        assert!(!settled(values[..20].iter().map(|_| 1.0), 1e-9), "20 values are 19 steps");
     }
 }

@@ -4,7 +4,7 @@ use super::{
     rows::ArrayRows,
     train::{OnePass, WatchStep},
 };
-use crate::{Error, train::TrainingEnd};
+use crate::{Error, constrain::settled, train::TrainingEnd};
 use faer::{Accum, Mat, MatRef, Par, linalg::matmul::matmul};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
@@ -16,13 +16,15 @@ use strust::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::{Sample, generator},
-    stop::Stop,
+    stop::{Stop, StopReason},
 };
 
 /// The stream of the signs of the start.
 const SIGNS: u64 = (1 << 62) + 60;
 /// Rows that are read for the start.
 const START_ROWS: usize = 2000;
+/// Steps of orthogonal iteration at the start.
+const START_TURNS: usize = 4;
 /// Rows that are copied at a time.
 const PIECE: usize = 256;
 /// A fit of at most this many entries × components uses all rows in every step.
@@ -128,7 +130,8 @@ impl<'a> ArraySubspace<'a> {
         Evaluation::of_squares(sum / sample.len() as f64, f64::EPSILON, 2.0 * self.magnitude)
     }
 
-    /// An orthonormal basis of k random sums of rows, which lean to the directions of large variance.
+    /// An orthonormal basis of k random sums of rows, which lean to the directions of large variance, turned further to
+    /// them by some steps of orthogonal iteration.
     fn start(&mut self, seed: u64) -> Mat<f64> {
         let (n, k) = (self.rows.rows(), self.components);
         let step = n.div_ceil(START_ROWS);
@@ -141,7 +144,18 @@ impl<'a> ArraySubspace<'a> {
             let x = self.piece.subcols(0, indices.len());
             matmul(sums.as_mut(), Accum::Add, x, &signs, 1.0, Par::Seq);
         }
-        orthonormal(sums.as_ref())
+        let mut frame = orthonormal(sums.as_ref());
+        for _ in 0..START_TURNS {
+            sums.fill(0.0);
+            for indices in chosen.chunks(PIECE) {
+                self.fill(indices);
+                let x = self.piece.subcols(0, indices.len());
+                let coordinates = x.transpose() * &frame;
+                matmul(sums.as_mut(), Accum::Add, x, &coordinates, 1.0, Par::Seq);
+            }
+            frame = orthonormal(sums.as_ref());
+        }
+        frame
     }
 }
 
@@ -180,17 +194,20 @@ pub fn fit_subspace(
     let method = StrSqp::new(StrSqpConfig { tolerance }, Stiefel::new(mean.len(), k)?)?;
     let few = rows.stored_per_row() * (n * k) as f64 <= FEW as f64;
     let batch = if few { n } else { BATCH.min(n) };
-    let mut stopped = false;
+    let (mut stopped, mut values) = (false, Vec::new());
     let run = minimize(&mut f).method(method).stop(Stop::epochs(epochs));
     let run = if batch == n { run.full_batch().seed(seed) } else { run.batch(batch).seed(seed) };
     let report = run
-        .observe(|_: &StepRecord, _: &StrSqpState<Mat<f64>>| {
+        .observe(|record: &StepRecord, _: &StrSqpState<Mat<f64>>| {
             stopped = interrupted();
-            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            values.push(record.value);
+            let settled = batch == n && settled(values.iter().copied(), tolerance);
+            if stopped || settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;
     let end = match report.reason {
         _ if stopped => TrainingEnd::Interrupted,
+        StopReason::Observer => TrainingEnd::Converged,
         _ if report.breakdown.is_some() => TrainingEnd::Breakdown,
         reason if reason.converged() => TrainingEnd::Converged,
         _ => TrainingEnd::Epochs,

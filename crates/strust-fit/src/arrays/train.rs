@@ -35,9 +35,6 @@ use strust::{
 
 /// A linear model of at most this many entries × outputs starts on all rows: mini-batches would save nothing.
 const FEW: f64 = 2e6;
-/// A linear model whose objective hardly changes in this many steps has converged: what is left are directions in which the
-/// rows say nothing.
-const PATIENCE: usize = 20;
 /// The most rows of a mini-batch of a stream, if the vectors of a step cost little.
 const STREAM_BATCH: usize = 64;
 /// The least mini-batches of a call, if it has as many rows. The first steps of `Auto` are short.
@@ -167,7 +164,7 @@ pub fn fit_arrays(
 
 fn linear(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingLimits<'_>) -> Result<Trained, Error> {
     let mut f = ArrayLinear::new(terms);
-    let end = FullSumEnd { tolerance: options.tolerance, patience: Some(PATIENCE) };
+    let end = FullSumEnd { tolerance: options.tolerance, settles: true };
     if options.constraint.is_active() {
         let factors: Vec<f64> = terms.units.scale.iter().map(|scale| options.target_scale / scale).collect();
         return constrained(&mut f, options.constraint, &factors, end, limits);

@@ -52,8 +52,9 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         The dimension of the subspace.
     max_epochs : int, default=1000
         The most passes over the rows.
-    tol : float, default=1e-8
-        The fit has converged when the gradient is below `tol` times its largest size.
+    tol : float, default=1e-10
+        The fit has converged when the gradient is below `tol` times its largest size, or when 20 steps change the
+        distance by less than 1000 times `tol`, relative to itself.
     random_state : int, RandomState instance or None, default=None
         The seed of the start and of the mini-batches.
 
@@ -111,7 +112,7 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     _calls: int
 
     def __init__(
-        self, n_components: int = 2, *, max_epochs: int = 1000, tol: float = 1e-8, random_state: Any = None
+        self, n_components: int = 2, *, max_epochs: int = 1000, tol: float = 1e-10, random_state: Any = None
     ) -> None:
         self.n_components = n_components
         self.max_epochs = max_epochs
