@@ -94,7 +94,9 @@ impl NullaryFnOnce for ArrayPass<'_> {
             }
             sum += terms.differentiate(i, z);
             let Some(gradient) = gradient.as_deref_mut() else { continue };
-            z.iter_mut().for_each(|z| *z *= share);
+            for z in z.iter_mut() {
+                *z *= share;
+            }
             let (of_weights, of_bias) = gradient.split_at_mut(raw.len());
             match dense {
                 Some(row) if k == 1 => of_weights.iter_mut().zip(row).for_each(|(g, a)| *g += z[0] * a),

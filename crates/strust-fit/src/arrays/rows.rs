@@ -26,7 +26,8 @@ pub struct SparseRows<'a> {
 impl<'a> SparseRows<'a> {
     /// Checks that the rows cover all entries and that their columns exist.
     pub fn new(starts: &'a [i64], columns: &'a [i32], values: &'a [f64], inputs: usize) -> Result<Self, Error> {
-        let covered = starts.first() == Some(&0) && starts.last() == Some(&(values.len() as i64));
+        let covered =
+            starts.first() == Some(&0) && starts.last().is_some_and(|&end| usize::try_from(end) == Ok(values.len()));
         let wrong = if columns.len() != values.len() {
             Some(format!("has {} columns for {} values", columns.len(), values.len()))
         } else if !covered || starts.windows(2).any(|pair| pair[0] > pair[1]) {
@@ -106,7 +107,7 @@ mod tests {
         ];
         for rows in kinds {
             assert_eq!((rows.rows(), rows.inputs()), (2, 3));
-            let mut found = [0.0; 6];
+            let mut found = vec![0.0; 6];
             (0..2).for_each(|i| rows.for_each(i, |j, value| found[3 * i + j] = value));
             assert_eq!(found, [0.0, 5.0, 0.0, 7.0, 0.0, 9.0]);
         }

@@ -27,7 +27,9 @@ impl ArrayTerms<'_> {
     pub(crate) fn differentiate(&self, i: usize, z: &mut [f64]) -> f64 {
         let loss = self.loss.differentiate(z, self.goals[i]);
         let Some(weights) = self.weights else { return loss };
-        z.iter_mut().for_each(|z| *z *= weights[i]);
+        for z in z.iter_mut() {
+            *z *= weights[i];
+        }
         weights[i] * loss
     }
     /// A row in its units.

@@ -21,10 +21,10 @@ fn parts(values: &[f64], d: usize) -> (Vec<i64>, Vec<i32>, Vec<f64>) {
     let (mut starts, mut columns, mut stored) = (vec![0], Vec::new(), Vec::new());
     for row in values.chunks_exact(d) {
         for (j, &value) in row.iter().enumerate().filter(|(_, value)| **value != 0.0) {
-            columns.push(j as i32);
+            columns.push(i32::try_from(j).unwrap());
             stored.push(value);
         }
-        starts.push(stored.len() as i64);
+        starts.push(i64::try_from(stored.len()).unwrap());
     }
     (starts, columns, stored)
 }
@@ -83,7 +83,7 @@ fn gradients_of_networks_pass_the_slope_check() {
     let (values, weights) = (numbers(n * d, 1), numbers(n, 2).iter().map(|v| 1.0 + v).collect::<Vec<_>>());
     let rows = ArrayRows::Double(&values, d);
     let units = InputUnits::measure(&rows, None, true, true);
-    let index: Vec<usize> = (0..n).collect();
+    let (index, total): (Vec<usize>, f64) = ((0..n).collect(), weights.iter().sum());
     for (loss, outputs) in LOSSES {
         let goals: Vec<f64> = (0..n).map(|i| (i % outputs.max(2)) as f64).collect();
         let weights = Some(weights.as_slice());
@@ -100,7 +100,7 @@ fn gradients_of_networks_pass_the_slope_check() {
         };
         let mut f = ArrayNetwork::new(terms, &[d, 6, outputs]).unwrap();
         let x = f.start(3);
-        let mean = f.mean_loss(&x, &index, &|| false) * weights.unwrap().iter().sum::<f64>() / n as f64;
+        let mean = f.mean_loss(&x, &index, &|| false) * total / n as f64;
         assert!((mean - full_value(&mut f, &x)).abs() < 1e-6, "the score is the objective without its penalty");
         let (sample, mut gradient) = (Sample::range(1..11), x.clone());
         f.value_and_gradient(&x, &sample, &mut gradient);

@@ -203,10 +203,10 @@ fn network(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingL
     let mut scored = f.clone();
     let score = |x: &Vec<f32>, _: &Weights| scored.mean_loss(x, &held, interrupted);
     let (start, batch) = (f.start(options.seed), network_batch(f.terms()));
-    trained(&mut f, start, batch, &widths, StopRule::NETWORK, |_| None, limits, score, widened)
+    trained(&mut f, start, batch, &widths, StopRule::NETWORK, |_| None, limits, score, |x| widened(x))
 }
 
-fn widened(x: &Vec<f32>) -> Vec<f64> {
+fn widened(x: &[f32]) -> Vec<f64> {
     x.iter().map(|&x| f64::from(x)).collect()
 }
 
