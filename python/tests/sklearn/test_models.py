@@ -49,7 +49,7 @@ def test_a_linear_regressor_is_ridge(weighted: bool, intercept: bool) -> None:
     X, y = load_diabetes(return_X_y=True)
     X = X + 0.01
     weights = np.random.default_rng(0).uniform(0, 2, len(y)) if weighted else None
-    model = Regressor(regularization=2.0, fit_intercept=intercept).fit(X, y, sample_weight=weights)
+    model = Regressor(regularization=2.0, fit_intercept=intercept, tol=1e-12).fit(X, y, sample_weight=weights)
     mean = np.average(X, axis=0, weights=weights) if intercept else np.zeros(X.shape[1])
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
     reference = Ridge(alpha=2.0, fit_intercept=intercept, solver="cholesky").fit(
