@@ -47,6 +47,7 @@ pub struct Request {
     callback: Option<Py<PyAny>>,
     /// Steps between two measurements; 0 for an epoch. Without it, the stopping rule decides.
     measure: Option<u64>,
+    constrained: bool,
     constraints: Py<PyList>,
 }
 
@@ -251,7 +252,7 @@ impl Request {
             Duration::try_from_secs_f64(seconds).map_err(wrong)
         });
         let rules = [
-            self.tolerance.map(Stop::kkt),
+            self.tolerance.map(if self.constrained { Stop::kkt } else { Stop::gradient_norm }),
             self.epochs.map(Stop::epochs),
             self.steps.map(Stop::steps),
             seconds.transpose()?.map(Stop::wall_clock),

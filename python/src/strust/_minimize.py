@@ -363,6 +363,7 @@ def minimize(
         "measure": (1 if measured_each_step else _MEASURE_EVERY)
         if deterministic
         else (0 if callback is not None else None),
+        "constrained": bool(parts),
         "constraints": parts,
     }
     data = state.data if state is not None else None

@@ -275,8 +275,8 @@ def kkt(
     return KktReport(**raw)
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+@dataclass(frozen=True, repr=False)
+class Diagnosis(_Table):
     """The diagnosis of one job, in words.
 
     Attributes

@@ -12,6 +12,7 @@ mod methods;
 mod models;
 mod no_allocation;
 mod objectives;
+mod python_golden;
 mod rounding;
 mod run;
 mod sqp;

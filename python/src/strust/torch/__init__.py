@@ -1,0 +1,13 @@
+"""The methods as `torch.optim` optimizers, over torch alone.
+
+>>> import torch
+>>> from strust.torch import Auto
+>>> model = torch.nn.Linear(2, 1)
+>>> opt = Auto(model.parameters())  # no learning rate
+"""
+
+from ._auto import Auto
+from ._constraints import Constraint, Sphere, Stiefel
+from ._region import STR, STRP
+
+__all__ = ["STR", "STRP", "Auto", "Constraint", "Sphere", "Stiefel"]

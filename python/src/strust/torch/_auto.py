@@ -1,0 +1,305 @@
+"""Auto: training without a learning rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from . import _learned as learned
+from ._averaged import averaged_model
+from ._base import Parameters, TrialOptimizer
+from ._flat import Flat
+from ._kernels import AutoKernels
+from ._operations import norm
+from ._reduce import ProcessGroup
+from ._settings import Range, check_flags
+
+
+class Auto(TrialOptimizer):
+    """A trust region that needs no learning rate and no schedule: the defaults are meant for every problem.
+
+    There are three points: z, where steps are made; x, the weighted average of the z, which is the answer; and y
+    between them, where gradients are taken. During training the parameters hold y. In `averaged()` they hold x.
+
+    ::
+
+        y = z + β(x − z);   f₀, g = f(y), ∇f(y) on the batch
+        D = √(mean of g∘g) + ε·(its mean)
+        d = D⁻¹g
+        n = mean of ½‖g − gₗₐₛₜ‖² in D⁻¹;   r̄ = largest ‖y − x₀‖ in D
+        a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ)
+        z' = (z − a·d)/(1 + a·λ);   x' = x + c(z' − x);   y' = z' + β(x' − z')
+        f₁ = f(y') on the same batch;   Δ = y' − y;   κₛₑₑₙ = 2(f₁ − f₀ − gᵀΔ)/ΔᵀDΔ
+        accept if f₁ ≤ f₀ or κₛₑₑₙ ≤ 3κ; otherwise only a and κ change
+
+    Parameters
+    ----------
+    params
+        Parameters or parameter groups, as in every optimizer. Only `weight_decay` may differ between groups.
+    gamma
+        Longest step of z, γ: in multiples of the minimum 1/κ of the model.
+    noise
+        Length of a step of z against noise, q.
+    momentum
+        Where gradients are taken, β: between z (0) and the average x (1).
+    power
+        Power r of the weights of the average.
+    beta2
+        Memory β₂ of the metric D.
+    epsilon
+        Smallest entry ε of the metric, relative to its mean.
+    weight_decay
+        Decoupled weight decay λ. 0 minimizes the loss itself.
+    maximize
+        Whether to maximize the loss.
+    model
+        The model or models whose buffers a trial must not change. By default they are the outermost modules with these
+        parameters that the closure calls in the first step.
+    process_group
+        The group of `torch.distributed` whose ranks take one decision; 'default' is the default group if there is
+        one, and None makes every process decide alone.
+    averaged_gradients
+        Whether the gradients are means over the group already, as `DistributedDataParallel` makes them.
+    grad_in_trial
+        Whether the loss itself needs derivatives, such as the penalty on a gradient. The trial then records operations.
+    fused
+        Whether a CUDA device computes the step in four kernels of its own: None if they can be compiled, True to
+        raise an error if not, False to use torch's operations.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from strust.torch import Auto
+    >>> _ = torch.manual_seed(0)
+    >>> inputs = torch.randn(64, 3)
+    >>> targets = inputs @ torch.tensor([[1.0], [2.0], [3.0]])
+    >>> model = torch.nn.Linear(3, 1)
+    >>> opt = Auto(model.parameters())
+    >>> def closure():
+    ...     opt.zero_grad()
+    ...     loss = torch.nn.functional.mse_loss(model(inputs), targets)
+    ...     loss.backward()
+    ...     return loss
+    >>> for _ in range(200):
+    ...     loss = opt.step(closure)
+    >>> with opt.averaged():
+    ...     bool(torch.nn.functional.mse_loss(model(inputs), targets) < 1e-6)
+    True
+    """
+
+    _points: ClassVar[tuple[str, ...]] = ("x", "z", "start")
+    _memories: ClassVar[tuple[str, ...]] = ("gradient", "root")
+    _initial: ClassVar[dict[str, float]] = learned.INITIAL
+    _ranges: ClassVar[dict[str, Range]] = {
+        "gamma": Range(0.0),
+        "noise": Range(0.0),
+        "momentum": Range(0.0, 1.0, open=False),
+        "power": Range(0.0, open=False),
+        "beta2": Range(0.0, 1.0),
+        "epsilon": Range(0.0),
+        "weight_decay": Range(0.0, open=False),
+    }
+
+    _carried: ClassVar[tuple[str, ...]] = (*TrialOptimizer._carried, "_fused")
+    _held = False
+    """Whether the parameters hold the average."""
+
+    def __init__(
+        self,
+        params: Parameters,
+        *,
+        gamma: float = 5.0,
+        noise: float = 2.0,
+        momentum: float = 0.9,
+        power: float = 3.0,
+        beta2: float = 0.99,
+        epsilon: float = 1e-6,
+        weight_decay: float = 0.0,
+        maximize: bool = False,
+        model: Module | Sequence[Module] | None = None,
+        process_group: ProcessGroup | Literal["default"] | None = "default",
+        averaged_gradients: bool = False,
+        grad_in_trial: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        if fused is not None:
+            check_flags("Auto", {"fused": fused}, ("fused",))
+        self._fused = fused
+        settings = {
+            "gamma": gamma,
+            "noise": noise,
+            "momentum": momentum,
+            "power": power,
+            "beta2": beta2,
+            "epsilon": epsilon,
+            "weight_decay": weight_decay,
+        }
+        super().__init__(
+            params,
+            settings,
+            maximize=maximize,
+            model=model,
+            process_group=process_group,
+            averaged_gradients=averaged_gradients,
+            grad_in_trial=grad_in_trial,
+        )
+
+    def _built(self, flat: Flat) -> None:
+        start = self._vector["start"]
+        self._first_length = learned.FIRST * (1.0 + norm(start, dtype=self._losses.dtype))
+        self._settled()
+        self._kernels = AutoKernels.make(
+            self._fused, flat, self._vector, self._numbers, self._losses, self._first_length
+        )
+        self._scratch: dict[str, Tensor] = {}
+
+    def _settled(self) -> None:
+        """λ: one number, or a vector if the groups differ."""
+        self._decay: float | Tensor = float(self.param_groups[0]["weight_decay"])
+        decays = [(g["weight_decay"], p) for g in self.param_groups for p in g["params"] if p.requires_grad]
+        if self._flat is not None and any(decay != self._decay for decay, _ in decays):
+            self._decay = self._flat.zeros()
+            for view, (decay, _) in zip(self._flat.views(self._decay), decays, strict=True):
+                view.fill_(decay)
+
+    def _set_point(self, flat: Flat) -> None:
+        torch.lerp(self._vector["z"], self._vector["x"], self.param_groups[0]["momentum"], out=flat.point)
+
+    def _propose(self, flat: Flat) -> None:
+        if self._kernels is not None:
+            self._kernels.propose(self.param_groups[0], self._decay, learned.SLACK * self._epsilon, scaled=self._scaled)
+            return
+        s, number, kind = self.param_groups[0], self._number, self._losses.dtype
+        x, z, start, last, root = (self._vector[name] for name in ("x", "z", "start", "gradient", "root"))
+        y, g = flat.point.clone(), flat.gradient
+        beta2, power = s["beta2"], s["power"]
+
+        def total(v: Tensor) -> Tensor:
+            return v.sum(dtype=kind)
+
+        # D and d = D⁻¹g. In the first steps the mean has less than its full weight.
+        correction = torch.rsqrt(-torch.expm1((number["accepted"] + 1.0) * math.log(beta2)))
+        new_root = torch.hypot(root * math.sqrt(beta2), g * math.sqrt(1.0 - beta2))
+        mean = correction * total(new_root) / flat.count
+        metric = torch.addcmul((s["epsilon"] * mean).to(flat.dtype), new_root, correction.to(flat.dtype))
+        d = g / metric
+
+        # n and r̄
+        distance = torch.maximum(number["distance"], total((y - start).square_().mul_(metric)).sqrt())
+        difference = 0.5 * total((g - last).square_().div_(metric))
+        noise = learned.Noise(*(number[name] for name in ("noise", "recent_noise", "least_noise", "remembered")))
+        noise = noise.hear(number["accepted"], difference)
+
+        first = self._first_length / norm(d, dtype=kind)
+        a = learned.step_size(number, noise.mean, distance, first, gamma=s["gamma"], q=s["noise"])
+        c = (power + 1.0) / (noise.remembered + (power + 1.0))
+        b = total(g * (z - x)) / (a * total(g * d))
+        new_z = torch.addcmul(z, -a.to(flat.dtype), d)
+        if isinstance(self._decay, Tensor) or self._decay > 0.0:
+            new_z /= 1.0 + a.to(flat.dtype) * self._decay
+        new_x = torch.lerp(x, new_z, c.to(flat.dtype))
+        trial = torch.lerp(new_z, new_x, s["momentum"], out=flat.point)
+
+        # gᵀΔ and ΔᵀDΔ do not need the loss at the trial.
+        delta = trial - y
+        slope, square = total(g * delta), total(delta.square_().mul_(metric))
+        self._scratch = {"x": new_x, "z": new_z, "root": new_root, "a": a, "b": b, "distance": distance}
+        self._scratch |= {"slope": slope, "square": square, **noise._asdict()}
+
+    def _judge(self, flat: Flat) -> None:
+        if self._kernels is not None:
+            self._kernels.judge()
+            return
+        new, number, (f0, f1), g = self._scratch, self._number, self._losses.unbind(), flat.gradient
+        gamma = self.param_groups[0]["gamma"]
+        squared_norm = norm(g, dtype=f0.dtype).square()
+        finite, moves = torch.isfinite(f0 + squared_norm), squared_norm > 0.0
+        rounding = learned.SLACK * self._epsilon * f0.abs()
+        verdict = learned.judge(number["curvature"], f0, f1, rounding, new["slope"], new["square"])
+        tried = finite & moves
+        accept = verdict.accept & tried
+
+        # If f is not finite at y, z returns to the average. If y was there already, nothing changes. An overflow that
+        # comes from the scale of the loss says nothing about y.
+        overflow = torch.isfinite(f0) & ~finite if self._scaled else torch.zeros_like(finite)
+        averaged = number["at_average"] > 0.0
+        broken = ~finite & averaged & ~overflow
+        retreats = ~finite & ~averaged & ~overflow
+        trust, pull = learned.feel(number["trust"], number["pull"], number["accepted"] + 1.0, new["b"], gamma=gamma)
+        a, size = new["a"], number["size"]
+        size = torch.where(tried, torch.where(accept, a, a / learned.SHRINK), size)
+        size = torch.where(retreats, size / learned.SHRINK, size)
+        on_acceptance = {
+            "accepted": number["accepted"] + 1.0,
+            "noise": new["mean"],
+            "recent_noise": new["recent"],
+            "least_noise": new["least"],
+            "remembered": new["remembered"] + 1.0,
+            "distance": new["distance"],
+            "trust": trust,
+            "pull": pull,
+        }
+        numbers = {name: torch.where(accept, value, number[name]) for name, value in on_acceptance.items()}
+        numbers["curvature"] = torch.where(tried, verdict.curvature, number["curvature"])
+        numbers["size"] = size
+        numbers["at_average"] = (retreats | (averaged & ~accept)).to(f0.dtype)
+        numbers["steps"] = number["steps"] + 1.0
+        numbers["broken"] = torch.where(broken, number["broken"] + 1.0, 0.0)
+        torch.stack([numbers[name] for name in number], out=self._numbers)
+
+        old = self._vector
+        z = torch.where(retreats, old["x"], old["z"])
+        torch.where(accept, new["z"], z, out=old["z"])
+        for name, value in (("x", new["x"]), ("root", new["root"]), ("gradient", g)):
+            torch.where(accept, value, old[name], out=old[name])
+        self._scratch = {}
+
+    @contextmanager
+    def averaged(self, batches: Iterable[Any] | None = None, model: Module | None = None) -> Generator[None]:
+        """A context in which the parameters hold the average x: to evaluate, save or export the model.
+
+        The statistics of batch-norm belong to y. With `batches`, they are made anew at x: each batch is passed to
+        the model in training mode. Afterwards parameters, buffers and generators are what they were, bit for bit.
+
+        Parameters
+        ----------
+        batches
+            Training batches, such as the first of a data loader. Of a tuple or list, the first entry is the input; a
+            mapping is passed as keyword arguments.
+        model
+            The model to pass them to. By default it is that of the closure.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from strust.torch import Auto
+        >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+        >>> opt = Auto(model.parameters(), model=model)
+        >>> with opt.averaged(torch.randn(8, 4, 2)):
+        ...     saved = model.state_dict()
+        """
+        if self._held:
+            raise RuntimeError("Auto: averaged() is active already; it cannot be nested")
+        flat = self._ready()
+        self._held = True
+        try:
+            with torch.no_grad():
+                flat.point.copy_(self._vector["x"])
+                flat.scatter_point()
+            with averaged_model(self._buffers.models if model is None else [model], batches, flat.device):
+                yield
+        finally:
+            self._held = False
+            with torch.no_grad():
+                self._return(flat)
+
+    def _ready(self) -> Flat:
+        if self._held:
+            raise RuntimeError("Auto: the parameters hold the average in averaged(); leave it before the next step")
+        return super()._ready()

@@ -1,0 +1,46 @@
+# pyright: reportPrivateUsage=false, reportPrivateImportUsage=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+"""Operations of torch that have no types of their own."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def copy_all(to: Sequence[Tensor], of: Sequence[Tensor]) -> None:
+    """Copies each tensor, in few kernels."""
+    torch._foreach_copy_(list(to), list(of))
+
+
+def zero_all(tensors: Sequence[Tensor]) -> None:
+    """Sets each tensor to 0."""
+    torch._foreach_zero_(list(tensors))
+
+
+def norm(v: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """‖v‖, added up in another precision if one is given."""
+    result: Tensor = torch.linalg.vector_norm(v, dtype=dtype)
+    return result
+
+
+def is_dense(v: Tensor) -> bool:
+    """Whether the entries fill their memory without gaps, in any order."""
+    return bool(torch.ops.aten.is_non_overlapping_and_dense(v))
+
+
+_version: Callable[[Tensor], int] = operator.attrgetter("_version")
+
+
+def versions(tensors: Sequence[Tensor]) -> int:
+    """How often the tensors were written to."""
+    return sum(map(_version, tensors))
+
+
+def processors(device: torch.device) -> int:
+    """The multiprocessors of a CUDA device."""
+    count: int = torch.cuda.get_device_properties(device).multi_processor_count
+    return count
