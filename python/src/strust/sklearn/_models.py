@@ -591,9 +591,7 @@ def _labels(rows: Any, y: Any) -> NDArray[Any]:
 
 def _check_classes(codes: NDArray[np.intp], labels: NDArray[Any]) -> None:
     if len(np.unique(codes)) < 2:
-        raise ValueError(
-            f"Classifier needs rows of at least 2 classes, but the data have only one class: {labels[0]}"
-        )
+        raise ValueError(f"Classifier needs rows of at least 2 classes, but the data have only one class: {labels[0]}")
 
 
 def _numbers(rows: Any, y: Any) -> Doubles:
