@@ -27,14 +27,12 @@ pub const VIOLATION: f64 = 1e-9;
 
 /// Steps after which f is compared.
 const PATIENCE: usize = 20;
-/// A function has settled if these steps changed it by less than this multiple of the tolerance, relative to itself. What is
-/// left are directions in which the rows say nothing.
-const SETTLED: f64 = 1e3;
 
-/// Whether a function has settled, from its values by step.
+/// Whether a function has settled, from its values by step: the last 20 steps changed it by less than a tolerance, relative
+/// to itself. What is left are directions in which the rows say nothing.
 pub(crate) fn settled(mut values: impl DoubleEndedIterator<Item = f64>, tolerance: f64) -> bool {
     let Some(now) = values.next_back() else { return false };
-    values.nth_back(PATIENCE - 1).is_some_and(|earlier| (now - earlier).abs() <= SETTLED * tolerance * now.abs())
+    values.nth_back(PATIENCE - 1).is_some_and(|earlier| (now - earlier).abs() <= tolerance * now.abs())
 }
 
 /// When a fit on all rows ends.
@@ -42,13 +40,13 @@ pub(crate) fn settled(mut values: impl DoubleEndedIterator<Item = f64>, toleranc
 pub(crate) struct FullSumEnd {
     /// The relative tolerance of the gradient.
     pub(crate) tolerance: f64,
-    /// Whether the fit also ends when f has settled.
-    pub(crate) settles: bool,
+    /// The tolerance within which f settles, if that ends the fit, too.
+    pub(crate) settled: Option<f64>,
 }
 
 impl Default for FullSumEnd {
     fn default() -> Self {
-        Self { tolerance: StrSqpConfig::default().tolerance, settles: false }
+        Self { tolerance: StrSqpConfig::default().tolerance, settled: None }
     }
 }
 
@@ -163,7 +161,8 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
             curve.push(LearningPoint { epoch, training: record.value, held_out: None });
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();
-            let settled = end.settles && settled(curve.iter().map(|point| point.training), end.tolerance);
+            let values = curve.iter().map(|point| point.training);
+            let settled = end.settled.is_some_and(|tolerance| settled(values, tolerance));
             if interrupted || settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;
@@ -209,7 +208,7 @@ mod tests {
     #[test]
     fn a_function_settles_if_twenty_steps_hardly_change_it() {
         let values: Vec<f64> = (0..100).map(|k| 1.0 + 0.5_f64.powi(k)).collect();
-        let first = (0..100).find(|&k| settled(values[..=k].iter().copied(), 1e-9));
+        let first = (0..100).find(|&k| settled(values[..=k].iter().copied(), 1e-6));
         assert_eq!(first, Some(40), "the first of 21 values differs by at most 1e-6");
         assert!(!settled(values[..20].iter().map(|_| 1.0), 1e-9), "20 values are 19 steps");
     }

@@ -179,7 +179,7 @@ fn add_outputs(rows: &EncodedRows, i: usize, weights: &[f64], z: &mut [f64]) {
 
 /// z ← z + Wᵀa. The sums stay in registers, in blocks of outputs.
 #[inline(always)]
-pub(crate) fn add_dense_outputs<T: Copy + Into<f64>>(dense: &[T], weights: &[f64], z: &mut [f64]) {
+fn add_dense_outputs<T: Copy + Into<f64>>(dense: &[T], weights: &[f64], z: &mut [f64]) {
     let k = z.len();
     let mut at = 0;
     while at + 8 <= k {

@@ -3,8 +3,9 @@
 use super::{rows::ArrayRows, terms::ArrayTerms};
 use crate::{
     loss::OutputLoss,
-    objectives::{add, add_dense_outputs, dense_dot},
+    objectives::{add, dense_dot},
 };
+use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
 use pulp::NullaryFnOnce;
 use strust::{
     objective::{Evaluation, Objective},
@@ -21,12 +22,15 @@ pub(crate) struct ArrayLinear<'a> {
     space: LinearSpace,
 }
 
+/// Rows of a dense piece. It fits into the cache.
+const PIECE: usize = 64;
+
 #[derive(Debug, Clone)]
 struct LinearSpace {
-    /// The outputs of one row, later their derivatives.
+    /// The outputs of a piece, later their derivatives.
     z: Vec<f64>,
-    /// v − shift of one row.
-    row: Vec<f64>,
+    /// v − shift of a piece.
+    piece: Vec<f64>,
     /// W divided by the scales.
     raw: Vec<f64>,
 }
@@ -34,7 +38,10 @@ struct LinearSpace {
 impl<'a> ArrayLinear<'a> {
     pub(crate) fn new(terms: ArrayTerms<'a>) -> Self {
         let (d, k) = (terms.rows.inputs(), terms.outputs);
-        Self { terms, space: LinearSpace { z: vec![0.0; k], row: vec![0.0; d], raw: vec![0.0; d * k] } }
+        Self {
+            terms,
+            space: LinearSpace { z: vec![0.0; k * PIECE], piece: vec![0.0; d * pieces(&terms)], raw: vec![0.0; d * k] },
+        }
     }
     pub(crate) fn parameters(&self) -> usize {
         (self.terms.rows.inputs() + 1) * self.terms.outputs
@@ -79,53 +86,97 @@ impl NullaryFnOnce for ArrayPass<'_> {
     type Output = f64;
     #[inline(always)]
     fn call(self) -> f64 {
-        let Self { terms, space: LinearSpace { z, row, raw }, bias, sample, mut gradient } = self;
-        let (k, share) = (terms.outputs, 1.0 / sample.len() as f64);
+        let Self { terms, space: LinearSpace { z, piece, raw }, bias, sample, mut gradient } = self;
+        let (k, d, share) = (terms.outputs, terms.rows.inputs(), 1.0 / sample.len() as f64);
         touch(terms, sample);
         let mut sum = 0.0;
-        for &term in sample.indices() {
-            let i = terms.index[term];
-            let dense = shifted(terms, i, row);
-            z.copy_from_slice(bias);
+        for picked in sample.indices().chunks(PIECE) {
+            let z = &mut z[..k * picked.len()];
+            z.chunks_exact_mut(k).for_each(|z| z.copy_from_slice(bias));
+            let dense = shifted(terms, picked, piece);
             match dense {
-                Some(row) if k == 1 => z[0] += dense_dot(row, raw),
-                Some(row) => add_dense_outputs(row, raw, z),
-                None => terms.rows.for_each(i, |j, value| add(z, value, &raw[j * k..(j + 1) * k])),
+                Some(rows) if k == 1 => {
+                    z.iter_mut().zip(rows.chunks_exact(d)).for_each(|(z, row)| *z += dense_dot(row, raw));
+                }
+                Some(rows) => {
+                    let (out, rows) = (MatMut::from_column_major_slice_mut(z, k, picked.len()), columns(rows, d));
+                    matmul(out, Accum::Add, columns(raw, k), rows, 1.0, Par::Seq);
+                }
+                None if k == 1 => each_stored(terms, picked, |term, j, v| z[term] += v * raw[j]),
+                None => each_stored(terms, picked, |term, j, v| {
+                    add(&mut z[term * k..(term + 1) * k], v, &raw[j * k..(j + 1) * k]);
+                }),
             }
-            sum += terms.differentiate(i, z);
+            for (z, &term) in z.chunks_exact_mut(k).zip(picked) {
+                sum += terms.differentiate(terms.index[term], z);
+            }
             let Some(gradient) = gradient.as_deref_mut() else { continue };
             for z in z.iter_mut() {
                 *z *= share;
             }
             let (of_weights, of_bias) = gradient.split_at_mut(raw.len());
             match dense {
-                Some(row) if k == 1 => of_weights.iter_mut().zip(row).for_each(|(g, a)| *g += z[0] * a),
-                Some(row) => row.iter().zip(of_weights.chunks_exact_mut(k)).for_each(|(&a, g)| add(g, a, z)),
-                None => terms.rows.for_each(i, |j, value| add(&mut of_weights[j * k..(j + 1) * k], value, z)),
+                Some(rows) if k == 1 => {
+                    for (z, row) in z.iter().zip(rows.chunks_exact(d)) {
+                        of_weights.iter_mut().zip(row).for_each(|(g, a)| *g += z * a);
+                    }
+                }
+                Some(rows) => {
+                    let out = MatMut::from_column_major_slice_mut(of_weights, k, d);
+                    matmul(out, Accum::Add, columns(z, k), columns(rows, d).transpose(), 1.0, Par::Seq);
+                }
+                None if k == 1 => each_stored(terms, picked, |term, j, v| of_weights[j] += v * z[term]),
+                None => each_stored(terms, picked, |term, j, v| {
+                    add(&mut of_weights[j * k..(j + 1) * k], v, &z[term * k..(term + 1) * k]);
+                }),
             }
             if terms.intercept {
-                of_bias.iter_mut().zip(&*z).for_each(|(g, z)| *g += z);
+                z.chunks_exact(k).for_each(|z| of_bias.iter_mut().zip(z).for_each(|(g, z)| *g += z));
             }
         }
         share * sum
     }
 }
 
-/// v − shift of a dense row. The difference is taken before the product, so a large mean costs no digits.
+/// Rows of the dense space: none for sparse rows.
+fn pieces(terms: &ArrayTerms<'_>) -> usize {
+    if matches!(terms.rows, ArrayRows::Sparse(_)) { 0 } else { PIECE }
+}
+
+/// Numbers as columns of a given length.
+fn columns(numbers: &[f64], length: usize) -> MatRef<'_, f64> {
+    MatRef::from_column_major_slice(numbers, length, numbers.len() / length)
+}
+
+/// Calls `each` with the position of a row in the piece, an input and its value.
 #[inline(always)]
-fn shifted<'a>(terms: &ArrayTerms<'_>, i: usize, row: &'a mut [f64]) -> Option<&'a [f64]> {
-    let d = row.len();
-    let places = row.iter_mut().zip(&terms.units.shift);
-    match terms.rows {
-        ArrayRows::Double(values, _) => {
-            places.zip(&values[i * d..(i + 1) * d]).for_each(|((a, shift), value)| *a = value - shift);
-        }
-        ArrayRows::Single(values, _) => {
-            places.zip(&values[i * d..(i + 1) * d]).for_each(|((a, shift), &value)| *a = f64::from(value) - shift);
-        }
-        ArrayRows::Sparse(_) => return None,
+fn each_stored(terms: &ArrayTerms<'_>, picked: &[usize], mut each: impl FnMut(usize, usize, f64)) {
+    for (position, &term) in picked.iter().enumerate() {
+        terms.rows.for_each(terms.index[term], |j, value| each(position, j, value));
     }
-    Some(row)
+}
+
+/// v − shift of some dense rows. The difference is taken before the product, so a large mean costs no digits.
+#[inline(always)]
+fn shifted<'a>(terms: &ArrayTerms<'_>, picked: &[usize], piece: &'a mut [f64]) -> Option<&'a [f64]> {
+    let (d, shift) = (terms.rows.inputs(), &terms.units.shift);
+    if matches!(terms.rows, ArrayRows::Sparse(_)) {
+        return None;
+    }
+    let piece = &mut piece[..d * picked.len()];
+    for (row, &term) in piece.chunks_exact_mut(d).zip(picked) {
+        let (i, places) = (terms.index[term], row.iter_mut().zip(shift));
+        match terms.rows {
+            ArrayRows::Double(values, _) => {
+                places.zip(&values[i * d..(i + 1) * d]).for_each(|((a, shift), value)| *a = value - shift);
+            }
+            ArrayRows::Single(values, _) => {
+                places.zip(&values[i * d..(i + 1) * d]).for_each(|((a, shift), &value)| *a = f64::from(value) - shift);
+            }
+            ArrayRows::Sparse(_) => {}
+        }
+    }
+    Some(piece)
 }
 
 /// Reads one number of each cache line of the dense rows. These reads do not depend on each other, so the machine waits for

@@ -29,6 +29,8 @@ const START_TURNS: usize = 4;
 const PIECE: usize = 256;
 /// A fit of at most this many entries × components uses all rows in every step.
 const FEW: usize = 20_000_000;
+/// The fit ends when the distance changes by less than this multiple of the tolerance in 20 steps.
+const SETTLED: f64 = 1e3;
 /// Rows of a mini-batch.
 const BATCH: usize = 256;
 
@@ -201,7 +203,7 @@ pub fn fit_subspace(
         .observe(|record: &StepRecord, _: &StrSqpState<Mat<f64>>| {
             stopped = interrupted();
             values.push(record.value);
-            let settled = batch == n && settled(values.iter().copied(), tolerance);
+            let settled = batch == n && settled(values.iter().copied(), SETTLED * tolerance);
             if stopped || settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;

@@ -35,6 +35,11 @@ use strust::{
 
 /// A linear model of at most this many entries × outputs starts on all rows: mini-batches would save nothing.
 const FEW: f64 = 2e6;
+/// A linear model of more entries × outputs ends when its objective changes little, because exact weights would cost time
+/// and change no prediction.
+const EXACT: f64 = 1e5;
+/// How little, in multiples of the tolerance.
+const SETTLED: f64 = 1e4;
 /// The most rows of a mini-batch of a stream, if the vectors of a step cost little.
 const STREAM_BATCH: usize = 64;
 /// The least mini-batches of a call, if it has as many rows. The first steps of `Auto` are short.
@@ -164,17 +169,19 @@ pub fn fit_arrays(
 
 fn linear(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingLimits<'_>) -> Result<Trained, Error> {
     let mut f = ArrayLinear::new(terms);
-    let end = FullSumEnd { tolerance: options.tolerance, settles: true };
+    let entries = terms.rows.stored_per_row() * (terms.index.len() * terms.outputs) as f64;
+    let settled = if entries <= EXACT { options.tolerance } else { SETTLED * options.tolerance };
+    let end = FullSumEnd { tolerance: options.tolerance, settled: Some(settled) };
     if options.constraint.is_active() {
         let factors: Vec<f64> = terms.units.scale.iter().map(|scale| options.target_scale / scale).collect();
         return constrained(&mut f, options.constraint, &factors, end, limits);
     }
     let widths = [terms.rows.inputs(), terms.outputs];
-    let (start, per_row) = (vec![0.0; f.parameters()], terms.rows.stored_per_row());
-    if per_row * (terms.index.len() * terms.outputs) as f64 <= FEW {
+    let start = vec![0.0; f.parameters()];
+    if entries <= FEW {
         return on_all_rows(&mut f, start, &widths, end, limits);
     }
-    let batch = linear_batch(terms.rows.inputs(), per_row, f.terms());
+    let batch = linear_batch(terms.rows.inputs(), terms.rows.stored_per_row(), f.terms());
     let mut scored = f.clone();
     let score = |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
     let rough = trained(&mut f, start, batch, &widths, StopRule::LINEAR, |_| None, limits, score, Clone::clone)?;

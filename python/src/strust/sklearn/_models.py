@@ -235,7 +235,7 @@ class Classifier(ClassifierMixin, _Model):
         The most passes over the rows.
     tol : float, default=1e-9
         A linear model has converged when the gradient is below `tol` times its largest size, or when 20 steps change
-        the objective by less than 1000 times `tol`, relative to itself.
+        the objective by less than `tol`, relative to itself (10⁴ times `tol` if X has more than 10⁵ entries).
     validation_fraction : float, default=0.1
         The share of rows that a network does not learn from. It ends when the loss on them no longer improves. With 0
         it ends when the loss on all rows no longer improves.
@@ -430,7 +430,7 @@ class Regressor(RegressorMixin, _Model):
         The most passes over the rows.
     tol : float, default=1e-9
         A linear model has converged when the gradient is below `tol` times its largest size, or when 20 steps change
-        the objective by less than 1000 times `tol`, relative to itself.
+        the objective by less than `tol`, relative to itself (10⁴ times `tol` if X has more than 10⁵ entries).
     validation_fraction : float, default=0.1
         The share of rows that a network does not learn from. It ends when the loss on them no longer improves. With 0
         it ends when the loss on all rows no longer improves.
