@@ -6,25 +6,49 @@
 
 use crate::{
     Error,
-    objectives::{LinearModel, TrainingRows},
     train::{LearningPoint, Trained, TrainingEnd, TrainingLimits},
     weights::Weights,
 };
 use serde::{Deserialize, Serialize};
-use std::{ops::ControlFlow, sync::atomic::Ordering};
+use std::ops::ControlFlow;
 use strust::{
     constraints::{Affine, Bounds, Constraint, both, constraint_from_fn},
     methods::{State, StrSqp, StrSqpConfig, StrSqpState},
     minimize,
     objective::Objective,
     record::StepRecord,
-    stop::Stop,
+    stop::{Stop, StopReason},
 };
 
 /// Steps over all rows, if the user names no number.
 const MOST_STEPS: u64 = 1000;
 /// The largest violation of a saved model.
 pub const VIOLATION: f64 = 1e-9;
+
+/// Steps after which f is compared.
+const PATIENCE: usize = 20;
+
+/// Whether a function has settled, from its values by step: the last 20 steps changed it by less than a tolerance, relative
+/// to itself. What is left are directions in which the rows say nothing.
+pub(crate) fn settled(mut values: impl DoubleEndedIterator<Item = f64>, tolerance: f64) -> bool {
+    let Some(now) = values.next_back() else { return false };
+    values.nth_back(PATIENCE - 1).is_some_and(|earlier| (now - earlier).abs() <= tolerance * now.abs())
+}
+
+/// When a fit on all rows ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FullSumEnd {
+    /// The relative tolerance of the gradient.
+    pub(crate) tolerance: f64,
+    /// The tolerance within which f settles, if that ends the fit, too.
+    pub(crate) settled: Option<f64>,
+}
+
+impl Default for FullSumEnd {
+    fn default() -> Self {
+        Self { tolerance: StrSqpConfig::default().tolerance, settled: None }
+    }
+}
 
 /// Constraints on the weights of a model with one output. Intercepts are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -55,11 +79,13 @@ impl WeightConstraint {
     }
 }
 
-/// Fits a linear or logistic model whose weights satisfy a constraint. `factors` are the cⱼ.
+/// Fits a linear or logistic model whose weights satisfy a constraint. `factors` are the cⱼ, and f is a function of the
+/// weights of all inputs and the intercept.
 pub(crate) fn constrained(
-    data: TrainingRows<'_>,
+    f: &mut impl Objective<Point = Vec<f64>>,
     constraint: WeightConstraint,
     factors: &[f64],
+    end: FullSumEnd,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let size = factors.len() + 1;
@@ -87,11 +113,12 @@ pub(crate) fn constrained(
     if !constraint.sum_to_one && !constraint.unit_norm {
         start.fill(0.0);
     }
+    let widths = [factors.len(), 1];
     let mut trained = match (constraint.sum_to_one, constraint.unit_norm) {
-        (false, false) => solved(data, bounds, start, limits)?,
-        (true, false) => solved(data, both(bounds, sum()?)?, start, limits)?,
-        (false, true) => solved(data, both(bounds, norm())?, start, limits)?,
-        (true, true) => solved(data, both(both(bounds, sum()?)?, norm())?, start, limits)?,
+        (false, false) => solved(f, bounds, start, &widths, end, limits)?,
+        (true, false) => solved(f, both(bounds, sum()?)?, start, &widths, end, limits)?,
+        (false, true) => solved(f, both(bounds, norm())?, start, &widths, end, limits)?,
+        (true, true) => solved(f, both(both(bounds, sum()?)?, norm())?, start, &widths, end, limits)?,
     };
     polish(&mut trained.weights.flat, constraint, factors);
     Ok(trained)
@@ -102,17 +129,30 @@ fn weighted(c: &[f64], x: &[f64], v: &[f64]) -> f64 {
     c.iter().zip(x).zip(v).map(|((c, x), v)| c * x * v).sum()
 }
 
-fn solved<C: Constraint<Point = Vec<f64>>>(
-    data: TrainingRows<'_>,
-    constraint: C,
+/// Fits a linear model without constraints on all rows.
+pub(crate) fn on_all_rows(
+    f: &mut impl Objective<Point = Vec<f64>>,
     start: Vec<f64>,
+    widths: &[usize],
+    end: FullSumEnd,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
-    let mut f = LinearModel::new(data);
-    let (batch, widths) = (f.terms(), vec![data.rows.inputs(), 1]);
-    let method = StrSqp::new(StrSqpConfig::default(), constraint)?;
-    let (mut curve, mut interrupted) = (Vec::new(), false);
-    let report = minimize(&mut f)
+    let free = Bounds::new(vec![f64::NEG_INFINITY; start.len()], vec![f64::INFINITY; start.len()])?;
+    solved(f, free, start, widths, end, limits)
+}
+
+fn solved<C: Constraint<Point = Vec<f64>>>(
+    f: &mut impl Objective<Point = Vec<f64>>,
+    constraint: C,
+    start: Vec<f64>,
+    widths: &[usize],
+    end: FullSumEnd,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
+    let batch = f.terms();
+    let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance }, constraint)?;
+    let (mut curve, mut interrupted) = (Vec::<LearningPoint>::new(), false);
+    let report = minimize(f)
         .method(method)
         .full_batch()
         .stop(Stop::steps(limits.epochs.unwrap_or(MOST_STEPS)))
@@ -120,17 +160,20 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
             let epoch = state.steps() as f64;
             curve.push(LearningPoint { epoch, training: record.value, held_out: None });
             (limits.report)(epoch, record.value);
-            interrupted = limits.interrupt.load(Ordering::Relaxed);
-            if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            interrupted = (limits.interrupted)();
+            let values = curve.iter().map(|point| point.training);
+            let settled = end.settled.is_some_and(|tolerance| settled(values, tolerance));
+            if interrupted || settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;
     let end = match report.reason {
         _ if interrupted => TrainingEnd::Interrupted,
+        StopReason::Observer => TrainingEnd::Converged,
         _ if report.breakdown.is_some() => TrainingEnd::Breakdown,
         reason if reason.converged() => TrainingEnd::Converged,
         _ => TrainingEnd::Epochs,
     };
-    let weights = Weights { widths, flat: report.point().clone() };
+    let weights = Weights { widths: widths.to_vec(), flat: report.point().clone() };
     Ok(Trained { weights, curve, end, epochs: report.steps as f64, batch })
 }
 
@@ -155,5 +198,18 @@ fn polish(x: &mut [f64], constraint: WeightConstraint, factors: &[f64]) {
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::settled;
+
+    #[test]
+    fn a_function_settles_if_twenty_steps_hardly_change_it() {
+        let values: Vec<f64> = (0..100).map(|k| 1.0 + 0.5_f64.powi(k)).collect();
+        let first = (0..100).find(|&k| settled(values[..=k].iter().copied(), 1e-6));
+        assert_eq!(first, Some(40), "the first of 21 values differs by at most 1e-6");
+        assert!(!settled(values[..20].iter().map(|_| 1.0), 1e-9), "20 values are 19 steps");
     }
 }

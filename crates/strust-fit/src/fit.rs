@@ -4,10 +4,10 @@ use crate::{
     Error,
     assess::{Assessment, assess},
     checks::{self, ExaminedData},
-    constrain::{VIOLATION, WeightConstraint, constrained},
+    constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
     importance::{Importance, importance},
     loss::OutputLoss,
-    objectives::TrainingRows,
+    objectives::{LinearModel, TrainingRows},
     rows::EncodedRows,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
     split::split,
@@ -17,7 +17,7 @@ use crate::{
     transform::{Encoder, EncodingLosses, Standardize},
 };
 use serde::Serialize;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The share of the training rows on which a network is scored while it learns.
 const VALIDATION: f64 = 0.1;
@@ -316,10 +316,11 @@ impl FitSetup<'_> {
             intercept: self.options.intercept,
         };
         let held_out = MeasuredRows { rows: &scored.rows, index: &scored.index, goals: &scored.goals, loss };
+        let interrupt = watch.interrupt;
         let mut limits = TrainingLimits {
             epochs: self.options.epochs,
             seed: self.options.seed,
-            interrupt: watch.interrupt,
+            interrupted: &|| interrupt.load(Ordering::Relaxed),
             report: watch.report,
         };
         if self.family == ModelFamily::Mlp {
@@ -336,7 +337,8 @@ impl FitSetup<'_> {
             return train::network(data, &self.options.hidden, validation, held_out, &mut limits);
         }
         if self.options.constraint.is_active() {
-            return constrained(data, self.options.constraint, &self.factors(), &mut limits);
+            let mut f = LinearModel::new(data);
+            return constrained(&mut f, self.options.constraint, &self.factors(), FullSumEnd::default(), &mut limits);
         }
         train::linear(data, held_out, &mut limits)
     }

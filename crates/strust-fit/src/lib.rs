@@ -14,11 +14,13 @@
 //! | [`assess`](mod@assess), [`importance`] | scores; the features that matter |
 //! | [`saved`] | model files |
 //! | [`fit`](mod@fit) | all of it |
+//! | [`arrays`] | the same models from arrays in memory |
 
 // An evaluation is compiled as one piece with the widest instructions of the machine, so all functions that it calls
 // must be inlined.
 #![allow(clippy::inline_always)]
 
+pub mod arrays;
 pub mod assess;
 pub mod checks;
 pub mod constrain;

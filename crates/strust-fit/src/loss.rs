@@ -4,7 +4,7 @@ use crate::task::FitTask;
 
 /// What the outputs of a model mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OutputLoss {
+pub enum OutputLoss {
     /// ½(z − y)².
     Squares,
     /// log(1 + exp(−z)) for class 1 and log(1 + exp(z)) for class 0.

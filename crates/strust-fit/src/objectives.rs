@@ -130,27 +130,32 @@ fn touch(data: &TrainingRows<'_>, sample: &Sample) {
     std::hint::black_box(bits);
 }
 
-/// aᵢᵀw. The dense part has eight partial sums, in a fixed order.
+/// aᵢᵀw.
 #[inline(always)]
 fn dot(rows: &EncodedRows, i: usize, w: &[f64]) -> f64 {
-    const LANES: usize = 8;
-    let dense = rows.dense(i);
-    let (a, a_rest) = dense.as_chunks::<LANES>();
-    let (b, b_rest) = w[..dense.len()].as_chunks::<LANES>();
-    let mut sums = [0.0_f64; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            sums[lane] += f64::from(a[lane]) * b[lane];
-        }
-    }
-    let mut sum = sums.iter().sum::<f64>();
-    sum += a_rest.iter().zip(b_rest).map(|(&a, &b)| f64::from(a) * b).sum::<f64>();
+    let mut sum = dense_dot(rows.dense(i), w);
     sum += rows.hot(i).iter().filter(|&&j| j != crate::rows::NONE).map(|&j| w[j as usize]).sum::<f64>();
     if let Some((csr, first)) = &rows.sparse {
         let (indices, values) = csr.row(i);
         sum += indices.iter().zip(values).map(|(&j, &v)| v * w[first + j as usize]).sum::<f64>();
     }
     sum
+}
+
+/// aᵀw with the first entries of w, in eight partial sums, in a fixed order.
+#[inline(always)]
+pub(crate) fn dense_dot<T: Copy + Into<f64>>(a: &[T], w: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let (b, b_rest) = w[..a.len()].as_chunks::<LANES>();
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let mut sums = [0.0_f64; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane].into() * b[lane];
+        }
+    }
+    let sum = sums.iter().sum::<f64>();
+    sum + a_rest.iter().zip(b_rest).map(|(&a, &b)| a.into() * b).sum::<f64>()
 }
 
 /// g ← g + s·aᵢ.
@@ -164,35 +169,42 @@ fn add_row(rows: &EncodedRows, i: usize, s: f64, g: &mut [f64]) {
     }
 }
 
-/// z ← z + Wᵀaᵢ. The sums of the dense part stay in registers, in blocks of outputs.
+/// z ← z + Wᵀaᵢ.
 #[inline(always)]
 fn add_outputs(rows: &EncodedRows, i: usize, weights: &[f64], z: &mut [f64]) {
-    let (k, dense) = (z.len(), rows.dense(i));
+    let k = z.len();
+    add_dense_outputs(rows.dense(i), weights, z);
+    rows.for_each_other(i, |j, value| add(z, value, &weights[j * k..(j + 1) * k]));
+}
+
+/// z ← z + Wᵀa. The sums stay in registers, in blocks of outputs.
+#[inline(always)]
+fn add_dense_outputs<T: Copy + Into<f64>>(dense: &[T], weights: &[f64], z: &mut [f64]) {
+    let k = z.len();
     let mut at = 0;
     while at + 8 <= k {
-        add_block::<8>(dense, weights, k, at, z);
+        add_block::<8, T>(dense, weights, k, at, z);
         at += 8;
     }
     while at + 2 <= k {
-        add_block::<2>(dense, weights, k, at, z);
+        add_block::<2, T>(dense, weights, k, at, z);
         at += 2;
     }
     if at < k {
-        add_block::<1>(dense, weights, k, at, z);
+        add_block::<1, T>(dense, weights, k, at, z);
     }
-    rows.for_each_other(i, |j, value| add(z, value, &weights[j * k..(j + 1) * k]));
 }
 
 /// The products of the dense part with the outputs `at..at + B` of k. Even and odd inputs have sums of their own, so that an
 /// addition need not wait for the one before.
 #[inline(always)]
-fn add_block<const B: usize>(dense: &[f32], weights: &[f64], k: usize, at: usize, z: &mut [f64]) {
+fn add_block<const B: usize, T: Copy + Into<f64>>(dense: &[T], weights: &[f64], k: usize, at: usize, z: &mut [f64]) {
     let mut sums = [[0.0; B]; 2];
     let mut start = at;
     for (j, &a) in dense.iter().enumerate() {
         let (sum, w) = (&mut sums[j % 2], &weights[start..start + B]);
         for lane in 0..B {
-            sum[lane] += f64::from(a) * w[lane];
+            sum[lane] += a.into() * w[lane];
         }
         start += k;
     }
@@ -210,7 +222,7 @@ fn add_products(rows: &EncodedRows, i: usize, z: &[f64], gradient: &mut [f64]) {
 
 /// y ← y + a·x. Blocks of a fixed length suit the few classes of a row better than a loop of unknown length.
 #[inline(always)]
-fn add(y: &mut [f64], a: f64, x: &[f64]) {
+pub(crate) fn add(y: &mut [f64], a: f64, x: &[f64]) {
     const LANES: usize = 4;
     let (y, y_rest) = y.as_chunks_mut::<LANES>();
     let (x, x_rest) = x.as_chunks::<LANES>();

@@ -16,10 +16,7 @@ use crate::{
     weights::{LayerSpace, Weights},
 };
 use serde::{Deserialize, Serialize};
-use std::{
-    ops::ControlFlow,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::ops::ControlFlow;
 use strust::{
     methods::AutoState,
     minimize,
@@ -73,7 +70,8 @@ pub(crate) struct Trained {
 pub(crate) struct TrainingLimits<'a> {
     pub(crate) epochs: Option<u64>,
     pub(crate) seed: u64,
-    pub(crate) interrupt: &'a AtomicBool,
+    /// Asked after each step whether to stop.
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
     /// Called after each round with the epochs and the score.
     pub(crate) report: &'a mut dyn FnMut(f64, f64),
 }
@@ -87,7 +85,7 @@ pub(crate) struct MeasuredRows<'a> {
     pub(crate) loss: OutputLoss,
 }
 
-impl MeasuredRows<'_> {
+impl<'a> MeasuredRows<'a> {
     /// The mean loss; `None` without rows.
     pub(crate) fn mean_loss(&self, weights: &Weights, space: &mut LayerSpace) -> Option<f64> {
         let mut z = vec![0.0; weights.outputs()];
@@ -98,13 +96,17 @@ impl MeasuredRows<'_> {
         }
         (!self.index.is_empty()).then(|| sum / self.index.len() as f64)
     }
+    /// The mean loss as a function of the weights.
+    fn loss_of_weights(self) -> impl FnMut(&Weights) -> Option<f64> + 'a {
+        let mut space = LayerSpace::default();
+        move |weights| self.mean_loss(weights, &mut space)
+    }
 }
 
 /// The batch of a linear model. A step costs some passes over vectors of the parameters, so a batch must have as many
 /// entries as there are parameters for its rows to cost more than that. With many rows, larger batches average more.
-pub(crate) fn linear_batch(rows: &EncodedRows, terms: usize) -> usize {
-    let per_row = rows.stored_per_row().max(1.0);
-    let vectors = (rows.inputs() as f64 / per_row).ceil() as usize;
+pub(crate) fn linear_batch(inputs: usize, stored_per_row: f64, terms: usize) -> usize {
+    let vectors = (inputs as f64 / stored_per_row.max(1.0)).ceil() as usize;
     vectors.max(64).max(terms / 2000).min(4096).min((terms / 8).max(1))
 }
 
@@ -117,10 +119,10 @@ pub(crate) fn linear(
     let mut f = LinearModel::new(data);
     let mut scored = f.clone();
     let widths = vec![data.rows.inputs(), data.outputs];
-    let (start, batch) = (vec![0.0; f.parameters()], linear_batch(data.rows, f.terms()));
-    let rule = StopRule { least_steps: 50, patience: 3, tolerance: 5e-4, least: 1e-9 };
+    let (start, batch) =
+        (vec![0.0; f.parameters()], linear_batch(data.rows.inputs(), data.rows.stored_per_row(), f.terms()));
     let score = |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
-    trained(&mut f, start, batch, &widths, rule, held_out, limits, score, Clone::clone)
+    trained(&mut f, start, batch, &widths, StopRule::LINEAR, held_out.loss_of_weights(), limits, score, Clone::clone)
 }
 
 /// Trains a network with hidden layers.
@@ -133,36 +135,47 @@ pub(crate) fn network(
 ) -> Result<Trained, Error> {
     let widths = [&[data.rows.inputs()], hidden, &[data.outputs]].concat();
     let mut f = NetworkModel::new(data, &widths)?;
-    let batch = (f.terms() / 500).clamp(32, 256).min((f.terms() / 4).max(1));
-    let rule = StopRule { least_steps: 20, patience: 10, tolerance: 1e-3, least: 1e-5 };
+    let batch = network_batch(f.terms());
     let mut space = LayerSpace::default();
     let score = |_: &Vec<f32>, weights: &Weights| validation.mean_loss(weights, &mut space).unwrap_or(f64::INFINITY);
     let start = f.start(limits.seed);
     let wide = |x: &Vec<f32>| x.iter().map(|&x| f64::from(x)).collect();
-    trained(&mut f, start, batch, &widths, rule, held_out, limits, score, wide)
+    trained(&mut f, start, batch, &widths, StopRule::NETWORK, held_out.loss_of_weights(), limits, score, wide)
 }
 
 /// When training ends.
 #[derive(Clone, Copy)]
-struct StopRule {
+pub(crate) struct StopRule {
     /// Steps of a round, if an epoch has fewer.
-    least_steps: u64,
+    pub(crate) least_steps: u64,
     /// Rounds without progress.
-    patience: usize,
+    pub(crate) patience: usize,
     /// The relative improvement that counts as progress.
-    tolerance: f64,
+    pub(crate) tolerance: f64,
     /// The smallest improvement that counts, whatever the score is.
-    least: f64,
+    pub(crate) least: f64,
+}
+
+impl StopRule {
+    /// That of models whose score is the objective.
+    pub(crate) const LINEAR: Self = Self { least_steps: 50, patience: 3, tolerance: 5e-4, least: 1e-9 };
+    /// That of networks, whose score is a loss on other rows.
+    pub(crate) const NETWORK: Self = Self { least_steps: 20, patience: 10, tolerance: 1e-3, least: 1e-5 };
+}
+
+/// The batch of a network.
+pub(crate) fn network_batch(terms: usize) -> usize {
+    (terms / 500).clamp(32, 256).min((terms / 4).max(1))
 }
 
 #[allow(clippy::too_many_arguments, reason = "the two kinds of models differ in each of them")]
-fn trained<F: Objective<Point: Elementwise>>(
+pub(crate) fn trained<F: Objective<Point: Elementwise>>(
     f: &mut F,
     start: F::Point,
     batch: usize,
     widths: &[usize],
     rule: StopRule,
-    held_out: MeasuredRows<'_>,
+    held_out: impl FnMut(&Weights) -> Option<f64>,
     limits: &mut TrainingLimits<'_>,
     score: impl FnMut(&F::Point, &Weights) -> f64,
     wide: impl Fn(&F::Point) -> Vec<f64>,
@@ -180,7 +193,6 @@ fn trained<F: Objective<Point: Elementwise>>(
         batches: (0.0, 0),
         end: None,
         held_out,
-        space: LayerSpace::default(),
         score,
         wide,
         limits,
@@ -200,7 +212,7 @@ fn trained<F: Objective<Point: Elementwise>>(
 }
 
 /// Scores the point after each round, and keeps the best one.
-struct TrainingWatch<'a, 'b, S, W> {
+struct TrainingWatch<'a, 'b, H, S, W> {
     rule: StopRule,
     steps_per_epoch: u64,
     round: u64,
@@ -211,22 +223,22 @@ struct TrainingWatch<'a, 'b, S, W> {
     /// The sum and the number of the values of batches since the last round.
     batches: (f64, u64),
     end: Option<TrainingEnd>,
-    held_out: MeasuredRows<'a>,
-    space: LayerSpace,
+    held_out: H,
     score: S,
     wide: W,
     limits: &'a mut TrainingLimits<'b>,
 }
 
-impl<V, S, W> Observer<AutoState<V>> for &mut TrainingWatch<'_, '_, S, W>
+impl<V, H, S, W> Observer<AutoState<V>> for &mut TrainingWatch<'_, '_, H, S, W>
 where
+    H: FnMut(&Weights) -> Option<f64>,
     S: FnMut(&V, &Weights) -> f64,
     W: Fn(&V) -> Vec<f64>,
 {
     fn step(&mut self, record: &StepRecord, state: &AutoState<V>) -> ControlFlow<()> {
         self.batches.0 += record.value;
         self.batches.1 += 1;
-        if self.limits.interrupt.load(Ordering::Relaxed) {
+        if (self.limits.interrupted)() {
             self.end = Some(TrainingEnd::Interrupted);
             return ControlFlow::Break(());
         }
@@ -240,7 +252,7 @@ where
         }
         self.scores.push(score);
         let epoch = state.k as f64 / self.steps_per_epoch as f64;
-        let held_out = self.held_out.mean_loss(&self.now, &mut self.space);
+        let held_out = (self.held_out)(&self.now);
         let training = self.batches.0 / self.batches.1 as f64;
         self.curve.push(LearningPoint { epoch, training, held_out });
         self.batches = (0.0, 0);

@@ -6,6 +6,7 @@
 mod array;
 mod constraints;
 mod diagnostics;
+mod estimators;
 mod exception;
 mod function;
 mod methods;
@@ -22,6 +23,8 @@ use std::ffi::OsString;
 /// `strust._native`.
 #[pymodule(gil_used = true)]
 mod _native {
+    #[pymodule_export]
+    use super::estimators::{fit_frame, fit_model, input_units, stream_frame, stream_model};
     #[pymodule_export]
     use super::{
         diagnostics::{

@@ -1,7 +1,7 @@
 """The compiled part: crates/strust-python."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -56,3 +56,55 @@ def measure_kkt(
     target: Any, constraints: list[dict[str, Any]], x: npt.NDArray[Any], penalty: float
 ) -> dict[str, Any]: ...
 def diagnose_folder(folder: str) -> str: ...
+
+# Models and subspaces of arrays, for strust.sklearn.
+_Doubles: TypeAlias = npt.NDArray[np.float64]
+_Sparse: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], _Doubles, int]
+_Matrix: TypeAlias = _Doubles | npt.NDArray[np.float32] | _Sparse
+
+class ModelOptions(TypedDict):
+    loss: str
+    outputs: int
+    hidden: list[int]
+    l2: float
+    intercept: bool
+    nonnegative: bool
+    sum_to_one: bool
+    unit_norm: bool
+    target_scale: float
+    epochs: int
+    tolerance: float
+    validation: float
+    seed: int
+
+def input_units(matrix: _Matrix, weights: _Doubles | None, center: bool, scale: bool) -> tuple[_Doubles, _Doubles]: ...
+def fit_model(
+    matrix: _Matrix,
+    goals: _Doubles,
+    weights: _Doubles | None,
+    units: tuple[_Doubles, _Doubles],
+    options: ModelOptions,
+) -> tuple[_Doubles, float, str, list[float]]: ...
+def stream_model(
+    matrix: _Matrix,
+    goals: _Doubles,
+    weights: _Doubles | None,
+    units: tuple[_Doubles, _Doubles],
+    options: ModelOptions,
+    state: bytes | None,
+    start: _Doubles | None,
+    seen: float,
+    call: int,
+) -> tuple[_Doubles, bytes]: ...
+def fit_frame(
+    matrix: _Matrix, mean: _Doubles, components: int, epochs: int, tolerance: float, seed: int
+) -> tuple[_Doubles, float, str]: ...
+def stream_frame(
+    matrix: _Matrix,
+    mean: _Doubles,
+    components: int,
+    seed: int,
+    state: bytes | None,
+    start: _Doubles | None,
+    call: int,
+) -> tuple[_Doubles, bytes]: ...
