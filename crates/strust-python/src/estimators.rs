@@ -248,7 +248,7 @@ fn watched<T: Send>(py: Python<'_>, compute: impl FnOnce(&dyn Fn() -> bool) -> R
         let result = compute(&|| {
             if checked.get().elapsed() >= SIGNALS {
                 checked.set(Instant::now());
-                if let Err(error) = Python::attach(Python::check_signals) {
+                if let Err(error) = Python::attach(|py: Python<'_>| py.check_signals()) {
                     raised.replace(Some(error));
                 }
             }
