@@ -6,6 +6,7 @@
 
 Prints for every method the largest relative difference of the mini-batch loss up to a step. Writes all losses to CSV.
 """
+
 import json
 import sys
 from pathlib import Path

@@ -32,9 +32,7 @@ class Server:
 
     def __init__(self):
         command = ["cargo", "run", "-q", "-p", "strust-problems", "--example", "serve_problems"]
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.problems = json.loads(self.process.stdout.readline())
 
     def evaluate(self, name, x):

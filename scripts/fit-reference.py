@@ -44,22 +44,43 @@ SEED = 0
 def census(rng, n):
     """Like the census of the United States: income above a limit."""
     age = rng.integers(17, 90, n)
-    education = rng.choice(["Bachelors", "HS-grad", "Masters", "Doctorate", "Some-college", "11th"], n,
-                           p=[0.17, 0.35, 0.07, 0.02, 0.27, 0.12])
+    education = rng.choice(
+        ["Bachelors", "HS-grad", "Masters", "Doctorate", "Some-college", "11th"],
+        n,
+        p=[0.17, 0.35, 0.07, 0.02, 0.27, 0.12],
+    )
     job = rng.choice(["Tech-support", "Craft-repair", "Sales", "Exec, managerial", 'Other "service"'], n)
     status = rng.choice(["Married", "Never-married", "Divorced", "Widowed"], n, p=[0.47, 0.33, 0.16, 0.04])
     hours = np.clip(rng.normal(40, 12, n), 1, 99).round()
     gain = np.where(rng.random(n) < 0.08, rng.lognormal(8, 1, n).round(), 0)
-    country = rng.choice(["United-States", "Mexico", "Philippines", "Germany", "?"], n, p=[0.88, 0.05, 0.03, 0.02, 0.02])
-    bonus = pd.Series(education).map({"Bachelors": 1.2, "HS-grad": -0.3, "Masters": 1.9, "Doctorate": 2.6,
-                                      "Some-college": 0.1, "11th": -1.4}).to_numpy()
-    work = pd.Series(job).map({"Tech-support": 0.3, "Craft-repair": 0.0, "Sales": 0.2, "Exec, managerial": 1.0,
-                               'Other "service"': -1.0}).to_numpy()
+    country = rng.choice(
+        ["United-States", "Mexico", "Philippines", "Germany", "?"], n, p=[0.88, 0.05, 0.03, 0.02, 0.02]
+    )
+    bonus = (
+        pd.Series(education)
+        .map({"Bachelors": 1.2, "HS-grad": -0.3, "Masters": 1.9, "Doctorate": 2.6, "Some-college": 0.1, "11th": -1.4})
+        .to_numpy()
+    )
+    work = (
+        pd.Series(job)
+        .map({"Tech-support": 0.3, "Craft-repair": 0.0, "Sales": 0.2, "Exec, managerial": 1.0, 'Other "service"': -1.0})
+        .to_numpy()
+    )
     z = -2.6 + bonus + work + 1.6 * (status == "Married") + 0.03 * (hours - 40) + 0.04 * (np.minimum(age, 55) - 40)
     z += 0.0004 * gain
     income = np.where(rng.random(n) < 1 / (1 + np.exp(-z)), ">50K", "<=50K")
-    table = pd.DataFrame({"age": age, "education": education, "occupation": job, "marital-status": status,
-                          "hours": hours, "capital-gain": gain, "country": country, "income": income})
+    table = pd.DataFrame(
+        {
+            "age": age,
+            "education": education,
+            "occupation": job,
+            "marital-status": status,
+            "hours": hours,
+            "capital-gain": gain,
+            "country": country,
+            "income": income,
+        }
+    )
     table.loc[rng.random(n) < 0.05, "occupation"] = None
     table.loc[rng.random(n) < 0.03, "hours"] = None
     return table, "income"
@@ -76,8 +97,17 @@ def houses(rng, n):
     level = {f"Town {chr(65 + i)}": 100 * np.sin(3 * i) for i in range(25)}
     price = 2.1 * area + 0.8 * (year - 1960) + pd.Series(town).map(level).to_numpy() + 0.1 * garden
     price += np.where(kind == "detached", 80, 0) + np.where(heating == "heat pump", 25, 0) + 150 + rng.normal(0, 40, n)
-    table = pd.DataFrame({"area": area, "year": year, "town": town, "kind": kind, "heating": heating, "garden": garden,
-                          "price": price.round(2)})
+    table = pd.DataFrame(
+        {
+            "area": area,
+            "year": year,
+            "town": town,
+            "kind": kind,
+            "heating": heating,
+            "garden": garden,
+            "price": price.round(2),
+        }
+    )
     table.loc[rng.random(n) < 0.04, "year"] = None
     return table, "price"
 
@@ -93,8 +123,17 @@ def churn(rng, n):
     z = np.where(contract == "month-to-month", 0.035 * (price - 60), -1.5 + 0.01 * (60 - price))
     z += 0.45 * calls - 0.03 * months + 0.4 * (payment == "check, by mail") - 0.3
     leaves = np.where(rng.random(n) < 1 / (1 + np.exp(-z)), "yes", "no")
-    table = pd.DataFrame({"contract": contract, "months": months, "price": price, "payment": payment, "calls": calls,
-                          "region": region, "churn": leaves})
+    table = pd.DataFrame(
+        {
+            "contract": contract,
+            "months": months,
+            "price": price,
+            "payment": payment,
+            "calls": calls,
+            "region": region,
+            "churn": leaves,
+        }
+    )
     table.loc[rng.random(n) < 0.02, "price"] = None
     return table, "churn"
 
@@ -219,8 +258,16 @@ def compare(folder, args):
             good, fast = 100 * (other - score) <= POINTS, seconds <= others
             failed += not (good and fast)
             verdict = " and ".join(["worse"] * (not good) + ["slower"] * (not fast)) or "ok"
-            cells = [data.name, data.rows, name, f"{100 * score:.2f}", f"{100 * other:.2f}", f"{seconds:.2f}",
-                     f"{others:.2f}", verdict]
+            cells = [
+                data.name,
+                data.rows,
+                name,
+                f"{100 * score:.2f}",
+                f"{100 * other:.2f}",
+                f"{seconds:.2f}",
+                f"{others:.2f}",
+                verdict,
+            ]
             print(row(cells, args.markdown), flush=True)
     print(f"\n{failed} of the rows are worse by more than {POINTS} points or slower")
     return failed
@@ -257,8 +304,10 @@ def large(folder):
         sys.exit("strust fit failed on the large file")
     memory = usage.ru_maxrss * 1024
     accuracy = json.loads(out)["held_out"]["accuracy"]
-    print(f"10⁶ rows × 50 columns, {size / 1e6:.0f} MB: {seconds:.1f} s (processor {usage.ru_utime:.1f} s), "
-          f"peak memory {memory / 1e6:.0f} MB = {memory / size:.2f} × the file, accuracy {100 * accuracy:.2f} %")
+    print(
+        f"10⁶ rows × 50 columns, {size / 1e6:.0f} MB: {seconds:.1f} s (processor {usage.ru_utime:.1f} s), "
+        f"peak memory {memory / 1e6:.0f} MB = {memory / size:.2f} × the file, accuracy {100 * accuracy:.2f} %"
+    )
     return not (seconds < 60 and memory < 3 * size)
 
 

@@ -6,7 +6,7 @@
 """Trains three small networks with `strust.torch.Auto` and with other methods that need little or no tuning.
 
     pip install prodigyopt==1.1.2 dog-optimizer==1.0.3 schedulefree==1.4.1
-    PYTHONPATH=python/src python scripts/torch-baselines.py --json baselines.json
+    python scripts/torch-baselines.py --json baselines.json
 
 All data are made here, from fixed seeds. No method is tuned: each has the defaults of its package, and what its authors
 recommend beside them (Prodigy: lr = 1 with a cosine; DoG and LDoG: lr = 1 with polynomial averaging). Answers that are

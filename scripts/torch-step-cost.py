@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures the cost of a step of `strust.torch.Auto` beside `torch.optim.SGD`.
 
-    PYTHONPATH=python/src python scripts/torch-step-cost.py --json step-cost.json
-    PYTHONPATH=python/src python scripts/torch-step-cost.py --profile resnet20-128
+    python scripts/torch-step-cost.py --json step-cost.json
+    python scripts/torch-step-cost.py --profile resnet20-128
 
-It needs torch and nothing else: models and data are made here. On a CUDA device every model runs in eager mode and
+Models and data are made here. On a CUDA device every model runs in eager mode and
 as one CUDA graph, and the script first checks that `Auto` makes the same steps in all its forms and never waits for
 the device.
 

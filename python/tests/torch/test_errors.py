@@ -32,6 +32,14 @@ def test_sparse_parameters_are_refused():
         Auto([nn.Parameter(torch.eye(2).to_sparse())])
 
 
+def test_special_tensors_are_refused():
+    class Divided(torch.Tensor):
+        pass
+
+    with pytest.raises(TypeError, match=r"a parameter is a Divided, .*DistributedDataParallel"):
+        Auto([torch.ones(2).as_subclass(Divided).requires_grad_()])
+
+
 def test_integer_parameters_are_refused():
     with pytest.raises(TypeError, match="only floating-point parameters"):
         Auto([torch.ones(2, dtype=torch.int64)])

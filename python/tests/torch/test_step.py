@@ -28,7 +28,7 @@ def test_step_returns_the_loss_and_leaves_the_gradient_of_the_first_evaluation()
     opt = Auto(model.parameters())
     inputs, labels = data()
     expected = torch.autograd.grad(F.cross_entropy(model(inputs), labels), list(model.parameters()))
-    before = float(F.cross_entropy(model(inputs), labels))
+    before = F.cross_entropy(model(inputs), labels).item()
     loss = opt.step(closure_of(opt, model, inputs, labels))
     assert float(loss) == before
     for p, g in zip(model.parameters(), expected, strict=True):
@@ -409,7 +409,7 @@ def test_strides_of_parameters_do_not_matter():
 
 
 def test_a_model_that_is_converted_goes_on():
-    model = network()
+    model = network(norm=True)
     opt = Auto(model.parameters())
     train(opt, model, 5)
     model.double()
@@ -417,6 +417,7 @@ def test_a_model_that_is_converted_goes_on():
         inputs, labels = data(seed=k, dtype=torch.float64)
         loss = opt.step(closure_of(opt, model, inputs, labels))
     assert opt.numbers()["steps"] == 30
+    assert model[1].num_batches_tracked == 30
     assert opt.state[model[0].weight]["x"].dtype == torch.float64
     assert loss < 1.0
 

@@ -16,7 +16,7 @@ const EVERY: usize = 10;
 
 /// The part of the baselines' golden files that describes the problem.
 #[derive(Deserialize)]
-struct Source {
+struct BaselineProblem {
     rows: Vec<Vec<f64>>,
     targets: Vec<f64>,
     start: Vec<f64>,
@@ -80,7 +80,8 @@ where
 }
 
 fn made(problem: &'static str, source: &str) -> PythonGolden {
-    let Source { rows, targets, start, batches } = serde_json::from_str(source).expect("the baselines' golden file");
+    let BaselineProblem { rows, targets, start, batches } =
+        serde_json::from_str(source).expect("the baselines' golden file");
     let mut f = objective(problem, rows.clone(), targets.clone());
     let mut runs = Vec::new();
     for scale in [1.0, 10.0] {

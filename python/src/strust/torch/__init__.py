@@ -6,6 +6,11 @@
 >>> opt = Auto(model.parameters())  # no learning rate
 """
 
+try:
+    import torch as _torch  # noqa: F401  # pyright: ignore[reportUnusedImport]
+except ImportError as error:
+    raise ImportError("strust.torch needs PyTorch: pip install strust[torch]") from error
+
 from ._auto import Auto
 from ._constraints import Constraint, Sphere, Stiefel
 from ._region import STR, STRP

@@ -337,6 +337,7 @@ class TrialOptimizer(Optimizer):
         for i, p in enumerate(parameters):
             self.state[p] = {**{name: of[i] for name, of in views.items()}, "numbers": numbers}
         self._flat = flat
+        self._buffers.forget()
         self._built(flat)
         self._return(flat)
         return flat

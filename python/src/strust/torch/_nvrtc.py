@@ -6,6 +6,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -14,10 +15,15 @@ _Pointer = ctypes.c_void_p
 
 
 def _library(linux: str, windows: str) -> ctypes.CDLL:
-    try:
-        return ctypes.CDLL(windows if sys.platform == "win32" else linux)
-    except OSError as error:
-        raise RuntimeError(f"the library {linux} cannot be loaded: {error}") from error
+    """A library by name, or from the packages that torch was installed with."""
+    name = windows if sys.platform == "win32" else linux
+    packages = Path(torch.__file__).parents[1]
+    for path in (name, *map(str, packages.glob(f"nvidia/*/lib/{name}")), str(packages / "torch" / "lib" / name)):
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    raise RuntimeError(f"the library {name} cannot be loaded")
 
 
 @functools.cache

@@ -57,6 +57,12 @@ def check_parameter(owner: str, parameter: Tensor) -> None:
         raise TypeError(f"{owner}: a parameter has the type {parameter.dtype}; only floating-point parameters can move")
     if parameter.layout != torch.strided:
         raise TypeError(f"{owner}: a parameter is sparse ({parameter.layout}); make it dense with `to_dense()`")
+    kind = type(parameter.detach())
+    if kind is not Tensor:
+        raise TypeError(
+            f"{owner}: a parameter is a {kind.__name__}, a special kind of tensor; only plain tensors are "
+            "supported. Use DistributedDataParallel instead of methods that divide parameters between processes"
+        )
 
 
 def check_same_in_groups(owner: str, groups: list[dict[str, Any]], names: tuple[str, ...]) -> None:

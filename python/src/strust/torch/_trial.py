@@ -58,19 +58,24 @@ class Generators:
 
     def __init__(self, device: torch.device) -> None:
         self._cpu = torch.get_rng_state()
-        self._others: list[tuple[Any, torch.device, Tensor]] = []
+        self._others: list[tuple[Any, tuple[torch.device, ...], Tensor]] = []
         # A generator cannot be read while a CUDA graph is captured.
         if device.type == "cpu" or capturing(device):
             return
         module = torch.get_device_module(device)
-        devices = {device, torch.device(device.type, module.current_device())} if device.type == "cuda" else {device}
-        self._others = [(module, one, module.get_rng_state(one)) for one in devices]
+        devices: set[tuple[torch.device, ...]] = {(device,)}
+        if device.type == "cuda":
+            devices.add((torch.device("cuda", module.current_device()),))
+        elif device.type == "mps":
+            # There is one such device, and its functions do not take it.
+            devices = {()}
+        self._others = [(module, one, module.get_rng_state(*one)) for one in devices]
 
     def restore(self) -> None:
         """Continues from these states."""
         torch.set_rng_state(self._cpu)
         for module, device, state in self._others:
-            module.set_rng_state(state, device)
+            module.set_rng_state(state, *device)
 
 
 def capturing(device: torch.device) -> bool:
@@ -86,9 +91,14 @@ class Buffers:
 
     def __init__(self, models: Sequence[Module]) -> None:
         self.models = list(models)
+        self._given = bool(models)
         self._moving: list[list[Tensor]] | None = None
         self._saved: list[list[Tensor]] = []
         self._before: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def forget(self) -> None:
+        """Looks again in the next evaluation: a model that is moved or converted has new buffers."""
+        self._moving, self._saved = None, []
 
     @contextmanager
     def watch(self, parameters: Sequence[Tensor]) -> Generator[None]:
@@ -97,13 +107,15 @@ class Buffers:
             yield
             return
         self._before = {}
-        if self.models:
+        if self._given:
             for model in self.models:
                 self._remember(model)
             yield
         else:
-            with self._find(parameters):
+            found: list[Module] = []
+            with self._find(parameters, found):
                 yield
+            self.models = found
         always = {
             id(b) for model in self.models for m in model.modules() if _has_statistics(m) for b in m.buffers(False)
         }
@@ -111,7 +123,7 @@ class Buffers:
         self._before = {}
 
     @contextmanager
-    def _find(self, parameters: Sequence[Tensor]) -> Generator[None]:
+    def _find(self, parameters: Sequence[Tensor], models: list[Module]) -> Generator[None]:
         """The models are the outermost modules that are called and have these parameters."""
         missing = {id(p) for p in parameters}
         inside: set[int] = set()
@@ -125,7 +137,7 @@ class Buffers:
             if not missing:
                 # The calls inside must not see a hook: `torch.compile` would trace it.
                 handle.remove()
-            self.models.append(module)
+            models.append(module)
             self._remember(module)
 
         handle = torch.nn.modules.module.register_module_forward_pre_hook(found)
@@ -133,9 +145,6 @@ class Buffers:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*global hooks on modules")
                 yield
-        except BaseException:
-            self.models.clear()
-            raise
         finally:
             handle.remove()
 
