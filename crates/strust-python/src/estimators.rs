@@ -17,6 +17,9 @@ use strust_fit::{
     train::TrainingEnd,
 };
 
+/// Numbers that Python gets.
+type Doubles<'py> = Bound<'py, PyArray1<f64>>;
+
 /// How often the signals of the process are checked.
 const SIGNALS: Duration = Duration::from_millis(50);
 
@@ -42,6 +45,7 @@ impl PyMatrix<'_> {
 }
 
 /// Options of a model, by name.
+#[allow(clippy::struct_excessive_bools, reason = "each is a parameter of an estimator")]
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ModelOptions {
@@ -121,7 +125,7 @@ pub(crate) fn input_units<'py>(
     weights: Option<PyReadonlyArray1<'py, f64>>,
     center: bool,
     scale: bool,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+) -> PyResult<(Doubles<'py>, Doubles<'py>)> {
     let (rows, weights) = (matrix.rows()?, weights.as_ref().map(PyReadonlyArray1::as_slice).transpose()?);
     let units = py.detach(|| InputUnits::measure(&rows, weights, center, scale));
     Ok((PyArray1::from_vec(py, units.shift), PyArray1::from_vec(py, units.scale)))
@@ -129,7 +133,6 @@ pub(crate) fn input_units<'py>(
 
 /// Fits a model: its weights in the units of the inputs, the epochs, why it ended, and its scores.
 #[pyfunction]
-#[allow(clippy::type_complexity, reason = "a tuple of Python")]
 pub(crate) fn fit_model<'py>(
     py: Python<'py>,
     matrix: PyMatrix<'py>,
@@ -137,7 +140,7 @@ pub(crate) fn fit_model<'py>(
     weights: Option<PyReadonlyArray1<'py, f64>>,
     units: (PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>),
     options: ModelOptions,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, f64, &'static str, Vec<f64>)> {
+) -> PyResult<(Doubles<'py>, f64, &'static str, Vec<f64>)> {
     let (rows, data) = (matrix.rows()?, ModelRows::new(goals, weights, units)?);
     let (options, loss, outputs) = options.split()?;
     let task = data.task(&rows, loss, outputs)?;
@@ -169,7 +172,7 @@ pub(crate) fn stream_model<'py>(
     start: Option<PyReadonlyArray1<'py, f64>>,
     seen: f64,
     call: u64,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyBytes>)> {
+) -> PyResult<(Doubles<'py>, Bound<'py, PyBytes>)> {
     let (rows, data) = (matrix.rows()?, ModelRows::new(goals, weights, units)?);
     let (options, loss, outputs) = options.split()?;
     let task = data.task(&rows, loss, outputs)?;
@@ -189,7 +192,7 @@ pub(crate) fn fit_frame<'py>(
     epochs: u64,
     tolerance: f64,
     seed: u64,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, f64, &'static str)> {
+) -> PyResult<(Doubles<'py>, f64, &'static str)> {
     let (rows, mean) = (matrix.rows()?, mean.as_slice()?);
     check_frame(&rows, mean, components)?;
     let options = SubspaceOptions { components, epochs, tolerance, seed };
@@ -209,7 +212,7 @@ pub(crate) fn stream_frame<'py>(
     state: Option<&[u8]>,
     start: Option<PyReadonlyArray1<'py, f64>>,
     call: u64,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyBytes>)> {
+) -> PyResult<(Doubles<'py>, Bound<'py, PyBytes>)> {
     let (rows, mean) = (matrix.rows()?, mean.as_slice()?);
     check_frame(&rows, mean, components)?;
     let stream: Option<SubspaceStream> = restored(state)?;
@@ -234,7 +237,7 @@ fn check_frame(rows: &ArrayRows<'_>, mean: &[f64], components: usize) -> PyResul
 }
 
 /// The columns of a frame, one after the other.
-fn flat<'py>(py: Python<'py>, frame: MatRef<'_, f64>) -> Bound<'py, PyArray1<f64>> {
+fn flat<'py>(py: Python<'py>, frame: MatRef<'_, f64>) -> Doubles<'py> {
     PyArray1::from_iter(py, frame.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<_>>()))
 }
 
@@ -245,7 +248,7 @@ fn watched<T: Send>(py: Python<'_>, compute: impl FnOnce(&dyn Fn() -> bool) -> R
         let result = compute(&|| {
             if checked.get().elapsed() >= SIGNALS {
                 checked.set(Instant::now());
-                if let Err(error) = Python::attach(|py| py.check_signals()) {
+                if let Err(error) = Python::attach(|py: Python<'_>| py.check_signals()) {
                     raised.replace(Some(error));
                 }
             }
