@@ -145,6 +145,12 @@ def test_the_indices_are_a_batch_and_cannot_be_changed():
     assert sizes == {16, 12, 60}
 
 
+def test_numbers_of_numpy_are_numbers():
+    changes = {"n_terms": np.int64(60), "batch": np.int32(10), "epochs": np.int64(3), "seed": np.uint8(1)}
+    assert (run(**changes).x == run(epochs=3).x).all()
+    assert (run(x0=[0, 0, 0, 0], epochs=3).x == run(epochs=3).x).all()
+
+
 def test_a_deterministic_function_needs_no_indices():
     result = strust.minimize(lambda x: residuals(x, np.arange(60)), np.zeros(4), tol=1e-8)
     assert result.success
@@ -301,6 +307,8 @@ print(result.status)
         ({"n_terms": None}, ValueError, "batch and sampler belong to a sum"),
         ({"seed": -1}, ValueError, "seed is -1"),
         ({"epochs": -1}, ValueError, "epochs is -1"),
+        ({"epochs": 2.5}, ValueError, "epochs is 2.5, but must be a whole number"),
+        ({"max_steps": -3}, ValueError, "max_steps is -3, but must be ≥ 0"),
         ({"tol": np.nan}, ValueError, "tol is nan"),
         ({"method": "newton"}, ValueError, "there is no method 'newton'|there is no method \"newton\""),
         ({"method": "sgd", "options": {"lr": 1}}, ValueError, "unknown field `lr`, expected one of `learning_rate`"),

@@ -341,9 +341,14 @@ def minimize(
         if settings["batch"] is not None or settings["sampler"] not in (None, "full"):
             raise ValueError("batch and sampler belong to a sum: pass n_terms, the number of terms of fun(x, indices)")
         settings["sampler"] = "full"
-    elif not isinstance(terms, int) or terms < 1:
+    elif _whole("n_terms", terms) < 1:
         raise ValueError(f"n_terms is {terms!r}, but must be a whole number ≥ 1")
-    _check_budget(epochs=epochs, max_steps=max_steps, tol=tol, max_seconds=max_seconds)
+    for key, count in (("epochs", epochs), ("max_steps", max_steps)):
+        if count is not None and _whole(key, count) < 0:
+            raise ValueError(f"{key} is {count}, but must be ≥ 0")
+    for key, number in (("tol", tol), ("max_seconds", max_seconds), ("magnitude", magnitude)):
+        if number is not None and not (math.isfinite(number) and number >= 0):
+            raise ValueError(f"{key} is {number}, but must be ≥ 0")
     no_budget = epochs is None and max_steps is None and max_seconds is None
     last_resort = (100_000 if deterministic else 1000) if no_budget else None
     measured_each_step = deterministic and callback is not None
@@ -429,18 +434,17 @@ def _settings(
     settings = {key: settings.get(key) for key in given}
     settings["options"] = dict(settings["options"] or {})
     for key in ("batch", "seed"):
-        number = settings[key]
-        if number is not None and (isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0):
-            raise ValueError(f"{key} is {number!r}, but must be a whole number ≥ {1 if key == 'batch' else 0}")
-    if settings["batch"] == 0:
-        raise ValueError("batch is 0, but must be a whole number ≥ 1")
+        number, least = settings[key], 1 if key == "batch" else 0
+        if number is not None and _whole(key, number) < least:
+            raise ValueError(f"{key} is {number}, but must be ≥ {least}")
     return name, settings
 
 
-def _check_budget(**given: float | None) -> None:
-    for name, number in given.items():
-        if number is not None and not (math.isfinite(number) and number >= 0):
-            raise ValueError(f"{name} is {number}, but must be ≥ 0")
+def _whole(name: str, number: Any) -> int:
+    """Return a whole number of Python or NumPy."""
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+        raise ValueError(f"{name} is {number!r}, but must be a whole number")
+    return int(number)
 
 
 def _hook(callback: Callable[[Intermediate], object]) -> Callable[..., bool]:
