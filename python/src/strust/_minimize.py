@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -442,9 +443,9 @@ def _settings(
 
 def _whole(name: str, number: Any) -> int:
     """Return a whole number of Python or NumPy."""
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
         raise ValueError(f"{name} is {number!r}, but must be a whole number")
-    return int(number)
+    return operator.index(number)
 
 
 def _hook(callback: Callable[[Intermediate], object]) -> Callable[..., bool]:
