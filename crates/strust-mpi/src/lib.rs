@@ -40,10 +40,7 @@ use std::{
     time::Duration,
 };
 use strust::{Error, ranks::Group};
-use watch::Watch;
-
-/// The exit code of a run that a rank has ended.
-const FAILED: i32 = 1;
+use watch::{Watch, end_all};
 
 /// If all ranks have the same error, only rank 0 shall print it: its message ends the others in this time.
 const AFTER_RANK_0: Duration = Duration::from_millis(500);
@@ -89,12 +86,8 @@ impl MpiRank {
             std::thread::sleep(AFTER_RANK_0);
         }
         // Some errors name the rank that caused them.
-        if why.starts_with("rank ") {
-            eprintln!("{why}");
-        } else {
-            eprintln!("rank {}: {why}", self.rank());
-        }
-        self.world.abort(FAILED)
+        let name = if why.starts_with("rank ") { String::new() } else { format!("rank {}: ", self.rank()) };
+        end_all(&self.world, &format!("{name}{why}"))
     }
 }
 

@@ -1,12 +1,17 @@
 //! Waits for a collective, but not forever.
 
-use super::FAILED;
 use mpi::{
     request::{Request, Scope, StaticScope},
     topology::SimpleCommunicator,
     traits::{Communicator, Destination, MatchedReceiveVec, Source},
 };
-use std::time::{Duration, Instant};
+use std::{
+    io::Write,
+    time::{Duration, Instant},
+};
+
+/// The exit code of a run that a rank has ended.
+const FAILED: i32 = 1;
 
 /// The tag of the message "I wait too long".
 const WAITING: i32 = 7_700;
@@ -18,7 +23,7 @@ const TESTS: u32 = 256;
 const LISTEN_EVERY: Duration = Duration::from_millis(20);
 
 /// How long the ranks that wait collect each other's messages.
-const ANSWERS_WITHIN: Duration = Duration::from_millis(1000);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The limit on waiting, and the number of collectives so far.
 pub struct Watch {
@@ -79,13 +84,18 @@ impl Watch {
         if first == Some(me as usize) {
             let missing: Vec<String> = (0..waits.len()).filter(|&r| !waits[r]).map(|r| r.to_string()).collect();
             let who = if missing.is_empty() { "all ranks".into() } else { format!("rank {}", missing.join(", ")) };
-            eprintln!(
-                "{who}: did not arrive at collective {} within {:?}: stopped, stuck or lost. Rank {me} ends all ranks.",
-                self.collectives, self.limit
-            );
-        } else {
-            std::thread::sleep(ANSWERS_WITHIN);
+            let (number, limit) = (self.collectives, self.limit);
+            let why = format!("did not arrive at collective {number} within {limit:?}: stopped, stuck or lost");
+            end_all(world, &format!("{who}: {why}. Rank {me} ends all ranks."))
         }
+        std::thread::sleep(ANSWERS_WITHIN);
         world.abort(FAILED)
     }
+}
+
+/// Prints a message and ends the processes of all ranks.
+pub fn end_all(world: &SimpleCommunicator, message: &str) -> ! {
+    // In one piece, because the ranks share the stream. If it cannot be written, the exit code still tells.
+    let _ = std::io::stderr().write_all(format!("{message}\n").as_bytes());
+    world.abort(FAILED)
 }

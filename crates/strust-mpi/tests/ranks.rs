@@ -1,7 +1,7 @@
 //! Real processes under `mpirun`. Each test starts `one_rank` of this program on 2 or 4 ranks.
 
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Write},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -41,7 +41,8 @@ fn one_rank() {
     let case = std::env::var(CASE).expect("the tests below name a case");
     let point = strust_mpi::on_ranks(LIMIT, |rank| {
         let me = rank.rank();
-        eprintln!("\nprocess {me} {}", std::process::id());
+        // In one piece, because the ranks share the stream.
+        std::io::stderr().write_all(format!("\nprocess {me} {}\n", std::process::id()).as_bytes()).unwrap();
         match case.as_str() {
             "fast" => run(&mut *rank, Reduction::Fast, 1000),
             "in-order" => run(&mut *rank, IN_ORDER, 1000),
@@ -72,7 +73,7 @@ fn one_rank() {
         }
     });
     let bits: Vec<String> = point.iter().map(|v| format!("{:016x}", v.to_bits())).collect();
-    println!("\npoint {}", bits.join(" "));
+    std::io::stdout().write_all(format!("\npoint {}\n", bits.join(" ")).as_bytes()).unwrap();
 }
 
 /// A run that is ended with the test.

@@ -134,9 +134,10 @@ impl<F, G: Group> Sharded<F, G> {
         let mine = [(hash >> 32) as f64, (hash & 0xffff_ffff) as f64];
         self.count(mine.len());
         self.group.gather(&mine, &mut self.blocks)?;
-        let (hashes, _) = self.blocks.as_chunks::<2>();
+        let whole = |half: &[f64; 2]| (half[0] as u64) << 32 | half[1] as u64;
+        let hashes: Vec<u64> = self.blocks.as_chunks::<2>().0.iter().map(whole).collect();
         // Most ranks are right; in a tie, the first.
-        let votes = |hash: &[f64; 2]| hashes.iter().filter(|other| *other == hash).count();
+        let votes = |hash: &u64| hashes.iter().filter(|&other| other == hash).count();
         let right = hashes.iter().rev().max_by_key(|hash| votes(hash));
         let ranks: Vec<usize> = (0..hashes.len()).filter(|&rank| Some(&hashes[rank]) != right).collect();
         if ranks.is_empty() { Ok(()) } else { Err(Error::Ranks { ranks, why: why() }) }

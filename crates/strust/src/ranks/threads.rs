@@ -56,6 +56,9 @@ struct Table {
     result: Result<Arc<Vec<u64>>, Error>,
 }
 
+/// Makes the result of a round from the parts of all ranks.
+type Combine = fn(&[Vec<u64>]) -> Result<Vec<u64>, Error>;
+
 impl Meeting {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,11 +76,7 @@ impl ThreadRank {
     }
 
     /// Brings a part, waits for those of the others, and returns the result of all parts.
-    fn meet(
-        &self,
-        part: Vec<u64>,
-        combine: fn(&[Vec<u64>]) -> Result<Vec<u64>, Error>,
-    ) -> Result<Arc<Vec<u64>>, Error> {
+    fn meet(&self, part: Vec<u64>, combine: Combine) -> Result<Arc<Vec<u64>>, Error> {
         let ends = Instant::now() + self.meeting.limit;
         let mut table = self.meeting.table();
         let round = table.rounds;
