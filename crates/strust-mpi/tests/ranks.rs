@@ -46,7 +46,6 @@ fn one_rank() {
         match case.as_str() {
             "fast" => run(&mut *rank, Reduction::Fast, 1000),
             "in-order" => run(&mut *rank, IN_ORDER, 1000),
-            "endless" => run(&mut *rank, Reduction::Fast, u64::MAX),
             "bytes" => {
                 let mut bytes = if me == 0 { b"of rank 0".to_vec() } else { Vec::new() };
                 rank.broadcast(&mut bytes)?;
@@ -68,7 +67,7 @@ fn one_rank() {
             }
             "no-data" if me == 1 => Err(Error::Start { why: "cannot read rows.csv".into() }),
             "panic" if me == 1 => panic!("an index is out of range"),
-            "no-data" | "panic" => run(&mut *rank, Reduction::Fast, u64::MAX),
+            "endless" | "no-data" | "panic" => run(&mut *rank, Reduction::Fast, u64::MAX),
             other => panic!("no case {other}"),
         }
     });

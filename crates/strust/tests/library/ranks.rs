@@ -125,10 +125,10 @@ fn matrices_and_single_precision_keep_their_shape_and_order() {
     }
 }
 
-/// Returns NaN for values without a gradient from the `from`-th to before the `to`-th, on one rank.
+/// Returns NaN for some of the values without a gradient, if it is `here`.
 struct Faulty {
     inner: Targets<Vec<f64>>,
-    faulty: bool,
+    here: bool,
     calls: std::ops::Range<u64>,
     made: u64,
 }
@@ -141,7 +141,7 @@ impl Objective for Faulty {
     fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
         self.made += 1;
         let f = self.inner.value(x, sample);
-        let bad = self.faulty && self.calls.contains(&(self.made - 1));
+        let bad = self.here && self.calls.contains(&(self.made - 1));
         if bad { Evaluation { value: f64::NAN, ..f } } else { f }
     }
     fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, g: &mut Vec<f64>) -> Evaluation {
@@ -152,8 +152,8 @@ impl Objective for Faulty {
 #[test]
 fn nan_on_one_rank_rejects_the_step_on_all_and_costs_the_same_collectives() {
     let runs = on_threads(3, LIMIT, |rank| {
-        let faulty = rank.rank() == 1;
-        let mut f = Sharded::new(Faulty { inner: targets(), faulty, calls: 4..7, made: 0 }, rank);
+        let here = rank.rank() == 1;
+        let mut f = Sharded::new(Faulty { inner: targets(), here, calls: 4..7, made: 0 }, rank);
         let (mut method, mut sampler, mut sample) = (Str::default(), Epochs::new(13, 5, 1).unwrap(), Sample::default());
         let mut state = method.init(&mut f, vec![2.0; 7]).unwrap();
         let mut seen = Vec::new();
