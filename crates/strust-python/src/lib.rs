@@ -56,6 +56,8 @@ fn error(error: strust::Error) -> PyErr {
     let text = error.to_string();
     match error.kind() {
         strust::ErrorKind::Setup => PyValueError::new_err(text),
-        strust::ErrorKind::Breakdown | strust::ErrorKind::Numerical => PyRuntimeError::new_err(text),
+        strust::ErrorKind::Breakdown | strust::ErrorKind::Numerical | strust::ErrorKind::Ranks => {
+            PyRuntimeError::new_err(text)
+        }
     }
 }

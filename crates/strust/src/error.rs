@@ -136,6 +136,14 @@ pub enum Error {
         /// What failed.
         why: String,
     },
+    /// The ranks of a run cannot go on together.
+    #[error("rank {}: {why}", list(ranks))]
+    Ranks {
+        /// The ranks that caused it.
+        ranks: Vec<usize>,
+        /// What they did.
+        why: String,
+    },
     /// A matrix decomposition did not converge.
     #[error("{what} did not converge: {fix}")]
     Decomposition {
@@ -144,6 +152,11 @@ pub enum Error {
         /// What to do.
         fix: &'static str,
     },
+}
+
+/// Numbers with commas between them.
+fn list(numbers: &[usize]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// What kind of failure an [`Error`] is.
@@ -157,6 +170,8 @@ pub enum ErrorKind {
     Breakdown,
     /// A numerical routine failed, such as an eigenvalue decomposition that did not converge.
     Numerical,
+    /// Another thread or process of the run failed, stalled or came to another result.
+    Ranks,
 }
 
 impl Error {
@@ -186,6 +201,7 @@ impl Error {
             | Self::PenaltyTooLarge { .. }
             | Self::Retraction { .. } => ErrorKind::Breakdown,
             Self::Decomposition { .. } => ErrorKind::Numerical,
+            Self::Ranks { .. } => ErrorKind::Ranks,
         }
     }
 }

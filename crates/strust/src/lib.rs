@@ -13,6 +13,7 @@
 //! | [`sample`] | a mini-batch as a value that can be replayed |
 //! | [`constraints`] | c(x) = 0 by value and Jacobian products; Stiefel, sphere, affine, closures |
 //! | [`objective`] | a finite sum evaluated on samples; objectives from closures |
+//! | [`ranks`] | one run on several threads or machines: shares of a sample, and sums over all of them |
 //! | [`samplers`] | draw the mini-batches |
 //! | [`models`] | propose a step, predict its reduction and learn from the trial |
 //! | [`radius`] | the trust region: verdict and next radius, as pure functions |
@@ -72,6 +73,7 @@ pub mod methods;
 pub mod models;
 pub mod objective;
 pub mod radius;
+pub mod ranks;
 pub mod record;
 pub mod run;
 pub mod sample;
@@ -104,6 +106,7 @@ pub mod prelude {
         from_terms,
     };
     pub use crate::radius::Verdict;
+    pub use crate::ranks::Sharded;
     pub use crate::record::StepRecord;
     pub use crate::run::{Report, Run, minimize};
     pub use crate::sample::Sample;
@@ -119,5 +122,6 @@ pub mod prelude {
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/library.md")]
 #[doc = include_str!("../../../docs/auto.md")]
+#[doc = include_str!("../../../docs/cluster.md")]
 #[doc = include_str!("../../../docs/constraints.md")]
 struct Pages;

@@ -5,8 +5,9 @@ use crate::{
     config::out_of_range,
     kkt::Measurement,
     methods::{Auto, Method, State},
-    objective::{Evaluations, Objective},
+    objective::{Consensus, Evaluations, Objective},
     radius::Verdict,
+    ranks::fingerprint,
     record::StepRecord,
     sample::Sample,
     samplers::{Epochs, FullBatch, Sampler},
@@ -235,11 +236,11 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             Progress { steps: first_step, steps_per_epoch: sampler.steps_per_epoch(), ..Progress::default() };
         let start = self.method.measure(self.f, &state)?;
         if !start.is_finite() {
-            return Err(if start.value.is_finite() {
+            return Err(self.f.failure().unwrap_or(if start.value.is_finite() {
                 Error::Start { why: "the gradient or the constraint is not finite there".into() }
             } else {
                 Error::NonFiniteStart { value: start.value }
-            });
+            }));
         }
         let mut tally = Tally { measurements: 1, accepted: 0, best: (state.point().clone(), start) };
         let mut safe = LastGood::new(&state);
@@ -248,10 +249,19 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
 
         let stopped = self.repeat(&mut state, &mut *sampler, &mut progress, &mut tally, &mut safe, began);
         let stopped = stopped.and_then(|reason| self.finish(reason, &state, &mut progress, &mut tally));
+        let stopped = stopped.map_err(|error| self.f.failure().unwrap_or(error));
         let (reason, breakdown, last) = match stopped {
             Ok((reason, last)) => (reason, None, last),
             // Nothing was done yet, so nothing is lost.
-            Err(error) if error.kind() == ErrorKind::Setup && progress.steps == first_step => return Err(error),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Setup | ErrorKind::Ranks) && progress.steps == first_step =>
+            {
+                return Err(error);
+            }
+            // The state is good, but it cannot be measured without the others.
+            Err(error) if error.kind() == ErrorKind::Ranks => {
+                (StopReason::Breakdown, Some(error), Measurement::UNKNOWN)
+            }
             Err(error) => {
                 let last;
                 (state, last) = safe.recover(state, |state| {
@@ -344,13 +354,28 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
                     flow = self.notify(|observer| observer.measured(&measured, state));
                 }
             }
-            if flow.is_break() {
+            if self.agree(state, progress, flow)?.is_break() {
                 return Ok(StopReason::Observer);
             }
             if let Some(reason) = self.method.settled(state) {
                 return Ok(reason);
             }
         }
+    }
+
+    /// Agrees with the other processes of the run on the state, the clock and whether to go on.
+    fn agree(
+        &mut self,
+        state: &M::State,
+        progress: &mut Progress,
+        flow: ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Error> {
+        let (steps, elapsed) = (progress.steps, progress.elapsed);
+        let hash = || fingerprint(state);
+        let mut consensus = Consensus { steps, elapsed, stop: flow.is_break(), fingerprint: &hash };
+        self.f.agree(&mut consensus)?;
+        progress.elapsed = consensus.elapsed;
+        Ok(if consensus.stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     /// Calls every observer, even if an earlier one stops the run.

@@ -36,6 +36,13 @@ impl Sample {
         self.indices.extend(indices);
         self.seed = Some(seed);
     }
+    /// Overwrites the sample by the terms at the places `part` of another one, with its seed. Allocates only if it becomes
+    /// longer.
+    pub fn set_part(&mut self, whole: &Self, part: std::ops::Range<usize>) {
+        self.indices.clear();
+        self.indices.extend_from_slice(&whole.indices[part]);
+        self.seed = whole.seed;
+    }
     /// The terms.
     #[must_use]
     pub fn indices(&self) -> &[usize] {

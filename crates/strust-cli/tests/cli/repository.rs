@@ -110,6 +110,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "strust",
     "strust-problems",
     "strust-torch",
+    "strust-mpi",
     "strust-fit",
     "strust-lab",
     "strust-cli",

@@ -1,4 +1,4 @@
-use super::{Evaluation, Objective};
+use super::{Consensus, Evaluation, Objective};
 use crate::{
     Error,
     sample::{Draws, Sample},
@@ -64,5 +64,11 @@ impl<F: Objective> Objective for Counted<F> {
     }
     fn check_point(&self, x: &F::Point) -> Result<(), Error> {
         self.inner.check_point(x)
+    }
+    fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
+        self.inner.agree(consensus)
+    }
+    fn failure(&self) -> Option<Error> {
+        self.inner.failure()
     }
 }

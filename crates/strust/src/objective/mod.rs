@@ -9,9 +9,11 @@
 //! | with a penalty for constraints | [`Penalized`] |
 //! | multiplied by a number | [`Scaled`] |
 //! | that counts its evaluations | [`Counted`] |
+//! | whose samples are shared out among threads or machines | [`Sharded`](crate::ranks::Sharded) |
 
 mod all_terms;
 mod closures;
+mod consensus;
 mod counted;
 mod evaluation;
 mod penalized;
@@ -22,6 +24,7 @@ pub use closures::{
     ApproximateGradient, FromFn, FromResiduals, FromTerms, from_fn, from_fn_approximate_gradient, from_residuals,
     from_terms,
 };
+pub use consensus::Consensus;
 pub use counted::{Counted, Evaluations};
 pub use evaluation::Evaluation;
 pub use penalized::{Penalized, PenaltyScratch};
@@ -65,6 +68,16 @@ pub trait Objective {
     fn check_point(&self, _x: &Self::Point) -> Result<(), Error> {
         Ok(())
     }
+
+    /// Agrees with the other processes of the run, if there are any. A run calls this after every step.
+    fn agree(&mut self, _consensus: &mut Consensus) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Why evaluations are NaN, if the objective itself failed. A run reports it instead of the NaN.
+    fn failure(&self) -> Option<Error> {
+        None
+    }
 }
 
 impl<F: Objective + ?Sized> Objective for &mut F {
@@ -86,6 +99,12 @@ impl<F: Objective + ?Sized> Objective for &mut F {
     }
     fn check_point(&self, x: &F::Point) -> Result<(), Error> {
         (**self).check_point(x)
+    }
+    fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
+        (**self).agree(consensus)
+    }
+    fn failure(&self) -> Option<Error> {
+        (**self).failure()
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{Evaluation, Objective};
+use super::{Consensus, Evaluation, Objective};
 use crate::{
     Error,
     constraints::Constraint,
@@ -94,5 +94,11 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Objective for Penalized<F, C
     fn check_point(&self, x: &F::Point) -> Result<(), Error> {
         self.objective.check_point(x)?;
         self.constraint.check_point(x)
+    }
+    fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
+        self.objective.agree(consensus)
+    }
+    fn failure(&self) -> Option<Error> {
+        self.objective.failure()
     }
 }

@@ -270,6 +270,18 @@ impl<D: Dense> Vector for D {
         let (j, i) = locate(self, i);
         self.part_mut(j)[i] = D::Scalar::from_f64(value);
     }
+    fn append_components(&self, out: &mut Vec<f64>) {
+        for j in 0..self.parts() {
+            out.extend(self.part(j).iter().map(|&v| -> f64 { v.into() }));
+        }
+    }
+    fn set_components(&mut self, values: &[f64]) {
+        assert_eq!(self.dimension(), values.len(), "components of another shape");
+        let mut rest = values.iter();
+        for j in 0..self.parts() {
+            self.part_mut(j).iter_mut().zip(&mut rest).for_each(|(slot, &v)| *slot = D::Scalar::from_f64(v));
+        }
+    }
     fn write(&self, out: &mut Vec<u8>) {
         for j in 0..self.parts() {
             self.part(j).iter().for_each(|v| v.write(out));

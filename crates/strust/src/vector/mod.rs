@@ -68,6 +68,10 @@ pub trait Vector: Clone {
     fn components(&self) -> Vec<f64> {
         (0..self.dimension()).map(|i| self.component(i)).collect()
     }
+    /// Appends all components to `out`, in the order of [`Self::component`].
+    fn append_components(&self, out: &mut Vec<f64>) {
+        out.extend(self.components());
+    }
     /// self ← these components.
     ///
     /// # Panics

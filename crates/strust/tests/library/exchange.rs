@@ -13,6 +13,8 @@ struct Exchanged {
 }
 
 /// A straight line through five points, in the order of operations of the Python test.
+// `from_fn` passes the vector itself.
+#[allow(clippy::ptr_arg)]
 fn line(x: &Vec<f64>, sample: &Sample, gradient: Option<&mut Vec<f64>>) -> f64 {
     let (mut value, mut g) = (0.0, [0.0, 0.0]);
     for &i in sample.indices() {

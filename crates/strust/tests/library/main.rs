@@ -13,6 +13,7 @@ mod models;
 mod no_allocation;
 mod objectives;
 mod python_golden;
+mod ranks;
 mod rounding;
 mod run;
 mod sqp;

@@ -4,7 +4,13 @@ use crate::common::{LeastSquares, Log, Probe, Targets, bits, normal, normals};
 use faer::Mat;
 use std::{cell::RefCell, fmt::Debug, rc::Rc};
 use strust::{
-    methods::StrState, models::Exit, objective::Evaluations, prelude::*, radius::Change, vector::Elementwise,
+    methods::StrState,
+    models::Exit,
+    objective::Evaluations,
+    prelude::*,
+    radius::Change,
+    ranks::{Reduction, ThreadRank, on_threads},
+    vector::Elementwise,
 };
 
 type Wrapped<F> = Counted<Probe<F>>;
@@ -156,6 +162,40 @@ where
     }
 }
 
+/// With a fixed order of summation, the records and x have the same bits for any number of ranks. Batches of 5, 5 and 3
+/// terms in blocks of 2 do not divide evenly, and some of 4 and 7 ranks have no block.
+fn any_number_of_ranks_gives_the_same_run<F, M>(f: impl Fn() -> F + Sync, method: impl Fn() -> M + Sync, x: &F::Point)
+where
+    F: Objective<Point: Elementwise + Send + Sync>,
+    M: Method<Sharded<F, ThreadRank>>,
+{
+    let run = |size| {
+        on_threads(size, std::time::Duration::from_secs(60), |rank| {
+            let mut f = Sharded::new(f(), rank).reduction(Reduction::FixedOrder { block: 2 }).check_every(7);
+            let mut records = Vec::new();
+            let report = minimize(&mut f)
+                .method(method())
+                .sampler(sampler())
+                .observe(|record: &StepRecord, _: &M::State| {
+                    records.push(record.clone());
+                    std::ops::ControlFlow::Continue(())
+                })
+                .stop(Stop::steps(STEPS))
+                .start(x.clone())
+                .unwrap();
+            assert_eq!(report.breakdown, None);
+            let point = bits(report.point());
+            (records, point)
+        })
+    };
+    let alone = run(1).remove(0);
+    for size in [2, 3, 4, 7] {
+        for (rank, run) in run(size).into_iter().enumerate() {
+            assert_eq!(run, alone, "rank {rank} of {size}");
+        }
+    }
+}
+
 macro_rules! contract {
     ($($name:ident: $f:expr, $method:expr, $start:expr, $wrong:expr;)*) => {$(
         mod $name {
@@ -175,6 +215,10 @@ macro_rules! contract {
             #[test]
             fn the_same_seed_gives_the_same_run() {
                 the_same_seed_gives_the_same_records(|| $f, || $method, &$start);
+            }
+            #[test]
+            fn any_number_of_ranks_gives_the_same_run_in_a_fixed_order() {
+                any_number_of_ranks_gives_the_same_run(|| $f, || $method, &$start);
             }
             #[test]
             fn a_wrong_shape_or_a_number_that_is_not_finite_is_an_error() {

@@ -1,0 +1,127 @@
+//! One run of `strust` on many machines, over MPI.
+//!
+//! [`on_ranks`] starts MPI and hands over this process's [`MpiRank`], a [`Group`]. Give it to
+//! [`Sharded`](strust::ranks::Sharded), and every method runs on all ranks:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use strust::prelude::*;
+//!
+//! strust_mpi::on_ranks(Duration::from_secs(60), |rank| {
+//!     let f = from_terms(1000, |i, x: &Vec<f64>, g| {
+//!         g[0] += x[0] - i as f64;
+//!         0.5 * (x[0] - i as f64).powi(2)
+//!     });
+//!     let report = minimize(&mut Sharded::new(f, rank)).batch(64).start(vec![0.0])?;
+//!     report.breakdown.map_or(Ok(()), Err)
+//! });
+//! ```
+//!
+//! Start it with `mpirun -n 4 PROGRAM`.
+//!
+//! # No rank waits forever
+//!
+//! A rank that returns an error or panics prints it and ends all ranks. A rank that waits for another one longer than the
+//! limit asks who else waits. One of those that wait then names the ranks that do not, and ends all of them. `mpirun`
+//! itself ends all ranks if one of them is killed. This crate therefore prints to standard error, unlike the other
+//! libraries: no caller is left to do it.
+
+mod watch;
+
+use mpi::{
+    collective::SystemOperation,
+    request::scope,
+    topology::SimpleCommunicator,
+    traits::{Communicator, CommunicatorCollectives, Root},
+};
+use std::{
+    fmt::Display,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::Duration,
+};
+use strust::{Error, ranks::Group};
+use watch::{Watch, end_all};
+
+/// If all ranks have the same error, only rank 0 shall print it: its message ends the others in this time.
+const AFTER_RANK_0: Duration = Duration::from_millis(500);
+
+/// This process as one of the ranks of `MPI_COMM_WORLD`.
+///
+/// Its functions do not return errors: if a rank is missing for longer than the limit, all processes end with a message.
+pub struct MpiRank {
+    world: SimpleCommunicator,
+    watch: Watch,
+    copy: Vec<f64>,
+}
+
+/// Starts MPI, runs `work` and waits for the other ranks. An error or a panic of one rank ends the processes of all, with
+/// exit code 1.
+///
+/// A rank waits for the others no longer than `limit`, so it must be longer than any rank may work between two collectives:
+/// reading the data, evaluating its share of a sample, or writing a checkpoint.
+///
+/// # Panics
+/// If MPI was started before in this process.
+pub fn on_ranks<T, E: Display>(limit: Duration, work: impl FnOnce(&mut MpiRank) -> Result<T, E>) -> T {
+    let universe = mpi::initialize().expect("MPI is started once in a process");
+    let world = universe.world();
+    let mut rank = MpiRank { watch: Watch::new(limit), world, copy: Vec::new() };
+    match catch_unwind(AssertUnwindSafe(|| work(&mut rank))) {
+        Ok(Ok(result)) => {
+            // `MPI_Finalize` would wait for the others without a limit.
+            let all_arrived = rank.world.immediate_barrier();
+            rank.watch.wait(&rank.world, all_arrived);
+            result
+        }
+        Ok(Err(error)) => rank.end(&error.to_string()),
+        Err(panic) if rank.size() == 1 => resume_unwind(panic),
+        Err(_) => rank.end("it panicked"),
+    }
+}
+
+impl MpiRank {
+    /// Prints why this rank cannot go on, and ends all ranks.
+    pub fn end(&self, why: &str) -> ! {
+        if self.rank() > 0 {
+            std::thread::sleep(AFTER_RANK_0);
+        }
+        // Some errors name the rank that caused them.
+        let name = if why.starts_with("rank ") { String::new() } else { format!("rank {}: ", self.rank()) };
+        end_all(&self.world, &format!("{name}{why}"))
+    }
+}
+
+impl Group for MpiRank {
+    fn rank(&self) -> usize {
+        self.world.rank() as usize
+    }
+    fn size(&self) -> usize {
+        self.world.size() as usize
+    }
+    fn sum(&mut self, numbers: &mut [f64]) -> Result<(), Error> {
+        let Self { world, watch, copy } = self;
+        copy.clear();
+        copy.extend_from_slice(numbers);
+        scope(|scope| {
+            let sum = SystemOperation::sum();
+            watch.wait(world, world.immediate_all_reduce_into(scope, &copy[..], &mut *numbers, sum));
+        });
+        Ok(())
+    }
+    fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), Error> {
+        all.clear();
+        all.resize(numbers.len() * self.size(), 0.0);
+        let Self { world, watch, .. } = self;
+        scope(|scope| watch.wait(world, world.immediate_all_gather_into(scope, numbers, &mut all[..])));
+        Ok(())
+    }
+    fn broadcast(&mut self, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        let Self { world, watch, .. } = self;
+        let root = world.process_at_rank(0);
+        let mut length = bytes.len() as u64;
+        scope(|scope| watch.wait(world, root.immediate_broadcast_into(scope, &mut length)));
+        bytes.resize(length as usize, 0);
+        scope(|scope| watch.wait(world, root.immediate_broadcast_into(scope, &mut bytes[..])));
+        Ok(())
+    }
+}
