@@ -26,7 +26,7 @@
 //! itself ends all ranks if one of them is killed. This crate therefore prints to standard error, unlike the other
 //! libraries: no caller is left to do it.
 
-mod watch;
+mod patience;
 
 use mpi::{
     collective::SystemOperation,
@@ -34,13 +34,13 @@ use mpi::{
     topology::SimpleCommunicator,
     traits::{Communicator, CommunicatorCollectives, Root},
 };
+use patience::{Patience, end_all};
 use std::{
     fmt::Display,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     time::Duration,
 };
 use strust::{Error, ranks::Group};
-use watch::{Watch, end_all};
 
 /// If all ranks have the same error, only rank 0 shall print it: its message ends the others in this time.
 const AFTER_RANK_0: Duration = Duration::from_millis(500);
@@ -50,7 +50,7 @@ const AFTER_RANK_0: Duration = Duration::from_millis(500);
 /// Its functions do not return errors: if a rank is missing for longer than the limit, all processes end with a message.
 pub struct MpiRank {
     world: SimpleCommunicator,
-    watch: Watch,
+    patience: Patience,
     copy: Vec<f64>,
 }
 
@@ -65,12 +65,12 @@ pub struct MpiRank {
 pub fn on_ranks<T, E: Display>(limit: Duration, work: impl FnOnce(&mut MpiRank) -> Result<T, E>) -> T {
     let universe = mpi::initialize().expect("MPI is started once in a process");
     let world = universe.world();
-    let mut rank = MpiRank { watch: Watch::new(limit), world, copy: Vec::new() };
+    let mut rank = MpiRank { patience: Patience::new(limit), world, copy: Vec::new() };
     match catch_unwind(AssertUnwindSafe(|| work(&mut rank))) {
         Ok(Ok(result)) => {
             // `MPI_Finalize` would wait for the others without a limit.
             let all_arrived = rank.world.immediate_barrier();
-            rank.watch.wait(&rank.world, all_arrived);
+            rank.patience.wait(&rank.world, all_arrived);
             result
         }
         Ok(Err(error)) => rank.end(&error.to_string()),
@@ -99,29 +99,29 @@ impl Group for MpiRank {
         self.world.size() as usize
     }
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), Error> {
-        let Self { world, watch, copy } = self;
+        let Self { world, patience, copy } = self;
         copy.clear();
         copy.extend_from_slice(numbers);
         scope(|scope| {
             let sum = SystemOperation::sum();
-            watch.wait(world, world.immediate_all_reduce_into(scope, &copy[..], &mut *numbers, sum));
+            patience.wait(world, world.immediate_all_reduce_into(scope, &copy[..], &mut *numbers, sum));
         });
         Ok(())
     }
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), Error> {
         all.clear();
         all.resize(numbers.len() * self.size(), 0.0);
-        let Self { world, watch, .. } = self;
-        scope(|scope| watch.wait(world, world.immediate_all_gather_into(scope, numbers, &mut all[..])));
+        let Self { world, patience, .. } = self;
+        scope(|scope| patience.wait(world, world.immediate_all_gather_into(scope, numbers, &mut all[..])));
         Ok(())
     }
     fn broadcast(&mut self, bytes: &mut Vec<u8>) -> Result<(), Error> {
-        let Self { world, watch, .. } = self;
+        let Self { world, patience, .. } = self;
         let root = world.process_at_rank(0);
         let mut length = bytes.len() as u64;
-        scope(|scope| watch.wait(world, root.immediate_broadcast_into(scope, &mut length)));
+        scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut length)));
         bytes.resize(length as usize, 0);
-        scope(|scope| watch.wait(world, root.immediate_broadcast_into(scope, &mut bytes[..])));
+        scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut bytes[..])));
         Ok(())
     }
 }

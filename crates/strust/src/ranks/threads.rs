@@ -42,13 +42,13 @@ pub struct ThreadRank {
 #[derive(Debug)]
 struct Meeting {
     limit: Duration,
-    table: Mutex<Table>,
+    gathering: Mutex<Gathering>,
     changed: Condvar,
 }
 
 /// What the ranks have brought to the current round, as the bits of numbers or as bytes.
 #[derive(Debug)]
-struct Table {
+struct Gathering {
     parts: Vec<Option<Vec<u64>>>,
     has_left: Vec<bool>,
     rounds: u64,
@@ -60,8 +60,8 @@ struct Table {
 type Combine = fn(&[Vec<u64>]) -> Result<Vec<u64>, Error>;
 
 impl Meeting {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn gathering(&self) -> MutexGuard<'_, Gathering> {
+        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,46 +70,46 @@ impl ThreadRank {
     #[must_use]
     pub fn group(size: usize, limit: Duration) -> Vec<Self> {
         let (parts, has_left) = (vec![None; size], vec![false; size]);
-        let table = Mutex::new(Table { parts, has_left, rounds: 0, result: Ok(Arc::default()) });
-        let meeting = Arc::new(Meeting { limit, table, changed: Condvar::new() });
+        let gathering = Mutex::new(Gathering { parts, has_left, rounds: 0, result: Ok(Arc::default()) });
+        let meeting = Arc::new(Meeting { limit, gathering, changed: Condvar::new() });
         (0..size).map(|rank| Self { rank, meeting: Arc::clone(&meeting) }).collect()
     }
 
     /// Brings a part, waits for those of the others, and returns the result of all parts.
     fn meet(&self, part: Vec<u64>, combine: Combine) -> Result<Arc<Vec<u64>>, Error> {
         let ends = Instant::now() + self.meeting.limit;
-        let mut table = self.meeting.table();
-        let round = table.rounds;
-        table.parts[self.rank] = Some(part);
-        if table.parts.iter().all(Option::is_some) {
-            let parts: Vec<Vec<u64>> = table.parts.iter_mut().filter_map(Option::take).collect();
-            table.result = combine(&parts).map(Arc::new);
-            table.rounds += 1;
+        let mut gathering = self.meeting.gathering();
+        let round = gathering.rounds;
+        gathering.parts[self.rank] = Some(part);
+        if gathering.parts.iter().all(Option::is_some) {
+            let parts: Vec<Vec<u64>> = gathering.parts.iter_mut().filter_map(Option::take).collect();
+            gathering.result = combine(&parts).map(Arc::new);
+            gathering.rounds += 1;
             self.meeting.changed.notify_all();
         }
-        while table.rounds == round {
-            let missing = |table: &Table, among: &dyn Fn(usize) -> bool| -> Vec<usize> {
-                (0..table.parts.len()).filter(|&rank| table.parts[rank].is_none() && among(rank)).collect()
+        while gathering.rounds == round {
+            let missing = |gathering: &Gathering, among: &dyn Fn(usize) -> bool| -> Vec<usize> {
+                (0..gathering.parts.len()).filter(|&rank| gathering.parts[rank].is_none() && among(rank)).collect()
             };
-            let left = missing(&table, &|rank| table.has_left[rank]);
+            let left = missing(&gathering, &|rank| gathering.has_left[rank]);
             if !left.is_empty() {
                 return Err(Error::Ranks { ranks: left, why: "ended while the others went on".into() });
             }
             let now = Instant::now();
             if now >= ends {
                 let why = format!("did not answer within {:?}", self.meeting.limit);
-                return Err(Error::Ranks { ranks: missing(&table, &|_| true), why });
+                return Err(Error::Ranks { ranks: missing(&gathering, &|_| true), why });
             }
-            let waited = self.meeting.changed.wait_timeout(table, ends - now);
-            table = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.meeting.changed.wait_timeout(gathering, ends - now);
+            gathering = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        table.result.clone()
+        gathering.result.clone()
     }
 }
 
 impl Drop for ThreadRank {
     fn drop(&mut self) {
-        self.meeting.table().has_left[self.rank] = true;
+        self.meeting.gathering().has_left[self.rank] = true;
         self.meeting.changed.notify_all();
     }
 }
@@ -149,7 +149,7 @@ impl Group for ThreadRank {
         self.rank
     }
     fn size(&self) -> usize {
-        self.meeting.table().parts.len()
+        self.meeting.gathering().parts.len()
     }
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), Error> {
         let total = self.meet(numbers.iter().map(|v| v.to_bits()).collect(), sum)?;

@@ -26,12 +26,12 @@ const LISTEN_EVERY: Duration = Duration::from_millis(20);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The limit on waiting, and the number of collectives so far.
-pub struct Watch {
+pub struct Patience {
     limit: Duration,
     collectives: u64,
 }
 
-impl Watch {
+impl Patience {
     pub fn new(limit: Duration) -> Self {
         Self { limit, collectives: 0 }
     }
