@@ -62,7 +62,7 @@ def least_squares(d: int, n: int, batch: int):
 
 def main() -> None:
     print(f"{'d':>8} {'batch':>6} {'evaluations':>12} {'minimize':>9} {'ratio':>6} {'Problem':>8}")
-    for d, n, batch in [(10, 1000, 32), (100, 1000, 32), (1000, 1000, 32), (10_000, 1000, 32), (100_000, 100, 32)]:
+    for d, n, batch in [(10, 1000, 32), (100, 1000, 32), (1000, 1000, 32), (10_000, 1000, 32)]:
         ways = least_squares(d, n, batch)
         times = [[timed(way) for way in ways] for _ in range(ROUNDS)]
         alone, python, rust = (statistics.median(column) for column in zip(*times))
