@@ -29,6 +29,7 @@
 mod patience;
 
 use mpi::{
+    Threading,
     collective::SystemOperation,
     request::scope,
     topology::SimpleCommunicator,
@@ -38,6 +39,7 @@ use patience::{Patience, end_all};
 use std::{
     fmt::Display,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    rc::Rc,
     time::Duration,
 };
 use strust::{Error, ranks::Group};
@@ -48,9 +50,11 @@ const AFTER_RANK_0: Duration = Duration::from_millis(500);
 /// This process as one of the ranks of `MPI_COMM_WORLD`.
 ///
 /// Its functions do not return errors: if a rank is missing for longer than the limit, all processes end with a message.
+/// A clone is another handle of the same rank, for parts of a program that cannot share one.
+#[derive(Clone)]
 pub struct MpiRank {
-    world: SimpleCommunicator,
-    patience: Patience,
+    world: Rc<SimpleCommunicator>,
+    patience: Rc<Patience>,
     copy: Vec<f64>,
 }
 
@@ -63,9 +67,11 @@ pub struct MpiRank {
 /// # Panics
 /// If MPI was started before in this process.
 pub fn on_ranks<T, E: Display>(limit: Duration, work: impl FnOnce(&mut MpiRank) -> Result<T, E>) -> T {
-    let universe = mpi::initialize().expect("MPI is started once in a process");
-    let world = universe.world();
-    let mut rank = MpiRank { patience: Patience::new(limit), world, copy: Vec::new() };
+    // Other threads may work meanwhile, but only this one calls MPI.
+    let started = mpi::initialize_with_threading(Threading::Funneled);
+    let (universe, _) = started.expect("MPI is started once in a process");
+    let world = Rc::new(universe.world());
+    let mut rank = MpiRank { patience: Rc::new(Patience::new(limit)), world, copy: Vec::new() };
     match catch_unwind(AssertUnwindSafe(|| work(&mut rank))) {
         Ok(Ok(result)) => {
             // `MPI_Finalize` would wait for the others without a limit.

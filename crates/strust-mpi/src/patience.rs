@@ -6,6 +6,7 @@ use mpi::{
     traits::{Communicator, Destination, MatchedReceiveVec, Source},
 };
 use std::{
+    cell::Cell,
     io::Write,
     time::{Duration, Instant},
 };
@@ -19,6 +20,12 @@ const WAITING: i32 = 7_700;
 /// Tests between two looks at the clock. A test takes well below a microsecond.
 const TESTS: u32 = 256;
 
+/// How long a waiting rank stays on its core: longer than most sums take, because only tests make them progress.
+const SPIN: Duration = Duration::from_millis(50);
+
+/// The time between two rounds of tests after that.
+const NAP: Duration = Duration::from_micros(50);
+
 /// How often a waiting rank looks for the messages of others.
 const LISTEN_EVERY: Duration = Duration::from_millis(20);
 
@@ -28,17 +35,17 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// The limit on waiting, and the number of collectives so far.
 pub struct Patience {
     limit: Duration,
-    collectives: u64,
+    collectives: Cell<u64>,
 }
 
 impl Patience {
     pub fn new(limit: Duration) -> Self {
-        Self { limit, collectives: 0 }
+        Self { limit, collectives: Cell::new(0) }
     }
 
     /// Waits until the request is complete. After the limit, or when another rank has reached its limit, ends all ranks.
-    pub fn wait<'a, D: ?Sized, S: Scope<'a>>(&mut self, world: &SimpleCommunicator, mut request: Request<'a, D, S>) {
-        self.collectives += 1;
+    pub fn wait<'a, D: ?Sized, S: Scope<'a>>(&self, world: &SimpleCommunicator, mut request: Request<'a, D, S>) {
+        self.collectives.set(self.collectives.get() + 1);
         let began = Instant::now();
         let mut listened = began;
         loop {
@@ -57,8 +64,8 @@ impl Patience {
                     self.give_up(world);
                 }
             }
-            // Several ranks may share a core.
-            std::thread::yield_now();
+            // Several ranks may share a core, and a rank may have threads that work.
+            if now - began < SPIN { std::thread::yield_now() } else { std::thread::sleep(NAP) }
         }
     }
 
@@ -66,7 +73,7 @@ impl Patience {
     fn give_up(&self, world: &SimpleCommunicator) -> ! {
         let (me, size) = (world.rank(), world.size());
         // The messages must outlive this function, because nobody waits until they are received.
-        let message: &'static [u64] = Box::leak(Box::new([self.collectives]));
+        let message: &'static [u64] = Box::leak(Box::new([self.collectives.get()]));
         for other in (0..size).filter(|&other| other != me) {
             std::mem::forget(world.process_at_rank(other).immediate_send_with_tag(StaticScope, message, WAITING));
         }
@@ -84,7 +91,7 @@ impl Patience {
         if first == Some(me as usize) {
             let missing: Vec<String> = (0..waits.len()).filter(|&r| !waits[r]).map(|r| r.to_string()).collect();
             let who = if missing.is_empty() { "all ranks".into() } else { format!("rank {}", missing.join(", ")) };
-            let (number, limit) = (self.collectives, self.limit);
+            let (number, limit) = (self.collectives.get(), self.limit);
             let why = format!("did not arrive at collective {number} within {limit:?}: stopped, stuck or lost");
             end_all(world, &format!("{who}: {why}. Rank {me} ends all ranks."))
         }

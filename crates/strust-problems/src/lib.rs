@@ -192,6 +192,31 @@ impl<P: Problem> Problem for Scaled<P> {
     }
 }
 
+/// Every rank has its own extra state.
+impl<P: Problem, G: Group> Problem for Sharded<P, G> {
+    fn start(&self, seed: u64) -> P::Point {
+        self.inner().start(seed)
+    }
+    fn optimum(&self) -> Option<f64> {
+        self.inner().optimum()
+    }
+    fn scale(&self) -> f64 {
+        self.inner().scale()
+    }
+    fn feature_scales(&self) -> Option<Vec<f64>> {
+        self.inner().feature_scales()
+    }
+    fn extra_state(&self) -> Vec<u8> {
+        self.inner().extra_state()
+    }
+    fn restore_extra_state(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.inner_mut().restore_extra_state(bytes)
+    }
+    fn recompute_extra_state(&mut self, x: &P::Point) {
+        self.inner_mut().recompute_extra_state(x);
+    }
+}
+
 impl<P: Classifier> Classifier for Scaled<P> {
     fn test_accuracy(&mut self, x: &P::Point) -> Option<f64> {
         self.inner_mut().test_accuracy(x)
