@@ -382,6 +382,10 @@ pub struct Shared {
     /// When to use colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", value_enum)]
     pub color: ColorChoice,
+    /// The longest time that a rank waits for another one before it ends all of them, with MPI
+    #[cfg(feature = "mpi")]
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 300.0)]
+    pub rank_limit: f64,
 }
 
 /// How the figures of a report look. Without a flag, `[figures]` of the experiment file decides.

@@ -17,6 +17,7 @@ mod fit;
 mod fit_page;
 mod network;
 mod predict;
+mod ranks;
 mod session;
 mod show;
 mod tables;
@@ -68,8 +69,13 @@ fn silence_gpu_panics() {
 pub fn program(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     silence_gpu_panics();
     let arguments: Vec<_> = arguments.into_iter().collect();
-    let Args { command, shared } = Args::parse_from(&arguments);
+    let args = Args::try_parse_from(&arguments).unwrap_or_else(|error| ranks::exit_for(&error));
     session::remember(&arguments);
+    ranks::run(args)
+}
+
+/// Runs a command and returns the exit code.
+fn execute(Args { command, shared }: Args) -> u8 {
     let outcome = match command {
         Command::Reproduce { what, quick, reference, runs, network } => {
             commands::reproduce(what, quick, reference.as_deref(), &runs, &network, &shared)

@@ -84,7 +84,7 @@ pub fn train(
         let summary =
             if resumes { pipeline::resume(&folder, options)? } else { pipeline::start(&folder, &mut plan, options)? };
         // Save the model before printing: a closed output must not lose it.
-        export(&folder, &plan, save)?;
+        options.team.meanwhile(|| export(&folder, &plan, save))?;
         Ok(summary)
     })?;
     if shared.quiet || shared.json { Ok(()) } else { print(&format!("Model: {}\n", save.display())) }

@@ -6,6 +6,7 @@ use crate::{
     show, tables,
 };
 use std::{
+    cell::RefCell,
     ffi::OsString,
     io::Write as _,
     path::{Path, PathBuf},
@@ -15,6 +16,7 @@ use std::{
     },
     time::Duration,
 };
+use strust::ranks::Group as _;
 use strust_lab::{
     Error,
     data::{
@@ -23,6 +25,7 @@ use strust_lab::{
     },
     format::plural,
     run::Options,
+    team::Team,
 };
 
 /// Prints to standard output. If the reader has closed it, the program ends without an error.
@@ -55,12 +58,17 @@ pub fn jobs(given: Jobs, experiment: &Experiment) -> usize {
 
 /// The number of jobs if networks are on a GPU, or not.
 pub fn jobs_on(given: Jobs, on_gpu: bool) -> usize {
-    if on_gpu { given.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(given) }
+    // Ranks run in parallel already.
+    if on_gpu || team().size() > 1 { given.jobs.map_or(1, |jobs| jobs as usize) } else { all_cores(given) }
 }
 
 /// The requested number of jobs, or one per core.
 pub fn all_cores(given: Jobs) -> usize {
-    given.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
+    if team().size() > 1 {
+        jobs_on(given, false)
+    } else {
+        given.jobs.map_or_else(strust_lab::cores, |jobs| jobs as usize)
+    }
 }
 
 pub fn save_every(Saving { save_every }: Saving) -> Result<Duration, CommandFailure> {
@@ -96,7 +104,7 @@ pub fn conclude(
     let interrupt = interrupt()?;
     let outcome = {
         let progress = show::progress(shared);
-        run(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref() })
+        run(&Options { jobs, save_every, interrupt: &interrupt, progress: progress.as_ref(), team: &team() })
     };
     let summary = outcome.map_err(|error| match error {
         Error::Interrupted => CommandFailure::Failed(format!("stopped. Everything is saved; resume with: {again}")),
@@ -135,6 +143,22 @@ pub fn unused(parent: &Path, name: &str, free: impl Fn(&Path) -> bool) -> PathBu
         path = parent.join(format!("{name}-{number}"));
     }
     path
+}
+
+thread_local! {
+    /// The ranks that the program runs on. They belong to the main thread, as MPI does.
+    static TEAM: RefCell<Team> = RefCell::new(Team::alone());
+}
+
+/// The ranks that the program runs on.
+pub fn team() -> Team {
+    TEAM.with_borrow(Team::clone)
+}
+
+/// Sets the ranks that the program runs on.
+#[cfg(feature = "mpi")]
+pub fn set_team(team: Team) {
+    TEAM.set(team);
 }
 
 /// The command line, quoted for a shell.

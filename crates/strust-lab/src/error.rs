@@ -52,6 +52,9 @@ pub enum Error {
     /// A network cannot be run.
     #[error("{0}")]
     Network(String),
+    /// Ranks failed, or do not fit together.
+    #[error("{0}")]
+    Ranks(String),
     /// The user asked to stop; everything is saved.
     #[error("interrupted")]
     Interrupted,

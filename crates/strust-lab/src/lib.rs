@@ -14,6 +14,7 @@
 //! |---|---|
 //! | [`format`](mod@format), `statistics` | numbers as text; means, medians, slopes, intervals |
 //! | [`data`] | plain data of every stage, without I/O |
+//! | [`team`] | the ranks that the program runs on |
 //! | [`io`] | atomic writes, the lock, checkpoints, logs |
 //! | [`device`] | the devices that networks run on |
 //! | `stepper` | a running method, step by step or captured on a GPU |
@@ -26,6 +27,7 @@
 //! | [`theory`] | the paper's analysis as experiments |
 //! | [`zero_tuning`] | the benchmark of methods without tuning beside tuned ones |
 //! | [`constrained`] | problems with constraints: solved, from random starts, in other units, with noise, with data |
+//! | [`member`] | a rank that works for rank 0 |
 
 pub mod analyze;
 pub mod constrained;
@@ -37,12 +39,14 @@ pub mod figure;
 pub mod format;
 pub mod io;
 mod machine;
+pub mod member;
 pub mod pipeline;
 pub mod registry;
 pub mod report;
 pub mod run;
 mod statistics;
 mod stepper;
+pub mod team;
 pub mod theory;
 pub mod zero_tuning;
 

@@ -97,6 +97,13 @@ impl MpiRank {
     }
 }
 
+impl MpiRank {
+    /// Ends all ranks with this exit code, for a program that has said why.
+    pub fn abort(&self, code: u8) -> ! {
+        self.world.abort(code.into())
+    }
+}
+
 impl Group for MpiRank {
     fn rank(&self) -> usize {
         self.world.rank() as usize

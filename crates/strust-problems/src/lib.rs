@@ -49,6 +49,7 @@
 use strust::{
     Error,
     objective::{Objective, Scaled},
+    ranks::{Group, Sharded},
     vector::Elementwise,
 };
 

@@ -23,5 +23,6 @@ mod tasks;
 mod units;
 
 pub use reference::{ReferenceFile, ReferenceProblem, ReferenceResult};
+pub(crate) use run::run_part;
 pub use run::{ConstrainedPlan, load_summary, publish, resume, start};
 pub use settings::ConstrainedSettings;

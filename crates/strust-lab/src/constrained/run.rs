@@ -25,8 +25,9 @@ use crate::{
     pipeline::{self, GRID_SEARCH, RUNS},
     report,
     run::{
-        self, Options,
-        workers::{Tick, run_all},
+        self, Options, RunProgress,
+        orders::PoolKind,
+        workers::{Halt, Tick, run_all},
     },
     zero_tuning::Resources,
 };
@@ -148,7 +149,7 @@ pub fn start(folder: &Path, plan: &ConstrainedPlan, options: &Options) -> Result
     for (task, searches) in plan.benchmark.tasks.iter().zip(plan.searches()) {
         let runs =
             plan.plan(Experiment { methods: vec![task.entrants[0].settings[0].clone()], ..task.experiment.clone() });
-        run::check(&runs)?;
+        options.team.meanwhile(|| run::check(&runs))?;
         searches.iter().chain([&runs]).try_for_each(pipeline::check_names)?;
     }
     atomic::make_folder(folder)?;
@@ -180,21 +181,36 @@ pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
 fn finish(folder: &Path, plan: &ConstrainedPlan, options: &Options) -> Result<Summary, Error> {
     atomic::make_folder(&folder.join("checks"))?;
     options.progress.begin("checks", Part::ALL.len());
-    run_all(&Part::ALL, options, |part, halt| {
-        let mut tick = Tick::new(options.progress.job(part.name()), halt);
-        if let Err(error) = part.run(folder, plan.input(), &mut tick) {
-            tick.pace.stop();
-            return Err(error);
-        }
-        tick.pace.now(1, 1);
-        tick.pace.end(None);
-        Ok(())
-    })?;
+    let (progress, pool) = (options.progress, || options.pool(PoolKind::Constrained, folder, plan));
+    let parts: Vec<usize> = (0..Part::ALL.len()).collect();
+    run_all(&parts, pool, options, |&part, halt| run_part(folder, plan, part, halt, progress))?;
     run::run_plans(folder, GRID_SEARCH, &plan.searches().concat(), options)?;
-    run::run_plans(folder, RUNS, &plan.runs(folder)?, options)?;
-    let summary = plan.summary(folder)?;
-    write(folder, &summary)?;
-    Ok(summary)
+    let runs = options.team.meanwhile(|| plan.runs(folder))?;
+    run::run_plans(folder, RUNS, &runs, options)?;
+    options.team.meanwhile(|| {
+        let summary = plan.summary(folder)?;
+        write(folder, &summary)?;
+        Ok(summary)
+    })
+}
+
+/// Runs the part with this number, unless it is already done.
+pub(crate) fn run_part(
+    folder: &Path,
+    plan: &ConstrainedPlan,
+    part: usize,
+    halt: Halt,
+    progress: &dyn RunProgress,
+) -> Result<(), Error> {
+    let part = Part::ALL[part];
+    let mut tick = Tick::new(progress.job(part.name()), halt);
+    if let Err(error) = part.run(folder, plan.input(), &mut tick) {
+        tick.pace.stop();
+        return Err(error);
+    }
+    tick.pace.now(1, 1);
+    tick.pace.end(None);
+    Ok(())
 }
 
 fn write(folder: &Path, summary: &Summary) -> Result<(), Error> {

@@ -31,6 +31,12 @@ pub struct Experiment {
     /// The passes of the first run, if it was lengthened since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_epochs: Option<u64>,
+    /// What several ranks share out.
+    #[serde(default, skip_serializing_if = "Parallel::is_default")]
+    pub parallel: Parallel,
+    /// Terms of a block, if sums are added in a fixed order: then records do not depend on the number of ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<u64>,
     /// How the figures look.
     #[serde(default, skip_serializing_if = "FigureStyle::is_default")]
     pub figures: FigureStyle,
@@ -45,6 +51,23 @@ pub enum Sampling {
     Epochs,
     /// Independently, with replacement.
     Replacement,
+}
+
+/// What the ranks of a program that runs under MPI share out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Parallel {
+    /// The jobs: each runs on one rank.
+    #[default]
+    Jobs,
+    /// The terms of every mini-batch: each job runs on all ranks.
+    Data,
+}
+
+impl Parallel {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The contents of `records.jsonl`.

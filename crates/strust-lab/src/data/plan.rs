@@ -131,7 +131,12 @@ impl Job {
     pub fn checksum(&self, experiment: &Experiment) -> u64 {
         let epochs = experiment.first_epochs.filter(|_| !self.tuning).unwrap_or(self.epochs);
         let first = Self { epochs, ..self.clone() };
-        let identity = serde_json::to_vec(&(first, experiment.batch, experiment.sampling, experiment.records));
+        let usual = (first, experiment.batch, experiment.sampling, experiment.records);
+        // Sums in another order have other bits.
+        let identity = match experiment.block {
+            None => serde_json::to_vec(&usual),
+            Some(block) => serde_json::to_vec(&(usual, block)),
+        };
         checksum(&identity.expect("a job is plain data"))
     }
 }

@@ -35,6 +35,8 @@ impl Experiment {
             "seeds",
             "sampling",
             "records",
+            "parallel",
+            "block",
             "problem",
             "method",
             "tune",
@@ -63,6 +65,8 @@ impl Experiment {
             problems,
             methods,
             tune,
+            parallel: source.word("parallel", &["jobs", "data"])?,
+            block: source.table().contains_key("block").then(|| source.count("block", 1)).transpose()?,
             first_epochs: None,
             figures,
         })

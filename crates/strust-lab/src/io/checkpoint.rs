@@ -6,9 +6,11 @@ use super::atomic;
 use crate::{
     Error,
     data::{checksum, totals::Totals},
+    team::Team,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
+use strust::ranks::Group;
 
 const FORMAT: &str = "2";
 const MAGIC: &str = "strust-checkpoint";
@@ -73,9 +75,21 @@ pub(crate) struct Checkpoint {
 impl Checkpoint {
     /// Reads the checkpoint of the job with that checksum; `None` if there is no file.
     pub fn load(path: &Path, job: u64) -> Result<Option<Self>, Error> {
-        let Some(body) = body(path, job)? else { return Ok(None) };
-        let head = parse(path, &body)?;
-        Ok(Some(Self { head, path: path.into(), body }))
+        body(path, job)?.map(|body| Self::from_body(path, body)).transpose()
+    }
+
+    fn from_body(path: &Path, body: Vec<u8>) -> Result<Self, Error> {
+        Ok(Self { head: parse(path, &body)?, path: path.into(), body })
+    }
+
+    /// Gives the checkpoint of rank 0 to all ranks; the others pass `None`.
+    pub fn shared(own: Option<Self>, path: &Path, team: &mut Team) -> Result<Option<Self>, Error> {
+        if team.size() == 1 {
+            return Ok(own);
+        }
+        let mut body = own.map_or_else(Vec::new, |own| own.body);
+        team.broadcast(&mut body)?;
+        if body.is_empty() { Ok(None) } else { Self::from_body(path, body).map(Some) }
     }
 
     /// The method's state.

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     Error,
     data::{
+        checksum,
         plan::{Job, Plan},
         record::Timing,
         summary::{Failure, Summary},
@@ -75,6 +76,14 @@ pub fn is_constrained(folder: &Path) -> bool {
 /// Whether a folder holds a run of any kind.
 pub(crate) fn holds_run(folder: &Path) -> bool {
     has_plan(folder) || is_theory(folder) || is_benchmark(folder) || is_constrained(folder)
+}
+
+/// The checksum of the plan file in a folder: two folders with the same one are the same folder.
+pub(crate) fn seal(folder: &Path) -> Option<u64> {
+    [PLAN, THEORY, BENCHMARK, CONSTRAINED]
+        .iter()
+        .find_map(|file| std::fs::read(folder.join(file)).ok())
+        .map(|plan| checksum(&plan))
 }
 
 /// Checks that a new run may start in a folder: it is empty.

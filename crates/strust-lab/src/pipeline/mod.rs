@@ -33,7 +33,7 @@ pub(crate) const RUNS: &str = "runs";
 
 /// Starts a plan in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
-    plan.sizes = run::check(plan)?;
+    plan.sizes = options.team.meanwhile(|| run::check(plan))?;
     check_names(plan)?;
     atomic::make_folder(folder)?;
     let _lock = lock(folder)?;
@@ -97,14 +97,16 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
 fn finish(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
     if let Some(tune) = plan.experiment.tune.clone() {
         run::run_jobs(folder, GRID_SEARCH, &jobs(plan, true), options)?;
-        let chosen = analyze::choose(plan, &tune, &|job| outcome(folder, plan, job))?;
+        let chosen = options.team.meanwhile(|| analyze::choose(plan, &tune, &|job| outcome(folder, plan, job)))?;
         plan.add_chosen(&chosen);
         plan.save(folder)?;
     }
     run::run_jobs(folder, RUNS, &jobs(plan, false), options)?;
-    let summary = summarize(folder, plan)?;
-    write_summary(folder, &summary)?;
-    Ok(summary)
+    options.team.meanwhile(|| {
+        let summary = summarize(folder, plan)?;
+        write_summary(folder, &summary)?;
+        Ok(summary)
+    })
 }
 
 /// The jobs of the grid search, or the others.

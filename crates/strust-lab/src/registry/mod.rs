@@ -23,6 +23,7 @@ mod tests {
             experiment::{MethodSpec, ProblemSpec},
             parameters::Parameters,
         },
+        team::Sharing,
     };
     use std::collections::BTreeSet;
     use strust::prelude::*;
@@ -91,7 +92,7 @@ mod tests {
         for (problem_entry, problem) in &problems {
             for (method_entry, method) in &methods {
                 let pair = format!("{} on {}", method.name, problem.kind);
-                match problems::visit(problem, 0, Start(method)) {
+                match problems::visit(problem, 0, Sharing::alone(None), Start(method)) {
                     Ok(constrained) => {
                         assert_eq!(constrained, problem_entry.constrained, "{pair}");
                         assert!(problem_entry.constrained || !method_entry.constrained, "{pair}");
@@ -121,7 +122,7 @@ mod tests {
             let run = |key: &str, value: &str| {
                 let mut method = method.clone();
                 method.hyperparameters.insert(key.into(), value.into());
-                problems::visit(problem, 0, Answer(&method)).unwrap()
+                problems::visit(problem, 0, Sharing::alone(None), Answer(&method)).unwrap()
             };
             let (sizes, plain) = run("average", "off");
             let (same_sizes, averaged) = run("average", "on");
@@ -203,7 +204,7 @@ mod tests {
                 let scale = 2.0_f64.powi(exponent);
                 problem.parameters.insert("scale".into(), scale.into());
                 sgd.hyperparameters.insert("learning_rate".into(), (2.0_f64.powi(-6) / scale).into());
-                problems::visit(&problem, 0, Run(&sgd)).unwrap()
+                problems::visit(&problem, 0, Sharing::alone(None), Run(&sgd)).unwrap()
             };
             let plain = run(0);
             assert_eq!(plain, run(20), "{}", entry.name);
@@ -213,7 +214,7 @@ mod tests {
             old.parameters.remove("scale");
             let mut sgd = sgd.clone();
             sgd.hyperparameters.insert("learning_rate".into(), 2.0_f64.powi(-6).into());
-            assert_eq!(plain, problems::visit(&old, 0, Run(&sgd)).unwrap(), "{}", entry.name);
+            assert_eq!(plain, problems::visit(&old, 0, Sharing::alone(None), Run(&sgd)).unwrap(), "{}", entry.name);
         }
     }
 

@@ -3,10 +3,11 @@
 use crate::{
     Error,
     data::{experiment::MethodSpec, summary::Metric},
-    stepper::Stepper,
+    stepper::{OnInner, Stepper},
+    team::{Sharing, Team},
 };
 use std::path::Path;
-use strust::{objective::Scaled, prelude::*};
+use strust::{objective::Scaled, prelude::*, ranks::Group};
 use strust_problems::{Classifier, Problem};
 
 /// The metric of a problem on its test set, or on its training set: the accuracy of a classifier, otherwise the loss.
@@ -71,11 +72,31 @@ impl<F: Problem + 'static, C> Setup<F, C> {
     /// If it has steppers of its own. Such a problem scales its loss itself.
     pub fn scaled(self, scale: f64) -> Setup<Scaled<F>, C> {
         assert!(self.own_stepper.is_none(), "a problem with special steppers scales its loss itself");
-        let inner = |metric: TestMetric<F>| -> TestMetric<Scaled<F>> { Box::new(move |f, x| metric(f.inner_mut(), x)) };
-        let (test, train) = (self.test.map(inner), self.train.map(inner));
-        let save =
-            self.save.map(|save| -> SaveModel<Scaled<F>> { Box::new(move |f, path, x| save(f.inner_mut(), path, x)) });
-        Setup { f: Scaled::new(self.f, scale), constraint: self.constraint, test, train, save, own_stepper: None }
+        self.wrapped(|f| Scaled::new(f, scale), Scaled::inner_mut)
+    }
+
+    /// The same problem with its samples shared out. Special steppers work only for a rank that is alone.
+    pub fn shared(mut self, Sharing { team, reduction }: Sharing) -> Setup<Sharded<F, Team>, C> {
+        let own = self.own_stepper.take().filter(|_| team.size() == 1);
+        let on_inner = |make: OwnStepper<F>| -> OwnStepper<Sharded<F, Team>> {
+            Box::new(move |method, batch, steps| {
+                let stepper = make(method, batch, steps)?;
+                Some(stepper.map(|inner| Box::new(OnInner { inner }) as Box<dyn Stepper<Sharded<F, Team>>>))
+            })
+        };
+        let setup = self.wrapped(|f| Sharded::new(f, team).reduction(reduction), Sharded::inner_mut);
+        Setup { own_stepper: own.map(on_inner), ..setup }
+    }
+
+    /// The problem in a wrapper, without special steppers.
+    fn wrapped<W>(self, wrap: impl FnOnce(F) -> W, inner: fn(&mut W) -> &mut F) -> Setup<W, C>
+    where
+        W: Objective<Point = F::Point> + 'static,
+    {
+        let measured = |metric: TestMetric<F>| -> TestMetric<W> { Box::new(move |f, x| metric(inner(f), x)) };
+        let (test, train) = (self.test.map(measured), self.train.map(measured));
+        let save = self.save.map(|save| -> SaveModel<W> { Box::new(move |f, path, x| save(inner(f), path, x)) });
+        Setup { f: wrap(self.f), constraint: self.constraint, test, train, save, own_stepper: None }
     }
 }
 

@@ -1,9 +1,10 @@
 //! One job: it makes steps, writes records, measures at the end of each epoch and saves checkpoints.
 
 use super::{
-    Options,
     measure::Measure,
-    prepare::{Prepared, Purpose, prepare},
+    orders::Order,
+    prepare::{Prepared, Purpose, prepare_shared},
+    progress::{RunProgress, Silent},
     workers::{Halt, Pace, caught},
 };
 use crate::{
@@ -18,24 +19,48 @@ use crate::{
     device,
     io::{
         atomic,
-        checkpoint::Head,
+        checkpoint::{Checkpoint, Head},
+        data_file,
         jsonl::Logs,
         results::{checkpoint_file, job_folder, load_failure, save_failure},
     },
     stepper::Stepper,
+    team::{Sharing, Team},
 };
 use std::{
+    cell::Cell,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
-use strust::prelude::*;
+use strust::{objective::Consensus, prelude::*};
 use strust_problems::Problem;
+
+/// Who watches a job, and how often it is saved.
+#[derive(Clone, Copy)]
+pub(crate) struct Watch<'a> {
+    pub progress: &'a dyn RunProgress,
+    pub save_every: Duration,
+}
+
+/// All ranks run the item of a pool together.
+#[derive(Clone, Copy)]
+pub(crate) struct Together<'a> {
+    pub team: &'a Team,
+    pub item: usize,
+}
 
 /// Runs a job of a plan to its end, from its last checkpoint if it has one. A method that fails is a result and
 /// is saved; every other failure is an error.
-pub(super) fn run(folder: &Path, plan: &Plan, job: &Job, halt: Halt, options: &Options) -> Result<(), Error> {
+pub(crate) fn run(
+    folder: &Path,
+    plan: &Plan,
+    job: &Job,
+    together: Option<Together>,
+    halt: Halt,
+    watch: Watch,
+) -> Result<(), Error> {
     let folder = job_folder(folder, job);
-    let mut pace = Pace::new(options.progress.job(&job.name));
+    let mut pace = Pace::new(watch.progress.job(&job.name));
     // In a grid search some settings are expected to diverge, so their errors are not shown.
     let shown = |failure: &Failure| (!job.tuning).then(|| failure.error.clone());
     let id = job.checksum(&plan.experiment);
@@ -43,26 +68,21 @@ pub(super) fn run(folder: &Path, plan: &Plan, job: &Job, halt: Halt, options: &O
         pace.end(shown(&failure).as_deref());
         return Ok(());
     }
-    let run = RunJob {
-        job,
-        experiment: &plan.experiment,
-        id,
-        folder: &folder,
-        halt,
-        save_every: options.save_every,
-        pace: &mut pace,
-    };
-    let outcome = match plan.is_done(job, &folder) {
-        Ok(true) => {
-            run.pace.now(1, 1);
+    let outcome = match (plan.is_done(job, &folder), together) {
+        (Ok(true), _) => {
+            pace.now(1, 1);
             Ok(())
         }
-        Ok(false) => caught(|| prepare(job, &plan.experiment, &folder, run)),
-        Err(error) => Err(error),
+        (Ok(false), None) => run_on(&Team::alone(), plan, job, &folder, halt, watch, &mut pace),
+        (Ok(false), Some(Together { team, item })) => {
+            let begun = team.round(Order::Together(item));
+            begun.and_then(|_| run_on(team, plan, job, &folder, halt, watch, &mut pace))
+        }
+        (Err(error), _) => Err(error),
     };
     match outcome {
         Ok(()) => pace.end(None),
-        Err(Error::Method(error)) if error.kind() != ErrorKind::Setup => {
+        Err(Error::Method(error)) if !matches!(error.kind(), ErrorKind::Setup | ErrorKind::Ranks) => {
             let failure = Failure { seed: job.seed, error: error.to_string() };
             save_failure(&folder, id, &failure)?;
             pace.end(shown(&failure).as_deref());
@@ -75,38 +95,102 @@ pub(super) fn run(folder: &Path, plan: &Plan, job: &Job, halt: Halt, options: &O
     Ok(())
 }
 
+/// Runs a job together with rank 0, which alone writes. `folder` is the job's folder, for messages.
+pub(crate) fn join(team: &Team, plan: &Plan, job: &Job, folder: &Path, halt: Halt) -> Result<(), Error> {
+    let watch = Watch { progress: &Silent, save_every: Duration::MAX };
+    run_on(team, plan, job, folder, halt, watch, &mut Pace::new(Box::new(Silent)))
+}
+
+/// Constructs and runs a job on the ranks of a team. All ranks return the same result, unless the team is broken then.
+fn run_on(
+    team: &Team,
+    plan: &Plan,
+    job: &Job,
+    folder: &Path,
+    halt: Halt,
+    watch: Watch,
+    pace: &mut Pace,
+) -> Result<(), Error> {
+    let Plan { experiment, .. } = plan;
+    let (ready, sharing) = (Cell::new(false), Sharing::among(team.clone(), experiment.block));
+    let id = job.checksum(experiment);
+    let run = RunJob {
+        job,
+        experiment,
+        id,
+        folder,
+        team: team.clone(),
+        ready: &ready,
+        halt,
+        save_every: watch.save_every,
+        pace,
+    };
+    let outcome = caught(|| {
+        if !team.leads() {
+            data_file::check_unchanged(&job.problem)?;
+        }
+        prepare_shared(job, experiment, folder, sharing, run)
+    });
+    if !ready.get() {
+        // The others ask whether this rank is ready.
+        return team.agreed(outcome);
+    }
+    if matches!(&outcome, Err(error) if !matches!(error, Error::Method(_) | Error::Interrupted)) {
+        team.set_broken();
+    }
+    outcome
+}
+
 struct RunJob<'a, 'p> {
     job: &'a Job,
     experiment: &'a Experiment,
     id: u64,
     folder: &'a Path,
+    team: Team,
+    /// Set when the ranks have asked each other whether they are ready.
+    ready: &'a Cell<bool>,
     halt: Halt<'a>,
     save_every: Duration,
     pace: &'a mut Pace<'p>,
 }
 
+impl RunJob<'_, '_> {
+    /// The last checkpoint and the logs of the job, on the rank that writes.
+    fn open(&self) -> Result<(Option<Checkpoint>, Option<Logs>), Error> {
+        if !self.team.leads() {
+            return Ok((None, None));
+        }
+        atomic::make_folder(self.folder)?;
+        let saved = Checkpoint::load(&checkpoint_file(self.folder), self.id)?;
+        let (records, timings) = saved.as_ref().map_or((0, 0), |saved| (saved.head.records, saved.head.timings));
+        let logs = Logs::open(self.folder, records, timings)?;
+        Ok((saved, Some(logs)))
+    }
+}
+
 impl Purpose for RunJob<'_, '_> {
     type Output = ();
 
-    fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<(), Error>
+    fn with<F, C>(mut self, mut prepared: Prepared<F, C>) -> Result<(), Error>
     where
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        let mut measure = Measure::new(&self.job.problem, &mut prepared);
-        atomic::make_folder(self.folder)?;
-        let saved = prepared.resume(self.folder, self.id)?;
-        let (totals, logs) = if let Some(saved) = &saved {
-            (saved.head.totals, Logs::open(self.folder, saved.head.records, saved.head.timings)?)
-        } else {
+        let mut measure = Measure::new(&self.job.problem, &mut prepared, self.team.clone());
+        let (path, opened) = (checkpoint_file(self.folder), self.open());
+        self.ready.set(true);
+        let (own, logs) = self.team.agreed(opened)?;
+        let saved = Checkpoint::shared(own, &path, &mut self.team)?;
+        let saved = saved.map(|saved| prepared.resume_from(saved)).transpose()?;
+        if saved.is_none() {
             prepared.start(self.job.seed)?;
-            (Totals::default(), Logs::open(self.folder, 0, 0)?)
-        };
+        }
+        let totals = saved.as_ref().map(|saved| saved.head.totals).unwrap_or_default();
         for warning in device::take_warnings() {
             self.pace.warn(&warning);
         }
         let Prepared { f, stepper, sampler, .. } = prepared;
-        let mut journal = Journal { f, stepper, totals, logs, id: self.id, path: checkpoint_file(self.folder) };
+        let mut journal = Journal { f, stepper, totals, logs, id: self.id, path };
         let epoch_steps = sampler.steps_per_epoch();
         if saved.is_none() {
             journal.write_epoch(epoch_steps, &mut measure)?;
@@ -134,8 +218,9 @@ impl RunJob<'_, '_> {
         let mut records = Vec::new();
         let mut saved_at = Instant::now();
         loop {
-            let (done, stop) = (k >= last_step, halt.requested());
-            if done || stop || saved_at.elapsed() > save_every {
+            let done = k >= last_step;
+            let (stop, unsaved) = journal.agree(k, halt.requested(), saved_at.elapsed())?;
+            if done || stop || unsaved > save_every {
                 journal.save(done)?;
                 saved_at = Instant::now();
             }
@@ -166,7 +251,7 @@ impl RunJob<'_, '_> {
                     pace.warn(&warning);
                 }
             }
-            outcome?;
+            outcome.map_err(|error| journal.f.failure().map_or(error, Error::Method))?;
             if k.is_multiple_of(epoch_steps) {
                 journal.write_epoch(epoch_steps, measure)?;
             }
@@ -179,7 +264,8 @@ struct Journal<F: Objective> {
     f: F,
     stepper: Box<dyn Stepper<F>>,
     totals: Totals,
-    logs: Logs,
+    /// Only rank 0 writes.
+    logs: Option<Logs>,
     /// The checksum of the job.
     id: u64,
     /// The checkpoint file.
@@ -187,11 +273,23 @@ struct Journal<F: Objective> {
 }
 
 impl<F: Problem> Journal<F> {
+    /// Agrees with the other ranks on whether to stop and on the time since the last checkpoint, and compares the states.
+    fn agree(&mut self, steps: u64, stop: bool, elapsed: Duration) -> Result<(bool, Duration), Error> {
+        let fingerprint = || self.stepper.fingerprint();
+        let mut consensus = Consensus { steps, elapsed, stop, fingerprint: &fingerprint };
+        self.f.agree(&mut consensus)?;
+        Ok((consensus.stop, consensus.elapsed))
+    }
+
+    fn log(&mut self, line: &Line) -> Result<(), Error> {
+        self.logs.as_mut().map_or(Ok(()), |logs| logs.record(line))
+    }
+
     fn write_step(&mut self, record: StepRecord, records: Records) -> Result<(), Error> {
         self.totals.evaluations += record.evaluations;
         self.totals.accepted += u64::from(record.verdict == Verdict::Accepted);
         self.totals.epoch.add(&record);
-        if records == Records::Steps { self.logs.record(&Line::Step(record)) } else { Ok(()) }
+        if records == Records::Steps { self.log(&Line::Step(record)) } else { Ok(()) }
     }
 
     fn write_epoch<C>(&mut self, epoch_steps: u64, measure: &mut Measure<F, C>) -> Result<(), Error>
@@ -205,20 +303,23 @@ impl<F: Problem> Journal<F> {
         if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
             return Err(Error::Method(strust::Error::NonFiniteValue { step: steps, value: *bad }));
         }
-        self.logs.record(&Line::Epoch(EpochRecord {
+        let record = EpochRecord {
             epoch,
             steps,
             accepted: self.totals.accepted,
             evaluations: self.totals.evaluations,
             trust_region: std::mem::take(&mut self.totals.epoch).numbers(),
             metrics,
-        }))?;
-        self.logs.timing(&Timing { epoch, seconds: self.totals.seconds })
+        };
+        self.log(&Line::Epoch(record))?;
+        let timing = Timing { epoch, seconds: self.totals.seconds };
+        self.logs.as_mut().map_or(Ok(()), |logs| logs.timing(&timing))
     }
 
     /// Syncs the logs, then writes the checkpoint: a checkpoint never refers to lines that are not on the disk.
     fn save(&mut self, done: bool) -> Result<(), Error> {
-        let (records, timings) = self.logs.sync()?;
+        let Some(logs) = &mut self.logs else { return Ok(()) };
+        let (records, timings) = logs.sync()?;
         let (version, extra_state) = (env!("CARGO_PKG_VERSION").into(), self.f.extra_state());
         let head = Head { version, job: self.id, records, timings, totals: self.totals, done, extra_state };
         self.stepper.save(&mut self.f, &head, &self.path)

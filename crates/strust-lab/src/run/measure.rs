@@ -7,9 +7,10 @@ use crate::{
     data::experiment::ProblemSpec,
     registry::{Quantity, TestMetric, problems},
     stepper::Position,
+    team::Team,
 };
 use std::collections::BTreeMap;
-use strust::{objective::full_value, prelude::*};
+use strust::{objective::full_value, prelude::*, ranks::Group};
 use strust_problems::Problem;
 
 /// Measures the metrics of a problem.
@@ -19,32 +20,40 @@ pub(super) struct Measure<F: Objective, C: Constraint> {
     constraint: Option<(C, C::Residual)>,
     test: Option<TestMetric<F>>,
     train: Option<TestMetric<F>>,
+    team: Team,
 }
 
 impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
     /// For a problem. It takes the constraint and the metric on the test set.
-    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<F, C>) -> Self {
+    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<F, C>, team: Team) -> Self {
         let constraint = prepared.constraint.take().map(|c| {
             let residual = c.new_residual();
             (c, residual)
         });
         let quantities = problems::quantities(problem).iter().map(|&(quantity, _)| quantity).collect();
         let (test, train) = (prepared.test.take(), prepared.train.take());
-        Self { quantities, optimum: prepared.f.optimum(), constraint, test, train }
+        Self { quantities, optimum: prepared.f.optimum(), constraint, test, train, team }
     }
 
-    /// Measures a point and leaves the problem as it was. An average is measured with statistics of its own.
+    /// Measures a point and leaves the problem as it was. An average is measured with statistics of its own, any other
+    /// point with those of rank 0.
     pub fn at(
         &mut self,
         f: &mut F,
         &Position { x, averaged, .. }: &Position<F::Point>,
         evaluations: Evaluations,
     ) -> Result<BTreeMap<String, f64>, Error> {
-        if !averaged {
+        if !averaged && self.team.size() == 1 {
             return Ok(self.numbers(f, x, evaluations));
         }
         let own = f.extra_state();
-        f.recompute_extra_state(x);
+        if averaged {
+            f.recompute_extra_state(x);
+        } else {
+            let mut of_rank_0 = own.clone();
+            self.team.broadcast(&mut of_rank_0)?;
+            f.restore_extra_state(&of_rank_0)?;
+        }
         let numbers = self.numbers(f, x, evaluations);
         f.restore_extra_state(&own)?;
         Ok(numbers)
@@ -107,6 +116,7 @@ mod tests {
             constraint: None,
             test: Some(Box::new(ImageClassification::test_accuracy)),
             train: None,
+            team: Team::alone(),
         }
     }
 

@@ -3,20 +3,35 @@
 mod check;
 mod job;
 mod measure;
+pub(crate) mod orders;
 pub(crate) mod prepare;
 mod progress;
+mod spread;
 pub(crate) mod workers;
 
 pub(crate) use check::check;
+pub(crate) use job::{Watch, join, run as run_job};
 pub use progress::{JobProgress, RunProgress, Silent};
 pub use workers::panic_text;
 
 use crate::{
     Error,
-    data::plan::{Job, Plan},
-    io::{atomic, results::job_folder},
+    data::{
+        experiment::Parallel,
+        plan::{Job, Plan},
+    },
+    io::{
+        atomic,
+        results::{job_folder, seal},
+    },
+    team::Team,
 };
+use job::Together;
+use orders::{Order, Pool, PoolKind};
+use serde::Serialize;
 use std::{path::Path, sync::atomic::AtomicBool, time::Duration};
+use strust::ranks::Group;
+use workers::{FirstError, Halt};
 
 /// How to run a plan.
 pub struct Options<'a> {
@@ -28,12 +43,55 @@ pub struct Options<'a> {
     pub interrupt: &'a AtomicBool,
     /// Shows the progress.
     pub progress: &'a dyn RunProgress,
+    /// The ranks that share the work.
+    pub team: &'a Team,
+}
+
+impl Options<'_> {
+    /// A pool for the other ranks.
+    pub(crate) fn pool(&self, kind: PoolKind, folder: &Path, plan: &impl Serialize) -> Pool {
+        let plan = serde_json::to_value(plan).expect("a plan is plain data");
+        let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
+        let &Self { jobs, save_every, .. } = self;
+        Pool { kind, seal: seal(folder), folder: absolute, plan, together: false, jobs, save_every }
+    }
+}
+
+/// The items of a pool of jobs: plans, each with those of its jobs that run.
+pub(crate) type PooledPlans = Vec<Plan>;
+
+/// Jobs as plans that hold only them, in the same order.
+fn pooled(jobs: &[(&Plan, &Job)]) -> PooledPlans {
+    let same = |a: &(&Plan, &Job), b: &(&Plan, &Job)| std::ptr::eq(a.0, b.0);
+    let with = |jobs: &[(&Plan, &Job)]| Plan {
+        jobs: jobs.iter().map(|(_, job)| (*job).clone()).collect(),
+        ..jobs[0].0.clone()
+    };
+    jobs.chunk_by(same).map(with).collect()
 }
 
 /// Runs jobs, each with its plan. The result of a job does not depend on other jobs.
 pub(crate) fn run_jobs(folder: &Path, stage: &str, jobs: &[(&Plan, &Job)], options: &Options) -> Result<(), Error> {
     options.progress.begin(stage, jobs.len());
-    workers::run_all(jobs, options, |(plan, job), halt| job::run(folder, plan, job, halt, options))
+    let watch = Watch { progress: options.progress, save_every: options.save_every };
+    let pool = || options.pool(PoolKind::Jobs, folder, &pooled(jobs));
+    if options.team.size() == 1 || jobs.iter().all(|(plan, _)| plan.experiment.parallel == Parallel::Jobs) {
+        let run = |(plan, job): &(&Plan, &Job), halt: Halt| job::run(folder, plan, job, None, halt, watch);
+        return workers::run_all(jobs, pool, options, run);
+    }
+    let (team, error) = (options.team, FirstError::default());
+    team.round(Order::Begin(Pool { together: true, ..pool() }))?;
+    for (item, (plan, job)) in jobs.iter().enumerate() {
+        let together = Together { team, item };
+        if let Err(why) = job::run(folder, plan, job, Some(together), error.halt(options.interrupt), watch) {
+            error.put(why);
+            break;
+        }
+    }
+    if !team.is_broken() {
+        team.round(Order::End)?;
+    }
+    error.into_inner().map_or(Ok(()), Err)
 }
 
 /// Runs the jobs of several plans in one pool.

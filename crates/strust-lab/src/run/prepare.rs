@@ -9,6 +9,7 @@ use crate::{
     io::{checkpoint::Checkpoint, results::checkpoint_file},
     registry::{SaveModel, Setup, TestMetric, Visitor, methods, problems},
     stepper::Stepper,
+    team::Sharing,
 };
 use std::path::Path;
 use strust::prelude::*;
@@ -41,7 +42,19 @@ pub(crate) fn prepare<P: Purpose>(
     folder: &Path,
     purpose: P,
 ) -> Result<P::Output, Error> {
-    problems::visit(&job.problem, job.seed, Constructed { job, experiment, purpose }).map_err(|error| match error {
+    prepare_shared(job, experiment, folder, Sharing::alone(experiment.block), purpose)
+}
+
+/// The same for a job whose samples are shared out.
+pub(crate) fn prepare_shared<P: Purpose>(
+    job: &Job,
+    experiment: &Experiment,
+    folder: &Path,
+    sharing: Sharing,
+    purpose: P,
+) -> Result<P::Output, Error> {
+    let visitor = Constructed { job, experiment, purpose };
+    problems::visit(&job.problem, job.seed, sharing, visitor).map_err(|error| match error {
         // The settings of a plan were checked. If they do not fit, the plan was edited or is of another version.
         Error::Misfit(why) => Error::saved(folder, format!("the plan does not fit this program: {why}")),
         error => error,
@@ -94,9 +107,14 @@ impl<F: Problem, C> Prepared<F, C> {
     /// Resumes from the last checkpoint in the job's folder and returns it. Without a checkpoint it does nothing and returns
     /// `None`.
     pub fn resume(&mut self, folder: &Path, id: u64) -> Result<Option<Checkpoint>, Error> {
-        let Some(saved) = Checkpoint::load(&checkpoint_file(folder), id)? else { return Ok(None) };
+        let saved = Checkpoint::load(&checkpoint_file(folder), id)?;
+        saved.map(|saved| self.resume_from(saved)).transpose()
+    }
+
+    /// Resumes from a checkpoint and returns it.
+    pub fn resume_from(&mut self, saved: Checkpoint) -> Result<Checkpoint, Error> {
         self.f.restore_extra_state(&saved.head.extra_state).map_err(|e| saved.refuse(e))?;
         self.stepper.resume(&mut self.f, &saved)?;
-        Ok(Some(saved))
+        Ok(saved)
     }
 }

@@ -1,16 +1,17 @@
 //! The pool of threads: it takes items in order and runs them in parallel.
 
-use super::{Options, progress::JobProgress};
+use super::{Options, orders::Pool, progress::JobProgress, spread::Spread};
 use crate::{Error, device::gpu_failure};
 use std::{
     any::Any,
     panic::AssertUnwindSafe,
     sync::{
-        Mutex,
+        Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
+use strust::ranks::Group;
 
 /// Whether a running item must stop: the user requested it, or another item failed.
 #[derive(Clone, Copy)]
@@ -25,38 +26,86 @@ impl Halt<'_> {
     }
 }
 
-/// Runs every item, as many in parallel as the options allow. The first error stops all of them and is returned.
+/// The first real error of the items.
+#[derive(Default)]
+pub(crate) struct FirstError {
+    first: Mutex<Option<Error>>,
+    failed: AtomicBool,
+}
+
+impl FirstError {
+    /// Whether a running item must stop.
+    pub fn halt<'a>(&'a self, interrupt: &'a AtomicBool) -> Halt<'a> {
+        Halt { interrupt, failed: &self.failed }
+    }
+    /// Stops all items.
+    pub fn stop(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+    pub fn put(&self, error: Error) {
+        self.stop();
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        // Prefer a real error to `Interrupted`.
+        if matches!(*first, None | Some(Error::Interrupted)) {
+            *first = Some(error);
+        }
+    }
+    pub fn into_inner(self) -> Option<Error> {
+        self.first.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The text of a real error.
+    pub fn text(&self) -> Option<String> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.as_ref().filter(|error| !matches!(error, Error::Interrupted)).map(ToString::to_string)
+    }
+}
+
+/// Runs every item, as many in parallel as the options allow, on all ranks. The first error stops all of them and is
+/// returned. `pool` describes the items to other ranks, which run them as `run` does.
 pub(crate) fn run_all<T: Sync>(
     items: &[T],
+    pool: impl FnOnce() -> Pool,
     options: &Options,
     run: impl Fn(&T, Halt) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
-    let next = AtomicUsize::new(0);
-    let fatal: Mutex<Option<Error>> = Mutex::new(None);
-    let failed = AtomicBool::new(false);
-    let halt = Halt { interrupt: options.interrupt, failed: &failed };
+    let queue = Queue { next: AtomicUsize::new(0), items: items.len() };
+    let (error, interrupt) = (FirstError::default(), options.interrupt);
+    let halt = error.halt(interrupt);
+    let threads = options.jobs.clamp(1, items.len().max(1));
+    let busy = AtomicUsize::new(threads);
     let worker = || {
-        while !halt.requested() {
-            let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-            if let Err(error) = caught(|| run(item, halt)) {
-                failed.store(true, Ordering::Relaxed);
-                let mut first = fatal.lock().expect("no thread panics while it holds this");
-                // Prefer a real error to `Interrupted`.
-                if matches!(*first, None | Some(Error::Interrupted)) {
-                    *first = Some(error);
-                }
+        while let Some(item) = queue.take().filter(|_| !halt.requested()) {
+            if let Err(why) = caught(|| run(&items[item], halt)) {
+                error.put(why);
             }
         }
+        busy.fetch_sub(1, Ordering::Release);
     };
     std::thread::scope(|scope| {
-        for _ in 0..options.jobs.clamp(1, items.len().max(1)) {
+        for _ in 0..threads {
             scope.spawn(worker);
         }
+        if options.team.size() > 1 {
+            let spread = Spread { queue: &queue, busy: &busy, interrupt, error: &error };
+            spread.run(pool(), options).unwrap_or_else(|why| error.put(why));
+        }
     });
-    match fatal.into_inner().expect("no thread panics while it holds this") {
+    match error.into_inner() {
         Some(error) => Err(error),
-        None if options.interrupt.load(Ordering::Relaxed) => Err(Error::Interrupted),
+        None if interrupt.load(Ordering::Relaxed) => Err(Error::Interrupted),
         None => Ok(()),
+    }
+}
+
+/// Hands out the items in order.
+pub(super) struct Queue {
+    next: AtomicUsize,
+    items: usize,
+}
+
+impl Queue {
+    pub fn take(&self) -> Option<usize> {
+        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|&item| item < self.items)
     }
 }
 
@@ -144,6 +193,7 @@ impl<'a> Tick<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::team::Team;
 
     #[test]
     fn a_gpu_panic_is_not_reported_as_an_error_in_strust() {
@@ -159,9 +209,15 @@ mod tests {
     #[test]
     fn a_real_error_is_preferred_to_the_interruption_it_caused() {
         let interrupt = AtomicBool::new(false);
-        let options =
-            Options { jobs: 2, save_every: Duration::MAX, interrupt: &interrupt, progress: &super::super::Silent };
-        let error = run_all(&[0, 1], &options, |&item, halt| {
+        let options = Options {
+            jobs: 2,
+            save_every: Duration::MAX,
+            interrupt: &interrupt,
+            progress: &super::super::Silent,
+            team: &Team::alone(),
+        };
+        let nobody = || unreachable!("there is no other rank");
+        let error = run_all(&[0, 1], nobody, &options, |&item, halt| {
             if item == 1 {
                 return Err(Error::Network("the disk is full".into()));
             }
@@ -173,7 +229,7 @@ mod tests {
         assert!(matches!(error, Err(Error::Network(_))), "{error:?}");
         interrupt.store(true, Ordering::Relaxed);
         let ran = AtomicUsize::new(0);
-        let outcome = run_all(&[0, 1], &options, |_, _| {
+        let outcome = run_all(&[0, 1], nobody, &options, |_, _| {
             ran.fetch_add(1, Ordering::Relaxed);
             Ok(())
         });

@@ -2,10 +2,12 @@
 
 #[cfg(feature = "torch")]
 mod captured;
+mod on_inner;
 mod step_by_step;
 
 #[cfg(feature = "torch")]
 pub(crate) use captured::Captured;
+pub(crate) use on_inner::OnInner;
 pub(crate) use step_by_step::StepByStep;
 
 use crate::{
@@ -47,6 +49,10 @@ pub(crate) trait Stepper<F: Objective> {
         proceed: &mut dyn FnMut(u64) -> bool,
         records: &mut Vec<StepRecord>,
     ) -> Result<(), Error>;
+    /// A hash of the method's state, which must be the same on every rank. A stepper that runs on one rank has none.
+    fn fingerprint(&self) -> u64 {
+        0
+    }
     /// The current position. Call it only after a start.
     fn current(&mut self, f: &mut F) -> Position<'_, F::Point>;
     /// Writes a checkpoint with the method's state. Call it only after a start.

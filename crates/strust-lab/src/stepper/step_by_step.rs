@@ -9,6 +9,7 @@ use std::path::Path;
 use strust::{
     methods::{Method, State},
     objective::Objective,
+    ranks::fingerprint,
     record::StepRecord,
     sample::Sample,
     samplers::Sampler,
@@ -48,6 +49,9 @@ impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
         sampler.draw(state.steps(), &mut self.sample);
         records.push(self.method.step(f, state, &self.sample)?);
         Ok(())
+    }
+    fn fingerprint(&self) -> u64 {
+        fingerprint(self.state.as_ref().expect(STARTED))
     }
     fn current(&mut self, _: &mut F) -> Position<'_, F::Point> {
         Position::of(self.state.as_ref().expect(STARTED))

@@ -17,6 +17,7 @@ mod step_length;
 mod strong_growth;
 
 pub(crate) use problems::normals;
+pub(crate) use run::run_one;
 pub use run::{TheoryPlan, load_summary, resume, start};
 
 use crate::{

@@ -16,7 +16,8 @@ use crate::{
     },
     report,
     run::{
-        Options,
+        Options, RunProgress,
+        orders::PoolKind,
         workers::{Halt, Tick, run_all},
     },
 };
@@ -139,16 +140,20 @@ fn load(folder: &Path, theory: &Theory) -> Result<Option<Section>, Error> {
 fn finish(folder: &Path, plan: &TheoryPlan, options: &Options) -> Result<Summary, Error> {
     atomic::make_folder(&folder.join("checks"))?;
     options.progress.begin("checks", plan.experiments.len());
-    run_all(&plan.experiments, options, |theory, halt| run_one(folder, theory, halt, options))?;
-    let summary = load_summary(folder)?;
-    atomic::write_json(&folder.join("summary.json"), &summary)?;
-    atomic::write(&folder.join("summary.csv"), report::csv::checks(&summary).as_bytes())?;
-    report::write(folder, std::slice::from_ref(&summary))?;
-    Ok(summary)
+    let (progress, pool) = (options.progress, || options.pool(PoolKind::Theory, folder, plan));
+    run_all(&plan.experiments, pool, options, |theory, halt| run_one(folder, theory, halt, progress))?;
+    options.team.meanwhile(|| {
+        let summary = load_summary(folder)?;
+        atomic::write_json(&folder.join("summary.json"), &summary)?;
+        atomic::write(&folder.join("summary.csv"), report::csv::checks(&summary).as_bytes())?;
+        report::write(folder, std::slice::from_ref(&summary))?;
+        Ok(summary)
+    })
 }
 
-fn run_one(folder: &Path, theory: &Theory, halt: Halt, options: &Options) -> Result<(), Error> {
-    let mut tick = Tick::new(options.progress.job(&theory.name), halt);
+/// Runs an experiment of a plan, unless it is already done.
+pub(crate) fn run_one(folder: &Path, theory: &Theory, halt: Halt, progress: &dyn RunProgress) -> Result<(), Error> {
+    let mut tick = Tick::new(progress.job(&theory.name), halt);
     if load(folder, theory)?.is_none() {
         match theory.run(&mut tick) {
             Ok(section) => {

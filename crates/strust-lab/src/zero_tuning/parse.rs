@@ -4,7 +4,7 @@ use crate::{
     Error,
     data::{
         benchmark::{BenchmarkSpec, Entrant, Half, Role, SkippedTask, Task, Variation},
-        experiment::{Experiment, MAX_JOBS, MAX_SEEDS, MethodSpec, Records, Sampling},
+        experiment::{Experiment, MAX_JOBS, MAX_SEEDS, MethodSpec, Parallel, Records, Sampling},
         style::FigureStyle,
     },
     experiment::{built_in, source::Source},
@@ -328,6 +328,8 @@ fn parse_task(item: &Source, competition: &Competition, seeds: Vec<u64>, constra
             problems,
             methods: Vec::new(),
             tune: None,
+            parallel: Parallel::Jobs,
+            block: None,
             first_epochs: None,
             figures: FigureStyle::default(),
         },

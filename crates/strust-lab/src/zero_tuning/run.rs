@@ -203,7 +203,7 @@ fn optima(task: &Task, plan: &Plan) -> Result<BTreeMap<u64, f64>, Error> {
 pub fn start(folder: &Path, plan: &BenchmarkPlan, options: &Options) -> Result<Summary, Error> {
     for task in &plan.benchmark.tasks {
         let TaskPlans { searches, runs } = plan.plans(task);
-        run::check(&runs)?;
+        options.team.meanwhile(|| run::check(&runs))?;
         searches.iter().flatten().map(|(plan, _)| plan).chain([&runs]).try_for_each(pipeline::check_names)?;
     }
     atomic::make_folder(folder)?;
@@ -238,11 +238,13 @@ fn finish(folder: &Path, plan: &BenchmarkPlan, options: &Options) -> Result<Summ
     let searches: Vec<&Plan> = plans.iter().flat_map(|plans| plans.searches.iter().flatten().map(|(p, _)| p)).collect();
     run::run_plans(folder, GRID_SEARCH, searches, options)?;
     let with_choice = |(task, plans)| Ok(plan.runs(task, &BenchmarkPlan::choose(folder, plans)?));
-    let runs: Vec<Plan> = tasks.iter().zip(&plans).map(with_choice).collect::<Result<_, Error>>()?;
+    let runs: Vec<Plan> = options.team.meanwhile(|| tasks.iter().zip(&plans).map(with_choice).collect())?;
     run::run_plans(folder, RUNS, &runs, options)?;
-    let summary = plan.summary(folder)?;
-    write(folder, &summary)?;
-    Ok(summary)
+    options.team.meanwhile(|| {
+        let summary = plan.summary(folder)?;
+        write(folder, &summary)?;
+        Ok(summary)
+    })
 }
 
 fn write(folder: &Path, summary: &Summary) -> Result<(), Error> {

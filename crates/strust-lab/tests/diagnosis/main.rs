@@ -17,6 +17,7 @@ use strust_lab::{
     experiment::{Experiment, Setting},
     pipeline,
     run::{Options, Silent},
+    team::Team,
 };
 use suite::{Case, DEVELOPMENT, HELD_OUT};
 
@@ -61,7 +62,8 @@ fn run(case: &Case, settings: &[String]) -> Ran {
     let experiment = parse(case, &bad_scales(folder.path()), settings);
     let mut plan = Plan::new(experiment, "strust run case.toml --out x".into(), strust_lab::this_machine(1, None));
     let interrupt = AtomicBool::new(false);
-    let options = Options { jobs: 1, save_every: Duration::MAX, interrupt: &interrupt, progress: &Silent };
+    let options =
+        Options { jobs: 1, save_every: Duration::MAX, interrupt: &interrupt, progress: &Silent, team: &Team::alone() };
     let mut summary = pipeline::start(&folder.path().join("out"), &mut plan, &options)
         .unwrap_or_else(|error| panic!("{}: {error}", case.name));
     Ran { diagnosis: summary.diagnoses.remove(0), summary }
@@ -209,8 +211,13 @@ fn a_network_that_can_be_fitted_is_never_said_to_violate_interpolation() {
     let experiment = Experiment::parse(Path::new("mlp.toml"), text).unwrap();
     let mut plan = Plan::new(experiment, String::new(), strust_lab::this_machine(1, None));
     let interrupt = AtomicBool::new(false);
-    let options =
-        Options { jobs: strust_lab::cores(), save_every: Duration::MAX, interrupt: &interrupt, progress: &Silent };
+    let options = Options {
+        jobs: strust_lab::cores(),
+        save_every: Duration::MAX,
+        interrupt: &interrupt,
+        progress: &Silent,
+        team: &Team::alone(),
+    };
     pipeline::start(folder.path(), &mut plan, &options).unwrap();
     let found = each(&plan.jobs, |job| diagnose(&folder.path().join("runs").join(&job.name)).unwrap().remove(0));
     for diagnosis in found {

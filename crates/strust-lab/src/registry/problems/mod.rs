@@ -10,6 +10,7 @@ use super::{
 use crate::{
     Error,
     data::{experiment::ProblemSpec, parameters::Parameters, summary::Metric},
+    team::Sharing,
 };
 use std::path::Path;
 use strust::{config::Config, constraints::Manifold};
@@ -115,6 +116,24 @@ impl<V: Visitor> Visitor for ScaledVisitor<V> {
     }
 }
 
+/// Shares out the samples of a problem, then passes it to the visitor.
+struct SharedVisitor<V> {
+    sharing: Sharing,
+    visitor: V,
+}
+
+impl<V: Visitor> Visitor for SharedVisitor<V> {
+    type Output = V::Output;
+
+    fn visit<F, C>(self, setup: Setup<F, C>) -> Result<V::Output, Error>
+    where
+        F: Problem + 'static,
+        C: Manifold<Point = F::Point> + 'static,
+    {
+        self.visitor.visit(setup.shared(self.sharing))
+    }
+}
+
 /// Declares the modules of a list of files, each with a [`ProblemEntry`] called `Problem`, and generates all functions
 /// that look up a problem by name.
 macro_rules! problems {
@@ -178,8 +197,14 @@ macro_rules! problems {
             }
         }
 
-        /// Constructs a problem from a seed and passes it to the visitor.
-        pub(crate) fn visit<V: Visitor>(problem: &ProblemSpec, seed: u64, visitor: V) -> Result<V::Output, Error> {
+        /// Constructs a problem from a seed, shares out its samples and passes it to the visitor.
+        pub(crate) fn visit<V: Visitor>(
+            problem: &ProblemSpec,
+            seed: u64,
+            sharing: Sharing,
+            visitor: V,
+        ) -> Result<V::Output, Error> {
+            let visitor = SharedVisitor { sharing, visitor };
             match problem.kind.as_str() {
                 $(<$module::Problem as ProblemEntry>::NAME => {
                     let config = parsed::<$module::Problem>(&problem.parameters).map_err(Error::Misfit)?;

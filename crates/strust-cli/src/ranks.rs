@@ -1,0 +1,89 @@
+//! The program on many ranks: rank 0 runs the command, the others work for it.
+
+use crate::{args::Args, execute};
+
+/// How to get a program that runs under MPI.
+#[cfg(not(feature = "mpi"))]
+const WITHOUT_MPI: &str = "this program was built without MPI, so every rank would run the whole command. \
+Install an MPI library (on Debian: apt-get install libopenmpi-dev openmpi-bin libclang-dev) and build it with: \
+cargo build --release -p strust-cli --features mpi";
+
+/// The place of this process among those that a launcher started: the rank, and the number of ranks where it is known.
+struct Launched {
+    rank: usize,
+    size: Option<usize>,
+}
+
+/// The variables of `mpirun` and `srun`: Open MPI, MPICH and Intel MPI, PMIx.
+const RANK_AND_SIZE: [[&str; 2]; 3] =
+    [["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"], ["PMI_RANK", "PMI_SIZE"], ["PMIX_RANK", "SLURM_STEP_NUM_TASKS"]];
+
+/// Whether an MPI launcher has started this process.
+fn launched() -> Option<Launched> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
+    RANK_AND_SIZE.iter().find_map(|[rank, size]| Some(Launched { rank: number(rank)?, size: number(size) }))
+}
+
+/// Ends a process with wrong arguments, or one that shall show its help. Only rank 0 prints.
+pub fn exit_for(error: &clap::Error) -> ! {
+    if launched().is_some_and(|launched| launched.rank > 0) {
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+/// Runs a command on this process, or on all ranks.
+pub fn run(args: Args) -> u8 {
+    match launched() {
+        None | Some(Launched { size: Some(1), .. }) => execute(args),
+        Some(launched) => on_ranks(args, &launched),
+    }
+}
+
+#[cfg(not(feature = "mpi"))]
+fn on_ranks(args: Args, launched: &Launched) -> u8 {
+    if launched.rank == 0 {
+        crate::show::error(WITHOUT_MPI, &args.shared);
+    }
+    1
+}
+
+#[cfg(feature = "mpi")]
+fn on_ranks(args: Args, _: &Launched) -> u8 {
+    with_mpi::run(args)
+}
+
+#[cfg(feature = "mpi")]
+mod with_mpi {
+    use super::{Args, execute};
+    use crate::session;
+    use std::time::Duration;
+    use strust::ranks::Group;
+    use strust_lab::{Error, member, team::Team};
+    use strust_mpi::{MpiRank, on_ranks};
+
+    pub fn run(args: Args) -> u8 {
+        let limit = Duration::try_from_secs_f64(args.shared.rank_limit).unwrap_or(Duration::MAX);
+        on_ranks(limit, |rank| if rank.rank() == 0 { lead(args, rank) } else { follow(rank) })
+    }
+
+    /// Runs the command, and then ends the other ranks with its exit code.
+    fn lead(args: Args, rank: &MpiRank) -> Result<u8, Error> {
+        let team = Team::new(rank.clone());
+        team.check_program()?;
+        session::set_team(team.clone());
+        let code = execute(args);
+        if team.is_broken() {
+            rank.abort(code);
+        }
+        team.dismiss(code)?;
+        Ok(code)
+    }
+
+    fn follow(rank: &MpiRank) -> Result<u8, Error> {
+        let team = Team::new(rank.clone());
+        team.check_program()?;
+        let interrupt = session::interrupt().map_err(|_| Error::Ranks("cannot handle signals".into()))?;
+        member::serve(&team, &interrupt)
+    }
+}

@@ -1,0 +1,253 @@
+//! A rank that works for rank 0: it runs the items that rank 0 gives it, or takes part in items that all run together.
+
+use crate::{
+    Error, constrained,
+    constrained::ConstrainedPlan,
+    data::plan::{Job, Plan},
+    io::{
+        data_file,
+        results::{job_folder, seal},
+    },
+    run::{
+        Watch, join,
+        orders::{Answer, Order, Pool, PoolKind, Relay, between_rounds},
+        run_job,
+        workers::{FirstError, Halt, caught},
+    },
+    team::Team,
+    theory::{self, TheoryPlan},
+};
+use serde::de::DeserializeOwned;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Condvar, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use strust::ranks::Group;
+
+/// Follows the orders of rank 0 until the program ends, and returns its exit code. `interrupt` asks all ranks to stop.
+pub fn serve(team: &Team, interrupt: &AtomicBool) -> Result<u8, Error> {
+    loop {
+        match team.from_leader(None)? {
+            Order::Bye { code } => return Ok(code),
+            Order::Begin(pool) => Member { team, interrupt }.work_on(&pool)?,
+            Order::Wait | Order::Go { .. } | Order::Together(_) | Order::End => {
+                team.from_all(&Answer { interrupted: interrupt.load(Ordering::Relaxed), ..Answer::default() })?;
+                std::thread::sleep(between_rounds(team.size()));
+            }
+        }
+    }
+}
+
+/// The items of a pool.
+enum Items {
+    Jobs(Vec<Plan>),
+    Theory(TheoryPlan),
+    Constrained(Box<ConstrainedPlan>),
+}
+
+impl Items {
+    /// Reads a plan, and checks that this rank has the same data and the same folder as rank 0.
+    fn open(pool: &Pool) -> Result<Self, Error> {
+        let items = match pool.kind {
+            PoolKind::Jobs => Self::Jobs(plan(pool)?),
+            PoolKind::Theory => Self::Theory(plan(pool)?),
+            PoolKind::Constrained => Self::Constrained(Box::new(plan(pool)?)),
+        };
+        if pool.together {
+            // Each job checks its data, and only rank 0 writes.
+            return Ok(items);
+        }
+        check_folder(pool)?;
+        if let Self::Jobs(plans) = &items {
+            let mut seen = Vec::new();
+            for problem in plans.iter().flat_map(|plan| &plan.experiment.problems) {
+                let data = data_file::path(&problem.parameters);
+                if data.is_some() && !seen.contains(&data) {
+                    data_file::check_unchanged(problem)?;
+                    seen.push(data);
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    /// The job with this number, and its plan.
+    fn job(&self, item: usize) -> Option<(&Plan, &Job)> {
+        let Self::Jobs(plans) = self else { return None };
+        plans.iter().flat_map(|plan| plan.jobs.iter().map(move |job| (plan, job))).nth(item)
+    }
+
+    fn run(&self, item: usize, pool: &Pool, halt: Halt, relay: &Relay) -> Result<(), Error> {
+        let missing = || Error::Ranks(no_item(item));
+        match self {
+            Self::Jobs(_) => {
+                let (plan, job) = self.job(item).ok_or_else(missing)?;
+                let watch = Watch { progress: relay, save_every: pool.save_every };
+                run_job(&pool.folder, plan, job, None, halt, watch)
+            }
+            Self::Theory(plan) => {
+                let theory = plan.experiments.get(item).ok_or_else(missing)?;
+                theory::run_one(&pool.folder, theory, halt, relay)
+            }
+            Self::Constrained(plan) => constrained::run_part(&pool.folder, plan, item, halt, relay),
+        }
+    }
+}
+
+fn no_item(item: usize) -> String {
+    format!("there is no item {item} in the pool of rank 0: start the same program on all ranks")
+}
+
+fn plan<T: DeserializeOwned>(pool: &Pool) -> Result<T, Error> {
+    let differ =
+        |e| Error::Ranks(format!("the plan of rank 0 cannot be read: start the same program on all ranks: {e}"));
+    serde_json::from_value(pool.plan.clone()).map_err(differ)
+}
+
+/// How long a network file system may take to show what another machine has written.
+const VISIBLE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Checks that this rank sees the folder of results.
+fn check_folder(pool: &Pool) -> Result<(), Error> {
+    let began = Instant::now();
+    while seal(&pool.folder) != pool.seal {
+        if began.elapsed() > VISIBLE_WITHIN {
+            let folder = pool.folder.display();
+            return Err(Error::Ranks(format!(
+                "{folder} is not the folder that rank 0 sees: choose one with --out on a file system that all ranks share"
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+/// The items that rank 0 gave to this rank.
+#[derive(Default)]
+struct Given {
+    waiting: Mutex<(VecDeque<usize>, bool)>,
+    changed: Condvar,
+    /// Items that are not done.
+    open: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl Given {
+    fn add(&self, items: impl Iterator<Item = usize>) {
+        let (waiting, _) = &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = waiting.len();
+        waiting.extend(items);
+        self.open.fetch_add(waiting.len() - before, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+    /// Waits for the next item; `None` at the end of the pool.
+    fn next(&self) -> Option<usize> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(item) = waiting.0.pop_front() {
+                return Some(item);
+            }
+            if waiting.1 {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+    fn finished(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+    fn close(&self) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Closes the pool for its threads, however it ends.
+struct Closing<'a>(&'a Given);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+struct Member<'a> {
+    team: &'a Team,
+    interrupt: &'a AtomicBool,
+}
+
+impl Member<'_> {
+    /// Runs items of a pool until rank 0 ends it.
+    fn work_on(&self, pool: &Pool) -> Result<(), Error> {
+        let (given, relay, error) = (Given::default(), Relay::default(), FirstError::default());
+        let (halt, began) = (error.halt(self.interrupt), Instant::now());
+        let items = caught(|| Items::open(pool));
+        let worker = |items: &Items| {
+            while let Some(item) = given.next() {
+                // Items that have not begun are left for another run.
+                if !halt.requested()
+                    && let Err(why) = caught(|| items.run(item, pool, halt, &relay))
+                {
+                    error.put(why);
+                }
+                given.finished();
+            }
+        };
+        let pause = between_rounds(self.team.size());
+        let answer = || {
+            let done = given.done.load(Ordering::Relaxed);
+            // As many more as this rank finishes between two rounds.
+            let ahead = done as f64 * pause.as_secs_f64() / began.elapsed().as_secs_f64();
+            let wanted = (pool.jobs + ahead as usize).saturating_sub(given.open.load(Ordering::Relaxed));
+            let interrupted = self.interrupt.load(Ordering::Relaxed);
+            let wanted = if items.is_ok() { wanted } else { 0 };
+            self.team.from_all(&Answer { wanted, done, interrupted, failed: error.text(), events: relay.take() })
+        };
+        std::thread::scope(|scope| {
+            let _closing = Closing(&given);
+            match &items {
+                Ok(_) if pool.together => {}
+                Ok(items) => (0..pool.jobs).for_each(|_| drop(scope.spawn(|| worker(items)))),
+                Err(why) => error.put(Error::Ranks(why.to_string())),
+            }
+            answer()?;
+            loop {
+                match self.team.from_leader(None)? {
+                    Order::End => return answer().map(drop),
+                    Order::Together(item) => {
+                        answer()?;
+                        self.together(&items, item, pool, halt)?;
+                    }
+                    Order::Go { items, halt } => {
+                        if halt {
+                            error.stop();
+                        }
+                        let me = self.team.rank();
+                        given.add(items.into_iter().filter(|(rank, _)| *rank == me).map(|(_, item)| item));
+                        answer()?;
+                        std::thread::sleep(pause);
+                    }
+                    Order::Wait | Order::Begin(_) | Order::Bye { .. } => answer().map(drop)?,
+                }
+            }
+        })
+    }
+
+    /// Takes part in a job that all ranks run. If it fails on all of them, rank 0 reports it.
+    fn together(&self, items: &Result<Items, Error>, item: usize, pool: &Pool, halt: Halt) -> Result<(), Error> {
+        let refuse = |why: String| self.team.agreed(Err(Error::Ranks(why)));
+        let outcome = match items {
+            Err(why) => refuse(why.to_string()),
+            Ok(items) => match items.job(item) {
+                None => refuse(no_item(item)),
+                Some((plan, job)) => join(self.team, plan, job, &job_folder(&pool.folder, job), halt),
+            },
+        };
+        if self.team.is_broken() { outcome } else { Ok(()) }
+    }
+}

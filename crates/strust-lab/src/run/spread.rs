@@ -1,0 +1,54 @@
+//! Rank 0 hands out the items of a pool to the other ranks, while its own threads take items too.
+
+use super::{
+    Options,
+    orders::{Order, Pool, Replay, between_rounds},
+    workers::{FirstError, Queue},
+};
+use crate::Error;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use strust::ranks::Group;
+
+/// A pool that runs on this rank, and is spread over the others.
+pub(super) struct Spread<'a> {
+    pub queue: &'a Queue,
+    /// Threads of this rank that are not done.
+    pub busy: &'a AtomicUsize,
+    pub interrupt: &'a AtomicBool,
+    pub error: &'a FirstError,
+}
+
+impl Spread<'_> {
+    /// Hands out items until all ranks are done.
+    pub fn run(&self, pool: Pool, options: &Options) -> Result<(), Error> {
+        let (team, halt) = (options.team, self.error.halt(self.interrupt));
+        let mut given = vec![0; team.size()];
+        let mut shown = Replay::new(options.progress);
+        let mut answers = team.round(Order::Begin(pool))?;
+        loop {
+            let mut items = Vec::new();
+            let mut idle = self.busy.load(Ordering::Acquire) == 0;
+            for (rank, answer) in answers.into_iter().enumerate().skip(1) {
+                shown.show(rank, answer.events);
+                if let Some(why) = answer.failed {
+                    self.error.put(Error::Ranks(format!("rank {rank}: {why}")));
+                }
+                if answer.interrupted {
+                    self.interrupt.store(true, Ordering::Relaxed);
+                }
+                for _ in 0..answer.wanted {
+                    let Some(item) = (!halt.requested()).then(|| self.queue.take()).flatten() else { break };
+                    items.push((rank, item));
+                    given[rank] += 1;
+                }
+                idle &= answer.done == given[rank];
+            }
+            if idle {
+                team.round(Order::End)?;
+                return Ok(());
+            }
+            std::thread::sleep(between_rounds(team.size()));
+            answers = team.round(Order::Go { items, halt: halt.requested() })?;
+        }
+    }
+}

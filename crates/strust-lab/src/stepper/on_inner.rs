@@ -1,0 +1,44 @@
+//! A stepper of a problem, for the same problem in a wrapper.
+
+use super::{Position, Stepper};
+use crate::{
+    Error,
+    io::checkpoint::{Checkpoint, Head},
+};
+use std::path::Path;
+use strust::{
+    objective::Objective,
+    ranks::{Group, Sharded},
+    record::StepRecord,
+    samplers::Sampler,
+};
+
+/// Runs on the problem inside [`Sharded`], for a rank that is alone.
+pub(crate) struct OnInner<F: Objective> {
+    pub inner: Box<dyn Stepper<F>>,
+}
+
+impl<F: Objective, G: Group> Stepper<Sharded<F, G>> for OnInner<F> {
+    fn start(&mut self, f: &mut Sharded<F, G>, x: F::Point) -> Result<(), Error> {
+        self.inner.start(f.inner_mut(), x)
+    }
+    fn resume(&mut self, f: &mut Sharded<F, G>, saved: &Checkpoint) -> Result<(), Error> {
+        self.inner.resume(f.inner_mut(), saved)
+    }
+    fn advance(
+        &mut self,
+        f: &mut Sharded<F, G>,
+        sampler: &mut dyn Sampler,
+        most: u64,
+        proceed: &mut dyn FnMut(u64) -> bool,
+        records: &mut Vec<StepRecord>,
+    ) -> Result<(), Error> {
+        self.inner.advance(f.inner_mut(), sampler, most, proceed, records)
+    }
+    fn current(&mut self, f: &mut Sharded<F, G>) -> Position<'_, F::Point> {
+        self.inner.current(f.inner_mut())
+    }
+    fn save(&mut self, f: &mut Sharded<F, G>, head: &Head, path: &Path) -> Result<(), Error> {
+        self.inner.save(f.inner_mut(), head, path)
+    }
+}
