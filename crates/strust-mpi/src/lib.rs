@@ -134,6 +134,10 @@ impl Group for MpiRank {
         let mut length = bytes.len() as u64;
         scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut length)));
         bytes.resize(length as usize, 0);
+        if bytes.is_empty() {
+            // MPI refuses to send nothing.
+            return Ok(());
+        }
         scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut bytes[..])));
         Ok(())
     }
