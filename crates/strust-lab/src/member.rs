@@ -67,7 +67,7 @@ impl Items {
             for problem in plans.iter().flat_map(|plan| &plan.experiment.problems) {
                 let data = data_file::path(&problem.parameters);
                 if data.is_some() && !seen.contains(&data) {
-                    data_file::check_unchanged(problem)?;
+                    data_file::check_same_as_rank_0(problem)?;
                     seen.push(data);
                 }
             }

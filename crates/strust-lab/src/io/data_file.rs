@@ -35,13 +35,26 @@ pub(crate) fn checksum_of(path: &Path) -> Result<String, Error> {
 
 /// Checks that a problem's data file has not changed since the plan.
 pub(crate) fn check_unchanged(problem: &ProblemSpec) -> Result<(), Error> {
+    check(
+        problem,
+        "the data of this run were removed: restore them, or run the experiment again with other data",
+        "the data file has changed since the run was planned: run the experiment again",
+    )
+}
+
+/// Checks that a problem's data file is that of rank 0, which has made the plan.
+pub(crate) fn check_same_as_rank_0(problem: &ProblemSpec) -> Result<(), Error> {
+    let missing = "rank 0 has these data, but this rank does not: put them on a file system that all ranks share";
+    check(problem, missing, "the data differ from those of rank 0: give the same file to all ranks")
+}
+
+fn check(problem: &ProblemSpec, missing: &str, different: &str) -> Result<(), Error> {
     let Some(path) = path(&problem.parameters) else { return Ok(()) };
     if !path.exists() {
-        let why = "the data of this run were removed: restore them, or run the experiment again with other data";
-        return Err(Error::saved(path, why));
+        return Err(Error::saved(path, missing));
     }
     if problem.checksum.as_deref() == Some(checksum_of(path)?.as_str()) {
         return Ok(());
     }
-    Err(Error::saved(path, "the data file has changed since the run was planned: run the experiment again"))
+    Err(Error::saved(path, different))
 }

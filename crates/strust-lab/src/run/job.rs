@@ -127,7 +127,7 @@ fn run_on(
     };
     let outcome = caught(|| {
         if !team.leads() {
-            data_file::check_unchanged(&job.problem)?;
+            data_file::check_same_as_rank_0(&job.problem)?;
         }
         prepare_shared(job, experiment, folder, sharing, run)
     });
