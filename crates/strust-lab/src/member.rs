@@ -31,11 +31,11 @@ use strust::ranks::Group;
 /// Follows the orders of rank 0 until the program ends, and returns its exit code. `interrupt` asks all ranks to stop.
 pub fn serve(team: &Team, interrupt: &AtomicBool) -> Result<u8, Error> {
     loop {
-        match team.from_leader(None)? {
+        match team.of_leader(None)? {
             Order::Bye { code } => return Ok(code),
             Order::Begin(pool) => Member { team, interrupt }.work_on(&pool)?,
             Order::Wait | Order::Go { .. } | Order::Together(_) | Order::End => {
-                team.from_all(&Answer { interrupted: interrupt.load(Ordering::Relaxed), ..Answer::default() })?;
+                team.of_all(&Answer { interrupted: interrupt.load(Ordering::Relaxed), ..Answer::default() })?;
                 std::thread::sleep(between_rounds(team.size()));
             }
         }
@@ -206,7 +206,7 @@ impl Member<'_> {
             let wanted = (pool.jobs + ahead as usize).saturating_sub(given.open.load(Ordering::Relaxed));
             let interrupted = self.interrupt.load(Ordering::Relaxed);
             let wanted = if items.is_ok() { wanted } else { 0 };
-            self.team.from_all(&Answer { wanted, done, interrupted, failed: error.text(), events: relay.take() })
+            self.team.of_all(&Answer { wanted, done, interrupted, failed: error.text(), events: relay.take() })
         };
         std::thread::scope(|scope| {
             let _closing = Closing(&given);
@@ -217,7 +217,7 @@ impl Member<'_> {
             }
             answer()?;
             loop {
-                match self.team.from_leader(None)? {
+                match self.team.of_leader(None)? {
                     Order::End => return answer().map(drop),
                     Order::Together(item) => {
                         answer()?;
@@ -249,5 +249,113 @@ impl Member<'_> {
             },
         };
         if self.team.is_broken() { outcome } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        data::{experiment::Experiment, summary::Summary},
+        pipeline,
+        run::{Options, Silent},
+        this_machine,
+    };
+    use std::path::Path;
+    use strust::ranks::on_threads;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+    const TEXT: &str = r#"
+        name = "ranks"
+        epochs = 4
+        batch = 10
+        seeds = 2
+        [[problem]]
+        kind = "least-squares"
+        n = 47
+        d = 6
+        [[method]]
+        name = "str"
+        [[method]]
+        name = "sgd"
+        learning_rate = [0.01, 1e9]
+        [tune]
+        metric = "objective_gap"
+        epochs = 2
+        seeds = 3
+    "#;
+
+    /// Runs the experiment on so many ranks, and returns the codes with which the others end.
+    fn run(text: &str, folder: &Path, ranks: usize, stop: bool) -> (Result<Summary, String>, Vec<u8>) {
+        let outcomes = on_threads(ranks, LIMIT, |rank| {
+            let (leads, team) = (rank.rank() == 0, Team::new(rank));
+            let interrupt = AtomicBool::new(stop && !leads);
+            if !leads {
+                return (None, serve(&team, &interrupt).unwrap());
+            }
+            let experiment = Experiment::parse(Path::new("ranks.toml"), text).unwrap();
+            let mut plan = Plan::new(experiment, String::new(), this_machine(1, None));
+            let (progress, save_every) = (&Silent, Duration::MAX);
+            let options = Options { jobs: 1, save_every, interrupt: &interrupt, progress, team: &team };
+            let summary = pipeline::start(folder, &mut plan, &options).map_err(|e| e.to_string());
+            team.dismiss(7).unwrap();
+            (Some(summary), 7)
+        });
+        let codes = outcomes.iter().map(|(_, code)| *code).collect();
+        (outcomes.into_iter().find_map(|(summary, _)| summary).unwrap(), codes)
+    }
+
+    fn records(folder: &Path) -> Vec<(String, Vec<u8>)> {
+        let jobs = std::fs::read_dir(folder.join("runs")).unwrap().map(|job| job.unwrap().path());
+        let mut records: Vec<_> = jobs
+            .map(|job| {
+                let name = job.file_name().unwrap().to_string_lossy().into_owned();
+                (name, std::fs::read(job.join("records.jsonl")).unwrap())
+            })
+            .collect();
+        records.sort();
+        records
+    }
+
+    #[test]
+    fn a_team_of_any_size_writes_the_same_records() {
+        let in_order = TEXT.replacen("batch", "parallel = \"data\"\nblock = 3\nbatch", 1);
+        for text in [TEXT, &in_order] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut expected = Vec::new();
+            for ranks in [1, 2, 3, 5] {
+                let out = folder.path().join(ranks.to_string());
+                let (summary, codes) = run(text, &out, ranks, false);
+                assert!(summary.unwrap().problems[0].methods.len() == 2 && codes == vec![7; ranks]);
+                let records = records(&out);
+                if ranks == 1 {
+                    assert_eq!(records.len(), 9 + 4);
+                    expected = records;
+                } else {
+                    assert!(records == expected, "{ranks} ranks");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_that_is_asked_to_stop_stops_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = TEXT.replacen("batch", "parallel = \"data\"\nbatch", 1);
+        for (name, text) in [("jobs", TEXT), ("data", &data)] {
+            let long = text.replace("epochs = 2", "epochs = 1000000");
+            let (summary, codes) = run(&long, &folder.path().join(name), 3, true);
+            assert_eq!((summary.err().as_deref(), codes), (Some("interrupted"), vec![7; 3]), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_one_rank_is_the_error_of_all_and_names_it() {
+        let errors = on_threads(3, LIMIT, |rank| {
+            let team = Team::new(rank);
+            let result = if team.rank() == 1 { Err(Error::Network("no memory".into())) } else { Ok(()) };
+            team.agreed(result).unwrap_err().to_string()
+        });
+        assert_eq!(errors, ["rank 1: no memory"; 3]);
     }
 }

@@ -41,13 +41,13 @@ impl Team {
     }
 
     /// Gives a value of rank 0 to all; the others pass `None`.
-    pub(crate) fn from_leader<T: Serialize + DeserializeOwned>(&self, value: Option<T>) -> Result<T, Error> {
+    pub(crate) fn of_leader<T: Serialize + DeserializeOwned>(&self, value: Option<T>) -> Result<T, Error> {
         let mut bytes = value.map_or_else(Vec::new, |value| json(&value));
         self.group.borrow_mut().broadcast(&mut bytes)?;
         parsed(&bytes)
     }
     /// The values of all ranks, in their order.
-    pub(crate) fn from_all<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<Vec<T>, Error> {
+    pub(crate) fn of_all<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<Vec<T>, Error> {
         let all = gather_bytes(&mut *self.group.borrow_mut(), &json(value))?;
         all.iter().map(|bytes| parsed(bytes)).collect()
     }
@@ -55,7 +55,7 @@ impl Team {
     pub fn check_program(&self) -> Result<(), Error> {
         let file = std::env::current_exe().and_then(std::fs::read);
         let mine = (env!("CARGO_PKG_VERSION").to_string(), file.map_or(0, |bytes| checksum(&bytes)));
-        let all = self.from_all(&mine)?;
+        let all = self.of_all(&mine)?;
         let others: Vec<String> =
             (0..all.len()).filter(|&rank| all[rank] != all[0]).map(|rank| rank.to_string()).collect();
         if others.is_empty() {
@@ -69,7 +69,7 @@ impl Team {
         if self.size() == 1 {
             return result;
         }
-        let failures = self.from_all(&result.as_ref().err().map(ToString::to_string))?;
+        let failures = self.of_all(&result.as_ref().err().map(ToString::to_string))?;
         let named =
             failures.iter().enumerate().filter_map(|(rank, why)| Some(format!("rank {rank}: {}", why.as_ref()?)));
         match named.collect::<Vec<_>>() {

@@ -323,7 +323,7 @@ fn other_and_missing_files_on_a_rank_are_named() {
         return;
     }
     let folder = Folder::new();
-    let rows: String = (0..60).map(|i| format!("{},{},{}\n", i % 7, i % 5, i % 2)).collect();
+    let rows: String = (0..60).map(|i| format!("{},{},{}\n", i % 7, i % 5, i % 2)).collect::<Vec<_>>().concat();
     for (name, rows) in [("data", &rows), ("other", &rows.edit("0,0,0", "0,1,0"))] {
         std::fs::create_dir(folder.path(name)).unwrap();
         folder.write(&format!("{name}/rows.csv"), rows);

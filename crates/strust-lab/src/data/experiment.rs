@@ -65,6 +65,7 @@ pub enum Parallel {
 }
 
 impl Parallel {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -88,8 +88,8 @@ pub(crate) enum Event {
 impl Team {
     /// Rank 0 gives an order and receives the answers of all ranks. Its own is empty.
     pub(crate) fn round(&self, order: Order) -> Result<Vec<Answer>, Error> {
-        self.from_leader(Some(order))?;
-        self.from_all(&Answer::default())
+        self.of_leader(Some(order))?;
+        self.of_all(&Answer::default())
     }
 
     /// Runs `work` on rank 0, while the others wait.
@@ -109,7 +109,7 @@ impl Team {
 
     /// Rank 0 ends the program on all ranks.
     pub fn dismiss(&self, code: u8) -> Result<(), Error> {
-        self.from_leader(Some(Order::Bye { code })).map(drop)
+        self.of_leader(Some(Order::Bye { code })).map(drop)
     }
 }
 

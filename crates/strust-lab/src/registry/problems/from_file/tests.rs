@@ -2,7 +2,7 @@ use super::{
     super::{Setup, Visitor, all, metrics, visit, with_effect},
     *,
 };
-use crate::{Error, data::experiment::ProblemSpec};
+use crate::{Error, data::experiment::ProblemSpec, team::Sharing};
 use strust::{objective::full_value, prelude::*};
 use strust_problems::{LeastSquares, Logistic, Problem, Softmax};
 
