@@ -2,6 +2,7 @@
 
 use crate::{
     Error,
+    any_problem::AnyProblem,
     data::{experiment::MethodSpec, summary::Metric},
     stepper::{OnInner, Stepper},
     team::{Sharing, Team},
@@ -15,6 +16,9 @@ pub(crate) type TestMetric<F> = Box<dyn Fn(&mut F, &<F as Objective>::Point) -> 
 
 /// Writes a point of a network as a file.
 pub(crate) type SaveModel<F> = Box<dyn Fn(&mut F, &Path, &<F as Objective>::Point) -> Result<(), Error>>;
+
+/// A problem as methods see it.
+pub(crate) type SharedProblem<P> = Sharded<AnyProblem<P>, Team>;
 
 /// Makes a special stepper of a method for this problem, a mini-batch size and a number of steps; `None` for the usual
 /// stepper.
@@ -75,16 +79,18 @@ impl<F: Problem + 'static, C> Setup<F, C> {
         self.wrapped(|f| Scaled::new(f, scale), Scaled::inner_mut)
     }
 
-    /// The same problem with its samples shared out. Special steppers work only for a rank that is alone.
-    pub fn shared(mut self, Sharing { team, reduction }: Sharing) -> Setup<Sharded<F, Team>, C> {
+    /// The same problem with its type hidden and its samples shared out. Special steppers work only for a rank that is
+    /// alone.
+    pub fn shared(mut self, Sharing { team, reduction }: Sharing) -> Setup<SharedProblem<F::Point>, C> {
         let own = self.own_stepper.take().filter(|_| team.size() == 1);
-        let on_inner = |make: OwnStepper<F>| -> OwnStepper<Sharded<F, Team>> {
+        let on_inner = |make: OwnStepper<F>| -> OwnStepper<SharedProblem<F::Point>> {
             Box::new(move |method, batch, steps| {
                 let stepper = make(method, batch, steps)?;
-                Some(stepper.map(|inner| Box::new(OnInner { inner }) as Box<dyn Stepper<Sharded<F, Team>>>))
+                Some(stepper.map(|inner| Box::new(OnInner { inner }) as Box<dyn Stepper<_>>))
             })
         };
-        let setup = self.wrapped(|f| Sharded::new(f, team).reduction(reduction), Sharded::inner_mut);
+        let setup = self
+            .wrapped(|f| Sharded::new(AnyProblem::new(f), team).reduction(reduction), |f| f.inner_mut().inner_mut());
         Setup { own_stepper: own.map(on_inner), ..setup }
     }
 
