@@ -8,6 +8,7 @@ mod args;
 mod bench;
 mod bench_constraints;
 mod bench_instruments;
+mod bench_mpi;
 mod commands;
 mod constrained;
 mod data;
@@ -17,6 +18,7 @@ mod fit;
 mod fit_page;
 mod network;
 mod predict;
+mod scaling;
 mod session;
 mod show;
 mod tables;
@@ -97,9 +99,7 @@ pub fn program(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
         Command::Diagnose { folder } => diagnose::run(&folder, &shared),
         Command::List { name } => commands::list(name.as_deref(), &shared),
-        Command::Bench { what, device, memory_of } => {
-            bench::run(what, device.as_deref(), memory_of.as_deref(), &shared)
-        }
+        Command::Bench(args) => bench::run(&args, &shared),
         Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
     };
     match outcome {

@@ -121,7 +121,10 @@ impl Group for MpiRank {
         let mut length = bytes.len() as u64;
         scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut length)));
         bytes.resize(length as usize, 0);
-        scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut bytes[..])));
+        // Open MPI refuses an empty message.
+        if length > 0 {
+            scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut bytes[..])));
+        }
         Ok(())
     }
 }

@@ -19,6 +19,12 @@ const WAITING: i32 = 7_700;
 /// Tests between two looks at the clock. A test takes well below a microsecond.
 const TESTS: u32 = 256;
 
+/// A rank that waits this long no longer occupies its core: another rank, or another program, may need it.
+const SPIN: Duration = Duration::from_millis(20);
+
+/// The time between two tests after that.
+const NAP: Duration = Duration::from_micros(200);
+
 /// How often a waiting rank looks for the messages of others.
 const LISTEN_EVERY: Duration = Duration::from_millis(20);
 
@@ -58,7 +64,7 @@ impl Patience {
                 }
             }
             // Several ranks may share a core.
-            std::thread::yield_now();
+            if now - began < SPIN { std::thread::yield_now() } else { std::thread::sleep(NAP) }
         }
     }
 

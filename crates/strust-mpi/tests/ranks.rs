@@ -47,6 +47,9 @@ fn one_rank() {
             "fast" => run(&mut *rank, Reduction::Fast, 1000),
             "in-order" => run(&mut *rank, IN_ORDER, 1000),
             "bytes" => {
+                let mut nothing = if me == 0 { Vec::new() } else { vec![1, 2] };
+                rank.broadcast(&mut nothing)?;
+                assert!(nothing.is_empty(), "rank 0 sent nothing");
                 let mut bytes = if me == 0 { b"of rank 0".to_vec() } else { Vec::new() };
                 rank.broadcast(&mut bytes)?;
                 Ok(bytes.iter().map(|&b| b.into()).collect())

@@ -6,6 +6,7 @@
 //! | run without others | [`Alone`] |
 //! | run on the threads of this process | [`on_threads`] |
 //! | run on many machines | the crate `strust-mpi` |
+//! | see what a slow network would do | [`Delayed`] |
 //! | run over something else | implement [`Group`] |
 //!
 //! All ranks make the same run: the same start, seed, method and stopping rule. The k-th sample is a function of
@@ -33,10 +34,12 @@
 //! # Ok::<(), strust::Error>(())
 //! ```
 
+mod delayed;
 mod fingerprint;
 mod sharded;
 mod threads;
 
+pub use delayed::Delayed;
 pub use fingerprint::fingerprint;
 pub use sharded::{Reduction, Sharded, Traffic};
 pub use threads::{ThreadRank, on_threads};
