@@ -30,7 +30,7 @@ mod patience;
 
 use mpi::{
     collective::SystemOperation,
-    request::scope,
+    request::{Request, scope},
     topology::SimpleCommunicator,
     traits::{Communicator, CommunicatorCollectives, Root},
 };
@@ -75,20 +75,26 @@ pub fn on_ranks<T, E: Display>(limit: Duration, work: impl FnOnce(&mut MpiRank) 
         }
         Ok(Err(error)) => rank.end(&error.to_string()),
         Err(panic) if rank.size() == 1 => resume_unwind(panic),
-        Err(_) => rank.end("it panicked"),
+        Err(_) => rank.end(PANICKED),
     }
 }
 
 impl MpiRank {
     /// Prints why this rank cannot go on, and ends all ranks.
     pub fn end(&self, why: &str) -> ! {
-        if self.rank() > 0 {
-            std::thread::sleep(AFTER_RANK_0);
-        }
-        // Some errors name the rank that caused them.
-        let name = if why.starts_with("rank ") { String::new() } else { format!("rank {}: ", self.rank()) };
-        end_all(&self.world, &format!("{name}{why}"))
+        end(&self.world, why)
     }
+}
+
+const PANICKED: &str = "it panicked";
+
+fn end(world: &SimpleCommunicator, why: &str) -> ! {
+    if world.rank() > 0 {
+        std::thread::sleep(AFTER_RANK_0);
+    }
+    // Some errors name the rank that caused them.
+    let name = if why.starts_with("rank ") { String::new() } else { format!("rank {}: ", world.rank()) };
+    end_all(world, &format!("{name}{why}"))
 }
 
 impl Group for MpiRank {
@@ -105,6 +111,31 @@ impl Group for MpiRank {
         scope(|scope| {
             let sum = SystemOperation::sum();
             patience.wait(world, world.immediate_all_reduce_into(scope, &copy[..], &mut *numbers, sum));
+        });
+        Ok(())
+    }
+    fn sum_in_slices<'a>(
+        &mut self,
+        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
+    ) -> Result<(), Error> {
+        let Self { world, patience, .. } = self;
+        scope(|scope| {
+            let mut begun = Vec::new();
+            let worked = catch_unwind(AssertUnwindSafe(|| {
+                work(&mut |mine, all| {
+                    // Many MPI libraries send only while they are called.
+                    begun = std::mem::take(&mut begun)
+                        .into_iter()
+                        .filter_map(|request: Request<_, _>| request.test().err())
+                        .collect();
+                    begun.push(world.immediate_all_reduce_into(scope, mine, all, SystemOperation::sum()));
+                });
+            }));
+            if worked.is_err() {
+                // The others wait for the slices that are missing, and those that were begun cannot be taken back.
+                end(world, PANICKED);
+            }
+            begun.into_iter().for_each(|request| patience.wait(world, request));
         });
         Ok(())
     }

@@ -38,7 +38,8 @@ impl Launched {
         let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = started.map_err(|e| {
             CommandFailure::Failed(if e.kind() == ErrorKind::NotFound {
-                "`mpirun` was not found: install it (Debian: apt-get install openmpi-bin), or add its folder to PATH".into()
+                "`mpirun` was not found: install it (Debian: apt-get install openmpi-bin), or add its folder to PATH"
+                    .into()
             } else {
                 format!("cannot start {name}: {e}")
             })

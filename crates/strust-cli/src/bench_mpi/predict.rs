@@ -58,9 +58,8 @@ pub fn predict(measured: &Measured, machines: &Machines) -> Vec<Prediction> {
 }
 
 fn prediction(workload: Workload, costs: &StepCosts, machines: &Machines, scaling: Scaling) -> Prediction {
-    let at = |ranks| {
-        (ranks, step(costs, machines, scaling, ranks).total(), efficiency(costs, machines, scaling, ranks))
-    };
+    let at =
+        |ranks| (ranks, step(costs, machines, scaling, ranks).total(), efficiency(costs, machines, scaling, ranks));
     let limit_of = |costs: &StepCosts| limit(costs, machines, scaling);
     let found = limit_of(costs);
     let helped = |(ranks, _)| {
@@ -130,7 +129,8 @@ pub fn limits(predictions: &[Prediction]) -> String {
         };
         text += &format!("{}, {kind}: below 50 % from {} ranks: {}\n", p.workload, count(ranks), why.text());
         for (name, efficiency, limit) in &p.remedies {
-            let limit = limit.map_or(format!("not up to {}", count(MOST_RANKS)), |limit| format!("from {}", count(limit)));
+            let limit =
+                limit.map_or(format!("not up to {}", count(MOST_RANKS)), |limit| format!("from {}", count(limit)));
             text += &format!("  with {name}: {} there, below 50 % {limit}\n", percent(*efficiency));
         }
     }

@@ -1,8 +1,11 @@
 use super::Group;
 use crate::Error;
-use std::{thread::sleep, time::Duration};
+use std::{
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
-/// A group whose collectives take longer: each sleeps first. It shows what a run would do on a slow network.
+/// A group whose collectives take longer: each waits first. It shows what a run would do on a slow network.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -35,6 +38,21 @@ impl<G: Group> Group for Delayed<G> {
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), Error> {
         sleep(self.delay);
         self.group.sum(numbers)
+    }
+    /// The delay of a slice passes while the next ones are computed.
+    fn sum_in_slices<'a>(
+        &mut self,
+        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
+    ) -> Result<(), Error> {
+        let mut given = Instant::now();
+        self.group.sum_in_slices(&mut |give| {
+            work(&mut |mine, all| {
+                given = Instant::now();
+                give(mine, all);
+            });
+        })?;
+        sleep(self.delay.saturating_sub(given.elapsed()));
+        Ok(())
     }
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), Error> {
         sleep(self.delay);
