@@ -15,6 +15,8 @@ use serde::Serialize;
 pub struct Effort {
     /// The workloads, each with the steps of a turn.
     pub workloads: [(Workload, u64); 2],
+    /// A network of several large layers, whose gradient is summed in slices.
+    pub deep: (Workload, u64),
     /// Everything that is compared takes turns, in so many rounds.
     pub rounds: usize,
     /// The longest sum, in numbers.
@@ -25,12 +27,14 @@ impl Effort {
     pub fn new(quick: bool) -> Self {
         if quick {
             let subspace = Workload::Subspace { d: 500, k: 5, batch: 256 };
-            let workloads = [(subspace, 5), (Workload::Mlp { hidden: 64, batch: 256 }, 20)];
-            return Self { workloads, rounds: 2, longest: 10_000 };
+            let workloads = [(subspace, 5), (Workload::Mlp { layers: 1, width: 64, batch: 256 }, 20)];
+            let deep = (Workload::Mlp { layers: 2, width: 400, batch: 64 }, 2);
+            return Self { workloads, deep, rounds: 2, longest: 10_000 };
         }
         let subspace = Workload::Subspace { d: 20_000, k: 50, batch: 4096 };
-        let workloads = [(subspace, 2), (Workload::Mlp { hidden: 1024, batch: 1024 }, 60)];
-        Self { workloads, rounds: 7, longest: 1_000_000 }
+        let workloads = [(subspace, 2), (Workload::Mlp { layers: 1, width: 1024, batch: 1024 }, 60)];
+        let deep = (Workload::Mlp { layers: 2, width: 1024, batch: 1024 }, 4);
+        Self { workloads, deep, rounds: 5, longest: 1_000_000 }
     }
 }
 
@@ -73,6 +77,18 @@ pub struct Check {
     pub measured: f64,
 }
 
+/// Steps of two ranks with the gradient in one sum and in slices.
+#[derive(Serialize)]
+pub struct Overlap {
+    pub workload: Workload,
+    /// Seconds added to each collective.
+    pub delay: f64,
+    /// Seconds of a step with one sum.
+    pub whole: f64,
+    /// Seconds with slices.
+    pub slices: f64,
+}
+
 #[derive(Serialize)]
 pub struct Measured {
     pub cores: usize,
@@ -81,10 +97,11 @@ pub struct Measured {
     /// The costs of a step of each workload, for the model.
     pub costs: Vec<StepCosts>,
     pub checks: Vec<Check>,
+    pub overlaps: Vec<Overlap>,
 }
 
 fn steps(workload: Workload, steps: u64) -> Request {
-    Request::Steps { workload, steps, delay: 0.0, mirrored: None }
+    Request::Steps { workload, steps, delay: 0.0, slices: false, mirrored: None }
 }
 
 /// The median; of an even number, the larger of the two in the middle.
@@ -158,7 +175,7 @@ fn costs(alone: &mut Launched, speed: &Speed, count: u64, rounds: usize) -> Resu
     let mut shares: Vec<(usize, f64)> = shares.into_iter().filter(|&(ranks, _)| ranks <= terms).collect();
     for _ in 0..rounds {
         for (ranks, least) in &mut shares {
-            let request = Request::Steps { workload, steps: count, delay: 0.0, mirrored: Some(*ranks) };
+            let request = Request::Steps { workload, steps: count, delay: 0.0, slices: false, mirrored: Some(*ranks) };
             *least = least.min(alone.ask(&request)?.seconds);
         }
     }
@@ -171,16 +188,17 @@ fn costs(alone: &mut Launched, speed: &Speed, count: u64, rounds: usize) -> Resu
 /// Seconds by which collectives are delayed to check the model.
 const DELAYS: [f64; 3] = [0.0, 0.002, 0.01];
 
-/// Runs with so many ranks and with delays, beside the model.
+/// Runs with so many ranks and with these delays, beside the model.
 fn check(
     launched: &mut Launched,
     ranks: usize,
     (workload, count): (Workload, u64),
     costs: &StepCosts,
     machines: &Machines,
+    delays: &[f64],
     rounds: usize,
 ) -> Result<Vec<Check>, CommandFailure> {
-    let mut checks: Vec<Check> = DELAYS
+    let mut checks: Vec<Check> = delays
         .iter()
         .map(|&delay| {
             let predicted = step(costs, &Machines { delay, ..*machines }, Scaling::Strong, ranks).total();
@@ -189,11 +207,29 @@ fn check(
         .collect();
     for _ in 0..rounds {
         for check in &mut checks {
-            let request = Request::Steps { workload, steps: count, delay: check.delay, mirrored: None };
+            let request = Request::Steps { workload, steps: count, delay: check.delay, slices: false, mirrored: None };
             check.measured = check.measured.min(launched.ask(&request)?.seconds);
         }
     }
     Ok(checks)
+}
+
+/// The gradient in one sum and in slices, on two ranks, with delays.
+fn overlaps(
+    two: &mut Launched,
+    (workload, count): (Workload, u64),
+    rounds: usize,
+) -> Result<Vec<Overlap>, CommandFailure> {
+    let mut found = DELAYS.map(|delay| Overlap { workload, delay, whole: f64::INFINITY, slices: f64::INFINITY });
+    for _ in 0..rounds {
+        for overlap in &mut found {
+            for (slices, least) in [(false, &mut overlap.whole), (true, &mut overlap.slices)] {
+                let request = Request::Steps { workload, steps: count, delay: overlap.delay, slices, mirrored: None };
+                *least = least.min(two.ask(&request)?.seconds);
+            }
+        }
+    }
+    Ok(found.into())
 }
 
 /// Everything, on this machine.
@@ -217,10 +253,14 @@ pub fn measure(effort: &Effort, progress: &Activity) -> Result<Measured, Command
         let costs = costs(&mut alone, speed, count, effort.rounds)?;
         let predicted = step(&costs, &machines, Scaling::Strong, 1).total();
         checks.push(Check { workload, ranks: 1, delay: 0.0, predicted, measured: speed.seconds[1] });
+        // A delay would be lost beside a step of seconds.
+        let delays = if speed.seconds[0] > 0.5 { &DELAYS[..1] } else { &DELAYS };
         for (ranks, launched) in [(2, &mut two), (4, &mut four)] {
-            checks.extend(check(launched, ranks, (workload, count), &costs, &machines, effort.rounds)?);
+            checks.extend(check(launched, ranks, (workload, count), &costs, &machines, delays, effort.rounds)?);
         }
         all_costs.push(costs);
     }
-    Ok(Measured { cores, speeds, sums, costs: all_costs, checks })
+    progress.say(format!("{}: in slices", effort.deep.0));
+    let overlaps = overlaps(&mut two, effort.deep, effort.rounds)?;
+    Ok(Measured { cores, speeds, sums, costs: all_costs, checks, overlaps })
 }

@@ -30,6 +30,7 @@ pub fn all(m: &Measured, machines: &Machines, predictions: &[Prediction], shared
         ("What a step of two ranks gives to collectives, counted and by the formula", traffic(m)),
         ("Sums on this machine: α + β·bytes", sums(m)),
         ("The model beside runs on this machine; the delay is added to each collective", checks(m)),
+        ("A step of two ranks with the gradient in one sum, and in slices during the evaluation", overlaps(m)),
         ("The model of a cluster: its inputs", predict::inputs(m, machines)),
         ("The model of a cluster, not a measurement: time of a step, part of the ranks that is used", {
             predict::steps(predictions)
@@ -68,6 +69,15 @@ fn sums(m: &Measured) -> String {
     let fit = |f: fn(&Sums) -> String| m.sums.iter().map(f).collect::<Vec<_>>();
     rows.push([row(["α"]), fit(|s| seconds(s.fitted.latency))].concat());
     rows.push([row(["1/β"]), fit(|s| format!("{:.2} GB/s", 1e-9 / s.fitted.seconds_per_byte))].concat());
+    table(&rows)
+}
+
+fn overlaps(m: &Measured) -> String {
+    let mut rows = vec![row(["", "delay", "one sum", "slices", "gain"])];
+    for o in &m.overlaps {
+        let gain = format!("{:.0} %", 100.0 * (1.0 - o.slices / o.whole));
+        rows.push(row([&o.workload.to_string(), &seconds(o.delay), &seconds(o.whole), &seconds(o.slices), &gain]));
+    }
     table(&rows)
 }
 

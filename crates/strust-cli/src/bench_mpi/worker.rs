@@ -23,6 +23,8 @@ pub enum Request {
         steps: u64,
         /// Seconds to wait before each collective.
         delay: f64,
+        /// Sum the gradient in slices, where the problem allows it.
+        slices: bool,
         /// Pretend to be one of so many ranks, and send nothing; see [`Mirrored`].
         mirrored: Option<usize>,
     },
@@ -35,15 +37,16 @@ pub enum Request {
 pub enum Workload {
     /// STR-P on subspace fitting, `f64`.
     Subspace { d: usize, k: usize, batch: usize },
-    /// STR on the digits with a network with one hidden layer, `f32`.
-    Mlp { hidden: usize, batch: usize },
+    /// STR on the digits with a network of equal hidden layers, `f32`.
+    Mlp { layers: usize, width: usize, batch: usize },
 }
 
 impl Display for Workload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Subspace { d, k, batch } => write!(f, "subspace {d} × {k}, batch {batch}"),
-            Self::Mlp { hidden, batch } => write!(f, "digits, {hidden} hidden units, batch {batch}"),
+            Self::Mlp { layers: 1, width, batch } => write!(f, "digits, {width} hidden units, batch {batch}"),
+            Self::Mlp { layers, width, batch } => write!(f, "digits, {layers} × {width} hidden units, batch {batch}"),
         }
     }
 }
@@ -147,11 +150,11 @@ fn answer<G: Group>(
         (Request::Sums { numbers, times }, Some(group)) => Ok(sums(group, numbers, times)?),
         (Request::Sums { .. }, None) => Err("sums need a group".into()),
         (Request::Steps { workload, steps, mirrored: Some(size), .. }, _) => {
-            problems.steps(workload, steps, Some(Mirrored { size }))
+            problems.steps(workload, steps, Some(Mirrored { size }), false)
         }
-        (Request::Steps { workload, steps, delay, .. }, group) => {
+        (Request::Steps { workload, steps, delay, slices, .. }, group) => {
             let delay = Duration::from_secs_f64(delay);
-            problems.steps(workload, steps, group.map(|group| Delayed::new(group, delay)))
+            problems.steps(workload, steps, group.map(|group| Delayed::new(group, delay)), slices)
         }
     }
 }
@@ -162,7 +165,9 @@ impl Problems {
         workload: Workload,
         steps: u64,
         group: Option<G>,
+        slices: bool,
     ) -> Result<Answer, Box<dyn std::error::Error>> {
+        let turn = Turn { batch: workload.batch(), steps, slices };
         match workload {
             Workload::Subspace { d, k, batch } => {
                 let f = match self.subspace.take() {
@@ -171,77 +176,84 @@ impl Problems {
                 };
                 let (_, f) = self.subspace.insert((workload, f));
                 let (start, mut method) = (f.start(0), StrP::new(StrPConfig::default(), f.constraint())?);
-                Ok(shared_steps(f, &mut method, start, batch, steps, group)?)
+                Ok(turn.shared(f, &mut method, start, group)?)
             }
-            Workload::Mlp { hidden, batch } => {
+            Workload::Mlp { layers, width, .. } => {
                 let f = match self.mlp.take() {
                     Some((same, f)) if same == workload => f,
-                    _ => Mlp::new(&digits::load()?.0, None, &[hidden], Activation::Relu)?,
+                    _ => Mlp::new(&digits::load()?.0, None, &vec![width; layers], Activation::Relu)?,
                 };
                 let (_, f) = self.mlp.insert((workload, f));
                 let start = f.start(0);
-                Ok(shared_steps(f, &mut Str::default(), start, batch, steps, group)?)
+                Ok(turn.shared(f, &mut Str::default(), start, group)?)
             }
         }
     }
 }
 
-/// Steps with the samples shared out; without a group, on the objective as it is.
-fn shared_steps<F: Objective, M, G: Group>(
-    f: &mut F,
-    method: &mut M,
-    start: F::Point,
+/// What to time.
+#[derive(Clone, Copy)]
+struct Turn {
     batch: usize,
     steps: u64,
-    group: Option<G>,
-) -> Result<Answer, strust::Error>
-where
-    M: for<'a> Method<&'a mut F> + for<'a> Method<Sharded<&'a mut F, G>>,
-{
-    match group {
-        None => timed(&mut &mut *f, method, start, batch, steps, |_| Traffic::default()),
-        Some(group) => timed(&mut Sharded::new(f, group), method, start, batch, steps, Sharded::traffic),
-    }
+    slices: bool,
 }
 
-/// Makes one step, then times `steps` steps as `minimize` makes them.
-fn timed<F: Objective, M: Method<F>>(
-    f: &mut F,
-    method: &mut M,
-    start: F::Point,
-    batch: usize,
-    steps: u64,
-    traffic: impl Fn(&F) -> Traffic,
-) -> Result<Answer, strust::Error> {
-    let dimension = start.dimension() as u64;
-    let mut sampler = Epochs::new(f.terms(), batch, 0)?;
-    let mut state = method.init(f, start)?;
-    let mut sample = Sample::default();
-    let (mut began, mut before) = (Instant::now(), Traffic::default());
-    let mut expected = Traffic::default();
-    for k in 0..=steps {
-        if k == 1 {
-            (began, before, expected) = (Instant::now(), traffic(f), Traffic::default());
-        }
-        sampler.draw(k, &mut sample);
-        let record = method.step(f, &mut state, &sample)?;
-        let hash = || fingerprint(&state);
-        f.agree(&mut Consensus { steps: k + 1, elapsed: began.elapsed(), stop: false, fingerprint: &hash })?;
-        let (gradients, values) = (record.evaluations.gradients, record.evaluations.values);
-        let compares = u64::from(k % 64 == 0);
-        expected.collectives += gradients + values + 1 + compares;
-        expected.numbers += gradients * (dimension + 4) + values * 4 + 2 + 2 * compares;
+impl Turn {
+    /// Steps with the samples shared out; without a group, on the objective as it is.
+    fn shared<F: Objective, M, G: Group>(
+        self,
+        f: &mut F,
+        method: &mut M,
+        start: F::Point,
+        group: Option<G>,
+    ) -> Result<Answer, strust::Error>
+    where
+        M: for<'a> Method<&'a mut F> + for<'a> Method<Sharded<&'a mut F, G>>,
+    {
+        let Some(group) = group else { return self.time(&mut &mut *f, method, start, |_| Traffic::default()) };
+        let whole = Sharded::new(f, group);
+        let mut f = if self.slices { whole } else { whole.slices_of(usize::MAX) };
+        self.time(&mut f, method, start, Sharded::traffic)
     }
-    let seconds = began.elapsed().as_secs_f64() / steps as f64;
-    let after = traffic(f);
-    Ok(Answer {
-        seconds,
-        dimension: dimension as usize,
-        collectives: after.collectives - before.collectives,
-        numbers: after.numbers - before.numbers,
-        expected_collectives: expected.collectives,
-        expected_numbers: expected.numbers,
-    })
+
+    /// Makes one step, then times the steps as `minimize` makes them.
+    fn time<F: Objective, M: Method<F>>(
+        self,
+        f: &mut F,
+        method: &mut M,
+        start: F::Point,
+        traffic: impl Fn(&F) -> Traffic,
+    ) -> Result<Answer, strust::Error> {
+        let dimension = start.dimension() as u64;
+        let mut sampler = Epochs::new(f.terms(), self.batch, 0)?;
+        let mut state = method.init(f, start)?;
+        let mut sample = Sample::default();
+        let (mut began, mut before, mut expected) = (Instant::now(), Traffic::default(), Traffic::default());
+        for k in 0..=self.steps {
+            if k == 1 {
+                (began, before, expected) = (Instant::now(), traffic(f), Traffic::default());
+            }
+            sampler.draw(k, &mut sample);
+            let record = method.step(f, &mut state, &sample)?;
+            let hash = || fingerprint(&state);
+            f.agree(&mut Consensus { steps: k + 1, elapsed: began.elapsed(), stop: false, fingerprint: &hash })?;
+            let (gradients, values) = (record.evaluations.gradients, record.evaluations.values);
+            let compares = u64::from(k % 64 == 0);
+            expected.collectives += gradients + values + 1 + compares;
+            expected.numbers += gradients * (dimension + 4) + values * 4 + 2 + 2 * compares;
+        }
+        let seconds = began.elapsed().as_secs_f64() / self.steps as f64;
+        let after = traffic(f);
+        Ok(Answer {
+            seconds,
+            dimension: dimension as usize,
+            collectives: after.collectives - before.collectives,
+            numbers: after.numbers - before.numbers,
+            expected_collectives: expected.collectives,
+            expected_numbers: expected.numbers,
+        })
+    }
 }
 
 fn sums(group: &mut impl Group, numbers: usize, times: u64) -> Result<Answer, strust::Error> {
