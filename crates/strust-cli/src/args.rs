@@ -165,17 +165,7 @@ pub enum Command {
         from: Option<String>,
     },
     /// Measure speed on this machine
-    Bench {
-        /// What to measure
-        #[arg(value_enum, default_value = "subspace")]
-        what: Benchmark,
-        /// cifar10: the device: cpu, cuda, cuda:N or auto [default: auto]
-        #[arg(long, value_name = "DEVICE", value_parser = device)]
-        device: Option<String>,
-        /// cifar10: print only the peak memory of this process with sgd or str
-        #[arg(long, value_name = "METHOD", hide = true)]
-        memory_of: Option<String>,
-    },
+    Bench(BenchArgs),
 }
 
 const FIT_EXAMPLES: &str = "\
@@ -290,7 +280,76 @@ pub enum DataSet {
     FashionMnist,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+/// What to measure.
+#[derive(clap::Args)]
+pub struct BenchArgs {
+    /// What to measure
+    #[arg(value_enum, default_value = "subspace")]
+    pub what: Benchmark,
+    /// cifar10: the device: cpu, cuda, cuda:N or auto [default: auto]
+    #[arg(long, value_name = "DEVICE", value_parser = device)]
+    pub device: Option<String>,
+    /// cifar10: print only the peak memory of this process with sgd or str
+    #[arg(long, value_name = "METHOD", hide = true)]
+    pub memory_of: Option<String>,
+    #[command(flatten)]
+    pub cluster: Cluster,
+}
+
+/// The cluster of the scaling model of `strust bench mpi`.
+#[derive(clap::Args)]
+pub struct Cluster {
+    /// mpi: the time of a short message between two machines, such as 2us or 0.5ms [default: 2us]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub latency: Option<f64>,
+    /// mpi: bytes per second between two machines, such as 12.5GB/s or 800MB/s [default: 12.5GB/s]
+    #[arg(long, value_name = "RATE", value_parser = bytes_per_second)]
+    pub bandwidth: Option<f64>,
+    /// mpi: ranks on each machine of the cluster, each with a core of its own [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub ranks_per_node: Option<u64>,
+    /// mpi: small problems and few repetitions; shows that it works, not how fast
+    #[arg(long)]
+    pub quick: bool,
+    /// mpi: draw the scaling curves into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// mpi: answer requests on standard input, alone or as a rank of `mpirun`
+    #[arg(long, value_name = "HOW", value_parser = ["alone", "mpi"], hide = true)]
+    pub as_rank: Option<String>,
+}
+
+impl Cluster {
+    /// Whether any of these options is given.
+    pub fn is_given(&self) -> bool {
+        let Self { latency, bandwidth, ranks_per_node, quick, out, as_rank } = self;
+        latency.is_some()
+            || bandwidth.is_some()
+            || ranks_per_node.is_some()
+            || *quick
+            || out.is_some()
+            || as_rank.is_some()
+    }
+}
+
+/// A positive number with one of these units.
+fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (unit, scale) = units.iter().find(|(unit, _)| text.ends_with(unit))?;
+    let number: f64 = text[..text.len() - unit.len()].trim().parse().ok()?;
+    (number > 0.0 && number.is_finite()).then_some(number * scale)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let units = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    with_unit(text, &units).ok_or_else(|| "must be a time such as 2us, 0.5ms or 1s".into())
+}
+
+fn bytes_per_second(text: &str) -> Result<f64, String> {
+    let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("Gbit/s", 1e9 / 8.0), ("Mbit/s", 1e6 / 8.0)];
+    with_unit(text, &units).ok_or_else(|| "must be a rate such as 12.5GB/s, 800MB/s or 100Gbit/s".into())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Benchmark {
     /// A step of STR-P on subspace fitting, compared with its matrix products and with NumPy
     Subspace,
@@ -298,6 +357,9 @@ pub enum Benchmark {
     Instruments,
     /// STR-SQP: a step in a million unknowns, and what it adds to its products and gradients; needs 2 GB
     Constraints,
+    /// One run on several processes of this machine: speed, cost of the messages, and a model of larger machines; needs a
+    /// build with MPI, and 4 GB
+    Mpi,
     /// A step of STR on ResNet-20, compared with SGD and with PyTorch; needs a build with libtorch
     Cifar10,
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     CommandFailure,
-    args::{Benchmark, Shared},
+    args::{BenchArgs, Benchmark, Shared},
     session::print,
     show::{heading, table},
 };
@@ -51,20 +51,22 @@ struct Scaling {
     ns_per_unit: f64,
 }
 
-pub fn run(
-    what: Benchmark,
-    device: Option<&str>,
-    memory_of: Option<&str>,
-    shared: &Shared,
-) -> std::result::Result<(), CommandFailure> {
-    match (what, device) {
-        (Benchmark::Cifar10, device) => crate::network::bench(device.unwrap_or("auto"), memory_of, shared),
-        (Benchmark::Subspace, None) => subspace(shared),
-        (Benchmark::Instruments, None) => crate::bench_instruments::run(shared),
-        (Benchmark::Constraints, None) => crate::bench_constraints::run(shared),
-        (Benchmark::Subspace | Benchmark::Instruments | Benchmark::Constraints, Some(_)) => {
-            Err(CommandFailure::Usage("--device is only for `strust bench cifar10`".into()))
+pub fn run(args: &BenchArgs, shared: &Shared) -> std::result::Result<(), CommandFailure> {
+    if args.device.is_some() && args.what != Benchmark::Cifar10 {
+        return Err(CommandFailure::Usage("--device is only for `strust bench cifar10`".into()));
+    }
+    if args.cluster.is_given() && args.what != Benchmark::Mpi {
+        let options = "--latency, --bandwidth, --ranks-per-node, --quick and --out";
+        return Err(CommandFailure::Usage(format!("{options} are only for `strust bench mpi`")));
+    }
+    match args.what {
+        Benchmark::Cifar10 => {
+            crate::network::bench(args.device.as_deref().unwrap_or("auto"), args.memory_of.as_deref(), shared)
         }
+        Benchmark::Subspace => subspace(shared),
+        Benchmark::Instruments => crate::bench_instruments::run(shared),
+        Benchmark::Constraints => crate::bench_constraints::run(shared),
+        Benchmark::Mpi => crate::bench_mpi::run(&args.cluster, shared),
     }
 }
 

@@ -8,6 +8,7 @@ mod args;
 mod bench;
 mod bench_constraints;
 mod bench_instruments;
+mod bench_mpi;
 mod commands;
 mod constrained;
 mod data;
@@ -18,6 +19,7 @@ mod fit_page;
 mod network;
 mod predict;
 mod ranks;
+mod scaling;
 mod session;
 mod show;
 mod tables;
@@ -103,9 +105,7 @@ fn execute(Args { command, shared }: Args) -> u8 {
         }
         Command::Diagnose { folder } => diagnose::run(&folder, &shared),
         Command::List { name } => commands::list(name.as_deref(), &shared),
-        Command::Bench { what, device, memory_of } => {
-            bench::run(what, device.as_deref(), memory_of.as_deref(), &shared)
-        }
+        Command::Bench(args) => bench::run(&args, &shared),
         Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
     };
     match outcome {

@@ -49,6 +49,18 @@ impl<P: Elementwise> Objective for AnyProblem<P> {
     fn value_and_gradient(&mut self, x: &P, sample: &Sample, gradient: &mut P) -> Evaluation {
         self.problem.value_and_gradient(x, sample, gradient)
     }
+    fn slices(&self) -> Vec<usize> {
+        self.problem.slices()
+    }
+    fn value_and_gradient_in_slices(
+        &mut self,
+        x: &P,
+        sample: &Sample,
+        gradient: &mut P,
+        ready: &mut dyn FnMut(&P, usize),
+    ) -> Evaluation {
+        self.problem.value_and_gradient_in_slices(x, sample, gradient, ready)
+    }
     fn constraint_norm(&mut self, x: &P) -> f64 {
         self.problem.constraint_norm(x)
     }

@@ -99,6 +99,12 @@ impl Group for Team {
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), strust::Error> {
         self.group.borrow_mut().sum(numbers)
     }
+    fn sum_in_slices<'a>(
+        &mut self,
+        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
+    ) -> Result<(), strust::Error> {
+        self.group.borrow_mut().sum_in_slices(work)
+    }
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), strust::Error> {
         self.group.borrow_mut().gather(numbers, all)
     }

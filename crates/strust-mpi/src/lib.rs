@@ -31,7 +31,7 @@ mod patience;
 use mpi::{
     Threading,
     collective::SystemOperation,
-    request::scope,
+    request::{Request, scope},
     topology::SimpleCommunicator,
     traits::{Communicator, CommunicatorCollectives, Root},
 };
@@ -81,27 +81,31 @@ pub fn on_ranks<T, E: Display>(limit: Duration, work: impl FnOnce(&mut MpiRank) 
         }
         Ok(Err(error)) => rank.end(&error.to_string()),
         Err(panic) if rank.size() == 1 => resume_unwind(panic),
-        Err(_) => rank.end("it panicked"),
+        Err(_) => rank.end(PANICKED),
     }
 }
 
 impl MpiRank {
     /// Prints why this rank cannot go on, and ends all ranks.
     pub fn end(&self, why: &str) -> ! {
-        if self.rank() > 0 {
-            std::thread::sleep(AFTER_RANK_0);
-        }
-        // Some errors name the rank that caused them.
-        let name = if why.starts_with("rank ") { String::new() } else { format!("rank {}: ", self.rank()) };
-        end_all(&self.world, &format!("{name}{why}"))
+        end(&self.world, why)
     }
-}
 
-impl MpiRank {
     /// Ends all ranks with this exit code, for a program that has said why.
     pub fn abort(&self, code: u8) -> ! {
         self.world.abort(code.into())
     }
+}
+
+const PANICKED: &str = "it panicked";
+
+fn end(world: &SimpleCommunicator, why: &str) -> ! {
+    if world.rank() > 0 {
+        std::thread::sleep(AFTER_RANK_0);
+    }
+    // Some errors name the rank that caused them.
+    let name = if why.starts_with("rank ") { String::new() } else { format!("rank {}: ", world.rank()) };
+    end_all(world, &format!("{name}{why}"))
 }
 
 impl Group for MpiRank {
@@ -121,6 +125,31 @@ impl Group for MpiRank {
         });
         Ok(())
     }
+    fn sum_in_slices<'a>(
+        &mut self,
+        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
+    ) -> Result<(), Error> {
+        let Self { world, patience, .. } = self;
+        scope(|scope| {
+            let mut begun = Vec::new();
+            let worked = catch_unwind(AssertUnwindSafe(|| {
+                work(&mut |mine, all| {
+                    // Many MPI libraries send only while they are called.
+                    begun = std::mem::take(&mut begun)
+                        .into_iter()
+                        .filter_map(|request: Request<_, _>| request.test().err())
+                        .collect();
+                    begun.push(world.immediate_all_reduce_into(scope, mine, all, SystemOperation::sum()));
+                });
+            }));
+            if worked.is_err() {
+                // The others wait for the slices that are missing, and those that were begun cannot be taken back.
+                end(world, PANICKED);
+            }
+            begun.into_iter().for_each(|request| patience.wait(world, request));
+        });
+        Ok(())
+    }
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), Error> {
         all.clear();
         all.resize(numbers.len() * self.size(), 0.0);
@@ -134,11 +163,10 @@ impl Group for MpiRank {
         let mut length = bytes.len() as u64;
         scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut length)));
         bytes.resize(length as usize, 0);
-        if bytes.is_empty() {
-            // MPI refuses to send nothing.
-            return Ok(());
+        // Open MPI refuses an empty message.
+        if length > 0 {
+            scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut bytes[..])));
         }
-        scope(|scope| patience.wait(world, root.immediate_broadcast_into(scope, &mut bytes[..])));
         Ok(())
     }
 }

@@ -25,6 +25,45 @@ fn problem() -> impl Objective<Point = Vec<f64>> {
     })
 }
 
+/// A problem that announces its gradient in two pieces.
+struct InPieces<F>(F);
+
+impl<F: Objective<Point = Vec<f64>>> Objective for InPieces<F> {
+    type Point = Vec<f64>;
+    fn terms(&self) -> usize {
+        self.0.terms()
+    }
+    fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
+        self.0.value(x, sample)
+    }
+    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
+        self.0.value_and_gradient(x, sample, gradient)
+    }
+    fn slices(&self) -> Vec<usize> {
+        vec![4, 2]
+    }
+    fn value_and_gradient_in_slices(
+        &mut self,
+        x: &Vec<f64>,
+        sample: &Sample,
+        gradient: &mut Vec<f64>,
+        ready: &mut dyn FnMut(&Vec<f64>, usize),
+    ) -> Evaluation {
+        let f = self.value_and_gradient(x, sample, gradient);
+        ready(gradient, 4);
+        assert!(!x[0].is_nan(), "a mistake after the first slice");
+        ready(gradient, 2);
+        f
+    }
+}
+
+fn run_in_slices<G: Group>(group: G, batch: usize, least: usize) -> Result<Vec<f64>, Error> {
+    let mut f = Sharded::new(InPieces(problem()), group).slices_of(least);
+    let run = minimize(&mut f).method(Str::default()).batch(batch).seed(5).stop(Stop::steps(200));
+    let report = run.start(vec![0.0; 5])?;
+    report.breakdown.map_or(Ok(report.state.into_point()), Err)
+}
+
 fn run<G: Group>(group: G, reduction: Reduction, steps: u64) -> Result<Vec<f64>, Error> {
     let mut f = Sharded::new(problem(), group).reduction(reduction);
     let run = minimize(&mut f).method(Str::default()).batch(10).seed(5).stop(Stop::steps(steps));
@@ -46,7 +85,24 @@ fn one_rank() {
         match case.as_str() {
             "fast" => run(&mut *rank, Reduction::Fast, 1000),
             "in-order" => run(&mut *rank, IN_ORDER, 1000),
+            "in-slices" => {
+                // A batch of 3 leaves one of four ranks without a term. Sums of two or more ranks need not have the same
+                // bits in slices, but sums of two numbers do not depend on the order.
+                let [whole, found] = [usize::MAX, 1].map(|least| run_in_slices(&mut *rank, 3, least));
+                let (whole, found) = (whole?, found?);
+                assert!(rank.size() > 2 || whole == found, "{whole:?} {found:?}");
+                Ok(found)
+            }
+            "panic-in-slices" => {
+                let mut f = Sharded::new(InPieces(problem()), &mut *rank).slices_of(1);
+                let (x, mut gradient) = (vec![if me == 1 { f64::NAN } else { 0.0 }; 5], vec![0.0; 5]);
+                f.value_and_gradient(&x, &Sample::range(0..33), &mut gradient);
+                Ok(gradient)
+            }
             "bytes" => {
+                let mut nothing = if me == 0 { Vec::new() } else { vec![1, 2] };
+                rank.broadcast(&mut nothing)?;
+                assert!(nothing.is_empty(), "rank 0 sent nothing");
                 let mut bytes = if me == 0 { b"of rank 0".to_vec() } else { Vec::new() };
                 rank.broadcast(&mut bytes)?;
                 Ok(bytes.iter().map(|&b| b.into()).collect())
@@ -178,6 +234,22 @@ fn two_and_four_ranks_equal_one_process_to_rounding() {
 }
 
 #[test]
+fn a_gradient_in_slices_is_the_same_on_all_ranks_and_that_of_one_process_to_rounding() {
+    if !requires_mpi() {
+        return;
+    }
+    let expected = run_in_slices(Alone, 3, 1).unwrap();
+    for ranks in [2, 4] {
+        let found = points(ranks, "in-slices");
+        assert!(found.iter().all(|point| *point == found[0]), "the ranks must agree bit for bit: {found:?}");
+        let mut difference = found[0].clone();
+        difference.add(-1.0, &expected);
+        assert!(difference.norm() <= 1e-12 * expected.norm(), "{ranks} ranks: {:e}", difference.norm());
+        assert_eq!(points(ranks, "in-slices"), found, "the same number of ranks must give the same bits again");
+    }
+}
+
+#[test]
 fn a_fixed_order_gives_the_bits_of_one_process_on_any_number_of_ranks() {
     if !requires_mpi() {
         return;
@@ -260,6 +332,7 @@ fn a_rank_that_fails_ends_all_with_one_message() {
     for (case, expected) in [
         ("no-data", "rank 1: start: cannot read rows.csv"),
         ("panic", "rank 1: it panicked"),
+        ("panic-in-slices", "rank 1: it panicked"),
         ("nan", "rank 0: the objective is NaN at the start"),
         ("other-start", "rank 1: the state after step 1 differs"),
     ] {

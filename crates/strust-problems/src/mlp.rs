@@ -140,14 +140,22 @@ impl<T: Real> Mlp<T> {
         Some(right as f64 / n as f64)
     }
 
-    fn evaluate(&mut self, x: &[T], sample: &Sample, gradient: Option<&mut [T]>) -> f64 {
+    /// The value, and with a gradient also that, announced from the last layer to the first.
+    fn evaluate(&mut self, x: &[T], sample: &Sample, gradient: Option<(&mut Vec<T>, Announce<'_, T>)>) -> Evaluation {
         let Self { network, train, .. } = self;
         let rows = sample.indices().iter().copied();
         let targets = rows.clone().map(|i| train.targets[i]);
         let head = |z: ForwardPass<'_, T>| widest(CrossEntropy { scores: z.outputs, classes: z.width, targets });
-        network.evaluate(x, &train.columns, rows, head, gradient)
+        let value = match gradient {
+            None => network.evaluate(x, &train.columns, rows, head, None),
+            Some((gradient, ready)) => network.evaluate_in_slices(x, &train.columns, rows, head, gradient, ready),
+        };
+        Evaluation::new(value, T::EPSILON)
     }
 }
+
+/// Is called with the gradient and the place from which it is ready.
+type Announce<'a, T> = &'a mut dyn FnMut(&Vec<T>, usize);
 
 /// The mean of log Σ exp(z) − z_y over columns of scores z. Its derivatives overwrite the scores.
 struct CrossEntropy<'a, T, I> {
@@ -198,10 +206,22 @@ impl<T: Real> Objective for Mlp<T> {
         self.train.targets.len()
     }
     fn value(&mut self, x: &Vec<T>, sample: &Sample) -> Evaluation {
-        Evaluation::new(self.evaluate(x, sample, None), T::EPSILON)
+        self.evaluate(x, sample, None)
     }
     fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
-        Evaluation::new(self.evaluate(x, sample, Some(gradient)), T::EPSILON)
+        self.evaluate(x, sample, Some((gradient, &mut |_, _| {})))
+    }
+    fn slices(&self) -> Vec<usize> {
+        self.network.slices()
+    }
+    fn value_and_gradient_in_slices(
+        &mut self,
+        x: &Vec<T>,
+        sample: &Sample,
+        gradient: &mut Vec<T>,
+        ready: &mut dyn FnMut(&Vec<T>, usize),
+    ) -> Evaluation {
+        self.evaluate(x, sample, Some((gradient, ready)))
     }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         shape("point of a multilayer perceptron", vec![self.parameters()], vec![x.len()])

@@ -123,12 +123,30 @@ impl<T: Real> DenseNetwork<T> {
         head: impl FnOnce(ForwardPass<'_, T>) -> f64,
         gradient: Option<&mut [T]>,
     ) -> f64 {
+        let Some(gradient) = gradient else { return head(self.forward(x, data, rows)) };
+        self.evaluate_in_slices(x, data, rows, head, gradient, |_, _| {})
+    }
+
+    /// The same with the gradient, whose layers are ready from the last to the first. `ready` is called at each place of
+    /// [`Self::slices`].
+    pub(crate) fn evaluate_in_slices<G: AsMut<[T]> + ?Sized>(
+        &mut self,
+        x: &[T],
+        data: &Mat<T>,
+        rows: impl ExactSizeIterator<Item = usize>,
+        head: impl FnOnce(ForwardPass<'_, T>) -> f64,
+        gradient: &mut G,
+        ready: impl FnMut(&G, usize),
+    ) -> f64 {
         let batch = rows.len();
         let value = head(self.forward(x, data, rows));
-        if let Some(gradient) = gradient {
-            self.scratch.backward(&self.layers, self.activation, x, batch, gradient);
-        }
+        self.scratch.backward(&self.layers, self.activation, x, batch, gradient, ready);
         value
+    }
+
+    /// Where the layers begin, from the last one to the second.
+    pub(crate) fn slices(&self) -> Vec<usize> {
+        self.layers.iter().skip(1).rev().map(|layer| layer.start).collect()
     }
 
     /// The outputs of some data points.
@@ -209,13 +227,22 @@ impl<T: Real> Scratch<T> {
         }
     }
 
-    /// The gradient, from the derivatives with respect to the scores in `delta`.
-    fn backward(&mut self, layers: &[Layer], activation: Activation, x: &[T], batch: usize, gradient: &mut [T]) {
+    /// The gradient, from the derivatives with respect to the scores in `delta`. All but the first layer are announced.
+    fn backward<G: AsMut<[T]> + ?Sized>(
+        &mut self,
+        layers: &[Layer],
+        activation: Activation,
+        x: &[T],
+        batch: usize,
+        gradient: &mut G,
+        mut ready: impl FnMut(&G, usize),
+    ) {
         for (l, layer) in layers.iter().enumerate().rev() {
             let delta = columns(&self.delta, layer.outputs, batch);
             let input = columns(&self.inputs[l], layer.inputs + 1, batch);
-            multiply(layer.matrix_mut(gradient), delta, input.transpose());
+            multiply(layer.matrix_mut(gradient.as_mut()), delta, input.transpose());
             if l > 0 {
+                ready(gradient, layer.start);
                 let weights = layer.matrix(x).subcols(0, layer.inputs);
                 multiply(columns_mut(&mut self.next, layer.inputs, batch), weights.transpose(), delta);
                 let next = &mut self.next[..layer.inputs * batch];

@@ -168,6 +168,24 @@ fn the_start_has_the_variance_of_he_or_glorot_and_zero_biases() {
 }
 
 #[test]
+fn layers_are_announced_from_the_last_to_the_first_with_their_final_bits() {
+    let mut f = mlp::<f32>(&[8, 5], Activation::Tanh);
+    let (x, sample) = (f.start(3), Sample::range(4..20));
+    let (mut expected, mut found) = (x.zeros_like(), x.zeros_like());
+    let value = f.value_and_gradient(&x, &sample, &mut expected);
+    let mut announced = Vec::new();
+    let in_slices = f.value_and_gradient_in_slices(&x, &sample, &mut found, &mut |gradient, place| {
+        assert_eq!(gradient[place..], expected[place..], "ready from {place} on");
+        announced.push(place);
+    });
+    assert_eq!((in_slices, found), (value, expected.clone()));
+    // 8 units of 4 inputs and a bias, 5 of 8, 3 of 5.
+    assert_eq!(announced, [8 * 5 + 5 * 9, 8 * 5]);
+    assert_eq!(f.slices(), announced);
+    assert!(mlp::<f64>(&[], Activation::Relu).slices().is_empty());
+}
+
+#[test]
 fn wrong_sizes_are_errors() {
     let train = data(9, 4, 0);
     let message = |test: Option<&Classified>, hidden: &[usize]| {

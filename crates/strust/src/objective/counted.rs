@@ -56,6 +56,19 @@ impl<F: Objective> Objective for Counted<F> {
         self.evaluations.gradients += 1;
         self.inner.value_and_gradient(x, sample, gradient)
     }
+    fn slices(&self) -> Vec<usize> {
+        self.inner.slices()
+    }
+    fn value_and_gradient_in_slices(
+        &mut self,
+        x: &F::Point,
+        sample: &Sample,
+        gradient: &mut F::Point,
+        ready: &mut dyn FnMut(&F::Point, usize),
+    ) -> Evaluation {
+        self.evaluations.gradients += 1;
+        self.inner.value_and_gradient_in_slices(x, sample, gradient, ready)
+    }
     fn constraint_norm(&mut self, x: &F::Point) -> f64 {
         self.inner.constraint_norm(x)
     }

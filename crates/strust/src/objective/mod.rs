@@ -53,6 +53,25 @@ pub trait Objective {
     /// The mean of the sampled terms at x, with its rounding error. Its gradient overwrites `gradient`.
     fn value_and_gradient(&mut self, x: &Self::Point, sample: &Sample, gradient: &mut Self::Point) -> Evaluation;
 
+    /// Places at which the gradient can be cut, from the last to the first: the components from such a place on are ready
+    /// before those below it, as those of the last layers of a network are. None by default.
+    fn slices(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// [`Self::value_and_gradient`] that calls `ready(gradient, place)` as soon as all components from `place` on have their
+    /// final bits, so that [`Sharded`](crate::ranks::Sharded) can send them while the rest is computed. It may leave out
+    /// any of [`Self::slices`], which then count as ready at the end, as all do by default.
+    fn value_and_gradient_in_slices(
+        &mut self,
+        x: &Self::Point,
+        sample: &Sample,
+        gradient: &mut Self::Point,
+        _ready: &mut dyn FnMut(&Self::Point, usize),
+    ) -> Evaluation {
+        self.value_and_gradient(x, sample, gradient)
+    }
+
     /// ‖c(x)‖ of a constraint inside this objective, such as the penalty of [`Penalized`]; 0 without one. A point where it
     /// is large never counts as converged.
     fn constraint_norm(&mut self, _x: &Self::Point) -> f64 {
@@ -90,6 +109,18 @@ impl<F: Objective + ?Sized> Objective for &mut F {
     }
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         (**self).value_and_gradient(x, sample, gradient)
+    }
+    fn slices(&self) -> Vec<usize> {
+        (**self).slices()
+    }
+    fn value_and_gradient_in_slices(
+        &mut self,
+        x: &F::Point,
+        sample: &Sample,
+        gradient: &mut F::Point,
+        ready: &mut dyn FnMut(&F::Point, usize),
+    ) -> Evaluation {
+        (**self).value_and_gradient_in_slices(x, sample, gradient, ready)
     }
     fn constraint_norm(&mut self, x: &F::Point) -> f64 {
         (**self).constraint_norm(x)

@@ -41,6 +41,10 @@ impl<F> Scaled<F> {
     pub fn inner_mut(&mut self) -> &mut F {
         &mut self.inner
     }
+    #[allow(clippy::float_cmp, reason = "only exactly 1 changes nothing")]
+    fn is_one(&self) -> bool {
+        self.scale == 1.0
+    }
     fn scaled(&self, f: Evaluation) -> Evaluation {
         Evaluation { value: self.scale * f.value, rounding: self.scale * f.rounding }
     }
@@ -57,12 +61,28 @@ impl<F: Objective> Objective for Scaled<F> {
     }
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         let f = self.inner.value_and_gradient(x, sample, gradient);
-        // A pass over the gradient that would change nothing is skipped, so the comparison is exact.
-        #[allow(clippy::float_cmp)]
-        if self.scale != 1.0 {
+        // A pass over the gradient that would change nothing is skipped.
+        if !self.is_one() {
             gradient.scale(self.scale);
         }
         self.scaled(f)
+    }
+    fn slices(&self) -> Vec<usize> {
+        // Another factor changes the gradient at the end.
+        if self.is_one() { self.inner.slices() } else { Vec::new() }
+    }
+    fn value_and_gradient_in_slices(
+        &mut self,
+        x: &F::Point,
+        sample: &Sample,
+        gradient: &mut F::Point,
+        ready: &mut dyn FnMut(&F::Point, usize),
+    ) -> Evaluation {
+        if self.is_one() {
+            self.inner.value_and_gradient_in_slices(x, sample, gradient, ready)
+        } else {
+            self.value_and_gradient(x, sample, gradient)
+        }
     }
     fn constraint_norm(&mut self, x: &F::Point) -> f64 {
         self.inner.constraint_norm(x)

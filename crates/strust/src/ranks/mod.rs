@@ -7,6 +7,7 @@
 //! | run on the threads of this process | [`on_threads`] |
 //! | run on many machines | the crate `strust-mpi` |
 //! | collect small values of all ranks | [`gather_bytes`] |
+//! | see what a slow network would do | [`Delayed`] |
 //! | run over something else | implement [`Group`] |
 //!
 //! All ranks make the same run: the same start, seed, method and stopping rule. The k-th sample is a function of
@@ -35,11 +36,14 @@
 //! ```
 
 mod bytes;
+mod delayed;
 mod fingerprint;
 mod sharded;
+mod slices;
 mod threads;
 
 pub use bytes::gather_bytes;
+pub use delayed::Delayed;
 pub use fingerprint::fingerprint;
 pub use sharded::{Reduction, Sharded, Traffic};
 pub use threads::{ThreadRank, on_threads};
@@ -57,6 +61,36 @@ pub trait Group {
     /// Adds the numbers of all ranks, each at its place. Every rank receives the same bits, and the same numbers of the
     /// same ranks always have the same sum. NaN on one rank is NaN on all.
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), Error>;
+    /// Adds numbers that become ready one slice after another. `work` calls its argument with each slice: the numbers of this
+    /// rank, and the place for those of all, which is filled when the function returns. A network may carry the first slices
+    /// while `work` computes the next ones; by default each slice is summed at once. All ranks give slices of the same lengths
+    /// in the same order.
+    ///
+    /// ```
+    /// use strust::ranks::{Alone, Group};
+    /// let (mine, mut all) = ([1.0, 2.0, 3.0], [0.0; 3]);
+    /// let (first, second) = all.split_at_mut(1);
+    /// let mut places = [Some(first), Some(second)];
+    /// Alone.sum_in_slices(&mut |give| {
+    ///     places[1].take().into_iter().for_each(|place| give(&mine[1..], place));
+    ///     places[0].take().into_iter().for_each(|place| give(&mine[..1], place));
+    /// })?;
+    /// assert_eq!(all, mine);
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    fn sum_in_slices<'a>(
+        &mut self,
+        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
+    ) -> Result<(), Error> {
+        let mut result = Ok(());
+        work(&mut |mine, all| {
+            all.copy_from_slice(mine);
+            if result.is_ok() {
+                result = self.sum(all);
+            }
+        });
+        result
+    }
     /// Overwrites `all` by the numbers of all ranks, bit for bit, in the order of the ranks. All have equally many.
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), Error>;
     /// Overwrites `bytes` by those of rank 0, which may be of another length.
@@ -72,6 +106,12 @@ impl<G: Group + ?Sized> Group for &mut G {
     }
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), Error> {
         (**self).sum(numbers)
+    }
+    fn sum_in_slices<'a>(
+        &mut self,
+        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
+    ) -> Result<(), Error> {
+        (**self).sum_in_slices(work)
     }
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), Error> {
         (**self).gather(numbers, all)

@@ -1,4 +1,4 @@
-use super::Group;
+use super::{Group, slices::SLICE};
 use crate::{
     Error,
     objective::{Consensus, Evaluation, Objective},
@@ -64,18 +64,22 @@ const CHECK_EVERY: u64 = 64;
 /// ```
 #[derive(Debug)]
 pub struct Sharded<F, G> {
-    inner: F,
-    group: G,
+    pub(super) inner: F,
+    pub(super) group: G,
     reduction: Reduction,
     check_every: u64,
     steps: u64,
-    traffic: Traffic,
+    pub(super) traffic: Traffic,
     failure: Option<Error>,
-    part: Sample,
+    pub(super) part: Sample,
     /// A hash of the sample.
-    tag: u16,
+    pub(super) tag: u16,
     /// Value, rounding, tag, its square and the gradient of this rank; then of all.
-    sums: Vec<f64>,
+    pub(super) sums: Vec<f64>,
+    /// Where the sums of all ranks arrive.
+    pub(super) total: Vec<f64>,
+    /// The fewest numbers of a slice of the gradient.
+    pub(super) slice: usize,
     /// Those of all blocks.
     blocks: Vec<f64>,
 }
@@ -94,6 +98,8 @@ impl<F, G: Group> Sharded<F, G> {
             part: Sample::default(),
             tag: 0,
             sums: Vec::new(),
+            total: Vec::new(),
+            slice: SLICE,
             blocks: Vec::new(),
         }
     }
@@ -106,6 +112,13 @@ impl<F, G: Group> Sharded<F, G> {
     #[must_use]
     pub fn check_every(self, steps: u64) -> Self {
         Self { check_every: steps.max(1), ..self }
+    }
+    /// The fewest numbers of a slice; 131,072 by default. If an objective computes its gradient from the end to the start
+    /// ([`Objective::slices`]), slices of at least so many numbers are summed while the rest is computed. With
+    /// `usize::MAX` the gradient is always one sum.
+    #[must_use]
+    pub fn slices_of(self, numbers: usize) -> Self {
+        Self { slice: numbers.max(1), ..self }
     }
     /// What this rank has given to collectives so far.
     pub fn traffic(&self) -> Traffic {
@@ -124,7 +137,7 @@ impl<F, G: Group> Sharded<F, G> {
         &mut self.inner
     }
 
-    fn count(&mut self, numbers: usize) {
+    pub(super) fn count(&mut self, numbers: usize) {
         self.traffic.collectives += 1;
         self.traffic.numbers += numbers as u64;
     }
@@ -208,9 +221,14 @@ impl<F: Objective, G: Group> Sharded<F, G> {
             return self.add_in_order(x, sample, block.max(1), gradient);
         }
         let part = rank * sample.len() / size..(rank + 1) * sample.len() / size;
-        self.append(x, sample, part, gradient);
-        self.count(self.sums.len());
-        self.group.sum(&mut self.sums)?;
+        if let Some(gradient) = gradient {
+            self.part.set_part(sample, part);
+            self.add_gradient(x, sample.len(), gradient)?;
+        } else {
+            self.append(x, sample, part, None);
+            self.count(self.sums.len());
+            self.group.sum(&mut self.sums)?;
+        }
         self.check_tags(size)
     }
 
@@ -261,7 +279,7 @@ impl<F: Objective, G: Group> Sharded<F, G> {
 }
 
 /// The numbers before the gradient: value, rounding, tag and its square.
-const HEAD: usize = 4;
+pub(super) const HEAD: usize = 4;
 
 /// The numbers of an evaluation.
 fn width<V: Vector>(gradient: Option<&V>) -> usize {

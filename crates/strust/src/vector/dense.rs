@@ -275,6 +275,20 @@ impl<D: Dense> Vector for D {
             out.extend(self.part(j).iter().map(|&v| -> f64 { v.into() }));
         }
     }
+    fn components_from(&self, start: usize, scale: f64, out: &mut [f64]) {
+        let (mut skip, mut rest) = (start, out);
+        for j in 0..self.parts() {
+            let part = self.part(j);
+            let part = &part[skip.min(part.len())..];
+            skip -= skip.min(self.part(j).len());
+            let (slots, more) = rest.split_at_mut(part.len().min(rest.len()));
+            for (slot, &v) in slots.iter_mut().zip(part) {
+                *slot = v.into() * scale;
+            }
+            rest = more;
+        }
+        assert!(rest.is_empty(), "{} components too many", rest.len());
+    }
     fn set_components(&mut self, values: &[f64]) {
         assert_eq!(self.dimension(), values.len(), "components of another shape");
         let mut rest = values.iter();

@@ -72,6 +72,15 @@ pub trait Vector: Clone {
     fn append_components(&self, out: &mut Vec<f64>) {
         out.extend(self.components());
     }
+    /// out ← the components from `start` on, each times `scale` in `f64`, as many as `out` has. Allocates, unless the vector is
+    /// [`Dense`].
+    ///
+    /// # Panics
+    /// If there are not so many.
+    fn components_from(&self, start: usize, scale: f64, out: &mut [f64]) {
+        let end = start + out.len();
+        self.components()[start..end].iter().zip(out).for_each(|(&v, slot)| *slot = v * scale);
+    }
     /// self ← these components.
     ///
     /// # Panics

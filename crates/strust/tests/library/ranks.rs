@@ -8,7 +8,7 @@ use std::{
 };
 use strust::{
     prelude::*,
-    ranks::{Alone, Group, Reduction, ThreadRank, Traffic, fingerprint, gather_bytes, on_threads},
+    ranks::{Alone, Delayed, Group, Reduction, ThreadRank, Traffic, fingerprint, gather_bytes, on_threads},
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -205,6 +205,71 @@ fn a_whole_run_sends_what_its_documentation_states() {
         let (gradients, checks) = (evaluations.gradients + measurements, 4);
         assert_eq!(collectives, gradients + evaluations.values + steps + checks);
         assert_eq!(numbers, gradients * (7 + 4) + evaluations.values * 4 + steps * 2 + checks * 2);
+    }
+}
+
+/// An objective that announces its gradient in pieces, from the end; it may forget one.
+struct InPieces(Targets<Vec<f64>>);
+
+impl Objective for InPieces {
+    type Point = Vec<f64>;
+    fn terms(&self) -> usize {
+        self.0.terms()
+    }
+    fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
+        self.0.value(x, sample)
+    }
+    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
+        self.0.value_and_gradient(x, sample, gradient)
+    }
+    fn slices(&self) -> Vec<usize> {
+        vec![6, 5, 3, 1]
+    }
+    fn value_and_gradient_in_slices(
+        &mut self,
+        x: &Vec<f64>,
+        sample: &Sample,
+        gradient: &mut Vec<f64>,
+        ready: &mut dyn FnMut(&Vec<f64>, usize),
+    ) -> Evaluation {
+        let mut whole = x.zeros_like();
+        let f = self.0.value_and_gradient(x, sample, &mut whole);
+        gradient.fill(f64::NAN);
+        for (range, announced) in [(6..7, true), (5..6, false), (3..5, true), (0..3, false)] {
+            gradient[range.clone()].copy_from_slice(&whole[range.clone()]);
+            if announced {
+                ready(gradient, range.start);
+            }
+        }
+        f
+    }
+}
+
+#[test]
+fn a_gradient_in_slices_has_the_bits_of_one_sum_on_every_rank() {
+    // Of 7 ranks, two have no term of a batch of 5.
+    for size in SIZES {
+        let run = |least: usize| {
+            on_threads(size, LIMIT, |rank| {
+                let group = Delayed::new(rank, Duration::from_micros(50));
+                let mut f = Sharded::new(InPieces(targets()), group).slices_of(least);
+                let run = minimize(&mut f).method(Str::default()).batch(5).seed(3).stop(Stop::steps(50));
+                let report = run.start(vec![0.5; 7]).unwrap();
+                assert_eq!(report.breakdown, None);
+                let gradients = report.evaluations.gradients + report.measurements;
+                (bits(&report.state.into_point()), f.traffic(), gradients)
+            })
+        };
+        let whole = run(usize::MAX);
+        // With at least 2 numbers the slices are 5..7, 3..5, 1..3 and the rest.
+        for (least, slices) in [(1, 5), (2, 4), (3, 2)] {
+            for ((point, traffic, gradients), (expected, of_whole, _)) in run(least).iter().zip(&whole) {
+                assert_eq!(point, expected, "{size} ranks, slices of {least}");
+                assert_eq!(traffic.numbers, of_whole.numbers);
+                let more = if size == 1 { 0 } else { gradients * (slices - 1) };
+                assert_eq!(traffic.collectives, of_whole.collectives + more);
+            }
+        }
     }
 }
 
