@@ -6,6 +6,7 @@
 //! | run without others | [`Alone`] |
 //! | run on the threads of this process | [`on_threads`] |
 //! | run on many machines | the crate `strust-mpi` |
+//! | collect small values of all ranks | [`gather_bytes`] |
 //! | run over something else | implement [`Group`] |
 //!
 //! All ranks make the same run: the same start, seed, method and stopping rule. The k-th sample is a function of
@@ -33,10 +34,12 @@
 //! # Ok::<(), strust::Error>(())
 //! ```
 
+mod bytes;
 mod fingerprint;
 mod sharded;
 mod threads;
 
+pub use bytes::gather_bytes;
 pub use fingerprint::fingerprint;
 pub use sharded::{Reduction, Sharded, Traffic};
 pub use threads::{ThreadRank, on_threads};

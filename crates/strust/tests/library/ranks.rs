@@ -8,7 +8,7 @@ use std::{
 };
 use strust::{
     prelude::*,
-    ranks::{Alone, Group, Reduction, ThreadRank, Traffic, fingerprint, on_threads},
+    ranks::{Alone, Group, Reduction, ThreadRank, Traffic, fingerprint, gather_bytes, on_threads},
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -359,4 +359,19 @@ fn a_fingerprint_sees_every_part_of_a_state() {
     assert_ne!(fingerprint(&state), fingerprint(&state.clone().with_point(vec![-0.0; 7])));
     assert_ne!(fingerprint(&(vec![1_u8], vec![2_u8])), fingerprint(&(vec![1_u8, 2], Vec::<u8>::new())));
     assert_ne!(fingerprint(&Some(0_u8)), fingerprint(&None::<u8>));
+}
+
+/// Every byte arrives, also those that are NaN as a number.
+#[test]
+fn bytes_of_any_length_are_gathered_bit_for_bit() {
+    let bytes_of = |rank: usize| -> Vec<u8> { (0..rank * 7).map(|i| [0xff, 0x01, 0x7f, 0xf0][i % 4]).collect() };
+    for size in SIZES {
+        let expected: Vec<Vec<u8>> = (0..size).map(bytes_of).collect();
+        for found in on_threads(size, LIMIT, |mut rank| {
+            let mine = bytes_of(rank.rank());
+            gather_bytes(&mut rank, &mine)
+        }) {
+            assert_eq!(found.as_ref(), Ok(&expected));
+        }
+    }
 }
