@@ -2,7 +2,8 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | share out the samples of an objective | [`Sharded`] |
+//! | share out the samples of an objective | [`Sharded::new`] |
+//! | give each rank a part of the terms only | [`Sharded::dealt`], [`RowShare`] |
 //! | run without others | [`Alone`] |
 //! | run on the threads of this process | [`on_threads`] |
 //! | run on many machines | the crate `strust-mpi` |
@@ -36,11 +37,13 @@
 
 mod bytes;
 mod fingerprint;
+mod share;
 mod sharded;
 mod threads;
 
 pub use bytes::gather_bytes;
 pub use fingerprint::fingerprint;
+pub use share::RowShare;
 pub use sharded::{Reduction, Sharded, Traffic};
 pub use threads::{ThreadRank, on_threads};
 
