@@ -5,7 +5,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`table`] | data files as columns |
+//! | `ranks`, [`table`] | what ranks know of each other's rows; data files as columns |
 //! | [`task`], [`split`](mod@split) | what to predict; rows to hold out |
 //! | [`rows`], [`transform`] | encoded rows, and the fitted transform that makes them |
 //! | [`checks`] | what a person should know about the data |
@@ -29,6 +29,7 @@ pub mod fit;
 pub mod importance;
 mod loss;
 mod objectives;
+mod ranks;
 pub mod rows;
 pub mod saved;
 pub mod split;
@@ -39,6 +40,6 @@ pub mod transform;
 pub mod weights;
 
 pub use error::Error;
-pub use fit::{FitOptions, FitReport, Fitted, fit};
+pub use fit::{FitOptions, FitReport, Fitted, fit, fit_on};
 pub use saved::FittedModel;
 pub use table::{DataTable, ReadOptions};
