@@ -9,20 +9,17 @@ use crate::{
     loss::OutputLoss,
     objectives::{LinearModel, TrainingRows},
     ranks::Ranks,
-    rows::EncodedRows,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
+    scored::{ScoredRows, goal, goals, whole_target},
     split::split,
-    table::{Cells, DataTable, NamedColumn},
-    task::{FitTask, Targets, TaskChoice},
+    table::{Cells, DataTable},
+    task::{FitTask, TaskChoice},
     train::{self, LearningPoint, MeasuredRows, Trained, TrainingEnd, TrainingLimits, dealt},
     transform::{Encoder, EncodingLosses, Standardize},
 };
 use serde::Serialize;
-use std::{
-    borrow::Cow,
-    sync::atomic::{AtomicBool, Ordering},
-};
-use strust::ranks::{Alone, Group, RowShare};
+use std::sync::atomic::{AtomicBool, Ordering};
+use strust::ranks::{Alone, Group};
 
 /// The share of the training rows on which a network is scored while it learns.
 const VALIDATION: f64 = 0.1;
@@ -184,6 +181,7 @@ pub fn fit_on(
     let task = without_shift(task, options);
     let family = family(&task, options)?;
     let (targets, known) = task.targets(&whole, &target)?;
+    drop(whole);
     let share = if test.is_some() { 0.0 } else { options.test_share };
     let (training, held) = split(&targets, &known, share, options.seed, 0);
     if training.len() < 2 {
@@ -238,71 +236,6 @@ pub fn fit_on(
         importance,
     };
     Ok(Fitted { model, report })
-}
-
-/// The table with the target column of all ranks and no other.
-fn whole_target<'a>(table: &'a DataTable, target: &str, ranks: &Ranks<'_>) -> Result<Cow<'a, DataTable>, Error> {
-    let share = ranks.share();
-    if table.share != share {
-        return Err(Error::Option(format!(
-            "the table has the rows of rank {} of {}, but this is rank {} of {}: read it with `read_on` and the same group",
-            table.share.rank, table.share.size, share.rank, share.size
-        )));
-    }
-    if share.is_all() {
-        return Ok(Cow::Borrowed(table));
-    }
-    let mut columns = Vec::new();
-    if let Some(NamedColumn { name, cells }) = table.column(target) {
-        let all = |mine: Vec<f64>| ranks.collect_rows(table.all_rows, mine);
-        let cells = match cells {
-            Cells::Numbers(values) => Cells::Numbers(all(values.clone())?),
-            Cells::Words { codes, words } => {
-                let codes = all(codes.iter().map(|&code| f64::from(code)).collect())?;
-                Cells::Words { codes: codes.into_iter().map(|code| code as u32).collect(), words: words.clone() }
-            }
-            Cells::Texts => Cells::Texts,
-        };
-        columns.push(NamedColumn { name: name.clone(), cells });
-    }
-    Ok(Cow::Owned(DataTable {
-        path: table.path.clone(),
-        rows: table.all_rows,
-        all_rows: table.all_rows,
-        share: RowShare::default(),
-        columns,
-        order: table.order.clone(),
-        sparse: None,
-        fingerprint: String::new(),
-    }))
-}
-
-/// Encoded rows with their targets.
-#[derive(Debug, Clone)]
-struct ScoredRows {
-    /// The encoded rows of this rank.
-    rows: EncodedRows,
-    /// The targets of all rows of the file.
-    targets: Targets,
-    /// The rows of the file that have a target and are scored.
-    index: Vec<usize>,
-    /// The targets of the rows of this rank, as the model computes with them.
-    goals: Vec<f64>,
-}
-
-impl ScoredRows {
-    fn read(
-        table: &DataTable,
-        encoder: &Encoder,
-        task: &FitTask,
-        target: &str,
-        ranks: &Ranks<'_>,
-    ) -> Result<Self, Error> {
-        encoder.check_names(table)?;
-        let (targets, index) = task.targets(&*whole_target(table, target, ranks)?, target)?;
-        let (rows, _) = ranks.agree(encoder.encode(table))?;
-        Ok(Self { goals: goals(task, &targets, table), rows, targets, index })
-    }
 }
 
 /// Scores a model on a file.
@@ -361,20 +294,6 @@ fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
         return refuse("--no-intercept is for linear models: a network always has them".into());
     }
     Ok(chosen)
-}
-
-/// The target of a row as the model computes with it.
-fn goal(task: &FitTask, targets: &Targets, i: usize) -> f64 {
-    match (task, targets) {
-        (FitTask::Regression { mean, deviation }, Targets::Numbers(values)) => (values[i] - mean) / deviation,
-        (_, Targets::Classes(classes)) => f64::from(classes[i]),
-        _ => unreachable!("the task made the targets"),
-    }
-}
-
-/// Those of the rows of a table.
-fn goals(task: &FitTask, targets: &Targets, table: &DataTable) -> Vec<f64> {
-    (0..table.rows).map(|place| goal(task, targets, table.share.row(place))).collect()
 }
 
 /// With a penalty every problem has a solution, and a network does not learn a few rows by heart. A constrained regression

@@ -9,6 +9,7 @@
 //! | [`task`], [`split`](mod@split) | what to predict; rows to hold out |
 //! | [`rows`], [`transform`] | encoded rows, and the fitted transform that makes them |
 //! | [`checks`] | what a person should know about the data |
+//! | `scored` | rows with their targets |
 //! | `loss`, [`weights`] | the loss of a row; the weights of a model |
 //! | `objectives`, [`train`], [`constrain`] | the functions to minimize, and how |
 //! | [`assess`](mod@assess), [`importance`] | scores; the features that matter |
@@ -32,6 +33,7 @@ mod objectives;
 mod ranks;
 pub mod rows;
 pub mod saved;
+mod scored;
 pub mod split;
 pub mod table;
 pub mod task;

@@ -410,12 +410,7 @@ fn levels(codes: &[u32], words: &[String], rows: &[usize], ranks: &Ranks<'_>) ->
 }
 
 /// The largest size of each sparse feature; 1 if it is always 0.
-fn sparse_scales(
-    csr: &Csr,
-    rows: &[usize],
-    standardize: Standardize,
-    ranks: &Ranks<'_>,
-) -> Result<Vec<f64>, Error> {
+fn sparse_scales(csr: &Csr, rows: &[usize], standardize: Standardize, ranks: &Ranks<'_>) -> Result<Vec<f64>, Error> {
     let mut scales = vec![0.0_f64; csr.columns()];
     for &i in rows.iter().filter(|_| standardize != Standardize::No) {
         let (columns, values) = csr.row(i);

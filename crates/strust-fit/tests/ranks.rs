@@ -58,8 +58,7 @@ fn fitted(path: &Path, test: Option<&Path>, options: &FitOptions, rank: &mut Thr
 /// The fits of 1, 2 and 3 ranks. The ranks of a fit agree bit for bit.
 fn on_ranks(path: &Path, test: Option<&Path>, options: &FitOptions) -> [Fitted; 3] {
     [1, 2, 3].map(|size| {
-        let mut all: Vec<Fitted> =
-            on_threads(size, LIMIT, |mut rank| fitted(path, test, options, &mut rank).unwrap());
+        let mut all: Vec<Fitted> = on_threads(size, LIMIT, |mut rank| fitted(path, test, options, &mut rank).unwrap());
         let first = all.swap_remove(0);
         for other in all {
             assert_eq!(other.model, first.model);
@@ -124,7 +123,9 @@ fn assert_scores(a: &Assessment, b: &Assessment, within: f64) {
         }
         (Assessment::Regression(a), Assessment::Regression(b)) => {
             assert_eq!(a.rows, b.rows);
-            assert!(near(a.r2, b.r2, within) && near(a.rmse, b.rmse, within) && near(a.mean_error, b.mean_error, within));
+            assert!(
+                near(a.r2, b.r2, within) && near(a.rmse, b.rmse, within) && near(a.mean_error, b.mean_error, within)
+            );
             for (a, b) in a.residuals.iter().zip(&b.residuals) {
                 assert!(near(a.low, b.low, within) && near(a.high, b.high, within));
             }
@@ -135,7 +136,8 @@ fn assert_scores(a: &Assessment, b: &Assessment, within: f64) {
 
 /// A number in [0, 1) that looks random.
 fn noise(i: usize, stream: usize) -> f64 {
-    let mut x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (stream as u64).wrapping_mul(0xd1b5_4a32_d192_ed03);
+    let mut x =
+        (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (stream as u64).wrapping_mul(0xd1b5_4a32_d192_ed03);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     ((x ^ (x >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
@@ -149,7 +151,7 @@ fn row(i: usize) -> String {
     let price = 3.0 * size + [0.0, 50.0, -40.0, 10.0, 20.0, 0.0, 5.0][town] + 20.0 * noise(i, 3);
     let town = ["Rome", "Oslo", "\"San José, CR\"", "\"two\nlines\"", "\"say \"\"hi\"\"\"", "", "Bern"][town];
     let shown = if i % 17 == 3 { "NA".into() } else { size.to_string() };
-    let kind = if i % 41 == 0 { "?" } else { ["low", "mid", "top"][((price / 120.0) as usize).min(2)] };
+    let kind = if i.is_multiple_of(41) { "?" } else { ["low", "mid", "top"][((price / 120.0) as usize).min(2)] };
     let price = if i % 37 == 5 { String::new() } else { price.to_string() };
     format!("{shown},{town},the same,{},{shown},{price},{kind}\n", i % 5)
 }
@@ -178,7 +180,13 @@ fn a_csv_file_gives_the_same_fit_on_any_number_of_ranks() {
         (FitOptions { ..to("kind") }, 1e-9),
         (FitOptions { intercept: false, test_share: 0.0, ..to("price") }, 1e-9),
         (FitOptions { standardize: false, epochs: Some(5), ..to("kind") }, 1e-9),
-        (FitOptions { constraint: WeightConstraint { nonnegative: true, ..WeightConstraint::default() }, ..to("price") }, 1e-9),
+        (
+            FitOptions {
+                constraint: WeightConstraint { nonnegative: true, ..WeightConstraint::default() },
+                ..to("price")
+            },
+            1e-9,
+        ),
     ] {
         let [one, two, three] = on_ranks(&path, None, &options);
         assert_same(&one, &two, within);
@@ -215,7 +223,11 @@ fn several_files_are_one_table_with_rows_numbered_through() {
         assert_eq!(about.data.file, Path::new("part-*.csv*"));
         assert_eq!(about.data.training_rows, expected.model.about.data.training_rows);
         assert_eq!(fitted.report.remarks, expected.report.remarks);
-        assert!(near(fitted.report.curve.last().unwrap().training, expected.report.curve.last().unwrap().training, 1e-9));
+        assert!(near(
+            fitted.report.curve.last().unwrap().training,
+            expected.report.curve.last().unwrap().training,
+            1e-9
+        ));
     }
     // On one rank it is the same table, but for the name and the checksum of the files.
     for whole in on_threads(1, LIMIT, |mut rank| {
@@ -318,10 +330,14 @@ fn one_late_word_changes_the_kind_of_a_column_on_every_rank() {
         assert_eq!(words.len(), 18);
     }
     // Two of them are typing errors: every rank reports the first one and their number.
-    let path = folder.write("data.csv", table_of(&|i| if i == 1405 || i == 1407 { format!("x{i}") } else { "7".into() }));
+    let path =
+        folder.write("data.csv", table_of(&|i| if i == 1405 || i == 1407 { format!("x{i}") } else { "7".into() }));
     for read in on_threads(3, LIMIT, |mut rank| read_on(&path, &ReadOptions::default(), &mut rank)) {
         let message = read.map(|table| table.rows).unwrap_err().to_string();
-        assert!(message.contains("data.csv:1407: \"x1405\" is not a number") && message.contains("the 2 such cells"), "{message}");
+        assert!(
+            message.contains("data.csv:1407: \"x1405\" is not a number") && message.contains("the 2 such cells"),
+            "{message}"
+        );
     }
 }
 
@@ -348,6 +364,19 @@ fn a_rank_that_cannot_read_its_file_ends_all_ranks() {
 }
 
 #[test]
+fn an_interrupt_of_one_rank_ends_the_reading_of_all() {
+    let folder = Folder::new();
+    let path = folder.write("data.csv", csv(0..100));
+    for read in on_threads(3, LIMIT, |mut rank| {
+        let stop = AtomicBool::new(rank.rank() == 1);
+        let progress = &mut ReadProgress { at: &mut |_| {}, interrupt: &stop };
+        DataTable::read_on(&path, &ReadOptions::default(), progress, &mut rank)
+    }) {
+        assert!(matches!(read, Err(Error::Interrupted)));
+    }
+}
+
+#[test]
 fn ranks_with_different_files_are_named() {
     let folder = Folder::new();
     for (text, expected) in [
@@ -368,7 +397,9 @@ fn ranks_with_different_files_are_named() {
 fn an_interrupt_of_one_rank_stops_all_at_the_same_step() {
     let folder = Folder::new();
     let path = folder.write("data.csv", csv(0..2000));
-    for constraint in [WeightConstraint::default(), WeightConstraint { nonnegative: true, ..WeightConstraint::default() }] {
+    for constraint in
+        [WeightConstraint::default(), WeightConstraint { nonnegative: true, ..WeightConstraint::default() }]
+    {
         let options = FitOptions { l2: Some(0.0), constraint, ..to("price") };
         let models = on_threads(3, LIMIT, |mut rank| {
             let stop = AtomicBool::new(false);

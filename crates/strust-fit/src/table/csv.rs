@@ -371,11 +371,10 @@ impl CsvBlock<'_> {
             if !share.owns(parsed.rows - 1) {
                 continue;
             }
-            for j in 0..found {
-                let cell = records.cells[j].of(&self.block.bytes);
-                if let Err(why) = parsed.columns[j].push(&cell, || (self.number, records.last_line())) {
-                    let why = format!("column `{}`: {why}", names[j]);
-                    return Err(Error::line(path, records.last_line(), why));
+            for ((name, cell), column) in names.iter().zip(&records.cells).zip(&mut parsed.columns) {
+                let at = || (self.number, records.last_line());
+                if let Err(why) = column.push(&cell.of(&self.block.bytes), at) {
+                    return Err(Error::line(path, records.last_line(), format!("column `{name}`: {why}")));
                 }
             }
         }

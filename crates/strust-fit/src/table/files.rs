@@ -28,8 +28,9 @@ pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
         Err(cause) => ReadError::Io { path: path.into(), cause },
     };
     let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Err(missing.into()) };
-    let matches = glob::glob(pattern)
-        .map_err(|wrong| Error::file(path, format!("the pattern is wrong at character {}: {}", wrong.pos + 1, wrong.msg)))?;
+    let matches = glob::glob(pattern).map_err(|wrong| {
+        Error::file(path, format!("the pattern is wrong at character {}: {}", wrong.pos + 1, wrong.msg))
+    })?;
     let mut files = Vec::new();
     for found in matches {
         let file = found.map_err(|unread| {
@@ -45,7 +46,8 @@ pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
         return Err(Error::file(path, "no file matches the pattern; check the folder and the extension"));
     };
     if let Some(other) = files.iter().find(|file| ending(file) != ending(first)) {
-        let why = format!("the pattern matches files of different formats, {} and {}", first.display(), other.display());
+        let why =
+            format!("the pattern matches files of different formats, {} and {}", first.display(), other.display());
         return Err(Error::file(path, why));
     }
     Ok(files)

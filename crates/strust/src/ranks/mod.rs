@@ -37,14 +37,14 @@
 
 mod bytes;
 mod fingerprint;
-mod share;
 mod sharded;
+mod share;
 mod threads;
 
 pub use bytes::gather_bytes;
 pub use fingerprint::fingerprint;
-pub use share::RowShare;
 pub use sharded::{Reduction, Sharded, Traffic};
+pub use share::RowShare;
 pub use threads::{ThreadRank, on_threads};
 
 use crate::Error;
