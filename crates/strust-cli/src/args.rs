@@ -179,7 +179,8 @@ Examples:  strust fit census.csv --target income
 #[derive(clap::Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub struct FitArgs {
-    /// The rows: .csv, .tsv, .npy, LIBSVM text, each also .gz or .xz; or a folder with the files of MNIST
+    /// The rows: .csv, .tsv, .npy, LIBSVM text, each also .gz or .xz, several by a pattern such as 'part-*.csv'; or a folder
+    /// with the files of MNIST
     pub data: PathBuf,
     /// The column to predict: its name, or its number from 1; LIBSVM text and MNIST have only one
     #[arg(long, value_name = "COLUMN")]

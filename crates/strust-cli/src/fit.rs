@@ -21,7 +21,7 @@ use strust_fit::{
     fit,
     fit::{FitWatch, HIDDEN},
     saved::ModelFamily,
-    table::ReadProgress,
+    table::{ReadProgress, data_files},
     task::TaskChoice,
     train::TrainingEnd,
 };
@@ -154,15 +154,16 @@ fn contents(model: &FittedModel, path: &Path) -> Vec<u8> {
     if ending(path) == "safetensors" { model.to_safetensors() } else { model.to_json() }
 }
 
-/// Reads a data file, with progress.
+/// Reads a data file, or several by a pattern, with progress.
 pub fn read(
     path: &Path,
     options: &ReadOptions,
     activity: &Activity,
     interrupt: &AtomicBool,
 ) -> Result<DataTable, CommandFailure> {
-    let compressed = matches!(ending(path).as_str(), "gz" | "xz");
-    let size = std::fs::metadata(path).map_or(0, |data| data.len());
+    let files = data_files(path)?;
+    let compressed = files.iter().any(|file| matches!(ending(file).as_str(), "gz" | "xz"));
+    let size = files.iter().map(|file| std::fs::metadata(file).map_or(0, |data| data.len())).sum();
     let what = format!("reading {}", path.display());
     activity.say(what.clone());
     let mut at = |bytes: u64| {

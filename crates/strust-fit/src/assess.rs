@@ -1,12 +1,15 @@
 //! How good predictions are: accuracy, log-loss, confusion and calibration, or R² and residuals.
 
 use crate::{
+    Error,
     loss::{OutputLoss, largest},
+    ranks::Ranks,
     rows::EncodedRows,
     task::{FitTask, Targets},
     weights::{LayerSpace, Weights},
 };
 use serde::{Deserialize, Serialize};
+use strust::ranks::Alone;
 
 /// Bins of a calibration curve and of residuals.
 const BINS: usize = 10;
@@ -127,25 +130,42 @@ impl<'a> Predictor<'a> {
 /// Measures a model on some rows, of which there must be at least one.
 #[must_use]
 pub fn assess(weights: &Weights, task: &FitTask, rows: &EncodedRows, targets: &Targets, index: &[usize]) -> Assessment {
+    let alone = &mut Alone;
+    assess_on(weights, task, rows, targets, index, &Ranks::new(alone)).expect("without other ranks nothing can fail")
+}
+
+/// The same on several ranks: `rows` are those of this rank, `targets` and `index` are those of the file.
+pub(crate) fn assess_on(
+    weights: &Weights,
+    task: &FitTask,
+    rows: &EncodedRows,
+    targets: &Targets,
+    index: &[usize],
+    ranks: &Ranks<'_>,
+) -> Result<Assessment, Error> {
     let mut predictor = Predictor::new(weights, task);
+    let share = ranks.share();
+    let own = index.iter().filter(|&&i| share.owns(i));
     match (task, targets) {
         (FitTask::Classes { names }, Targets::Classes(classes)) => {
             let mut tally = ClassTally::new(names.len());
-            for &i in index {
-                if let Prediction::Class(class, probabilities) = predictor.predict(rows, i) {
+            for &i in own {
+                if let Prediction::Class(class, probabilities) = predictor.predict(rows, share.place(i)) {
                     tally.add(classes[i] as usize, class, &probabilities);
                 }
             }
-            Assessment::Classes(tally.finish())
+            Ok(Assessment::Classes(tally.of_all(ranks)?.finish()))
         }
         (FitTask::Regression { .. }, Targets::Numbers(values)) => {
-            let mut pairs = Vec::with_capacity(index.len());
-            for &i in index {
-                if let Prediction::Number(predicted) = predictor.predict(rows, i) {
-                    pairs.push((predicted, values[i]));
+            let mut predictions = Vec::with_capacity(share.count(index.len()));
+            for &i in own {
+                if let Prediction::Number(predicted) = predictor.predict(rows, share.place(i)) {
+                    predictions.push(predicted);
                 }
             }
-            Assessment::Regression(of_numbers(&mut pairs))
+            let predictions = ranks.collect(index.iter().map(|&i| share.owner(i)), 1, predictions)?;
+            let mut pairs: Vec<_> = predictions.into_iter().zip(index.iter().map(|&i| values[i])).collect();
+            Ok(Assessment::Regression(of_numbers(&mut pairs)))
         }
         _ => unreachable!("the task made the targets"),
     }
@@ -172,6 +192,20 @@ impl ClassTally {
         bin.0 += 1;
         bin.1 += probabilities[shown];
         bin.2 += u64::from(truth == shown);
+    }
+
+    /// The tally of all ranks. Counts are exact as numbers.
+    fn of_all(mut self, ranks: &Ranks<'_>) -> Result<Self, Error> {
+        let counts = self.confusion.iter().flatten().map(|&count| count as f64);
+        let bins = self.bins.iter().flat_map(|&(rows, sum, right)| [rows as f64, sum, right as f64]);
+        let mut sums: Vec<f64> = counts.chain(bins).chain([self.log_loss]).collect();
+        ranks.add(&mut sums)?;
+        let mut next = sums.into_iter();
+        let mut next = || next.next().unwrap_or_default();
+        self.confusion.iter_mut().flatten().for_each(|count| *count = next() as u64);
+        self.bins.iter_mut().for_each(|bin| *bin = (next() as u64, next(), next() as u64));
+        self.log_loss = next();
+        Ok(self)
     }
 
     fn finish(self) -> ClassAssessment {

@@ -1,6 +1,8 @@
 //! What a person should know about the data: constant, badly scaled and equal columns, leakage, blanks, imbalance.
 
 use crate::{
+    Error,
+    ranks::Ranks,
     table::{BLANK, Cells, DataTable, NamedColumn, listed},
     task::{FitTask, Targets},
     transform::{Encoder, EncodingLosses, MOST_CATEGORIES},
@@ -22,7 +24,7 @@ pub fn identifiers(table: &DataTable, target: &str) -> Vec<String> {
     let is_identifier = |column: &&NamedColumn| match &column.cells {
         _ if column.name == target => false,
         Cells::Texts => true,
-        Cells::Words { words, .. } => words.len() > 20 && 2 * words.len() > table.rows,
+        Cells::Words { words, .. } => words.len() > 20 && 2 * words.len() > table.all_rows,
         Cells::Numbers(_) => false,
     };
     table.columns.iter().filter(is_identifier).map(|column| column.name.clone()).collect()
@@ -30,8 +32,8 @@ pub fn identifiers(table: &DataTable, target: &str) -> Vec<String> {
 
 /// The data of a fit, as the checks see them.
 #[derive(Clone, Copy)]
-pub struct ExaminedData<'a> {
-    /// All rows.
+pub(crate) struct ExaminedData<'a> {
+    /// The rows of this rank.
     pub table: &'a DataTable,
     /// The column to predict.
     pub target: &'a str,
@@ -47,15 +49,16 @@ pub struct ExaminedData<'a> {
     pub losses: &'a EncodingLosses,
     /// Columns that were left out because they are [`identifiers`].
     pub identifiers: &'a [String],
+    /// The ranks, which share out the rows.
+    pub ranks: &'a Ranks<'a>,
 }
 
 /// Sentences about the data, for the person who fits a model.
-#[must_use]
-pub fn remarks(data: ExaminedData<'_>) -> Vec<String> {
-    let ExaminedData { table, target, task, targets, rows, encoder, losses, identifiers } = data;
+pub(crate) fn remarks(data: ExaminedData<'_>) -> Result<Vec<String>, Error> {
+    let ExaminedData { table, target, task, targets, rows, encoder, losses, identifiers, ranks } = data;
     let mut found = Vec::new();
-    if rows.len() < table.rows {
-        found.push(format!("{} rows without a target were left out", table.rows - rows.len()));
+    if rows.len() < table.all_rows {
+        found.push(format!("{} rows without a target were left out", table.all_rows - rows.len()));
     }
     let used: Vec<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
     let is_constant = |name: &&str| *name != target && !used.contains(name) && !identifiers.iter().any(|id| id == name);
@@ -69,13 +72,33 @@ pub fn remarks(data: ExaminedData<'_>) -> Vec<String> {
     found.extend(blanks(losses));
     let features: Vec<&NamedColumn> =
         table.columns.iter().filter(|column| used.contains(&column.name.as_str())).collect();
-    found.extend(features.iter().filter_map(|column| badly_scaled(column)));
+    for column in &features {
+        found.extend(badly_scaled(column, table.all_rows, ranks)?);
+    }
     found.extend(features.iter().filter_map(|column| many_categories(column)));
-    found.extend(equal_columns(&features));
-    found.extend(equal_rows(table, rows));
-    found.extend(features.iter().filter_map(|column| leakage(column, task, targets, rows)));
+    found.extend(equal_columns(&features, ranks)?);
+    found.extend(equal_rows(table, rows, ranks)?);
+    found.extend(leakages(&features, task, targets, rows, ranks)?);
     found.extend(imbalance(task, targets, rows));
-    found
+    Ok(found)
+}
+
+/// The cells of some rows of the file, from all ranks. The words of codes are left out.
+fn cells_of(cells: &Cells, rows: &[usize], ranks: &Ranks<'_>) -> Result<Cells, Error> {
+    let share = ranks.share();
+    let owners = || rows.iter().map(|&i| share.owner(i));
+    let places = share.places(rows);
+    Ok(match cells {
+        Cells::Numbers(values) => {
+            Cells::Numbers(ranks.collect(owners(), 1, places.iter().map(|&i| values[i]).collect())?)
+        }
+        Cells::Words { codes, .. } => {
+            let mine = places.iter().map(|&i| f64::from(codes[i])).collect();
+            let codes = ranks.collect(owners(), 1, mine)?.into_iter().map(|code| code as u32).collect();
+            Cells::Words { codes, words: Vec::new() }
+        }
+        Cells::Texts => Cells::Texts,
+    })
 }
 
 fn blanks(losses: &EncodingLosses) -> Option<String> {
@@ -88,23 +111,29 @@ fn blanks(losses: &EncodingLosses) -> Option<String> {
 }
 
 /// Most values are tiny beside a few large ones.
-fn badly_scaled(column: &NamedColumn) -> Option<String> {
-    let Cells::Numbers(values) = &column.cells else { return None };
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).take(MOST_ROWS).collect();
+fn badly_scaled(column: &NamedColumn, all_rows: usize, ranks: &Ranks<'_>) -> Result<Option<String>, Error> {
+    let (mut sorted, mut from) = (Vec::new(), 0);
+    while sorted.len() < MOST_ROWS && from < all_rows {
+        let rows: Vec<usize> = (from..all_rows.min(from + MOST_ROWS)).collect();
+        let Cells::Numbers(values) = cells_of(&column.cells, &rows, ranks)? else { return Ok(None) };
+        sorted.extend(values.into_iter().filter(|value| !value.is_nan()));
+        from += MOST_ROWS;
+    }
+    sorted.truncate(MOST_ROWS);
     sorted.sort_by(f64::total_cmp);
     let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64) as usize];
     if sorted.len() < 20 {
-        return None;
+        return Ok(None);
     }
     let (low, high) = (at(0.25), at(0.75));
     let (middle, range) = (high - low, sorted[sorted.len() - 1] - sorted[0]);
-    (middle > 0.0 && range > 1e3 * middle).then(|| {
+    Ok((middle > 0.0 && range > 1e3 * middle).then(|| {
         format!(
             "`{}` is badly scaled: half of its values are within {low:.4} and {high:.4}, but the range is {range:.3e}. \
              Check for typing errors, or use its logarithm",
             column.name
         )
-    })
+    }))
 }
 
 fn many_categories(column: &NamedColumn) -> Option<String> {
@@ -129,16 +158,13 @@ fn mixed(hash: u64, bits: u64) -> u64 {
     (hash ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
-fn equal_columns(columns: &[&NamedColumn]) -> Vec<String> {
+fn equal_columns(columns: &[&NamedColumn], ranks: &Ranks<'_>) -> Result<Vec<String>, Error> {
     let mut seen: HashMap<u64, &NamedColumn> = HashMap::new();
     let mut found = Vec::new();
-    for &column in columns {
-        let rows = match &column.cells {
-            Cells::Numbers(values) => values.len(),
-            Cells::Words { codes, .. } => codes.len(),
-            Cells::Texts => continue,
-        };
-        let hash = (0..rows).fold(1, |hash, i| mixed(hash, cell_bits(&column.cells, i)));
+    // Two columns are equal if they are on every rank.
+    let hashes = ranks.all(&columns.iter().map(|column| hash_of(&column.cells)).collect::<Vec<u64>>())?;
+    for (j, &column) in columns.iter().enumerate().filter(|(_, column)| column.cells != Cells::Texts) {
+        let hash = hashes.iter().fold(1, |hash, of_rank| mixed(hash, of_rank[j]));
         match seen.get(&hash) {
             Some(first) if matches!(first.cells, Cells::Numbers(_)) == matches!(column.cells, Cells::Numbers(_)) => {
                 found.push(format!("`{}` and `{}` are equal in every row: leave one out", first.name, column.name));
@@ -146,31 +172,56 @@ fn equal_columns(columns: &[&NamedColumn]) -> Vec<String> {
             _ => drop(seen.insert(hash, column)),
         }
     }
-    found
+    Ok(found)
+}
+
+fn hash_of(cells: &Cells) -> u64 {
+    let rows = match cells {
+        Cells::Numbers(values) => values.len(),
+        Cells::Words { codes, .. } => codes.len(),
+        Cells::Texts => 0,
+    };
+    (0..rows).fold(1, |hash, i| mixed(hash, cell_bits(cells, i)))
 }
 
 /// Equal rows can be in the training part and in the test part, so the test is too easy.
-fn equal_rows(table: &DataTable, rows: &[usize]) -> Option<String> {
+fn equal_rows(table: &DataTable, rows: &[usize], ranks: &Ranks<'_>) -> Result<Option<String>, Error> {
     if table.sparse.is_some() || table.columns.iter().any(|column| column.cells == Cells::Texts) {
-        return None;
+        return Ok(None);
     }
     let mut hashes = vec![1_u64; table.rows];
     for column in &table.columns {
         hashes.iter_mut().enumerate().for_each(|(i, hash)| *hash = mixed(*hash, cell_bits(&column.cells, i)));
     }
-    let mut hashes: Vec<u64> = rows.iter().map(|&i| hashes[i]).collect();
+    let hashes = ranks.collect_rows(table.all_rows, hashes.into_iter().map(f64::from_bits).collect())?;
+    let mut hashes: Vec<u64> = rows.iter().map(|&i| hashes[i].to_bits()).collect();
     hashes.sort_unstable();
     let equal = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
-    (100 * equal > rows.len())
-        .then(|| format!("{equal} rows repeat another row: if both are drawn apart, the held-out rows are too easy"))
+    Ok((100 * equal > rows.len())
+        .then(|| format!("{equal} rows repeat another row: if both are drawn apart, the held-out rows are too easy")))
+}
+
+fn leakages(
+    columns: &[&NamedColumn],
+    task: &FitTask,
+    targets: &Targets,
+    rows: &[usize],
+    ranks: &Ranks<'_>,
+) -> Result<Vec<String>, Error> {
+    let step = rows.len().div_ceil(MOST_ROWS).max(1);
+    let rows: Vec<usize> = rows.iter().copied().step_by(step).collect();
+    let targets = targets.only(&rows);
+    let mut found = Vec::new();
+    for column in columns {
+        found.extend(leakage(&column.name, &cells_of(&column.cells, &rows, ranks)?, task, &targets));
+    }
+    Ok(found)
 }
 
 /// Whether one column alone gives the target.
-fn leakage(column: &NamedColumn, task: &FitTask, targets: &Targets, rows: &[usize]) -> Option<String> {
-    let step = rows.len().div_ceil(MOST_ROWS).max(1);
-    let rows: Vec<usize> = rows.iter().copied().step_by(step).collect();
-    let groups = grouped(&column.cells, &rows)?;
-    let name = &column.name;
+fn leakage(name: &str, cells: &Cells, task: &FitTask, targets: &Targets) -> Option<String> {
+    let rows: Vec<usize> = (0..targets.len()).collect();
+    let groups = grouped(cells, &rows)?;
     match (task, targets) {
         (FitTask::Classes { names }, Targets::Classes(classes)) => {
             let mut counts: HashMap<u64, Vec<u32>> = HashMap::new();
@@ -194,7 +245,7 @@ fn leakage(column: &NamedColumn, task: &FitTask, targets: &Targets, rows: &[usiz
             })
         }
         (FitTask::Regression { .. }, Targets::Numbers(values)) => {
-            let share = explained(&groups, &rows, values).max(correlation(&column.cells, &rows, values).powi(2));
+            let share = explained(&groups, &rows, values).max(correlation(cells, &rows, values).powi(2));
             (share > LEAKS).then(|| {
                 format!(
                     "`{name}` alone explains {:.1} % of the target: is it known before the target? If not, leave it \

@@ -6,7 +6,7 @@
 
 use crate::{
     Error,
-    train::{LearningPoint, Trained, TrainingEnd, TrainingLimits},
+    train::{LearningPoint, Trained, TrainingEnd, TrainingLimits, check_ranks},
     weights::Weights,
 };
 use serde::{Deserialize, Serialize};
@@ -151,7 +151,7 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
 ) -> Result<Trained, Error> {
     let batch = f.terms();
     let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance }, constraint)?;
-    let (mut curve, mut interrupted) = (Vec::<LearningPoint>::new(), false);
+    let (mut curve, mut interrupted, mut has_settled) = (Vec::<LearningPoint>::new(), false, false);
     let report = minimize(f)
         .method(method)
         .full_batch()
@@ -162,13 +162,16 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();
             let values = curve.iter().map(|point| point.training);
-            let settled = end.settled.is_some_and(|tolerance| settled(values, tolerance));
-            if interrupted || settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            has_settled = end.settled.is_some_and(|tolerance| settled(values, tolerance));
+            if interrupted || has_settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;
+    check_ranks(report.breakdown.as_ref())?;
     let end = match report.reason {
         _ if interrupted => TrainingEnd::Interrupted,
-        StopReason::Observer => TrainingEnd::Converged,
+        StopReason::Observer if has_settled => TrainingEnd::Converged,
+        // Another rank was stopped.
+        StopReason::Observer => TrainingEnd::Interrupted,
         _ if report.breakdown.is_some() => TrainingEnd::Breakdown,
         reason if reason.converged() => TrainingEnd::Converged,
         _ => TrainingEnd::Epochs,

@@ -2,22 +2,24 @@
 
 use crate::{
     Error,
-    assess::{Assessment, assess},
+    assess::{Assessment, assess, assess_on},
     checks::{self, ExaminedData},
     constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
-    importance::{Importance, importance},
+    importance::{Importance, JudgedRows, importance},
     loss::OutputLoss,
     objectives::{LinearModel, TrainingRows},
-    rows::EncodedRows,
+    ranks::Ranks,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
+    scored::{ScoredRows, goal, goals, whole_target},
     split::split,
     table::{Cells, DataTable},
-    task::{FitTask, Targets, TaskChoice},
-    train::{self, LearningPoint, MeasuredRows, Trained, TrainingEnd, TrainingLimits},
+    task::{FitTask, TaskChoice},
+    train::{self, LearningPoint, MeasuredRows, Trained, TrainingEnd, TrainingLimits, dealt},
     transform::{Encoder, EncodingLosses, Standardize},
 };
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
+use strust::ranks::{Alone, Group};
 
 /// The share of the training rows on which a network is scored while it learns.
 const VALIDATION: f64 = 0.1;
@@ -132,11 +134,54 @@ pub fn fit(
     options: &FitOptions,
     watch: &mut FitWatch<'_>,
 ) -> Result<Fitted, Error> {
+    fit_on(table, test, options, watch, &mut Alone)
+}
+
+/// The same on the ranks of a group, each with its share of the rows ([`DataTable::read_on`]). All ranks make the same model,
+/// bit for bit: up to rounding the one that one process makes of all rows, with the same split, mini-batches, scores and
+/// remarks. An interrupt of one rank stops all of them at the same step.
+///
+/// A rank has its own rows, and the targets of all rows.
+///
+/// ```
+/// use std::{path::Path, sync::atomic::AtomicBool, time::Duration};
+/// use strust::ranks::on_threads;
+/// use strust_fit::{DataTable, Error, FitOptions, ReadOptions, fit::FitWatch, fit_on, table::ReadProgress};
+///
+/// # let folder = std::env::temp_dir().join(format!("strust-fit-on-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("line.csv");
+/// let text: String = (0..100).map(|i| format!("{i},{}\n", 3 * i + 1)).collect();
+/// std::fs::write(&path, format!("x,y\n{text}"))?;
+/// let models = on_threads(2, Duration::from_secs(60), |mut rank| {
+///     let stop = AtomicBool::new(false);
+///     let progress = &mut ReadProgress { at: &mut |_| {}, interrupt: &stop };
+///     let table = DataTable::read_on(&path, &ReadOptions::default(), progress, &mut rank)?;
+///     assert_eq!((table.rows, table.all_rows), (50, 100));
+///     let options = FitOptions { target: Some("y".into()), ..FitOptions::default() };
+///     let watch = &mut FitWatch { report: &mut |_, _| {}, interrupt: &stop };
+///     Ok(fit_on(&table, None, &options, watch, &mut rank)?.model)
+/// });
+/// let models = models.into_iter().collect::<Result<Vec<_>, Error>>()?;
+/// assert_eq!(models[0], models[1]);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn fit_on(
+    table: &DataTable,
+    test: Option<&DataTable>,
+    options: &FitOptions,
+    watch: &mut FitWatch<'_>,
+    group: &mut dyn Group,
+) -> Result<Fitted, Error> {
+    let ranks = &Ranks::new(group);
     let target = table.target_name(options.target.as_deref())?;
-    let (task, why) = FitTask::infer(table, &target, options.task)?;
+    let whole = whole_target(table, &target, ranks)?;
+    let (task, why) = FitTask::infer(&whole, &target, options.task)?;
     let task = without_shift(task, options);
     let family = family(&task, options)?;
-    let (targets, known) = task.targets(table, &target)?;
+    let (targets, known) = task.targets(&whole, &target)?;
+    drop(whole);
     let share = if test.is_some() { 0.0 } else { options.test_share };
     let (training, held) = split(&targets, &known, share, options.seed, 0);
     if training.len() < 2 {
@@ -145,8 +190,10 @@ pub fn fit(
 
     let identifiers = checks::identifiers(table, &target);
     let left_out: Vec<String> = identifiers.iter().chain([&target]).cloned().collect();
-    let encoder = Encoder::fit(table, &training, standardization(options), &left_out)?;
-    let (rows, losses) = encoder.encode(table)?;
+    let own = table.share.places(&training);
+    let encoder = Encoder::fit(table, &own, standardization(options), &left_out, ranks)?;
+    let (rows, losses) = ranks.agree(encoder.encode(table))?;
+    let losses = losses.with_all_blanks(&encoder, ranks)?;
     let remarks = checks::remarks(ExaminedData {
         table,
         target: &target,
@@ -156,25 +203,29 @@ pub fn fit(
         encoder: &encoder,
         losses: &losses,
         identifiers: &identifiers,
-    });
-    let own = ScoredRows { goals: goals(&task, &targets), rows, targets, index: held };
-    let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target)).transpose()?;
+        ranks,
+    })?;
+    let own = ScoredRows { goals: goals(&task, &targets, table), rows, targets, index: held };
+    let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target, ranks)).transpose()?;
     let scored = other.as_ref().unwrap_or(&own);
 
     let l2 = options.l2.unwrap_or_else(|| default_l2(family, options.constraint));
-    let setup = FitSetup { family, l2, encoder: &encoder, task: &task, options };
+    let setup = FitSetup { family, l2, encoder: &encoder, task: &task, options, ranks };
     let trained = setup.train(&own, &training, scored, watch)?;
+    ranks.check()?;
     let mut model = FittedModel {
         about: about(table, &setup, &target, &trained, training.len(), scored.index.len()),
         weights: trained.weights,
     };
     check_constraint(&model)?;
-    let measured = |on: &ScoredRows, index: &[usize]| assess(&model.weights, &task, &on.rows, &on.targets, index);
-    let held_out = (!scored.index.is_empty()).then(|| measured(scored, &scored.index));
+    let measured =
+        |on: &ScoredRows, index: &[usize]| assess_on(&model.weights, &task, &on.rows, &on.targets, index, ranks);
+    let held_out = (!scored.index.is_empty()).then(|| measured(scored, &scored.index)).transpose()?;
     let (judged, index) = if held_out.is_some() { (scored, &scored.index) } else { (&own, &training) };
-    let importance =
-        importance(&encoder, &model.weights, &judged.rows, index, &judged.goals, OutputLoss::of(&task), options.seed);
-    let on_training = measured(&own, &training);
+    let goal = |i: usize| goal(&task, &judged.targets, i);
+    let judged = JudgedRows { rows: &judged.rows, index, goal: &goal, loss: OutputLoss::of(&task), ranks };
+    let importance = importance(&encoder, &model.weights, judged, options.seed)?;
+    let on_training = measured(&own, &training)?;
     model.about.training.held_out.clone_from(&held_out);
     let report = FitReport {
         task: described(&task, &why),
@@ -185,28 +236,6 @@ pub fn fit(
         importance,
     };
     Ok(Fitted { model, report })
-}
-
-/// Encoded rows with their targets.
-#[derive(Debug, Clone)]
-pub struct ScoredRows {
-    /// The encoded rows.
-    pub rows: EncodedRows,
-    /// The targets of all rows.
-    pub targets: Targets,
-    /// The rows that have a target and are scored.
-    pub index: Vec<usize>,
-    /// The targets as the model computes with them.
-    goals: Vec<f64>,
-}
-
-impl ScoredRows {
-    fn read(table: &DataTable, encoder: &Encoder, task: &FitTask, target: &str) -> Result<Self, Error> {
-        encoder.check_names(table)?;
-        let (targets, index) = task.targets(table, target)?;
-        let (rows, _) = encoder.encode(table)?;
-        Ok(Self { goals: goals(task, &targets), rows, targets, index })
-    }
 }
 
 /// Scores a model on a file.
@@ -267,17 +296,6 @@ fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
     Ok(chosen)
 }
 
-/// The targets as the model computes with them.
-fn goals(task: &FitTask, targets: &Targets) -> Vec<f64> {
-    match (task, targets) {
-        (FitTask::Regression { mean, deviation }, Targets::Numbers(values)) => {
-            values.iter().map(|value| (value - mean) / deviation).collect()
-        }
-        (_, Targets::Classes(classes)) => classes.iter().map(|&class| f64::from(class)).collect(),
-        _ => unreachable!("the task made the targets"),
-    }
-}
-
 /// With a penalty every problem has a solution, and a network does not learn a few rows by heart. A constrained regression
 /// has a solution without it.
 fn default_l2(family: ModelFamily, constraint: WeightConstraint) -> f64 {
@@ -291,6 +309,7 @@ struct FitSetup<'a> {
     encoder: &'a Encoder,
     task: &'a FitTask,
     options: &'a FitOptions,
+    ranks: &'a Ranks<'a>,
 }
 
 impl FitSetup<'_> {
@@ -306,25 +325,29 @@ impl FitSetup<'_> {
             OutputLoss::Softmax => self.task.class_names().map_or(1, <[String]>::len),
             _ => 1,
         };
+        let (ranks, share) = (self.ranks, self.ranks.share());
+        let index = share.places(training);
         let data = TrainingRows {
             rows: &own.rows,
-            index: training,
+            terms: training,
+            index: &index,
             goals: &own.goals,
             loss,
             outputs,
             penalty: self.l2 / training.len() as f64,
             intercept: self.options.intercept,
         };
-        let held_out = MeasuredRows { rows: &scored.rows, index: &scored.index, goals: &scored.goals, loss };
+        let held_out = MeasuredRows { rows: &scored.rows, index: &scored.index, goals: &scored.goals, loss, ranks };
         let interrupt = watch.interrupt;
         let mut limits = TrainingLimits {
             epochs: self.options.epochs,
             seed: self.options.seed,
             interrupted: &|| interrupt.load(Ordering::Relaxed),
+            any_stops: &|stop| ranks.any(stop),
             report: watch.report,
         };
         if self.family == ModelFamily::Mlp {
-            let size = own.rows.inputs().saturating_mul(training.len());
+            let size = own.rows.inputs().saturating_mul(training.len().div_ceil(share.size));
             if size > MOST_DENSE {
                 let why = format!("{} inputs × {} rows are too many for mlp", own.rows.inputs(), training.len());
                 return Err(Error::Option(format!(
@@ -332,12 +355,13 @@ impl FitSetup<'_> {
                 )));
             }
             let (learned, validation) = split(&own.targets, training, VALIDATION, self.options.seed, 1);
-            let validation = MeasuredRows { rows: &own.rows, index: &validation, goals: &own.goals, loss };
-            let data = TrainingRows { index: &learned, ..data };
+            let validation = MeasuredRows { rows: &own.rows, index: &validation, goals: &own.goals, ..held_out };
+            let index = share.places(&learned);
+            let data = TrainingRows { terms: &learned, index: &index, ..data };
             return train::network(data, &self.options.hidden, validation, held_out, &mut limits);
         }
         if self.options.constraint.is_active() {
-            let mut f = LinearModel::new(data);
+            let mut f = dealt(LinearModel::new(data), training, ranks);
             return constrained(&mut f, self.options.constraint, &self.factors(), FullSumEnd::default(), &mut limits);
         }
         train::linear(data, held_out, &mut limits)
@@ -358,7 +382,7 @@ fn about(
     training_rows: usize,
     held_out_rows: usize,
 ) -> ModelAbout {
-    let FitSetup { family, l2, encoder, task, options } = setup;
+    let FitSetup { family, l2, encoder, task, options, .. } = setup;
     let method = if options.constraint.is_active() { "str-sqp" } else { "auto" };
     let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
     ModelAbout {

@@ -1,7 +1,9 @@
 //! The features that matter: by how much the loss grows when the values of a column are shuffled among the rows.
 
 use crate::{
+    Error,
     loss::OutputLoss,
+    ranks::Ranks,
     rows::EncodedRows,
     split::below,
     transform::Encoder,
@@ -27,48 +29,64 @@ pub struct Importance {
     pub loss_growth: f64,
 }
 
-/// The importance of the columns, the most important first. `goals` are classes or standardized numbers.
+/// The rows that columns are shuffled among.
+#[derive(Clone, Copy)]
+pub(crate) struct JudgedRows<'a> {
+    /// The rows of this rank.
+    pub(crate) rows: &'a EncodedRows,
+    /// The rows of the file to use.
+    pub(crate) index: &'a [usize],
+    /// The target of a row of the file: a class or a standardized number.
+    pub(crate) goal: &'a dyn Fn(usize) -> f64,
+    pub(crate) loss: OutputLoss,
+    pub(crate) ranks: &'a Ranks<'a>,
+}
+
+/// The importance of the columns, the most important first.
 pub(crate) fn importance(
     encoder: &Encoder,
     weights: &Weights,
-    rows: &EncodedRows,
-    index: &[usize],
-    goals: &[f64],
-    loss: OutputLoss,
+    judged: JudgedRows<'_>,
     seed: u64,
-) -> Vec<Importance> {
+) -> Result<Vec<Importance>, Error> {
+    let JudgedRows { rows, index, goal, loss, ranks } = judged;
     let mut rng = generator(seed, SHUFFLE);
     let index = shuffled(index, MOST_ROWS, &mut rng);
     let mut space = LayerSpace::default();
     let mut first = Vec::new();
-    let layers: Vec<Vec<f64>> = index
-        .iter()
-        .map(|&i| {
-            weights.first_layer(rows, i, &mut first);
-            first.clone()
-        })
-        .collect();
+    let (share, width) = (ranks.share(), weights.widths[1]);
+    let own = share.places(&index);
+    // A number of some columns for each row, on all ranks.
+    let of_all = |mine: Vec<f64>| ranks.collect(index.iter().map(|&i| share.owner(i)), width, mine);
+    let mut layers = Vec::with_capacity(width * own.len());
+    for &i in &own {
+        weights.first_layer(rows, i, &mut first);
+        layers.extend_from_slice(&first);
+    }
+    let layers = of_all(layers)?;
     let mut z = vec![0.0; weights.outputs()];
     let mut loss_of = |first: &[f64], i: usize| {
         z.copy_from_slice(weights.after_first(first, &mut space));
-        loss.differentiate(&mut z, goals[i])
+        loss.differentiate(&mut z, goal(i))
     };
-    let base: f64 = layers.iter().zip(&index).map(|(first, &i)| loss_of(first, i)).sum();
+    let base: f64 = layers.chunks_exact(width).zip(&index).map(|(first, &i)| loss_of(first, i)).sum();
     let mut found = Vec::new();
     for (column, inputs) in largest_columns(encoder, weights) {
-        let parts: Vec<Vec<f64>> = index.iter().map(|&i| part(weights, rows, i, inputs.clone())).collect();
+        let parts = of_all(own.iter().flat_map(|&i| part(weights, rows, i, inputs.clone())).collect())?;
+        let part = |k: usize| &parts[k * width..][..width];
         let order = shuffled(&(0..index.len()).collect::<Vec<_>>(), index.len(), &mut rng);
         let mut sum = 0.0;
         for (k, &i) in index.iter().enumerate() {
-            first.clone_from(&layers[k]);
-            let change = parts[order[k]].iter().zip(&parts[k]).map(|(other, own)| other - own);
+            first.clear();
+            first.extend_from_slice(&layers[k * width..][..width]);
+            let change = part(order[k]).iter().zip(part(k)).map(|(other, own)| other - own);
             first.iter_mut().zip(change).for_each(|(first, change)| *first += change);
             sum += loss_of(&first, i);
         }
         found.push(Importance { column, loss_growth: (sum - base) / index.len() as f64 });
     }
     found.sort_by(|a, b| b.loss_growth.total_cmp(&a.loss_growth));
-    found
+    Ok(found)
 }
 
 /// Each column with its inputs. If there are too many, those with the largest weights.

@@ -5,10 +5,11 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`table`] | data files as columns |
+//! | `ranks`, [`table`] | what ranks know of each other's rows; data files as columns |
 //! | [`task`], [`split`](mod@split) | what to predict; rows to hold out |
 //! | [`rows`], [`transform`] | encoded rows, and the fitted transform that makes them |
 //! | [`checks`] | what a person should know about the data |
+//! | `scored` | rows with their targets |
 //! | `loss`, [`weights`] | the loss of a row; the weights of a model |
 //! | `objectives`, [`train`], [`constrain`] | the functions to minimize, and how |
 //! | [`assess`](mod@assess), [`importance`] | scores; the features that matter |
@@ -29,8 +30,10 @@ pub mod fit;
 pub mod importance;
 mod loss;
 mod objectives;
+mod ranks;
 pub mod rows;
 pub mod saved;
+mod scored;
 pub mod split;
 pub mod table;
 pub mod task;
@@ -39,6 +42,6 @@ pub mod transform;
 pub mod weights;
 
 pub use error::Error;
-pub use fit::{FitOptions, FitReport, Fitted, fit};
+pub use fit::{FitOptions, FitReport, Fitted, fit, fit_on};
 pub use saved::FittedModel;
 pub use table::{DataTable, ReadOptions};

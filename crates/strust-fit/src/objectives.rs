@@ -17,9 +17,11 @@ use strust_problems::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TrainingRows<'a> {
     pub(crate) rows: &'a EncodedRows,
-    /// The rows that are terms of the sum.
+    /// The rows of the file that are terms of the sum.
+    pub(crate) terms: &'a [usize],
+    /// Those of this rank, by their places in `rows`.
     pub(crate) index: &'a [usize],
-    /// The target of each row of the file: a class, or a standardized number.
+    /// The target of each of `rows`: a class, or a standardized number.
     pub(crate) goals: &'a [f64],
     pub(crate) loss: OutputLoss,
     pub(crate) outputs: usize,
@@ -76,7 +78,7 @@ impl NullaryFnOnce for LinearPass<'_> {
     #[inline(always)]
     fn call(self) -> f64 {
         let Self { data, z, x, sample, mut gradient } = self;
-        let TrainingRows { rows, index, goals, loss, outputs, penalty, intercept } = *data;
+        let TrainingRows { rows, index, goals, loss, outputs, penalty, intercept, .. } = *data;
         let (weights, bias) = x.split_at(rows.inputs * outputs);
         let scale = 1.0 / sample.len() as f64;
         touch(data, sample);

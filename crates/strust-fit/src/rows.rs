@@ -1,5 +1,6 @@
 //! Encoded rows: what a model computes with.
 
+use crate::{Error, ranks::Ranks};
 use strust_problems::Csr;
 
 /// A category that the model does not know, or a blank one: no input is 1.
@@ -35,11 +36,12 @@ impl EncodedRows {
     pub fn inputs(&self) -> usize {
         self.inputs
     }
-    /// The mean number of inputs of a row that may differ from 0.
-    #[must_use]
-    pub fn stored_per_row(&self) -> f64 {
+    /// The mean number of inputs of a row that may differ from 0, over the rows of all ranks.
+    pub(crate) fn stored_per_row(&self, ranks: &Ranks<'_>) -> Result<f64, Error> {
         let sparse = self.sparse.as_ref().map_or(0, |(csr, _)| (0..csr.rows()).map(|i| csr.row(i).0.len()).sum());
-        (self.numbers + self.categories) as f64 + sparse as f64 / self.rows.max(1) as f64
+        let mut sums = [sparse as f64, self.rows as f64];
+        ranks.add(&mut sums)?;
+        Ok((self.numbers + self.categories) as f64 + sums[0] / sums[1].max(1.0))
     }
 
     #[inline(always)]

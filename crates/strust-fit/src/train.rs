@@ -12,6 +12,7 @@ use crate::{
     Error,
     loss::OutputLoss,
     objectives::{LinearModel, NetworkModel, TrainingRows},
+    ranks::Ranks,
     rows::EncodedRows,
     weights::{LayerSpace, Weights},
 };
@@ -21,6 +22,7 @@ use strust::{
     methods::AutoState,
     minimize,
     objective::{Objective, full_value},
+    ranks::Sharded,
     record::StepRecord,
     run::Observer,
     stop::{Stop, StopReason},
@@ -72,6 +74,8 @@ pub(crate) struct TrainingLimits<'a> {
     pub(crate) seed: u64,
     /// Asked after each step whether to stop.
     pub(crate) interrupted: &'a dyn Fn() -> bool,
+    /// Whether one of the ranks stops, from whether this one does. All ranks ask at the same steps.
+    pub(crate) any_stops: &'a dyn Fn(bool) -> bool,
     /// Called after each round with the epochs and the score.
     pub(crate) report: &'a mut dyn FnMut(f64, f64),
 }
@@ -80,21 +84,24 @@ pub(crate) struct TrainingLimits<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct MeasuredRows<'a> {
     pub(crate) rows: &'a EncodedRows,
+    /// The rows of the file.
     pub(crate) index: &'a [usize],
+    /// The targets of the rows of this rank.
     pub(crate) goals: &'a [f64],
     pub(crate) loss: OutputLoss,
+    pub(crate) ranks: &'a Ranks<'a>,
 }
 
 impl<'a> MeasuredRows<'a> {
     /// The mean loss; `None` without rows.
     pub(crate) fn mean_loss(&self, weights: &Weights, space: &mut LayerSpace) -> Option<f64> {
         let mut z = vec![0.0; weights.outputs()];
-        let mut sum = 0.0;
-        for &i in self.index {
+        let (mut sum, share) = (0.0, self.ranks.share());
+        for i in self.index.iter().filter(|&&i| share.owns(i)).map(|&i| share.place(i)) {
             z.copy_from_slice(weights.apply(self.rows, i, space));
             sum += self.loss.differentiate(&mut z, self.goals[i]);
         }
-        (!self.index.is_empty()).then(|| sum / self.index.len() as f64)
+        (!self.index.is_empty()).then(|| self.ranks.total(sum) / self.index.len() as f64)
     }
     /// The mean loss as a function of the weights.
     fn loss_of_weights(self) -> impl FnMut(&Weights) -> Option<f64> + 'a {
@@ -116,12 +123,15 @@ pub(crate) fn linear(
     held_out: MeasuredRows<'_>,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
-    let mut f = LinearModel::new(data);
-    let mut scored = f.clone();
+    let (model, ranks) = (LinearModel::new(data), held_out.ranks);
+    let mut scored = model.clone();
+    let own_share = model.terms() as f64 / data.terms.len() as f64;
     let widths = vec![data.rows.inputs(), data.outputs];
-    let (start, batch) =
-        (vec![0.0; f.parameters()], linear_batch(data.rows.inputs(), data.rows.stored_per_row(), f.terms()));
-    let score = |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
+    let stored = data.rows.stored_per_row(ranks)?;
+    let (start, batch) = (vec![0.0; model.parameters()], linear_batch(data.rows.inputs(), stored, data.terms.len()));
+    // One sum, where the mini-batches of a pass would take many.
+    let score = |x: &Vec<f64>, _: &Weights| ranks.total(own_share * full_value(&mut scored, x));
+    let mut f = dealt(model, data.terms, ranks);
     trained(&mut f, start, batch, &widths, StopRule::LINEAR, held_out.loss_of_weights(), limits, score, Clone::clone)
 }
 
@@ -134,13 +144,28 @@ pub(crate) fn network(
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let widths = [&[data.rows.inputs()], hidden, &[data.outputs]].concat();
-    let mut f = NetworkModel::new(data, &widths)?;
-    let batch = network_batch(f.terms());
+    let model = NetworkModel::new(data, &widths)?;
+    let batch = network_batch(data.terms.len());
     let mut space = LayerSpace::default();
     let score = |_: &Vec<f32>, weights: &Weights| validation.mean_loss(weights, &mut space).unwrap_or(f64::INFINITY);
-    let start = f.start(limits.seed);
+    let start = model.start(limits.seed);
+    let mut f = dealt(model, data.terms, held_out.ranks);
     let wide = |x: &Vec<f32>| x.iter().map(|&x| f64::from(x)).collect();
     trained(&mut f, start, batch, &widths, StopRule::NETWORK, held_out.loss_of_weights(), limits, score, wide)
+}
+
+/// An objective whose terms are rows of the file, each on the rank that has the row.
+pub(crate) fn dealt<'a, F: Objective>(model: F, terms: &[usize], ranks: &'a Ranks<'a>) -> Sharded<F, &'a Ranks<'a>> {
+    let share = ranks.share();
+    Sharded::dealt(model, ranks, terms.iter().map(|&i| share.owner(i)))
+}
+
+/// A run that ended because the ranks lost each other has no result. Every other breakdown has its last good point.
+pub(crate) fn check_ranks(breakdown: Option<&strust::Error>) -> Result<(), Error> {
+    match breakdown {
+        Some(lost @ strust::Error::Ranks { .. }) => Err(lost.clone().into()),
+        _ => Ok(()),
+    }
 }
 
 /// When training ends.
@@ -199,8 +224,11 @@ pub(crate) fn trained<F: Objective<Point: Elementwise>>(
     };
     let (seed, cap) = (watch.limits.seed, watch.limits.epochs.unwrap_or(MOST_EPOCHS));
     let report = minimize(f).batch(batch).seed(seed).stop(Stop::epochs(cap)).observe(&mut watch).start(start)?;
+    check_ranks(report.breakdown.as_ref())?;
     let end = match report.reason {
         StopReason::Breakdown => TrainingEnd::Breakdown,
+        // Without an end here, another rank was stopped.
+        StopReason::Observer => watch.end.unwrap_or(TrainingEnd::Interrupted),
         _ => watch.end.unwrap_or(TrainingEnd::Epochs),
     };
     if watch.scores.is_empty() {
@@ -238,11 +266,13 @@ where
     fn step(&mut self, record: &StepRecord, state: &AutoState<V>) -> ControlFlow<()> {
         self.batches.0 += record.value;
         self.batches.1 += 1;
-        if (self.limits.interrupted)() {
+        let (stop, scores) = ((self.limits.interrupted)(), state.k.is_multiple_of(self.round));
+        // All ranks score together, or none does. At other steps the run itself stops the others.
+        if if scores { (self.limits.any_stops)(stop) } else { stop } {
             self.end = Some(TrainingEnd::Interrupted);
             return ControlFlow::Break(());
         }
-        if !state.k.is_multiple_of(self.round) {
+        if !scores {
             return ControlFlow::Continue(());
         }
         self.now.flat = (self.wide)(&state.x);

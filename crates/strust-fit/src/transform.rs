@@ -2,6 +2,7 @@
 
 use crate::{
     Error,
+    ranks::Ranks,
     rows::{EncodedRows, NONE},
     table::{BLANK, CellKind, Cells, DataTable, NamedColumn, listed, nearest},
 };
@@ -77,32 +78,51 @@ pub struct EncodingLosses {
     pub missing: Vec<String>,
 }
 
+impl EncodingLosses {
+    /// The blank cells of the rows of all ranks. The rest is that of this rank.
+    pub(crate) fn with_all_blanks(self, encoder: &Encoder, ranks: &Ranks<'_>) -> Result<Self, Error> {
+        let mine: HashMap<&str, usize> = self.blanks.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        let count = |column: &EncodedColumn| mine.get(column.name.as_str()).copied().unwrap_or(0) as f64;
+        let mut counts: Vec<f64> = encoder.columns.iter().map(count).collect();
+        ranks.add(&mut counts)?;
+        let all = encoder.columns.iter().zip(counts).filter(|(_, count)| *count > 0.0);
+        Ok(Self { blanks: all.map(|(column, count)| (column.name.clone(), count as usize)).collect(), ..self })
+    }
+}
+
 impl Encoder {
-    /// Learns the transform from the training rows. Columns with one value are left out; `leave_out` says which others.
-    pub fn fit(
+    /// Learns the transform from the training rows of all ranks; `rows` are those of this rank. Columns with one value are
+    /// left out; `leave_out` says which others.
+    pub(crate) fn fit(
         table: &DataTable,
         rows: &[usize],
         standardize: Standardize,
         leave_out: &[String],
+        ranks: &Ranks<'_>,
     ) -> Result<Self, Error> {
-        let mut columns = Vec::new();
         let used = |column: &&NamedColumn| !leave_out.contains(&column.name);
-        for column in table.columns.iter().filter(used) {
-            if let Cells::Numbers(values) = &column.cells
-                && let Some(encoding) = number(values, rows, standardize)
-            {
-                columns.push(EncodedColumn { name: column.name.clone(), encoding });
-            }
+        let of_numbers = |column: &NamedColumn| match &column.cells {
+            Cells::Numbers(values) => Some((column.name.clone(), Moments::of(values, rows))),
+            _ => None,
+        };
+        let (names, moments): (Vec<String>, Vec<Moments>) =
+            table.columns.iter().filter(used).filter_map(of_numbers).unzip();
+        let mut columns = Vec::new();
+        for (name, moments) in names.into_iter().zip(Moments::of_all(&moments, ranks)?) {
+            columns.extend(moments.encoding(standardize).map(|encoding| EncodedColumn { name, encoding }));
         }
         for column in table.columns.iter().filter(used) {
             if let Cells::Words { codes, words } = &column.cells {
-                let levels = levels(codes, words, rows);
+                let levels = levels(codes, words, rows, ranks)?;
                 if levels.len() > 1 {
                     columns.push(EncodedColumn { name: column.name.clone(), encoding: Encoding::Category { levels } });
                 }
             }
         }
-        let sparse_scales = table.sparse.as_ref().map_or_else(Vec::new, |csr| sparse_scales(csr, rows, standardize));
+        let sparse_scales = match &table.sparse {
+            Some(csr) => sparse_scales(csr, rows, standardize, ranks)?,
+            None => Vec::new(),
+        };
         let encoder = Self { columns, sparse_scales };
         match encoder.inputs() {
             0 => Err(Error::file(&table.path, "no column is left to learn from: all are constant or were left out")),
@@ -310,55 +330,92 @@ fn wrong_kind(column: &EncodedColumn, table: &DataTable, why: &str) -> Error {
     Error::file(&table.path, format!("column `{}`: the model needs {why}", column.name))
 }
 
-/// Mean and deviation of the values that are not blank; `None` if they are all equal.
-fn number(values: &[f64], rows: &[usize], standardize: Standardize) -> Option<Encoding> {
-    let (mut count, mut mean, mut square) = (0.0, 0.0, 0.0);
-    for value in rows.iter().map(|&i| values[i]).filter(|value| !value.is_nan()) {
-        count += 1.0;
-        // Welford's update does not cancel where the mean is much larger than the deviation.
-        let before = value - mean;
-        mean += before / count;
-        square += before * (value - mean);
+/// The number of the values that are not blank, their mean m and Σ(v − m)².
+#[derive(Debug, Clone, Copy, Default)]
+struct Moments {
+    count: f64,
+    mean: f64,
+    square: f64,
+}
+
+impl Moments {
+    fn of(values: &[f64], rows: &[usize]) -> Self {
+        let (mut count, mut mean, mut square) = (0.0, 0.0, 0.0);
+        for value in rows.iter().map(|&i| values[i]).filter(|value| !value.is_nan()) {
+            count += 1.0;
+            // Welford's update does not cancel where the mean is much larger than the deviation.
+            let before = value - mean;
+            mean += before / count;
+            square += before * (value - mean);
+        }
+        Self { count, mean, square }
     }
-    let deviation = (square / f64::max(count, 1.0)).sqrt();
-    // Below this the column is constant up to rounding.
-    if deviation <= 1e-12 * f64::abs(mean) || !deviation.is_normal() {
-        return None;
+
+    /// Those of the values of all ranks, column by column.
+    fn of_all(mine: &[Self], ranks: &Ranks<'_>) -> Result<Vec<Self>, Error> {
+        let flat = mine.iter().flat_map(|of| [of.count, of.mean, of.square]).collect();
+        let mut all = vec![Self::default(); mine.len()];
+        for rank in ranks.gather(flat)? {
+            for (of, &[count, mean, square]) in all.iter_mut().zip(rank.as_chunks().0) {
+                of.add(Self { count, mean, square });
+            }
+        }
+        Ok(all)
     }
-    let (shift, scale) = match standardize {
-        Standardize::Full => (mean, deviation),
-        Standardize::Scale => (0.0, deviation),
-        Standardize::No => (0.0, 1.0),
-    };
-    Some(Encoding::Number { shift, scale, fill: mean })
+
+    /// Those of both: with n = nₐ + n_b and δ = m_b − mₐ, the mean is mₐ + δn_b/n, and the squares grow by δ²nₐn_b/n.
+    fn add(&mut self, other: Self) {
+        if self.count == 0.0 {
+            *self = other;
+        } else if other.count > 0.0 {
+            let (count, difference) = (self.count + other.count, other.mean - self.mean);
+            self.square += other.square + difference * difference * self.count * other.count / count;
+            self.mean += difference * other.count / count;
+            self.count = count;
+        }
+    }
+
+    /// Standardization by the mean and the deviation; `None` if all values are equal.
+    fn encoding(self, standardize: Standardize) -> Option<Encoding> {
+        let Self { count, mean, square } = self;
+        let deviation = (square / f64::max(count, 1.0)).sqrt();
+        // Below this the column is constant up to rounding.
+        if deviation <= 1e-12 * f64::abs(mean) || !deviation.is_normal() {
+            return None;
+        }
+        let (shift, scale) = match standardize {
+            Standardize::Full => (mean, deviation),
+            Standardize::Scale => (0.0, deviation),
+            Standardize::No => (0.0, 1.0),
+        };
+        Some(Encoding::Number { shift, scale, fill: mean })
+    }
 }
 
 /// The most frequent categories of the training rows, sorted by name. Blank cells are one of them.
-fn levels(codes: &[u32], words: &[String], rows: &[usize]) -> Vec<String> {
-    let mut counts = vec![0_u64; words.len()];
-    let mut blanks = 0_u64;
+fn levels(codes: &[u32], words: &[String], rows: &[usize], ranks: &Ranks<'_>) -> Result<Vec<String>, Error> {
+    // The last count is that of blank cells. Whole numbers are exact.
+    let mut counts = vec![0.0; words.len() + 1];
     for &i in rows {
-        match codes[i] {
-            BLANK => blanks += 1,
-            code => counts[code as usize] += 1,
-        }
+        counts[if codes[i] == BLANK { words.len() } else { codes[i] as usize }] += 1.0;
     }
-    let mut seen: Vec<(u64, &str)> =
-        counts.iter().zip(words).map(|(&count, word)| (count, word.as_str())).chain([(blanks, "")]).collect();
-    seen.retain(|&(count, _)| count > 0);
-    seen.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    ranks.add(&mut counts)?;
+    let mut seen: Vec<(f64, &str)> = counts.into_iter().zip(words.iter().map(String::as_str).chain([""])).collect();
+    seen.retain(|&(count, _)| count > 0.0);
+    seen.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     seen.truncate(MOST_CATEGORIES);
     let mut levels: Vec<String> = seen.into_iter().map(|(_, word)| word.to_string()).collect();
     levels.sort();
-    levels
+    Ok(levels)
 }
 
 /// The largest size of each sparse feature; 1 if it is always 0.
-fn sparse_scales(csr: &Csr, rows: &[usize], standardize: Standardize) -> Vec<f64> {
+fn sparse_scales(csr: &Csr, rows: &[usize], standardize: Standardize, ranks: &Ranks<'_>) -> Result<Vec<f64>, Error> {
     let mut scales = vec![0.0_f64; csr.columns()];
     for &i in rows.iter().filter(|_| standardize != Standardize::No) {
         let (columns, values) = csr.row(i);
         columns.iter().zip(values).for_each(|(&j, v)| scales[j as usize] = scales[j as usize].max(v.abs()));
     }
-    scales.iter().map(|&scale| if scale > 0.0 { scale } else { 1.0 }).collect()
+    ranks.largest(&mut scales)?;
+    Ok(scales.iter().map(|&scale| if scale > 0.0 { scale } else { 1.0 }).collect())
 }

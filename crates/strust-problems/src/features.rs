@@ -183,6 +183,22 @@ impl Csr {
         }
         Self { columns: self.columns, row_starts, indices, values }
     }
+    /// Adds the rows of another matrix below. The result has the columns of the wider one.
+    ///
+    /// ```
+    /// use strust_problems::Csr;
+    /// let mut matrix = Csr::new(1, vec![0, 1], vec![0], vec![5.0])?;
+    /// matrix.append(Csr::new(3, vec![0, 1], vec![2], vec![7.0])?);
+    /// assert_eq!((matrix.columns(), matrix.row(1)), (3, (&[2][..], &[7.0][..])));
+    /// # Ok::<(), strust::Error>(())
+    /// ```
+    pub fn append(&mut self, below: Self) {
+        let before = self.values.len();
+        self.columns = self.columns.max(below.columns);
+        self.row_starts.extend(below.row_starts.iter().skip(1).map(|start| before + start));
+        self.indices.extend(below.indices);
+        self.values.extend(below.values);
+    }
     /// The same matrix with a last column of ones.
     pub(crate) fn with_ones(self) -> Result<Self, Error> {
         let last = u32::try_from(self.columns)

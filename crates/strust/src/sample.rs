@@ -43,6 +43,12 @@ impl Sample {
         self.indices.extend_from_slice(&whole.indices[part]);
         self.seed = whole.seed;
     }
+    /// Overwrites the sample by other terms, with the seed of `whole`. Allocates only if it becomes longer.
+    pub(crate) fn set_terms_of(&mut self, whole: &Self, indices: impl IntoIterator<Item = usize>) {
+        self.indices.clear();
+        self.indices.extend(indices);
+        self.seed = whole.seed;
+    }
     /// The terms.
     #[must_use]
     pub fn indices(&self) -> &[usize] {

@@ -157,6 +157,7 @@ pub fn fit_arrays(
         epochs: Some(options.epochs),
         seed: options.seed,
         interrupted,
+        any_stops: &|stop| stop,
         report: &mut |_, score| scores.push(score),
     };
     let trained = if options.hidden.is_empty() {

@@ -1,56 +1,63 @@
-//! CSV: a header, then one record per row. The file is streamed in blocks, which are parsed in parallel.
+//! CSV: a header, then one record per row. Files are streamed in blocks, which are parsed in parallel.
 //!
 //! The kind of each column is guessed from the first rows. If a later cell refutes a guess, the file is read again with
 //! the better one.
 
 use super::{
-    BLANK, CellKind, Cells, DataTable, ExpectedColumns, NamedColumn, ReadOptions, ReadProgress,
+    CellKind, DataTable, ExpectedColumns, ReadOptions, ReadProgress,
     blocks::{TextBlock, TextBlocks, after_quote, line_breaks},
-    cells::{BrokenRecord, CellSpan, Looks, is_blank, number, record},
+    cells::{BrokenRecord, CellSpan, is_blank, number, record},
     listed, nearest,
+    parsed::{Parsed, Use, shown},
 };
-use crate::Error;
-use std::{collections::HashMap, path::Path};
+use crate::{Error, ranks::Ranks};
+use std::path::{Path, PathBuf};
+use strust::ranks::RowShare;
 
 /// Bytes of a block for one thread.
 const BLOCK: usize = 4 << 20;
 /// Rows that the first guess is made from.
 const FIRST: usize = 1000;
-/// More different texts than this are not categories.
-const MOST_WORDS: usize = 100_000;
 /// A column with a smaller share of texts among its numbers has typing errors.
 const TYPING_ERRORS: f64 = 0.01;
 
-/// What to do with a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Skip,
-    As(CellKind),
+/// How the files are laid out.
+struct CsvLayout {
+    names: Vec<String>,
+    uses: Vec<Use>,
+    files: Vec<CsvFile>,
 }
 
-/// How the file is laid out.
-struct CsvLayout {
+/// How one file is laid out.
+#[derive(Clone)]
+struct CsvFile {
+    path: PathBuf,
     separator: u8,
-    names: Vec<String>,
     /// Whether the first record is a header.
     header: bool,
-    uses: Vec<Use>,
 }
 
-pub(super) fn read(path: &Path, options: &ReadOptions, progress: &mut ReadProgress<'_>) -> Result<DataTable, Error> {
-    let mut layout = layout(path, options)?;
+pub(super) fn read(
+    paths: &[PathBuf],
+    options: &ReadOptions,
+    progress: &mut ReadProgress<'_>,
+    ranks: &Ranks<'_>,
+) -> Result<DataTable, Error> {
+    let mut layout = ranks.agree(layout(paths, options))?;
+    ranks.same(&layout.names, "has a file with other columns than rank 0")?;
     loop {
-        let parsed = pass(path, &layout, progress)?;
-        let refuted = parsed.refuted();
+        let parsed = ranks.agree(pass(&layout, progress, ranks.share()))?;
+        let refuted = parsed.refuted(ranks)?;
         if refuted.is_empty() {
-            return parsed.table(path, layout);
+            return parsed.table(&paths[0], layout.names, ranks);
         }
         for (j, wrong) in refuted {
             let share = wrong.count as f64 / (parsed.rows.max(1)) as f64;
             let name = &layout.names[j];
+            let (path, line) = (&paths[wrong.at.0], wrong.at.1);
             if options.expected.is_some() {
                 let why = format!("{} in column `{name}` is not a number, but the model needs one", shown(&wrong.text));
-                return Err(Error::line(path, wrong.line, why));
+                return Err(Error::line(path, line, why));
             }
             if share < TYPING_ERRORS && options.target.as_deref() != Some(name) {
                 let why = format!(
@@ -59,23 +66,34 @@ pub(super) fn read(path: &Path, options: &ReadOptions, progress: &mut ReadProgre
                     shown(&wrong.text),
                     if wrong.count == 1 { "it".into() } else { format!("the {} such cells", wrong.count) }
                 );
-                return Err(Error::line(path, wrong.line, why));
+                return Err(Error::line(path, line, why));
             }
             layout.uses[j] = Use::As(CellKind::Word);
         }
     }
 }
 
-/// A text for a message: short, and in quotes.
-fn shown(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        None => format!("{text:?}"),
-        Some((end, _)) => format!("{:?}…", &text[..end]),
+/// The layout of all files, which must have the same columns.
+fn layout(paths: &[PathBuf], options: &ReadOptions) -> Result<CsvLayout, Error> {
+    let mut all = layout_of(&paths[0], options)?;
+    for path in &paths[1..] {
+        let other = layout_of(path, options)?;
+        if other.names != all.names {
+            let (found, expected) = (listed(&other.names), listed(&all.names));
+            let why = format!("the columns are {found}, but {} has {expected}", paths[0].display());
+            return Err(Error::file(path, why));
+        }
+        all.files.extend(other.files);
+        // A column of words in one file is one in all.
+        for (use_of, also) in all.uses.iter_mut().zip(other.uses) {
+            *use_of = if also == Use::As(CellKind::Word) { also } else { *use_of };
+        }
     }
+    Ok(all)
 }
 
 /// Reads the header and guesses the kinds of the columns.
-fn layout(path: &Path, options: &ReadOptions) -> Result<CsvLayout, Error> {
+fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, Error> {
     let empty = || Error::file(path, "the file is empty; expected a header and rows");
     let mut blocks = TextBlocks::open(path)?;
     let first = blocks.next(BLOCK)?.ok_or_else(empty)?;
@@ -101,7 +119,8 @@ fn layout(path: &Path, options: &ReadOptions) -> Result<CsvLayout, Error> {
         names = names_without_header(path, names.len(), options)?;
         records = BlockRecords::new(&first, path, separator, start);
     }
-    let mut layout = CsvLayout { separator, uses: uses(path, &names, options)?, names, header };
+    let files = vec![CsvFile { path: path.into(), separator, header }];
+    let mut layout = CsvLayout { uses: uses(path, &names, options)?, names, files };
     let mut seen = 0;
     while let Some(cells) = records.next()?.filter(|_| seen < FIRST) {
         for (cell, use_of) in cells.iter().zip(&mut layout.uses) {
@@ -242,224 +261,122 @@ impl<'a> BlockRecords<'a> {
     }
 }
 
-/// The cells that refute a guess.
-#[derive(Debug, Clone)]
-struct Refuted {
-    line: u64,
-    text: String,
-    count: u64,
-}
-
-/// The columns of a block, or of the blocks so far.
-struct Parsed {
-    rows: usize,
-    columns: Vec<ParsedColumn>,
-}
-
-enum ParsedColumn {
-    Skipped,
-    Numbers(Vec<f64>, Option<Refuted>),
-    Words { codes: Vec<u32>, words: Vec<String>, index: HashMap<String, u32> },
-    TooManyWords,
-}
-
-/// Reads the whole file.
-fn pass(path: &Path, layout: &CsvLayout, progress: &mut ReadProgress<'_>) -> Result<Parsed, Error> {
+/// Reads all files, and keeps the rows of a share.
+fn pass(layout: &CsvLayout, progress: &mut ReadProgress<'_>, share: RowShare) -> Result<Parsed, Error> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(16);
-    let mut blocks = TextBlocks::open(path)?;
-    blocks.separate_by(layout.separator);
-    let mut all = Parsed::new(layout);
-    let (mut bytes, mut first) = (0, true);
-    loop {
-        let mut round = Vec::with_capacity(threads);
-        while round.len() < threads
-            && let Some(block) = blocks.next(BLOCK)?
-        {
-            let start = if first { start_of_data(&block.bytes) } else { 0 };
-            round.push((block, start, std::mem::take(&mut first)));
+    let mut all = Parsed::new(&layout.uses);
+    let mut bytes = 0;
+    for (number, file) in layout.files.iter().enumerate() {
+        let mut blocks = TextBlocks::open(&file.path)?;
+        blocks.separate_by(file.separator);
+        let mut first = true;
+        loop {
+            let mut round = Vec::with_capacity(threads);
+            while round.len() < threads
+                && let Some(block) = blocks.next(BLOCK)?
+            {
+                let start = if first { start_of_data(&block.bytes) } else { 0 };
+                let header = std::mem::take(&mut first) && file.header;
+                round.push(CsvBlock { block, file, number, start, header, layout });
+            }
+            if round.is_empty() {
+                break;
+            }
+            for part in parsed(&round, share.after(all.rows)) {
+                all.append(part?);
+            }
+            bytes += round.iter().map(|part| part.block.bytes.len() as u64).sum::<u64>();
+            progress.check(bytes)?;
         }
-        if round.is_empty() {
-            return Ok(all);
-        }
-        let parsed: Vec<_> = std::thread::scope(|scope| {
-            let parse = |(block, start, first): &'_ (TextBlock, usize, bool)| {
-                parse(block, path, layout, *start, *first && layout.header)
-            };
-            let workers: Vec<_> = round.iter().map(|part| scope.spawn(move || parse(part))).collect();
-            workers.into_iter().map(|worker| worker.join().expect("parsing never panics")).collect()
-        });
-        for part in parsed {
-            all.append(part?);
-        }
-        bytes += round.iter().map(|(block, ..)| block.bytes.len() as u64).sum::<u64>();
-        progress.check(bytes)?;
     }
+    Ok(all)
 }
 
-fn parse(block: &TextBlock, path: &Path, layout: &CsvLayout, start: usize, header: bool) -> Result<Parsed, Error> {
-    let mut records = BlockRecords::new(block, path, layout.separator, start);
-    let mut parsed = Parsed::new(layout);
-    if header {
-        records.next()?;
+/// Parses some blocks in parallel. `share` has the rows of the first of them that are kept.
+fn parsed(round: &[CsvBlock<'_>], share: RowShare) -> Vec<Result<Parsed, Error>> {
+    if share.is_all() {
+        return in_parallel(round, |part| part.parse(share));
     }
-    loop {
-        let found = match records.next()? {
-            None => return Ok(parsed),
-            Some(cells) => cells.len(),
-        };
-        if found != layout.names.len() {
-            let why = format!(
-                "{found} fields, but the first line has {}: is a comma or a quote missing or too many?",
-                layout.names.len()
-            );
-            return Err(Error::line(path, records.last_line(), why));
+    // To know which rows to keep, count those of the blocks before.
+    let (mut shares, mut before) = (Vec::with_capacity(round.len()), 0);
+    for count in in_parallel(round, CsvBlock::count) {
+        match count {
+            Ok(count) => {
+                shares.push(share.after(before));
+                before += count;
+            }
+            Err(why) => return vec![Err(why)],
         }
-        for j in 0..found {
-            if let Err(why) = parsed.columns[j].push(&records.cells[j].of(&block.bytes), || records.last_line()) {
-                let why = format!("column `{}`: {why}", layout.names[j]);
+    }
+    let parts: Vec<_> = round.iter().zip(shares).collect();
+    in_parallel(&parts, |(part, share)| part.parse(*share))
+}
+
+fn in_parallel<T: Sync, R: Send>(parts: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let workers: Vec<_> = parts.iter().map(|part| scope.spawn(move || work(part))).collect();
+        workers.into_iter().map(|worker| worker.join().expect("parsing never panics")).collect()
+    })
+}
+
+/// A block of a file, from the byte `start`.
+struct CsvBlock<'a> {
+    block: TextBlock,
+    file: &'a CsvFile,
+    /// The number of the file.
+    number: usize,
+    start: usize,
+    /// Whether the first record is a header.
+    header: bool,
+    layout: &'a CsvLayout,
+}
+
+impl CsvBlock<'_> {
+    fn records(&self) -> Result<BlockRecords<'_>, Error> {
+        let mut records = BlockRecords::new(&self.block, &self.file.path, self.file.separator, self.start);
+        if self.header {
+            records.next()?;
+        }
+        Ok(records)
+    }
+
+    /// The number of rows.
+    fn count(&self) -> Result<usize, Error> {
+        let (mut records, mut rows) = (self.records()?, 0);
+        while records.next()?.is_some() {
+            rows += 1;
+        }
+        Ok(rows)
+    }
+
+    /// The columns of the rows of a share. The fields of the other rows are only counted.
+    fn parse(&self, share: RowShare) -> Result<Parsed, Error> {
+        let (path, names) = (&self.file.path, &self.layout.names);
+        let mut records = self.records()?;
+        let mut parsed = Parsed::new(&self.layout.uses);
+        loop {
+            let found = match records.next()? {
+                None => return Ok(parsed),
+                Some(cells) => cells.len(),
+            };
+            if found != names.len() {
+                let why = format!(
+                    "{found} fields, but the first line has {}: is a comma or a quote missing or too many?",
+                    names.len()
+                );
                 return Err(Error::line(path, records.last_line(), why));
             }
-        }
-        parsed.rows += 1;
-    }
-}
-
-impl ParsedColumn {
-    fn new(use_of: Use) -> Self {
-        match use_of {
-            Use::Skip => Self::Skipped,
-            Use::As(CellKind::Number) => Self::Numbers(Vec::new(), None),
-            Use::As(CellKind::Word) => Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new() },
-        }
-    }
-
-    #[inline]
-    fn push(&mut self, cell: &[u8], line: impl Fn() -> u64) -> Result<(), String> {
-        match self {
-            Self::Skipped | Self::TooManyWords => {}
-            Self::Numbers(values, refuted) => match number(cell) {
-                Some(value) if value.is_finite() => values.push(value),
-                _ if is_blank(cell) => values.push(f64::NAN),
-                Some(_) => {
-                    let text = shown(&String::from_utf8_lossy(cell));
-                    return Err(format!("{text} is not a finite number: remove the row or blank the cell"));
-                }
-                None => {
-                    values.push(f64::NAN);
-                    let text = || String::from_utf8_lossy(cell).into_owned();
-                    refuted.get_or_insert_with(|| Refuted { line: line(), text: text(), count: 0 }).count += 1;
-                }
-            },
-            Self::Words { codes, words, index } => {
-                if is_blank(cell) {
-                    codes.push(BLANK);
-                    return Ok(());
-                }
-                let text = std::str::from_utf8(cell)
-                    .map_err(|_| "the text is not UTF-8: save the file in this encoding".to_string())?;
-                codes.push(code_of(text, words, index));
-                if words.len() > MOST_WORDS {
-                    *self = Self::TooManyWords;
+            parsed.rows += 1;
+            if !share.owns(parsed.rows - 1) {
+                continue;
+            }
+            for ((name, cell), column) in names.iter().zip(&records.cells).zip(&mut parsed.columns) {
+                let at = || (self.number, records.last_line());
+                if let Err(why) = column.push(&cell.of(&self.block.bytes), at) {
+                    return Err(Error::line(path, records.last_line(), format!("column `{name}`: {why}")));
                 }
             }
         }
-        Ok(())
     }
-
-    fn append(&mut self, other: Self) {
-        match (&mut *self, other) {
-            (Self::Numbers(values, refuted), Self::Numbers(more, also)) => {
-                values.extend(more);
-                match (&mut *refuted, also) {
-                    (Some(refuted), Some(also)) => refuted.count += also.count,
-                    (None, also) => *refuted = also,
-                    (Some(_), None) => {}
-                }
-            }
-            (Self::Words { codes, words, index }, Self::Words { codes: more, words: new, .. }) => {
-                let map: Vec<u32> = new.iter().map(|word| code_of(word, words, index)).collect();
-                codes.extend(more.iter().map(|&code| if code == BLANK { BLANK } else { map[code as usize] }));
-                if words.len() > MOST_WORDS {
-                    *self = Self::TooManyWords;
-                }
-            }
-            (_, Self::TooManyWords) => *self = Self::TooManyWords,
-            _ => {}
-        }
-    }
-}
-
-/// The code of a word, a new one if it was not seen before.
-fn code_of(word: &str, words: &mut Vec<String>, index: &mut HashMap<String, u32>) -> u32 {
-    if let Some(&code) = index.get(word) {
-        return code;
-    }
-    let code = words.len() as u32;
-    words.push(word.into());
-    index.insert(word.into(), code);
-    code
-}
-
-impl Parsed {
-    fn new(layout: &CsvLayout) -> Self {
-        Self { rows: 0, columns: layout.uses.iter().map(|&use_of| ParsedColumn::new(use_of)).collect() }
-    }
-
-    fn append(&mut self, other: Self) {
-        self.rows += other.rows;
-        self.columns.iter_mut().zip(other.columns).for_each(|(column, more)| column.append(more));
-    }
-
-    fn refuted(&self) -> Vec<(usize, Refuted)> {
-        let refuted = |(j, column): (usize, &ParsedColumn)| match column {
-            ParsedColumn::Numbers(_, Some(refuted)) => Some((j, refuted.clone())),
-            _ => None,
-        };
-        self.columns.iter().enumerate().filter_map(refuted).collect()
-    }
-
-    fn table(self, path: &Path, layout: CsvLayout) -> Result<DataTable, Error> {
-        if self.rows == 0 {
-            return Err(Error::file(path, "the file has a header but no rows"));
-        }
-        let mut columns = Vec::new();
-        for (name, column) in layout.names.iter().zip(self.columns) {
-            let cells = match column {
-                ParsedColumn::Skipped => continue,
-                ParsedColumn::Numbers(values, _) => Cells::Numbers(values),
-                ParsedColumn::TooManyWords => Cells::Texts,
-                ParsedColumn::Words { codes, words, .. } => {
-                    check_words(path, name, &words)?;
-                    Cells::Words { codes, words }
-                }
-            };
-            columns.push(NamedColumn { name: name.clone(), cells });
-        }
-        let (rows, order) = (self.rows, layout.names);
-        Ok(DataTable { path: path.into(), rows, columns, order, sparse: None, fingerprint: String::new() })
-    }
-}
-
-/// Dates and numbers with signs are not categories: each word would be one of its own.
-fn check_words(path: &Path, name: &str, words: &[String]) -> Result<(), Error> {
-    let share = |looks: Looks| {
-        let alike = words.iter().filter(|word| Looks::of(word) == Some(looks));
-        alike.count() as f64 > 0.9 * words.len() as f64
-    };
-    let example = words.first().map(|word| shown(word)).unwrap_or_default();
-    if share(Looks::Date) {
-        let why = format!(
-            "column `{name}` holds dates, such as {example}. Turn them into numbers first (days since a fixed day, the \
-             year, the month), or leave the column out with --drop {name}"
-        );
-        return Err(Error::file(path, why));
-    }
-    if share(Looks::MarkedNumber) {
-        let why = format!(
-            "column `{name}` holds numbers with signs, such as {example}. Write them with a decimal point and nothing \
-             else, or leave the column out with --drop {name}"
-        );
-        return Err(Error::file(path, why));
-    }
-    Ok(())
 }

@@ -1,13 +1,17 @@
-//! Data files as columns: CSV, NPY, LIBSVM text and MNIST-like folders, also `.gz` and `.xz`.
+//! Data files as columns: CSV, NPY, LIBSVM text and MNIST-like folders, also `.gz` and `.xz`, and several files as one.
 //!
 //! A column is numbers or words. Its kind is inferred from all of its cells, and blank cells are kept as such.
 
 mod blocks;
 mod cells;
 mod csv;
+mod files;
 mod other;
+mod parsed;
 
-use crate::Error;
+pub use files::data_files;
+
+use crate::{Error, ranks::Ranks};
 use md5::{Digest, Md5};
 use std::{
     collections::BTreeMap,
@@ -17,6 +21,7 @@ use std::{
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
+use strust::ranks::{Alone, Group, RowShare};
 use strust_problems::{Csr, ReadError};
 
 /// The code of a blank cell in a column of words.
@@ -56,20 +61,24 @@ pub struct NamedColumn {
     pub cells: Cells,
 }
 
-/// The contents of a data file.
+/// The contents of a data file, or the share of its rows that a rank has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataTable {
-    /// The file.
+    /// The file, or the pattern that several files match.
     pub path: PathBuf,
-    /// The number of rows.
+    /// The number of rows in memory.
     pub rows: usize,
+    /// The number of rows of the file.
+    pub all_rows: usize,
+    /// Which of them are in memory; by default all.
+    pub share: RowShare,
     /// The columns that were kept, in the order of the file.
     pub columns: Vec<NamedColumn>,
     /// The names of all columns of the file, also of those that were left out.
     pub order: Vec<String>,
     /// Sparse features beside the columns: LIBSVM text and images. They have numbers from 1 instead of names.
     pub sparse: Option<Csr>,
-    /// MD5 of the file as it is on the disk; of a folder, of its files in order.
+    /// MD5 of the file as it is on the disk; of several files or a folder, of the files in order.
     pub fingerprint: String,
 }
 
@@ -111,7 +120,7 @@ impl ReadProgress<'_> {
 }
 
 impl DataTable {
-    /// Reads a file or a folder.
+    /// Reads a file, a folder, or all files that match a pattern such as `data/part-*.csv` ([`data_files`]).
     ///
     /// | name | contents |
     /// |---|---|
@@ -120,31 +129,54 @@ impl DataTable {
     /// | a folder | MNIST's files; the target is `label` |
     /// | other names | LIBSVM text; the target is `label` |
     ///
-    /// `.gz` and `.xz` may follow each name.
+    /// `.gz` and `.xz` may follow each name. Several files must have the same columns; their rows follow each other in the
+    /// order of the names.
     pub fn read(path: &Path, options: &ReadOptions, progress: &mut ReadProgress<'_>) -> Result<Self, Error> {
-        let opened = std::fs::metadata(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
-        if opened.is_dir() {
-            return other::images(path, other::ImagePart::Train);
+        Self::read_on(path, options, progress, &mut Alone)
+    }
+
+    /// The same on the ranks of a group: each keeps only its share of the rows ([`RowShare`]), but the kinds of the columns,
+    /// their words and all errors are those of the whole file. If one rank cannot read its file, or reads another one, all
+    /// ranks fail.
+    pub fn read_on(
+        path: &Path,
+        options: &ReadOptions,
+        progress: &mut ReadProgress<'_>,
+        group: &mut dyn Group,
+    ) -> Result<Self, Error> {
+        let ranks = &Ranks::new(group);
+        let files = ranks.agree(data_files(path))?;
+        let (table, fingerprint) = if path.is_dir() {
+            let table = ranks.agree(other::images(path, other::ImagePart::Train, ranks.share()))?;
+            let fingerprint = table.fingerprint.clone();
+            (table, fingerprint)
+        } else {
+            let (table, fingerprint) = read_files(&files, options, progress, ranks);
+            (table?, ranks.agree(fingerprint)?)
+        };
+        let same = (table.all_rows, &table.order);
+        ranks.same(&same, "has a file with other columns or another number of rows than rank 0")?;
+        let fingerprints = ranks.all(&fingerprint)?;
+        let is_other = |&rank: &usize| !fingerprints[rank].is_empty() && fingerprints[rank] != fingerprints[0];
+        let others: Vec<usize> = (0..fingerprints.len()).filter(is_other).collect();
+        if !others.is_empty() {
+            let why = "has a file with other contents than rank 0".into();
+            return Err(strust::Error::Ranks { ranks: others, why }.into());
         }
-        let interrupt = progress.interrupt;
-        // The checksum has a thread of its own: it takes a good part of the time of a large file.
-        let (table, fingerprint) = std::thread::scope(|scope| {
-            let fingerprint = scope.spawn(|| fingerprint(&[path], interrupt));
-            let table = match ending(path).as_str() {
-                "csv" | "tsv" => csv::read(path, options, progress),
-                "npy" => other::npy(path),
-                _ => other::libsvm(path),
-            };
-            (table, fingerprint.join().unwrap_or(Err(Error::Interrupted)))
-        });
-        let mut table = table?;
-        table.fingerprint = fingerprint?;
-        Ok(table)
+        let fingerprint = fingerprints.into_iter().next().unwrap_or_default();
+        Ok(Self { path: path.into(), fingerprint, ..table })
     }
 
     /// The test images of a folder, if `path` is one.
     pub fn read_own_test(path: &Path) -> Result<Option<Self>, Error> {
-        if path.is_dir() { other::images(path, other::ImagePart::Test).map(Some) } else { Ok(None) }
+        Self::read_own_test_on(path, &mut Alone)
+    }
+
+    /// The same on the ranks of a group: each keeps only its share.
+    pub fn read_own_test_on(path: &Path, group: &mut dyn Group) -> Result<Option<Self>, Error> {
+        let ranks = Ranks::new(group);
+        let test = || other::images(path, other::ImagePart::Test, ranks.share()).map(Some);
+        ranks.agree(if path.is_dir() { test() } else { Ok(None) })
     }
 
     /// The column of this name.
@@ -187,6 +219,30 @@ impl DataTable {
     }
 }
 
+/// The rows of some files, and MD5 of the files. The checksum has a thread of its own: it takes a good part of the time of a
+/// large file.
+fn read_files(
+    files: &[PathBuf],
+    options: &ReadOptions,
+    progress: &mut ReadProgress<'_>,
+    ranks: &Ranks<'_>,
+) -> (Result<DataTable, Error>, Result<String, Error>) {
+    let (interrupt, share) = (progress.interrupt, ranks.share());
+    let format = ending(&files[0]);
+    // Of an array, a rank reads its own rows only.
+    let hashes = share.rank == 0 || format != "npy";
+    std::thread::scope(|scope| {
+        let of_files = move || if hashes { fingerprint(files, interrupt) } else { Ok(String::new()) };
+        let fingerprint = scope.spawn(of_files);
+        let table = match format.as_str() {
+            "csv" | "tsv" => csv::read(files, options, progress, ranks),
+            "npy" => ranks.agree(other::npy(files, share)),
+            _ => ranks.agree(other::libsvm(files, share)).and_then(|table| other::widened(table, ranks)),
+        };
+        (table, fingerprint.join().unwrap_or(Err(Error::Interrupted)))
+    })
+}
+
 /// The name that is most similar to a wrong one.
 pub(crate) fn nearest<'a>(wrong: &str, names: &'a [String]) -> Option<&'a str> {
     let distance = |name: &&String| strsim::damerau_levenshtein(&wrong.to_lowercase(), &name.to_lowercase());
@@ -213,10 +269,11 @@ fn ending(path: &Path) -> String {
 }
 
 /// MD5 of some files.
-fn fingerprint(paths: &[&Path], interrupt: &AtomicBool) -> Result<String, Error> {
+fn fingerprint(paths: &[impl AsRef<Path>], interrupt: &AtomicBool) -> Result<String, Error> {
     let (mut hash, mut buffer) = (Md5::new(), vec![0; 1 << 18]);
     for path in paths {
-        let failed = |cause| ReadError::Io { path: path.to_path_buf(), cause };
+        let path = path.as_ref();
+        let failed = |cause| ReadError::Io { path: path.into(), cause };
         let mut file = File::open(path).map_err(failed)?;
         loop {
             let read = match file.read(&mut buffer) {

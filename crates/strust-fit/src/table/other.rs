@@ -1,12 +1,16 @@
 //! Files whose cells are all numbers.
 
 use super::{Cells, DataTable, NamedColumn, fingerprint};
-use crate::Error;
-use std::{path::Path, sync::atomic::AtomicBool};
+use crate::{Error, ranks::Ranks};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+use strust::ranks::RowShare;
 use strust_problems::{
     Csr, Features, Labeled,
     images::{mnist, mnist_files},
-    read_labeled, read_matrix,
+    read::{read_libsvm_rows, read_npy_rows},
 };
 
 /// The name of the target of LIBSVM text and of images.
@@ -19,31 +23,63 @@ pub(super) enum ImagePart {
     Test,
 }
 
-pub(super) fn npy(path: &Path) -> Result<DataTable, Error> {
-    let matrix = read_matrix(path)?;
-    let order: Vec<String> = (1..=matrix.ncols()).map(|j| format!("column{j}")).collect();
-    let column = |(j, name): (usize, &String)| NamedColumn {
-        name: name.clone(),
-        cells: Cells::Numbers(matrix.col_as_slice(j).to_vec()),
-    };
-    let columns = order.iter().enumerate().map(column).collect();
-    Ok(DataTable { columns, order, ..labeled(path, matrix.nrows()) })
+/// The rows of a share of some files.
+pub(super) fn npy(files: &[PathBuf], share: RowShare) -> Result<DataTable, Error> {
+    let (mut cells, mut all_rows) = (Vec::<Vec<f64>>::new(), 0);
+    for path in files {
+        let (matrix, rows) = read_npy_rows(path, share.after(all_rows))?;
+        if all_rows == 0 {
+            cells = vec![Vec::new(); matrix.ncols()];
+        }
+        if matrix.ncols() != cells.len() {
+            let (found, expected, first) = (matrix.ncols(), cells.len(), files[0].display());
+            return Err(Error::file(path, format!("{found} columns, but {first} has {expected}")));
+        }
+        cells.iter_mut().enumerate().for_each(|(j, cells)| cells.extend_from_slice(matrix.col_as_slice(j)));
+        all_rows += rows;
+    }
+    let order: Vec<String> = (1..=cells.len()).map(|j| format!("column{j}")).collect();
+    let columns = order.iter().cloned().zip(cells.into_iter().map(Cells::Numbers));
+    let columns = columns.map(|(name, cells)| NamedColumn { name, cells }).collect();
+    Ok(DataTable { columns, order, ..labeled(&files[0], all_rows, share) })
 }
 
-pub(super) fn libsvm(path: &Path) -> Result<DataTable, Error> {
-    let Labeled { features, labels } = read_labeled(path)?;
-    let Features::Sparse(sparse) = features else {
-        return Err(Error::file(path, "unknown extension; use .csv, .tsv, .npy or LIBSVM text"));
-    };
-    Ok(with_label(path, labels, sparse))
+/// The rows of a share of some files.
+pub(super) fn libsvm(files: &[PathBuf], share: RowShare) -> Result<DataTable, Error> {
+    let mut all: Option<(Csr, Vec<f64>)> = None;
+    let mut all_rows = 0;
+    for path in files {
+        let (Labeled { features, labels: more }, rows) = read_libsvm_rows(path, share.after(all_rows))?;
+        let Features::Sparse(below) = features else { unreachable!("LIBSVM text is sparse") };
+        match &mut all {
+            None => all = Some((below, more)),
+            Some((sparse, labels)) => {
+                sparse.append(below);
+                labels.extend(more);
+            }
+        }
+        all_rows += rows;
+    }
+    let (sparse, labels) = all.unwrap_or((Csr::new(0, vec![0], Vec::new(), Vec::new())?, Vec::new()));
+    Ok(with_label(labeled(&files[0], all_rows, share), labels, sparse))
+}
+
+/// The table with as many sparse features as the ranks have together.
+pub(super) fn widened(mut table: DataTable, ranks: &Ranks<'_>) -> Result<DataTable, Error> {
+    if let Some(sparse) = table.sparse.take() {
+        let columns = ranks.all(&sparse.columns())?.into_iter().max().unwrap_or(0);
+        table.sparse = Some(sparse.widened(columns)?);
+    }
+    Ok(table)
 }
 
 /// Pixels become numbers from 0 to 255. Most are 0, so they are stored as sparse features.
-pub(super) fn images(folder: &Path, part: ImagePart) -> Result<DataTable, Error> {
+pub(super) fn images(folder: &Path, part: ImagePart, share: RowShare) -> Result<DataTable, Error> {
     let set = mnist(folder)?;
     let images = if part == ImagePart::Train { set.train } else { set.test };
     let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-    for i in 0..images.len() {
+    let own: Vec<usize> = (0..images.len()).filter(|&i| share.owns(i)).collect();
+    for &i in &own {
         for (j, &pixel) in images.image(i).iter().enumerate().filter(|&(_, &pixel)| pixel > 0) {
             indices.push(u32::try_from(j).unwrap_or(u32::MAX));
             values.push(f64::from(pixel));
@@ -51,25 +87,25 @@ pub(super) fn images(folder: &Path, part: ImagePart) -> Result<DataTable, Error>
         starts.push(indices.len());
     }
     let sparse = Csr::new(images.shape.iter().product(), starts, indices, values)?;
-    let mut table = with_label(folder, images.labels.iter().map(|&label| f64::from(label)).collect(), sparse);
-    let files = mnist_files(folder)?;
-    let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
-    table.fingerprint = fingerprint(&files, &AtomicBool::new(false))?;
+    let labels = own.iter().map(|&i| f64::from(images.labels[i])).collect();
+    let mut table = with_label(labeled(folder, images.len(), share), labels, sparse);
+    table.fingerprint = fingerprint(&mnist_files(folder)?, &AtomicBool::new(false))?;
     Ok(table)
 }
 
-fn with_label(path: &Path, labels: Vec<f64>, sparse: Csr) -> DataTable {
-    let mut table = labeled(path, labels.len());
+fn with_label(mut table: DataTable, labels: Vec<f64>, sparse: Csr) -> DataTable {
     table.columns.push(NamedColumn { name: LABEL.into(), cells: Cells::Numbers(labels) });
     table.order.push(LABEL.into());
     table.sparse = Some(sparse);
     table
 }
 
-fn labeled(path: &Path, rows: usize) -> DataTable {
+fn labeled(path: &Path, all_rows: usize, share: RowShare) -> DataTable {
     DataTable {
         path: path.into(),
-        rows,
+        rows: share.count(all_rows),
+        all_rows,
+        share,
         columns: Vec::new(),
         order: Vec::new(),
         sparse: None,

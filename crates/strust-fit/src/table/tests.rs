@@ -198,3 +198,45 @@ proptest! {
         prop_assert_eq!(found, values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
     }
 }
+
+fn read_path(path: &Path) -> Result<DataTable, String> {
+    let stop = AtomicBool::new(false);
+    DataTable::read(path, &ReadOptions::default(), &mut ReadProgress { at: &mut |_| {}, interrupt: &stop })
+        .map_err(|e| e.to_string())
+}
+
+#[test]
+fn a_pattern_names_all_its_files_in_the_order_of_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in
+        [("b.csv", "x,y\n3,one\n"), ("a.csv", "x,y\n1,two\n2,\n"), ("c[1].csv", "x;y\n;three\n"), ("z.txt", "1 1:2\n")]
+    {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let table = read_path(&folder.path().join("*.csv")).unwrap();
+    assert_eq!((table.rows, table.all_rows, numbers(&table, "x")[..3].to_vec()), (4, 4, vec![1.0, 2.0, 3.0]));
+    assert_eq!(words(&table, "y"), [Some("two".into()), None, Some("one".into()), Some("three".into())]);
+    assert_eq!(table.fingerprint.len(), 32);
+    // A file whose name looks like a pattern is itself.
+    assert_eq!(read_path(&folder.path().join("c[1].csv")).unwrap().rows, 1);
+}
+
+#[test]
+fn files_that_do_not_belong_together_are_an_error_that_names_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in
+        [("a1.csv", "x,y\n1,2\n"), ("a2.csv", "x,z\n1,2\n"), ("b1.svm", "1 1:2\n"), ("b2.csv", "x\n1\n")]
+    {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    for (pattern, expected) in [
+        ("a*.csv", "a2.csv: the columns are `x`, `z`, but"),
+        ("b*", "the pattern matches files of different formats"),
+        ("none-*.csv", "no file matches the pattern"),
+        ("a[.csv", "the pattern is wrong at character"),
+        ("missing.csv", "No such file"),
+    ] {
+        let message = read_path(&folder.path().join(pattern)).unwrap_err();
+        assert!(message.contains(expected), "{message}");
+    }
+}

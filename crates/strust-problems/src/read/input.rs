@@ -1,7 +1,30 @@
 //! A stream of bytes with its position.
 
 use super::ReadError;
-use std::{io::Read, path::Path};
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek},
+    path::Path,
+};
+
+/// A stream that can skip bytes.
+pub(crate) trait Skip: Read + Sized {
+    /// Skips bytes. Returns how many: fewer at the end of the stream.
+    fn skip(&mut self, bytes: u64) -> io::Result<u64> {
+        io::copy(&mut self.by_ref().take(bytes), &mut io::sink())
+    }
+}
+
+impl Skip for &[u8] {}
+impl Skip for Box<dyn BufRead> {}
+impl Skip for BufReader<File> {
+    fn skip(&mut self, bytes: u64) -> io::Result<u64> {
+        let left = self.get_ref().metadata()?.len().saturating_sub(self.stream_position()?);
+        let bytes = bytes.min(left);
+        self.seek_relative(bytes.cast_signed())?;
+        Ok(bytes)
+    }
+}
 
 pub(crate) struct Input<'a, R> {
     pub(crate) reader: R,
@@ -36,5 +59,17 @@ impl<'a, R: Read> Input<'a, R> {
     }
     pub(crate) fn error(&self, offset: u64, why: impl Into<String>) -> ReadError {
         ReadError::Binary { path: self.path.into(), offset, why: why.into() }
+    }
+}
+
+impl<R: Skip> Input<'_, R> {
+    /// Skips bytes. Returns how many: fewer at the end of the stream.
+    pub(crate) fn skip(&mut self, bytes: u64) -> Result<u64, ReadError> {
+        if bytes == 0 {
+            return Ok(0);
+        }
+        let skipped = self.reader.skip(bytes).map_err(|cause| ReadError::Io { path: self.path.into(), cause })?;
+        self.offset += skipped;
+        Ok(skipped)
     }
 }

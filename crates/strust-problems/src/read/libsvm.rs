@@ -6,19 +6,25 @@ use super::{
 };
 use crate::features::{Csr, Features, Labeled};
 use std::{io::BufRead, path::Path};
+use strust::ranks::RowShare;
 
 /// The largest index. A dense point with more components would not fit into memory.
 const LARGEST: u32 = 1_000_000_000;
 
-pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Labeled, ReadError> {
+/// The rows of a share, and the number of all rows. Only the rows of the share are checked.
+pub(super) fn read(reader: impl BufRead, path: &Path, share: RowShare) -> Result<(Labeled, usize), ReadError> {
     let mut lines = TextLines::new(reader, path);
     let (mut labels, mut row_starts) = (Vec::new(), vec![0]);
     let (mut indices, mut values) = (Vec::new(), Vec::new());
-    let mut columns = 0;
+    let (mut columns, mut rows) = (0, 0);
     while let Some(line) = lines.next()? {
         let content = line.text.split('#').next().unwrap_or_default();
         let mut tokens = content.split_ascii_whitespace();
         let Some(label) = tokens.next() else { continue };
+        rows += 1;
+        if !share.owns(rows - 1) {
+            continue;
+        }
         if let Some(colon) = label.find(':') {
             let why = format!("{} is not a label: a line must start with a label", quoted(label));
             return Err(line.error(line.position(label) + colon, why));
@@ -34,11 +40,11 @@ pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Labeled, ReadErr
         columns = columns.max(last as usize);
         row_starts.push(indices.len());
     }
-    if labels.is_empty() {
+    if rows == 0 {
         return Err(lines.error_at_end("the file ends without a row"));
     }
     let matrix = Csr::new(columns, row_starts, indices, values).expect("every line was checked");
-    Ok(Labeled { features: Features::Sparse(matrix), labels })
+    Ok((Labeled { features: Features::Sparse(matrix), labels }, rows))
 }
 
 /// `index:value`, with an index above `last`.
@@ -66,7 +72,7 @@ mod tests {
     use std::fmt::Write;
 
     fn parsed(text: &str) -> Result<Labeled, String> {
-        read(text.as_bytes(), Path::new("f")).map_err(|e| e.to_string())
+        read(text.as_bytes(), Path::new("f"), RowShare::default()).map(|(data, _)| data).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -105,6 +111,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_share_has_its_rows_and_counts_all_of_them() {
+        let text = "1 1:2\n# none\n2 3:1\n\n3 2:5\nx y\n";
+        let of = |rank| read(text.as_bytes(), Path::new("f"), RowShare { rank, size: 3 });
+        assert!(of(0).unwrap_err().to_string().starts_with("f:6:1: \"x\" is not a number"));
+        for (rank, label, columns) in [(1, 2.0, 3), (2, 3.0, 2)] {
+            let (data, rows) = of(rank).unwrap();
+            assert_eq!((&data.labels[..], data.features.columns(), rows), (&[label][..], columns, 4));
+        }
+    }
+
     fn written(rows: &[(f64, Vec<(u32, f64)>)]) -> String {
         let mut text = String::new();
         for (label, entries) in rows {
@@ -126,12 +143,12 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = read(&bytes[..], Path::new("f"));
+            let _ = read(&bytes[..], Path::new("f"), RowShare::default());
         }
 
         #[test]
         fn arbitrary_text_of_the_alphabet_never_panics(text in "[-+0-9.eE:# \r\n\tnaif\u{e9}]{0,120}") {
-            let _ = read(text.as_bytes(), Path::new("f"));
+            let _ = read(text.as_bytes(), Path::new("f"), RowShare::default());
         }
 
         #[test]
@@ -139,7 +156,7 @@ mod tests {
             let mut bytes = written(&rows).into_bytes();
             let at = at.index(bytes.len());
             bytes[at] = byte;
-            let _ = read(&bytes[..], Path::new("f"));
+            let _ = read(&bytes[..], Path::new("f"), RowShare::default());
         }
 
         #[test]

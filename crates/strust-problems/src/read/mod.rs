@@ -39,6 +39,7 @@ use std::{
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
+use strust::ranks::RowShare;
 
 mod csv;
 mod idx;
@@ -140,7 +141,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn BufRead>, ReadError> {
 pub fn read_matrix(path: impl AsRef<Path>) -> Result<Mat<f64>, ReadError> {
     let path = path.as_ref();
     match format(path) {
-        Some(Format::Npy) => npy::read(open(path)?, path),
+        Some(Format::Npy) => Ok(npy::read(open(path)?, path, RowShare::default())?.0),
         Some(Format::Csv) => csv::read_matrix(open(path)?, path),
         _ => Err(ReadError::Ending { path: path.into(), understood: ".npy and .csv" }),
     }
@@ -181,21 +182,67 @@ pub fn read_labeled_by(path: impl AsRef<Path>, label: &str) -> Result<Labeled, R
     match format(path) {
         Some(Format::Csv) => csv::read_labeled(open(path)?, path, label),
         Some(Format::Npy) => npy_labeled(path, label),
-        Some(Format::Libsvm) if label.is_empty() => libsvm::read(open(path)?, path),
+        Some(Format::Libsvm) if label.is_empty() => Ok(libsvm::read(open(path)?, path, RowShare::default())?.0),
         Some(Format::Libsvm) => {
             let why = "LIBSVM text has its label first, so no column can be the label".into();
             Err(ReadError::Contents { path: path.into(), why })
         }
-        None => {
-            let understood = ".csv, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension";
-            Err(ReadError::Ending { path: path.into(), understood })
-        }
+        None => Err(unknown_ending(path)),
     }
+}
+
+/// Reads the rows of a share from an NPY file, and the number of all its rows. A file that is not compressed is read only
+/// where these rows are.
+///
+/// ```
+/// use strust::ranks::RowShare;
+/// use strust_problems::read::read_npy_rows;
+/// # let path = std::env::temp_dir().join(format!("strust-rows-{}.npy", std::process::id()));
+/// let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (5, 1), }\n";
+/// std::fs::write(&path, [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header.as_bytes(), &[0, 1, 2, 3, 4]].concat())?;
+/// let (matrix, rows) = read_npy_rows(&path, RowShare { rank: 1, size: 2 })?;
+/// assert_eq!((matrix.nrows(), matrix[(1, 0)], rows), (2, 3.0, 5));
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_npy_rows(path: impl AsRef<Path>, share: RowShare) -> Result<(Mat<f64>, usize), ReadError> {
+    let path = path.as_ref();
+    if share.is_all() || Compression::of(path) != Compression::None {
+        return npy::read(open(path)?, path, share);
+    }
+    let file = File::open(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+    npy::read(BufReader::new(file), path, share)
+}
+
+/// Reads the rows of a share from LIBSVM text, and the number of all its rows. The other rows are counted, not checked, and
+/// the number of columns is that of the rows of the share.
+///
+/// ```
+/// use strust::ranks::RowShare;
+/// use strust_problems::read::read_libsvm_rows;
+/// # let path = std::env::temp_dir().join(format!("strust-rows-{}.svm", std::process::id()));
+/// std::fs::write(&path, "+1 1:0.5 3:2\n-1 2:1\n+1 1:3\n")?;
+/// let (data, rows) = read_libsvm_rows(&path, RowShare { rank: 1, size: 2 })?;
+/// assert_eq!((data.labels, data.features.columns(), rows), (vec![-1.0], 2, 3));
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_libsvm_rows(path: impl AsRef<Path>, share: RowShare) -> Result<(Labeled, usize), ReadError> {
+    let path = path.as_ref();
+    match format(path) {
+        Some(Format::Libsvm) => libsvm::read(open(path)?, path, share),
+        _ => Err(unknown_ending(path)),
+    }
+}
+
+fn unknown_ending(path: &Path) -> ReadError {
+    let understood = ".csv, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension";
+    ReadError::Ending { path: path.into(), understood }
 }
 
 /// An array with a column of labels.
 fn npy_labeled(path: &Path, label: &str) -> Result<Labeled, ReadError> {
-    let matrix = npy::read(open(path)?, path)?;
+    let (matrix, _) = npy::read(open(path)?, path, RowShare::default())?;
     let columns = matrix.ncols();
     let number = if label.is_empty() { Some(columns) } else { label.parse().ok() };
     let Some(column) = number.filter(|number| columns > 1 && (1..=columns).contains(number)) else {

@@ -5,12 +5,14 @@
 //! Python dictionary with the type, the order and the shape. The reader does not trust the header: it allocates memory
 //! as data arrives.
 
-use super::{ReadError, input::Input, lines::quoted};
-use faer::Mat;
-use std::{
-    io::{BufRead, Read},
-    path::Path,
+use super::{
+    ReadError,
+    input::{Input, Skip},
+    lines::quoted,
 };
+use faer::Mat;
+use std::{io::Read, path::Path};
+use strust::ranks::RowShare;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy itself refuses headers of more than 10,000 bytes.
@@ -18,16 +20,19 @@ const LONGEST_HEADER: usize = 1 << 20;
 /// Bytes decoded at once; a multiple of every item size.
 const PIECE: usize = 1 << 16;
 
-pub(super) fn read(reader: impl BufRead, path: &Path) -> Result<Mat<f64>, ReadError> {
+/// The rows of a share, and the number of all rows.
+pub(super) fn read(reader: impl Skip, path: &Path, share: RowShare) -> Result<(Mat<f64>, usize), ReadError> {
     let mut input = Input::new(reader, path);
     let header = read_header(&mut input)?;
     let (rows, columns) = header.shape;
-    let values = read_values(&mut input, &header)?;
-    Ok(if header.fortran_order {
-        Mat::from_fn(rows, columns, |i, j| values[j * rows + i])
+    let values = read_values(&mut input, &header, share)?;
+    let kept = share.count(rows);
+    let matrix = if header.fortran_order {
+        Mat::from_fn(kept, columns, |i, j| values[j * kept + i])
     } else {
-        Mat::from_fn(rows, columns, |i, j| values[i * columns + j])
-    })
+        Mat::from_fn(kept, columns, |i, j| values[i * columns + j])
+    };
+    Ok((matrix, rows))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -253,31 +258,42 @@ impl<'a> Dictionary<'a> {
     }
 }
 
-fn read_values<R: Read>(input: &mut Input<'_, R>, header: &Header) -> Result<Vec<f64>, ReadError> {
-    let Header { kind, shape: (rows, columns), .. } = *header;
+/// The numbers of the rows of a share, in the order of the file.
+fn read_values<R: Skip>(input: &mut Input<'_, R>, header: &Header, share: RowShare) -> Result<Vec<f64>, ReadError> {
+    let Header { kind, shape: (rows, columns), fortran_order } = *header;
     let (count, size) = (rows * columns, kind.size);
-    let mut values = Vec::new();
+    let place = |n: usize| if fortran_order { (n % rows, n / rows) } else { (n / columns, n % columns) };
+    let ends = |input: &Input<'_, R>, after: usize| {
+        let why = format!("the file ends after {after} of the {rows}×{columns} numbers that its header announces");
+        input.error(input.offset, why)
+    };
+    let (mut values, mut at) = (Vec::new(), 0);
     let mut piece = vec![0; PIECE.min(count * size)];
-    while values.len() < count {
-        let wanted = piece.len().min((count - values.len()) * size);
+    while at < count {
+        let (skipped, read) = next_part(at, header, share);
+        let passed = input.skip((skipped * size) as u64)?;
+        if passed < (skipped * size) as u64 {
+            return Err(ends(input, at + passed as usize / size));
+        }
+        at += skipped;
+        let wanted = piece.len().min(read * size);
         let begin = input.offset;
         let filled = input.fill(&mut piece[..wanted])?;
         for (k, bytes) in piece[..filled].chunks_exact(size).enumerate() {
+            let (i, j) = place(at + k);
+            if !share.owns(i) {
+                continue;
+            }
             let value = kind.decode(bytes);
             if !value.is_finite() {
-                let n = values.len();
-                let (i, j) = if header.fortran_order { (n % rows, n / rows) } else { (n / columns, n % columns) };
                 let why = format!("{value} at row {i}, column {j} (from 0) is not a finite number");
                 return Err(input.error(begin + (k * size) as u64, why));
             }
             values.push(value);
         }
+        at += filled / size;
         if filled < wanted {
-            let why = format!(
-                "the file ends after {} of the {rows}×{columns} numbers that its header announces",
-                values.len()
-            );
-            return Err(input.error(input.offset, why));
+            return Err(ends(input, at));
         }
     }
     let end = input.offset;
@@ -288,13 +304,30 @@ fn read_values<R: Read>(input: &mut Input<'_, R>, header: &Header) -> Result<Vec
     Ok(values)
 }
 
+/// How many numbers to skip from the number `at`, and how many to read then. Rows of others are skipped if they are
+/// contiguous.
+fn next_part(at: usize, header: &Header, share: RowShare) -> (usize, usize) {
+    let (rows, columns) = header.shape;
+    if header.fortran_order || share.is_all() {
+        return (0, rows * columns - at);
+    }
+    let row = at / columns;
+    match (row..rows).find(|&i| share.owns(i)) {
+        None => (rows * columns - at, 0),
+        Some(next) => {
+            let start = at.max(next * columns);
+            (start - at, (next + 1) * columns - start)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn parsed(bytes: &[u8]) -> Result<Mat<f64>, String> {
-        read(bytes, Path::new("f.npy")).map_err(|e| e.to_string())
+        read(bytes, Path::new("f.npy"), RowShare::default()).map(|(matrix, _)| matrix).map_err(|e| e.to_string())
     }
 
     fn file(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
@@ -410,6 +443,19 @@ mod tests {
         assert!(parsed(&file(1, &header("<f4", false, "(1,)"), &f4)).unwrap_err().contains("inf at row 0"));
     }
 
+    #[test]
+    fn a_file_that_ends_too_early_or_too_late_is_an_error_for_every_share() {
+        let whole = file(1, &header("<f8", false, "(4, 2)"), &f8(&[1.0; 8]));
+        for rank in 0..3 {
+            let of = |bytes: &[u8]| read(bytes, Path::new("f.npy"), RowShare { rank, size: 3 });
+            assert_eq!(of(&whole).unwrap().1, 4);
+            let short = of(&whole[..whole.len() - 9]).unwrap_err().to_string();
+            assert!(short.contains("the file ends after 6 of the 4×2"), "{short}");
+            let long = of(&[&whole[..], &[0]].concat()).unwrap_err().to_string();
+            assert!(long.contains("the file continues"), "{long}");
+        }
+    }
+
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(
@@ -448,7 +494,14 @@ mod tests {
             let matrix = Mat::from_fn(rows, columns, |_, _| next());
             let stored = if fortran { matrix.clone() } else { matrix.transpose().to_owned() };
             let data: Vec<u8> = (0..stored.ncols()).flat_map(|j| f8(stored.col_as_slice(j))).collect();
-            prop_assert_eq!(parsed(&file(1, &header("<f8", fortran, &format!("({rows}, {columns})")), &data)).unwrap(), matrix);
+            let bytes = file(1, &header("<f8", fortran, &format!("({rows}, {columns})")), &data);
+            for rank in 0..3 {
+                let share = RowShare { rank, size: 3 };
+                let (part, all) = read(&bytes[..], Path::new("f.npy"), share).unwrap();
+                let expected = Mat::from_fn(share.count(rows), columns, |i, j| matrix[(share.row(i), j)]);
+                prop_assert_eq!((part, all), (expected, rows));
+            }
+            prop_assert_eq!(parsed(&bytes).unwrap(), matrix);
         }
     }
 }

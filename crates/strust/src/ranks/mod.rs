@@ -2,7 +2,8 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | share out the samples of an objective | [`Sharded`] |
+//! | share out the samples of an objective | [`Sharded::new`] |
+//! | give each rank a part of the terms only | [`Sharded::dealt`], [`RowShare`] |
 //! | run without others | [`Alone`] |
 //! | run on the threads of this process | [`on_threads`] |
 //! | run on many machines | the crate `strust-mpi` |
@@ -39,6 +40,7 @@ mod bytes;
 mod delayed;
 mod fingerprint;
 mod sharded;
+mod share;
 mod slices;
 mod threads;
 
@@ -46,6 +48,7 @@ pub use bytes::gather_bytes;
 pub use delayed::Delayed;
 pub use fingerprint::fingerprint;
 pub use sharded::{Reduction, Sharded, Traffic};
+pub use share::RowShare;
 pub use threads::{ThreadRank, on_threads};
 
 use crate::Error;

@@ -5,7 +5,7 @@ use crate::{
     sample::{Draws, Sample},
     vector::Vector,
 };
-use std::{ops::Range, time::Duration};
+use std::time::Duration;
 
 /// How the sums of the ranks are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +51,8 @@ const CHECK_EVERY: u64 = 64;
 ///
 /// If a collective fails, evaluations are NaN, so the run ends, and its report has the reason.
 ///
+/// If a rank has only some of the terms ([`Self::dealt`]), it evaluates those of the sample that it has.
+///
 /// A term must be a function of x, its index and the seed of the sample. If it depends on its place in the sample or on the
 /// other terms, as with batch-norm, it depends on the number of ranks too.
 ///
@@ -72,6 +74,8 @@ pub struct Sharded<F, G> {
     pub(super) traffic: Traffic,
     failure: Option<Error>,
     pub(super) part: Sample,
+    /// The place of each term on this rank, or [`ELSEWHERE`], if the terms are dealt out.
+    places: Option<Vec<u32>>,
     /// A hash of the sample.
     pub(super) tag: u16,
     /// Value, rounding, tag, its square and the gradient of this rank; then of all.
@@ -96,6 +100,7 @@ impl<F, G: Group> Sharded<F, G> {
             traffic: Traffic::default(),
             failure: None,
             part: Sample::default(),
+            places: None,
             tag: 0,
             sums: Vec::new(),
             total: Vec::new(),
@@ -103,10 +108,17 @@ impl<F, G: Group> Sharded<F, G> {
             blocks: Vec::new(),
         }
     }
-    /// How the sums are added; [`Reduction::Fast`] by default.
+    /// How the sums are added; [`Reduction::Fast`] by default. If the terms are dealt out it is the only one, because a block
+    /// of the fixed order may need the terms of several ranks: then another one is the [`Objective::failure`].
     #[must_use]
     pub fn reduction(self, reduction: Reduction) -> Self {
-        Self { reduction, ..self }
+        let refused = (self.places.is_some() && reduction != Reduction::Fast).then(|| Error::OutOfRange {
+            owner: "Sharded",
+            field: "reduction",
+            value: format!("{reduction:?}"),
+            allowed: "Fast if the terms are dealt out: the fixed order needs all terms on every rank".into(),
+        });
+        Self { reduction, failure: self.failure.or(refused), ..self }
     }
     /// Steps between two comparisons of the state; 64 by default.
     #[must_use]
@@ -190,15 +202,62 @@ impl<F, G: Group> Sharded<F, G> {
 }
 
 impl<F: Objective, G: Group> Sharded<F, G> {
-    /// Appends the sums of the terms at the places `part`, times their share; zeros without a term.
-    fn append(&mut self, x: &F::Point, sample: &Sample, part: Range<usize>, mut gradient: Option<&mut F::Point>) {
+    /// Shares out an objective of which each rank has only the terms that it owns: `owners` has the rank of each term. `inner`
+    /// has the terms of this rank, in their order. A rank may have none.
+    ///
+    /// The samples are those of one process, so each is evaluated by the owners of its terms. An `inner` with another number
+    /// of terms is the [`Objective::failure`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use strust::{prelude::*, ranks::{Group, RowShare, on_threads}};
+    /// let means = on_threads(3, Duration::from_secs(60), |rank| {
+    ///     let share = RowShare::of(&rank);
+    ///     let mine: Vec<f64> = (0..share.count(10)).map(|place| share.row(place) as f64).collect(); // of 0, 1, …, 9
+    ///     let f = from_terms(mine.len(), |i, x: &Vec<f64>, g| { g[0] += x[0] - mine[i]; 0.5 * (x[0] - mine[i]).powi(2) });
+    ///     let mut dealt = Sharded::dealt(f, rank, (0..10).map(|i| share.owner(i)));
+    ///     Ok(minimize(&mut dealt).batch(2).stop(Stop::gradient_norm(1e-9)).start(vec![0.0])?.point()[0])
+    /// });
+    /// assert!(means.into_iter().all(|mean: Result<f64, Error>| (mean.unwrap() - 4.5).abs() < 1e-6));
+    /// ```
+    pub fn dealt(inner: F, group: G, owners: impl IntoIterator<Item = usize>) -> Self {
+        let (rank, found) = (group.rank(), inner.terms());
+        let mut own = 0;
+        let place = |owner: usize| {
+            let mine = owner == rank;
+            own += u32::from(mine);
+            if mine { own - 1 } else { ELSEWHERE }
+        };
+        let places = owners.into_iter().map(place).collect();
+        let expected = own as usize;
+        let wrong = (found != expected).then(|| Error::Shape {
+            place: "terms of this rank",
+            expected: vec![expected],
+            found: vec![found],
+        });
+        Self { places: Some(places), failure: wrong, ..Self::new(inner, group) }
+    }
+
+    /// Overwrites the part by the terms of the sample that this rank evaluates.
+    fn take_part(&mut self, sample: &Sample) {
+        let (rank, size) = (self.group.rank(), self.group.size());
+        match &self.places {
+            None => self.part.set_part(sample, rank * sample.len() / size..(rank + 1) * sample.len() / size),
+            Some(places) => {
+                let own = sample.indices().iter().map(|&i| places[i]).filter(|&place| place != ELSEWHERE);
+                self.part.set_terms_of(sample, own.map(|place| place as usize));
+            }
+        }
+    }
+
+    /// Appends the sums of the terms of the part, times its share of `whole` terms; zeros without a term.
+    fn append(&mut self, x: &F::Point, whole: usize, mut gradient: Option<&mut F::Point>) {
         let start = self.sums.len();
         let tag = f64::from(self.tag);
-        let weight = part.len() as f64 / sample.len() as f64;
-        if part.is_empty() {
+        let weight = self.part.len() as f64 / whole as f64;
+        if self.part.is_empty() {
             self.sums.resize(start + width(gradient.as_deref()), 0.0);
         } else {
-            self.part.set_part(sample, part);
             let f = match gradient.as_deref_mut() {
                 Some(gradient) => self.inner.value_and_gradient(x, &self.part, gradient),
                 None => self.inner.value(x, &self.part),
@@ -214,22 +273,20 @@ impl<F: Objective, G: Group> Sharded<F, G> {
 
     /// The sums over the whole sample.
     fn add(&mut self, x: &F::Point, sample: &Sample, gradient: Option<&mut F::Point>) -> Result<(), Error> {
-        let (rank, size) = (self.group.rank(), self.group.size());
         self.tag = tag(sample);
         self.sums.clear();
         if let Reduction::FixedOrder { block } = self.reduction {
             return self.add_in_order(x, sample, block.max(1), gradient);
         }
-        let part = rank * sample.len() / size..(rank + 1) * sample.len() / size;
+        self.take_part(sample);
         if let Some(gradient) = gradient {
-            self.part.set_part(sample, part);
             self.add_gradient(x, sample.len(), gradient)?;
         } else {
-            self.append(x, sample, part, None);
+            self.append(x, sample.len(), None);
             self.count(self.sums.len());
             self.group.sum(&mut self.sums)?;
         }
-        self.check_tags(size)
+        self.check_tags(self.group.size())
     }
 
     fn add_in_order(
@@ -245,7 +302,8 @@ impl<F: Objective, G: Group> Sharded<F, G> {
         let each = blocks.div_ceil(self.group.size());
         for j in rank * each..(rank + 1) * each {
             let place = |j: usize| (j * block).min(sample.len());
-            self.append(x, sample, place(j)..place(j + 1), gradient.as_deref_mut());
+            self.part.set_part(sample, place(j)..place(j + 1));
+            self.append(x, sample.len(), gradient.as_deref_mut());
         }
         self.count(self.sums.len());
         self.group.gather(&self.sums, &mut self.blocks)?;
@@ -274,9 +332,12 @@ impl<F: Objective, G: Group> Sharded<F, G> {
     }
 
     fn is_alone(&self) -> bool {
-        self.group.size() == 1 && self.reduction == Reduction::Fast
+        self.group.size() == 1 && self.reduction == Reduction::Fast && self.failure.is_none()
     }
 }
+
+/// The place of a term that another rank has.
+const ELSEWHERE: u32 = u32::MAX;
 
 /// The numbers before the gradient: value, rounding, tag and its square.
 pub(super) const HEAD: usize = 4;
@@ -296,7 +357,7 @@ fn tag(sample: &Sample) -> u16 {
 impl<F: Objective, G: Group> Objective for Sharded<F, G> {
     type Point = F::Point;
     fn terms(&self) -> usize {
-        self.inner.terms()
+        self.places.as_ref().map_or_else(|| self.inner.terms(), Vec::len)
     }
     fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
         if self.is_alone() { self.inner.value(x, sample) } else { self.evaluate(x, sample, None) }

@@ -8,7 +8,7 @@ use std::{
 };
 use strust::{
     prelude::*,
-    ranks::{Alone, Delayed, Group, Reduction, ThreadRank, Traffic, fingerprint, gather_bytes, on_threads},
+    ranks::{Alone, Delayed, Group, Reduction, RowShare, ThreadRank, Traffic, fingerprint, gather_bytes, on_threads},
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -437,6 +437,102 @@ fn bytes_of_any_length_are_gathered_bit_for_bit() {
             gather_bytes(&mut rank, &mine)
         }) {
             assert_eq!(found.as_ref(), Ok(&expected));
+        }
+    }
+}
+
+/// A rank's terms of another objective: term i of rank r is term iR + r.
+struct OwnTerms<F> {
+    whole: F,
+    share: RowShare,
+}
+
+impl<F: Objective> Objective for OwnTerms<F> {
+    type Point = F::Point;
+    fn terms(&self) -> usize {
+        self.share.count(self.whole.terms())
+    }
+    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
+        let rows = sample.indices().iter().map(|&place| self.share.row(place)).collect();
+        self.whole.value(x, &Sample::new(rows, sample.seed().unwrap_or(0)))
+    }
+    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        let rows = sample.indices().iter().map(|&place| self.share.row(place)).collect();
+        self.whole.value_and_gradient(x, &Sample::new(rows, sample.seed().unwrap_or(0)), gradient)
+    }
+}
+
+fn dealt<F: Objective>(whole: F, rank: ThreadRank) -> Sharded<OwnTerms<F>, ThreadRank> {
+    let (share, terms) = (RowShare::of(&rank), whole.terms());
+    Sharded::dealt(OwnTerms { whole, share }, rank, (0..terms).map(|i| share.owner(i)))
+}
+
+fn dealt_equals_one_process<F, M>(f: impl Fn() -> F + Sync, method: impl Fn() -> M + Sync)
+where
+    F: Objective<Point = Vec<f64>>,
+    M: Method<Sharded<OwnTerms<F>, ThreadRank>> + Method<F>,
+{
+    let mut plain = f();
+    let batch = plain.terms().min(5);
+    let run = minimize(&mut plain).method(method()).batch(batch).seed(3).stop(Stop::steps(1000));
+    let report = run.start(vec![0.5; 7]).unwrap();
+    let expected = report.point();
+    for size in SIZES {
+        let found = on_threads(size, LIMIT, |rank| {
+            let mut f = dealt(f(), rank);
+            let run = minimize(&mut f).method(method()).batch(batch).seed(3).stop(Stop::steps(1000));
+            let report = run.start(vec![0.5; 7]).unwrap();
+            assert_eq!(report.breakdown, None);
+            report.state.into_point()
+        });
+        assert!(found.iter().all(|point| bits(point) == bits(&found[0])), "the ranks of {size} must agree bit for bit");
+        let error = distance(&found[0], expected) / expected.norm();
+        assert!(error <= 1e-12, "{size} ranks: {error:e}");
+        assert!(size > 1 || bits(&found[0]) == bits(expected), "one rank must change no bit");
+    }
+}
+
+/// Of 13 terms and batches of 5, a rank often has no term of a sample; of 2 terms, most ranks never have one.
+#[test]
+fn ranks_with_a_part_of_the_terms_equal_one_process_to_rounding() {
+    dealt_equals_one_process(squares, Str::default);
+    dealt_equals_one_process(squares, Auto::default);
+    dealt_equals_one_process(targets, Sgd::default);
+    dealt_equals_one_process(targets, || StrSqp::new(StrSqpConfig::default(), affine()).unwrap());
+    dealt_equals_one_process(|| Targets::random(1, 2, &[7], 0.3, 1.0), Sgd::default);
+}
+
+#[test]
+fn a_deal_that_cannot_work_is_an_error_before_the_first_step() {
+    for size in [1, 3] {
+        for error in on_threads(size, LIMIT, |rank| {
+            let mut f = dealt(squares(), rank).reduction(Reduction::FixedOrder { block: 2 });
+            assert_eq!(f.terms(), 13);
+            let error = minimize(&mut f).batch(5).start(vec![0.5; 7]).unwrap_err();
+            error.to_string()
+        }) {
+            assert!(error.contains("`reduction` is FixedOrder"), "{error}");
+        }
+    }
+    let owners = [0, 0, 1, 0].into_iter().chain([1; 9]);
+    let mut f = Sharded::dealt(squares(), Alone, owners);
+    let error = minimize(&mut f).batch(5).start(vec![0.5; 7]).unwrap_err().to_string();
+    assert!(error.contains("terms of this rank") && error.contains("[3]") && error.contains("[13]"), "{error}");
+}
+
+#[test]
+fn every_row_has_one_owner_also_in_the_next_file() {
+    for size in 1..5 {
+        let shares: Vec<RowShare> = (0..size).map(|rank| RowShare { rank, size }).collect();
+        for n in 0..12 {
+            assert_eq!(shares.iter().map(|share| share.count(n)).sum::<usize>(), n);
+            for i in 0..n {
+                let owners: Vec<&RowShare> = shares.iter().filter(|share| share.owns(i)).collect();
+                assert_eq!((owners.len(), owners[0].row(owners[0].place(i))), (1, i));
+                for first in 0..=i {
+                    assert!(owners[0].after(first).owns(i - first), "row {i} of {size} ranks after {first}");
+                }
+            }
         }
     }
 }

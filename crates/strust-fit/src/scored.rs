@@ -1,0 +1,95 @@
+//! Rows with their targets: the rows of this rank, the targets of all ranks.
+
+use crate::{
+    Error,
+    ranks::Ranks,
+    rows::EncodedRows,
+    table::{Cells, DataTable, NamedColumn},
+    task::{FitTask, Targets},
+    transform::Encoder,
+};
+use std::borrow::Cow;
+use strust::ranks::RowShare;
+
+/// The table with the target column of all ranks and no other.
+pub(crate) fn whole_target<'a>(
+    table: &'a DataTable,
+    target: &str,
+    ranks: &Ranks<'_>,
+) -> Result<Cow<'a, DataTable>, Error> {
+    let share = ranks.share();
+    if table.share != share {
+        return Err(Error::Option(format!(
+            "the table has the rows of rank {} of {}, but this is rank {} of {}: read it with `read_on` and the same group",
+            table.share.rank, table.share.size, share.rank, share.size
+        )));
+    }
+    if share.is_all() {
+        return Ok(Cow::Borrowed(table));
+    }
+    let mut columns = Vec::new();
+    if let Some(NamedColumn { name, cells }) = table.column(target) {
+        let all = |mine: Vec<f64>| ranks.collect_rows(table.all_rows, mine);
+        let cells = match cells {
+            Cells::Numbers(values) => Cells::Numbers(all(values.clone())?),
+            Cells::Words { codes, words } => {
+                let codes = all(codes.iter().map(|&code| f64::from(code)).collect())?;
+                Cells::Words { codes: codes.into_iter().map(|code| code as u32).collect(), words: words.clone() }
+            }
+            Cells::Texts => Cells::Texts,
+        };
+        columns.push(NamedColumn { name: name.clone(), cells });
+    }
+    Ok(Cow::Owned(DataTable {
+        path: table.path.clone(),
+        rows: table.all_rows,
+        all_rows: table.all_rows,
+        share: RowShare::default(),
+        columns,
+        order: table.order.clone(),
+        sparse: None,
+        fingerprint: String::new(),
+    }))
+}
+
+/// Encoded rows with their targets.
+#[derive(Debug, Clone)]
+pub(crate) struct ScoredRows {
+    /// The encoded rows of this rank.
+    pub(crate) rows: EncodedRows,
+    /// The targets of all rows of the file.
+    pub(crate) targets: Targets,
+    /// The rows of the file that have a target and are scored.
+    pub(crate) index: Vec<usize>,
+    /// The targets of the rows of this rank, as the model computes with them.
+    pub(crate) goals: Vec<f64>,
+}
+
+impl ScoredRows {
+    pub(crate) fn read(
+        table: &DataTable,
+        encoder: &Encoder,
+        task: &FitTask,
+        target: &str,
+        ranks: &Ranks<'_>,
+    ) -> Result<Self, Error> {
+        encoder.check_names(table)?;
+        let (targets, index) = task.targets(&*whole_target(table, target, ranks)?, target)?;
+        let (rows, _) = ranks.agree(encoder.encode(table))?;
+        Ok(Self { goals: goals(task, &targets, table), rows, targets, index })
+    }
+}
+
+/// The target of a row as the model computes with it.
+pub(crate) fn goal(task: &FitTask, targets: &Targets, i: usize) -> f64 {
+    match (task, targets) {
+        (FitTask::Regression { mean, deviation }, Targets::Numbers(values)) => (values[i] - mean) / deviation,
+        (_, Targets::Classes(classes)) => f64::from(classes[i]),
+        _ => unreachable!("the task made the targets"),
+    }
+}
+
+/// Those of the rows of a table.
+pub(crate) fn goals(task: &FitTask, targets: &Targets, table: &DataTable) -> Vec<f64> {
+    (0..table.rows).map(|place| goal(task, targets, table.share.row(place))).collect()
+}
