@@ -21,11 +21,6 @@ use predict::Prediction;
 use serde::Serialize;
 use strust::ranks::Alone;
 
-/// How to build the program with MPI.
-#[cfg(not(feature = "mpi"))]
-const BUILD: &str = "this program was built without MPI. Install an MPI library (Debian: apt-get install libopenmpi-dev \
-                     openmpi-bin libclang-dev) and run: cargo build --release -p strust-cli --features mpi";
-
 /// The output as JSON.
 #[derive(Serialize)]
 struct Everything {
@@ -56,7 +51,7 @@ pub fn run(cluster: &Cluster, shared: &Shared) -> Result<(), CommandFailure> {
 
 #[cfg(not(feature = "mpi"))]
 fn require_mpi() -> Result<(), CommandFailure> {
-    Err(CommandFailure::Failed(BUILD.into()))
+    Err(CommandFailure::Failed(format!("this program {}", crate::ranks::WITHOUT_MPI)))
 }
 
 #[cfg(feature = "mpi")]

@@ -18,14 +18,13 @@ use strust_fit::{
     DataTable, FitOptions, FitReport, Fitted, FittedModel, ReadOptions,
     assess::Assessment,
     constrain::WeightConstraint,
-    fit,
-    fit::{FitWatch, HIDDEN},
+    fit::{FitWatch, HIDDEN, fit_on},
     saved::ModelFamily,
     table::{ReadProgress, data_files},
     task::TaskChoice,
     train::TrainingEnd,
 };
-use strust_lab::{format::thousands, io::atomic, report};
+use strust_lab::{format::thousands, io::atomic, report, team::Team};
 
 /// The share of rows that is held out by default.
 const TEST: f64 = 0.2;
@@ -35,9 +34,10 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
     let began = Instant::now();
     let (share, test_file) = held_out(args)?;
     let options = options(args, share)?;
-    let save = place(args)?;
-    let page = args.report.clone().unwrap_or_else(|| save.with_extension("html"));
-    report::check_page(&page)?;
+    // Rank 0 writes and prints.
+    let mut team = session::team();
+    let (save, page) = of_leader(&team, || places(args))?;
+    let shared = &Shared { quiet: shared.quiet || !team.leads(), ..shared.clone() };
     let interrupt = session::interrupt()?;
     let (fitted, own_test) = {
         let activity = Activity::new(shared);
@@ -47,22 +47,24 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
             categories: args.category.clone(),
             expected: None,
         };
-        let table = read(&args.data, &reading, &activity, &interrupt)?;
+        let table = read_on(&args.data, &reading, &activity, &interrupt, &mut team)?;
         let test = match &test_file {
-            Some(file) => Some(read(file, &like(&table, args), &activity, &interrupt)?),
-            None if args.test.is_none() => DataTable::read_own_test(&args.data)?,
+            Some(file) => Some(read_on(file, &like(&table, args), &activity, &interrupt, &mut team)?),
+            None if args.test.is_none() => DataTable::read_own_test_on(&args.data, &mut team)?,
             None => None,
         };
         activity.say("fitting".into());
         let mut report = |epoch: f64, score: f64| activity.say(format!("fitting: epoch {epoch:.0}, loss {score:.5}"));
         let watch = &mut FitWatch { report: &mut report, interrupt: &interrupt };
-        (fit(&table, test.as_ref(), &options, watch)?, test.is_some())
+        (fit_on(&table, test.as_ref(), &options, watch, &mut team)?, test.is_some())
     };
-    // Save the model before printing: a closed output must not lose it.
-    atomic::write(&save, &contents(&fitted.model, &save))?;
     let outcome = FitOutcome::new(&fitted, &save, &page, own_test, began.elapsed().as_secs_f64());
-    atomic::write(&page, fit_page::html(&fitted, &outcome.verdict).as_bytes())?;
-    if shared.json {
+    // Save the model before printing: a closed output must not lose it.
+    of_leader(&team, || {
+        atomic::write(&save, &contents(&fitted.model, &save))?;
+        Ok(atomic::write(&page, fit_page::html(&fitted, &outcome.verdict).as_bytes())?)
+    })?;
+    if shared.json && team.leads() {
         print(&json(&outcome)?)?;
     } else if !shared.quiet {
         print(&outcome.text(shared))?;
@@ -73,6 +75,28 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Runs something on rank 0 and gives the result to all ranks. If it fails there, it fails on all.
+fn of_leader<T: Default>(team: &Team, run: impl FnOnce() -> Result<T, CommandFailure>) -> Result<T, CommandFailure> {
+    let result = if team.leads() { run() } else { Ok(T::default()) };
+    let why = match &result {
+        Err(CommandFailure::Failed(why) | CommandFailure::Usage(why)) => Err(strust_lab::Error::Ranks(why.clone())),
+        Ok(_) | Err(CommandFailure::Quiet) => Ok(()),
+    };
+    // Rank 0 keeps the error itself.
+    let agreed = team.agreed(why);
+    let value = result?;
+    agreed?;
+    Ok(value)
+}
+
+/// The files of the model and the report.
+fn places(args: &FitArgs) -> Result<(PathBuf, PathBuf), CommandFailure> {
+    let save = place(args)?;
+    let page = args.report.clone().unwrap_or_else(|| save.with_extension("html"));
+    report::check_page(&page)?;
+    Ok((save, page))
 }
 
 /// The share of rows to hold out, and the file with held-out rows.
@@ -161,7 +185,19 @@ pub fn read(
     activity: &Activity,
     interrupt: &AtomicBool,
 ) -> Result<DataTable, CommandFailure> {
-    let files = data_files(path)?;
+    read_on(path, options, activity, interrupt, &mut Team::alone())
+}
+
+/// The same on all ranks, each with its share of the rows.
+fn read_on(
+    path: &Path,
+    options: &ReadOptions,
+    activity: &Activity,
+    interrupt: &AtomicBool,
+    team: &mut Team,
+) -> Result<DataTable, CommandFailure> {
+    // A file that is missing here is an error of all ranks below.
+    let files = data_files(path).unwrap_or_default();
     let compressed = files.iter().any(|file| matches!(ending(file).as_str(), "gz" | "xz"));
     let size = files.iter().map(|file| std::fs::metadata(file).map_or(0, |data| data.len())).sum();
     let what = format!("reading {}", path.display());
@@ -171,7 +207,7 @@ pub fn read(
             activity.towards(&what, bytes, size);
         }
     };
-    Ok(DataTable::read(path, options, &mut ReadProgress { at: &mut at, interrupt })?)
+    Ok(DataTable::read_on(path, options, &mut ReadProgress { at: &mut at, interrupt }, team)?)
 }
 
 /// How to read held-out rows: a column has the kind that it has in the training rows.

@@ -108,15 +108,14 @@ fn execute(Args { command, shared }: Args) -> u8 {
         Command::Bench(args) => bench::run(&args, &shared),
         Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
     };
-    match outcome {
-        Ok(()) | Err(CommandFailure::Quiet) => 0,
-        Err(CommandFailure::Failed(why)) => {
-            show::error(&why, &shared);
-            1
-        }
-        Err(CommandFailure::Usage(why)) => {
-            show::error(&why, &shared);
-            2
-        }
+    let (why, code) = match outcome {
+        Ok(()) | Err(CommandFailure::Quiet) => return 0,
+        Err(CommandFailure::Failed(why)) => (why, 1),
+        Err(CommandFailure::Usage(why)) => (why, 2),
+    };
+    // All ranks fail together.
+    if session::team().leads() {
+        show::error(&why, &shared);
     }
+    code
 }

@@ -1,12 +1,14 @@
 //! The program on many ranks: rank 0 runs the command, the others work for it.
 
-use crate::{args::Args, execute};
+use crate::{
+    args::{Args, Command},
+    execute,
+};
 
 /// How to get a program that runs under MPI.
 #[cfg(not(feature = "mpi"))]
-const WITHOUT_MPI: &str = "this program was built without MPI, so every rank would run the whole command. \
-Install an MPI library (on Debian: apt-get install libopenmpi-dev openmpi-bin libclang-dev) and build it with: \
-cargo build --release -p strust-cli --features mpi";
+pub const WITHOUT_MPI: &str = "was built without MPI. Install an MPI library (Debian: apt-get install libopenmpi-dev \
+                               openmpi-bin libclang-dev) and run: cargo build --release -p strust-cli --features mpi";
 
 /// The place of this process among those that a launcher started: the rank, and the number of ranks where it is known.
 struct Launched {
@@ -35,6 +37,8 @@ pub fn exit_for(error: &clap::Error) -> ! {
 /// Runs a command on this process, or on all ranks.
 pub fn run(args: Args) -> u8 {
     match launched() {
+        // A benchmark starts ranks of its own.
+        Some(_) if matches!(args.command, Command::Bench { .. }) => execute(args),
         None | Some(Launched { size: Some(1), .. }) => execute(args),
         Some(launched) => on_ranks(args, &launched),
     }
@@ -43,7 +47,8 @@ pub fn run(args: Args) -> u8 {
 #[cfg(not(feature = "mpi"))]
 fn on_ranks(args: Args, launched: &Launched) -> u8 {
     if launched.rank == 0 {
-        crate::show::error(WITHOUT_MPI, &args.shared);
+        let why = format!("every rank would run the whole command, because this program {WITHOUT_MPI}");
+        crate::show::error(&why, &args.shared);
     }
     1
 }
@@ -55,23 +60,29 @@ fn on_ranks(args: Args, _: &Launched) -> u8 {
 
 #[cfg(feature = "mpi")]
 mod with_mpi {
-    use super::{Args, execute};
+    use super::{Args, Command, execute};
     use crate::session;
     use std::time::Duration;
-    use strust::ranks::Group;
     use strust_lab::{Error, member, team::Team};
     use strust_mpi::{MpiRank, on_ranks};
 
     pub fn run(args: Args) -> u8 {
         let limit = Duration::try_from_secs_f64(args.shared.rank_limit).unwrap_or(Duration::MAX);
-        on_ranks(limit, |rank| if rank.rank() == 0 { lead(args, rank) } else { follow(rank) })
+        on_ranks(limit, |rank| {
+            let team = Team::new(rank.clone());
+            team.check_program()?;
+            session::set_team(team.clone());
+            match args.command {
+                // All ranks fit the model together, each with its rows.
+                Command::Fit(_) => Ok(execute(args)),
+                _ if team.leads() => lead(args, &team, rank),
+                _ => follow(&team),
+            }
+        })
     }
 
     /// Runs the command, and then ends the other ranks with its exit code.
-    fn lead(args: Args, rank: &MpiRank) -> Result<u8, Error> {
-        let team = Team::new(rank.clone());
-        team.check_program()?;
-        session::set_team(team.clone());
+    fn lead(args: Args, team: &Team, rank: &MpiRank) -> Result<u8, Error> {
         let code = execute(args);
         if team.is_broken() {
             rank.abort(code);
@@ -80,10 +91,8 @@ mod with_mpi {
         Ok(code)
     }
 
-    fn follow(rank: &MpiRank) -> Result<u8, Error> {
-        let team = Team::new(rank.clone());
-        team.check_program()?;
+    fn follow(team: &Team) -> Result<u8, Error> {
         let interrupt = session::interrupt().map_err(|_| Error::Ranks("cannot handle signals".into()))?;
-        member::serve(&team, &interrupt)
+        member::serve(team, &interrupt)
     }
 }

@@ -387,6 +387,53 @@ fn a_full_disk_on_rank_0_ends_all() {
     }
 }
 
+/// Two files of rows, with a word, numbers and a class that follows from them.
+fn write_rows(folder: &Folder) {
+    for part in 0..2 {
+        let row = |i: usize| {
+            let (color, width) = (["red", "green", "blue"][i % 3], (i * 37 % 101) as f64 / 10.0);
+            let kind = if width + (i % 3) as f64 + (i * 13 % 7) as f64 / 4.0 > 6.0 { "large" } else { "small" };
+            format!("{color},{width},{},{kind}\n", i * 17 % 29)
+        };
+        let rows = (part * 150..part * 150 + 150).map(row).collect::<Vec<_>>().concat();
+        folder.write(&format!("part-{part}.csv"), &format!("color,width,height,kind\n{rows}"));
+    }
+}
+
+#[test]
+fn a_fit_on_ranks_has_the_scores_of_one_process() {
+    if !available() {
+        return;
+    }
+    let folder = Folder::new();
+    write_rows(&folder);
+    let pattern = folder.path("part-*.csv");
+    let fit = |name: &str| {
+        let save = folder.path(&format!("{name}.json"));
+        [
+            vec!["fit".into(), pattern.display().to_string(), "--target".into(), "kind".into()],
+            vec!["--save".into(), save.display().to_string(), "--json".into()],
+        ]
+        .concat()
+    };
+    let value = |result: &Finished| {
+        assert_eq!(result.code, Some(0), "{}", result.err);
+        serde_json::from_str::<serde_json::Value>(&result.out).unwrap()
+    };
+    let alone = value(&finished(&strust().args(fit("alone")).output().unwrap()));
+    for ranks in [2, 4] {
+        let arguments = fit(&ranks.to_string());
+        let found = value(&run_on(ranks, &arguments.iter().map(String::as_str).collect::<Vec<_>>()));
+        for part in ["task", "remarks", "held_out"] {
+            assert_eq!(found[part], alone[part], "{part} on {ranks} ranks");
+        }
+        assert!(folder.path(&format!("{ranks}.json")).exists() && folder.path(&format!("{ranks}.html")).exists());
+    }
+    let wrong = run_on(2, &["fit", "nowhere.csv", "--target", "kind"]);
+    assert_ne!(wrong.code, Some(0));
+    assert_eq!(wrong.err.matches("error: ").count(), 1, "{}", wrong.err);
+}
+
 #[test]
 fn wrong_arguments_and_lists_are_printed_once() {
     if !available() {
