@@ -210,15 +210,18 @@ impl<F: Objective, G: Group> Sharded<F, G> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use strust::{prelude::*, ranks::{Group, RowShare, on_threads}};
-    /// let means = on_threads(3, Duration::from_secs(60), |rank| {
+    /// use strust::{prelude::*, ranks::{RowShare, on_threads}};
+    /// let found = on_threads(3, Duration::from_secs(60), |rank| {
     ///     let share = RowShare::of(&rank);
     ///     let mine: Vec<f64> = (0..share.count(10)).map(|place| share.row(place) as f64).collect(); // of 0, 1, …, 9
     ///     let f = from_terms(mine.len(), |i, x: &Vec<f64>, g| { g[0] += x[0] - mine[i]; 0.5 * (x[0] - mine[i]).powi(2) });
     ///     let mut dealt = Sharded::dealt(f, rank, (0..10).map(|i| share.owner(i)));
-    ///     Ok(minimize(&mut dealt).batch(2).stop(Stop::gradient_norm(1e-9)).start(vec![0.0])?.point()[0])
+    ///     let mut gradient = vec![0.0];
+    ///     (dealt.value_and_gradient(&vec![0.0], &Sample::range(2..9), &mut gradient).value, gradient[0])
     /// });
-    /// assert!(means.into_iter().all(|mean: Result<f64, Error>| (mean.unwrap() - 4.5).abs() < 1e-6));
+    /// for (value, gradient) in found {
+    ///     assert!((value - 14.5).abs() < 1e-13 && (gradient + 5.0).abs() < 1e-13); // ½(4 + … + 64)/7 and −(2 + … + 8)/7
+    /// }
     /// ```
     pub fn dealt(inner: F, group: G, owners: impl IntoIterator<Item = usize>) -> Self {
         let (rank, found) = (group.rank(), inner.terms());
