@@ -41,12 +41,12 @@ pub fn all(m: &Measured, machines: &Machines, predictions: &[Prediction], shared
 }
 
 fn speeds(m: &Measured) -> String {
-    let mut rows = vec![row(["", "without MPI", "1 rank", "2 ranks", "overhead", "2 ranks over 1"])];
+    let mut rows = vec![row(["", "without MPI", "1 rank", "2 ranks", "overhead", "2 ranks over 1", "at best"])];
     for s in &m.speeds {
         let mut cells = vec![s.workload.to_string()];
         cells.extend(s.seconds.map(|t| format!("{:.2} steps/s", 1.0 / t)));
         cells.push(format!("{:.1} %", 100.0 * s.overhead));
-        cells.push(format!("{:.2}×", s.speedup));
+        cells.extend([s.speedup, s.best_speedup].map(|ratio| format!("{ratio:.2}×")));
         rows.push(cells);
     }
     table(&rows)
