@@ -2,11 +2,11 @@
 
 use super::{
     launch::Launched,
-    worker::{Answer, Request, Workload},
+    worker::{RankAnswer, RankRequest, Workload},
 };
 use crate::{
     CommandFailure,
-    scaling::{Link, Machines, Scaling, StepCosts, fit_line, step},
+    scaling::{Growth, Link, Machines, StepCosts, fit_line, step},
     show::Activity,
 };
 use serde::Serialize;
@@ -21,13 +21,13 @@ pub struct Turns {
 }
 
 impl Turns {
-    fn request(self, delay: f64) -> Request {
-        Request::Steps { workload: self.workload, steps: self.steps, delay, slices: false, mirrored: None }
+    fn request(self, delay: f64) -> RankRequest {
+        RankRequest::Steps { workload: self.workload, steps: self.steps, delay, slices: false, mirrored: None }
     }
 }
 
 /// How much to measure.
-pub struct Effort {
+pub struct RanksEffort {
     pub workloads: [Turns; 2],
     /// A network of several large layers, whose gradient is summed in slices.
     pub deep: Turns,
@@ -37,7 +37,7 @@ pub struct Effort {
     pub longest: usize,
 }
 
-impl Effort {
+impl RanksEffort {
     pub fn new(quick: bool) -> Self {
         let turns = |workload, steps, rounds| Turns { workload, steps, rounds };
         let subspace = |d, k, batch| Workload::Subspace { d, k, batch };
@@ -53,7 +53,7 @@ impl Effort {
 
 /// A workload without MPI, and on one and two ranks.
 #[derive(Serialize)]
-pub struct Speed {
+pub struct RankSpeed {
     pub workload: Workload,
     pub dimension: usize,
     /// The shortest seconds of a step without MPI, on one rank and on two.
@@ -83,7 +83,7 @@ pub struct Sums {
 
 /// A run beside its prediction.
 #[derive(Serialize)]
-pub struct Check {
+pub struct ModelCheck {
     pub workload: Workload,
     pub ranks: usize,
     /// Seconds added to each collective.
@@ -105,13 +105,13 @@ pub struct Overlap {
 }
 
 #[derive(Serialize)]
-pub struct Measured {
+pub struct RanksMeasured {
     pub cores: usize,
-    pub speeds: Vec<Speed>,
+    pub speeds: Vec<RankSpeed>,
     pub sums: Vec<Sums>,
     /// The costs of a step of each workload, for the model.
     pub costs: Vec<StepCosts>,
-    pub checks: Vec<Check>,
+    pub checks: Vec<ModelCheck>,
     pub overlaps: Vec<Overlap>,
 }
 
@@ -122,7 +122,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Without MPI, on one rank and on two: they take turns, and each round begins with another one.
-fn speed(three: &mut [Launched; 3], turns: Turns, progress: &Activity) -> Result<Speed, CommandFailure> {
+fn speed(three: &mut [Launched; 3], turns: Turns, progress: &Activity) -> Result<RankSpeed, CommandFailure> {
     let Turns { workload, rounds, .. } = turns;
     progress.say(format!("{workload}: preparing"));
     for launched in &mut *three {
@@ -142,10 +142,10 @@ fn speed(three: &mut [Launched; 3], turns: Turns, progress: &Activity) -> Result
         }
         all.push(turn);
     }
-    let Answer { dimension, collectives, numbers, expected_collectives, expected_numbers, .. } =
+    let RankAnswer { dimension, collectives, numbers, expected_collectives, expected_numbers, .. } =
         last.ok_or_else(|| CommandFailure::Failed("no round was made".into()))?;
     let each = |total: u64| total as f64 / turns.steps as f64;
-    Ok(Speed {
+    Ok(RankSpeed {
         workload,
         dimension,
         seconds,
@@ -160,30 +160,30 @@ fn speed(three: &mut [Launched; 3], turns: Turns, progress: &Activity) -> Result
 }
 
 /// Sums of 1 number up to the longest, ten times as many each time.
-fn sums(ranks: usize, launched: &mut Launched, effort: &Effort) -> Result<Sums, CommandFailure> {
+fn sums(ranks: usize, launched: &mut Launched, effort: &RanksEffort) -> Result<Sums, CommandFailure> {
     let sizes: Vec<usize> =
         std::iter::successors(Some(1), |n| Some(10 * n)).take_while(|&n| n <= effort.longest).collect();
     let mut times: Vec<(f64, f64)> = sizes.iter().map(|&n| (8.0 * n as f64, f64::INFINITY)).collect();
     for _ in 0..effort.rounds {
         for (&numbers, (_, least)) in sizes.iter().zip(&mut times) {
-            let request = Request::Sums { numbers, times: (1_000_000 / (numbers as u64 + 1000)).max(5) };
+            let request = RankRequest::Sums { numbers, times: (1_000_000 / (numbers as u64 + 1000)).max(5) };
             *least = least.min(launched.ask(&request)?.seconds);
         }
     }
     Ok(Sums { ranks, fitted: Link::fit(&times), times })
 }
 
-/// Parts of a batch for which the work of one rank is measured.
+/// StepParts of a batch for which the work of one rank is measured.
 const SHARES: [usize; 4] = [2, 8, 32, 128];
 
 /// The work of a rank as a function of its terms, measured in a process without MPI.
-fn costs(alone: &mut Launched, speed: &Speed, turns: Turns) -> Result<StepCosts, CommandFailure> {
+fn costs(alone: &mut Launched, speed: &RankSpeed, turns: Turns) -> Result<StepCosts, CommandFailure> {
     let (Turns { workload, steps, rounds }, terms) = (turns, turns.workload.batch());
     let shares = SHARES.map(|ranks| (ranks, f64::INFINITY));
     let mut shares: Vec<(usize, f64)> = shares.into_iter().filter(|&(ranks, _)| ranks <= terms).collect();
     for _ in 0..rounds {
         for (ranks, least) in &mut shares {
-            let request = Request::Steps { workload, steps, delay: 0.0, slices: false, mirrored: Some(*ranks) };
+            let request = RankRequest::Steps { workload, steps, delay: 0.0, slices: false, mirrored: Some(*ranks) };
             *least = least.min(alone.ask(&request)?.seconds);
         }
     }
@@ -204,12 +204,12 @@ fn check(
     costs: &StepCosts,
     machines: &Machines,
     delays: &[f64],
-) -> Result<Vec<Check>, CommandFailure> {
-    let mut checks: Vec<Check> = delays
+) -> Result<Vec<ModelCheck>, CommandFailure> {
+    let mut checks: Vec<ModelCheck> = delays
         .iter()
         .map(|&delay| {
-            let predicted = step(costs, &Machines { delay, ..*machines }, Scaling::Strong, ranks).total();
-            Check { workload: turns.workload, ranks, delay, predicted, measured: f64::INFINITY }
+            let predicted = step(costs, &Machines { delay, ..*machines }, Growth::Strong, ranks).total();
+            ModelCheck { workload: turns.workload, ranks, delay, predicted, measured: f64::INFINITY }
         })
         .collect();
     for _ in 0..turns.rounds {
@@ -226,7 +226,7 @@ fn overlaps(two: &mut Launched, Turns { workload, steps, rounds }: Turns) -> Res
     for _ in 0..rounds {
         for overlap in &mut found {
             for (slices, least) in [(false, &mut overlap.whole), (true, &mut overlap.slices)] {
-                let request = Request::Steps { workload, steps, delay: overlap.delay, slices, mirrored: None };
+                let request = RankRequest::Steps { workload, steps, delay: overlap.delay, slices, mirrored: None };
                 *least = least.min(two.ask(&request)?.seconds);
             }
         }
@@ -235,7 +235,7 @@ fn overlaps(two: &mut Launched, Turns { workload, steps, rounds }: Turns) -> Res
 }
 
 /// Everything, on this machine.
-pub fn measure(effort: &Effort, progress: &Activity) -> Result<Measured, CommandFailure> {
+pub fn measure(effort: &RanksEffort, progress: &Activity) -> Result<RanksMeasured, CommandFailure> {
     let cores = strust_lab::cores();
     let mut three = [Launched::alone()?, Launched::ranks(1)?, Launched::ranks(2)?];
     let mut speeds = Vec::new();
@@ -254,8 +254,8 @@ pub fn measure(effort: &Effort, progress: &Activity) -> Result<Measured, Command
         let workload = turns.workload;
         progress.say(format!("{workload}: the model"));
         let costs = costs(&mut alone, speed, turns)?;
-        let predicted = step(&costs, &machines, Scaling::Strong, 1).total();
-        checks.push(Check { workload, ranks: 1, delay: 0.0, predicted, measured: speed.seconds[1] });
+        let predicted = step(&costs, &machines, Growth::Strong, 1).total();
+        checks.push(ModelCheck { workload, ranks: 1, delay: 0.0, predicted, measured: speed.seconds[1] });
         // A delay would be lost beside a step of seconds.
         let delays = if speed.seconds[0] > 0.5 { &DELAYS[..1] } else { &DELAYS };
         for (ranks, launched) in [(2, &mut two), (4, &mut four)] {
@@ -265,5 +265,5 @@ pub fn measure(effort: &Effort, progress: &Activity) -> Result<Measured, Command
     }
     progress.say(format!("{}: in slices", effort.deep.workload));
     let overlaps = overlaps(&mut two, effort.deep)?;
-    Ok(Measured { cores, speeds, sums, costs: all_costs, checks, overlaps })
+    Ok(RanksMeasured { cores, speeds, sums, costs: all_costs, checks, overlaps })
 }
