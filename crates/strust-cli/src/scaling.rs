@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(strong(&costs(), Link::new(1e-9, 1e8)), Some(Bottleneck::Bandwidth));
         assert_eq!(strong(&costs(), Link::new(1e-12, 1e15)), Some(Bottleneck::FewTerms));
         let few = StepCosts { terms: 8, fixed: 0.0, ..costs() };
-        assert_eq!(limit(&few, &near(Link::new(1e-12, 1e15)), Growth::Strong), Some((32, Bottleneck::FewTerms)));
+        assert_eq!(limit(&few, &near(Link::new(1e-12, 1e15)), Growth::Strong), Some((16, Bottleneck::FewTerms)));
         // With work that grows with the ranks, a fast network is enough.
         assert_eq!(limit(&costs(), &near(Link::new(1e-6, 1e10)), Growth::Weak), None);
     }

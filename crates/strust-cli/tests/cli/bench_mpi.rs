@@ -17,7 +17,7 @@ fn options_of_the_cluster_need_units_and_the_benchmark() {
     for (command, expected) in [
         (["bench", "subspace", "--latency", "2us"], "are only for `strust bench mpi`"),
         (["bench", "mpi", "--latency", "2"], "must be a time such as 2us"),
-        (["bench", "mpi", "--latency", "-1us"], "must be a time such as 2us"),
+        (["bench", "mpi", "--latency", "0us"], "must be a time such as 2us"),
         (["bench", "mpi", "--bandwidth", "0GB/s"], "must be a rate such as 12.5GB/s"),
         (["bench", "mpi", "--ranks-per-node", "0"], "0 is not in"),
     ] {

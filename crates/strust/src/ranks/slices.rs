@@ -7,10 +7,6 @@ use crate::{
     vector::Vector,
 };
 
-/// The fewest numbers of a slice, unless it is the last: 1 MiB, whose transfer takes much longer than the latency of most
-/// networks.
-pub(super) const SLICE: usize = 1 << 17;
-
 /// The ends of a gradient that are worth a sum of their own, from those that an objective can announce: decreasing, each
 /// with at least `least` components up to the one before it.
 fn worthwhile(announced: Vec<usize>, dimension: usize, least: usize) -> Vec<usize> {
