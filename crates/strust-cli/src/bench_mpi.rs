@@ -16,17 +16,17 @@ use crate::{
     session::{json, print},
     show::Activity,
 };
-use measure::{Effort, Measured};
-use predict::Prediction;
+use measure::{RanksEffort, RanksMeasured};
+use predict::ScalingPrediction;
 use serde::Serialize;
 use strust::ranks::Alone;
 
 /// The output as JSON.
 #[derive(Serialize)]
 struct Everything {
-    measured: Measured,
+    measured: RanksMeasured,
     machines: Machines,
-    predictions: Vec<Prediction>,
+    predictions: Vec<ScalingPrediction>,
 }
 
 pub fn run(cluster: &Cluster, shared: &Shared) -> Result<(), CommandFailure> {
@@ -35,7 +35,8 @@ pub fn run(cluster: &Cluster, shared: &Shared) -> Result<(), CommandFailure> {
         Some(_) => as_rank(),
         None => {
             require_mpi()?;
-            let measured = measure::measure(&Effort::new(cluster.quick), &Activity::new(shared))?;
+            cluster.out.as_deref().map_or(Ok(()), predict::prepare)?;
+            let measured = measure::measure(&RanksEffort::new(cluster.quick), &Activity::new(shared))?;
             let machines = predict::machines(cluster, &measured);
             let predictions = predict::predict(&measured, &machines);
             if let Some(folder) = &cluster.out {

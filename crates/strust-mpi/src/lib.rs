@@ -42,7 +42,10 @@ use std::{
     rc::Rc,
     time::Duration,
 };
-use strust::{Error, ranks::Group};
+use strust::{
+    Error,
+    ranks::{Group, InSlices},
+};
 
 /// If all ranks have the same error, only rank 0 shall print it: its message ends the others in this time.
 const AFTER_RANK_0: Duration = Duration::from_millis(500);
@@ -125,10 +128,7 @@ impl Group for MpiRank {
         });
         Ok(())
     }
-    fn sum_in_slices<'a>(
-        &mut self,
-        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
-    ) -> Result<(), Error> {
+    fn sum_in_slices(&mut self, work: &mut InSlices<'_, '_>) -> Result<(), Error> {
         let Self { world, patience, .. } = self;
         scope(|scope| {
             let mut begun = Vec::new();
@@ -146,7 +146,9 @@ impl Group for MpiRank {
                 // The others wait for the slices that are missing, and those that were begun cannot be taken back.
                 end(world, PANICKED);
             }
-            begun.into_iter().for_each(|request| patience.wait(world, request));
+            for request in begun {
+                patience.wait(world, request);
+            }
         });
         Ok(())
     }

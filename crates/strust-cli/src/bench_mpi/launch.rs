@@ -1,6 +1,6 @@
 //! Processes that wait for requests: one without MPI, or the ranks of one `mpirun`.
 
-use super::worker::{Answer, Request};
+use super::worker::{RankAnswer, RankRequest};
 use crate::CommandFailure;
 use std::{
     io::{BufRead, BufReader, ErrorKind, Write},
@@ -49,7 +49,7 @@ impl Launched {
         Ok(Self { name, child, requests, answers })
     }
 
-    pub fn ask(&mut self, request: &Request) -> Result<Answer, CommandFailure> {
+    pub fn ask(&mut self, request: &RankRequest) -> Result<RankAnswer, CommandFailure> {
         let text = serde_json::to_string(request).map_err(|e| CommandFailure::Failed(e.to_string()))? + "\n";
         let sent = self.requests.as_mut().map(|pipe| pipe.write_all(text.as_bytes()));
         let mut line = String::new();

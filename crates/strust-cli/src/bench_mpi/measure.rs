@@ -2,51 +2,66 @@
 
 use super::{
     launch::Launched,
-    worker::{Answer, Request, Workload},
+    worker::{RankAnswer, RankRequest, Workload},
 };
 use crate::{
     CommandFailure,
-    scaling::{Link, Machines, Scaling, StepCosts, fit_line, step},
+    scaling::{Growth, Link, Machines, StepCosts, fit_line, step},
     show::Activity,
 };
 use serde::Serialize;
 
+/// What is compared takes turns of so many steps, in so many rounds. Short turns find the moments in which no other program
+/// needs the cores.
+#[derive(Clone, Copy)]
+pub struct Turns {
+    workload: Workload,
+    steps: u64,
+    rounds: usize,
+}
+
+impl Turns {
+    fn request(self, delay: f64) -> RankRequest {
+        RankRequest::Steps { workload: self.workload, steps: self.steps, delay, slices: false, mirrored: None }
+    }
+}
+
 /// How much to measure.
-pub struct Effort {
-    /// The workloads, each with the steps of a turn.
-    pub workloads: [(Workload, u64); 2],
+pub struct RanksEffort {
+    pub workloads: [Turns; 2],
     /// A network of several large layers, whose gradient is summed in slices.
-    pub deep: (Workload, u64),
-    /// Everything that is compared takes turns, in so many rounds.
+    pub deep: Turns,
+    /// Rounds of the sums.
     pub rounds: usize,
     /// The longest sum, in numbers.
     pub longest: usize,
 }
 
-impl Effort {
+impl RanksEffort {
     pub fn new(quick: bool) -> Self {
+        let turns = |workload, steps, rounds| Turns { workload, steps, rounds };
+        let subspace = |d, k, batch| Workload::Subspace { d, k, batch };
+        let digits = |layers, width, batch| Workload::Mlp { layers, width, batch };
         if quick {
-            let subspace = Workload::Subspace { d: 500, k: 5, batch: 256 };
-            let workloads = [(subspace, 5), (Workload::Mlp { layers: 1, width: 64, batch: 256 }, 20)];
-            let deep = (Workload::Mlp { layers: 2, width: 400, batch: 64 }, 2);
-            return Self { workloads, deep, rounds: 2, longest: 10_000 };
+            let workloads = [turns(subspace(500, 5, 256), 5, 2), turns(digits(1, 64, 256), 20, 2)];
+            return Self { workloads, deep: turns(digits(2, 400, 64), 2, 2), rounds: 2, longest: 10_000 };
         }
-        let subspace = Workload::Subspace { d: 20_000, k: 50, batch: 4096 };
-        let workloads = [(subspace, 2), (Workload::Mlp { layers: 1, width: 1024, batch: 1024 }, 60)];
-        let deep = (Workload::Mlp { layers: 2, width: 1024, batch: 1024 }, 4);
-        Self { workloads, deep, rounds: 5, longest: 1_000_000 }
+        let workloads = [turns(subspace(20_000, 50, 4096), 1, 5), turns(digits(1, 1024, 1024), 20, 41)];
+        Self { workloads, deep: turns(digits(2, 1024, 1024), 2, 7), rounds: 11, longest: 1_000_000 }
     }
 }
 
 /// A workload without MPI, and on one and two ranks.
 #[derive(Serialize)]
-pub struct Speed {
+pub struct RankSpeed {
     pub workload: Workload,
     pub dimension: usize,
     /// The shortest seconds of a step without MPI, on one rank and on two.
     pub seconds: [f64; 3],
     /// The median over the rounds of the speed of two ranks over that of one.
     pub speedup: f64,
+    /// The same of the shortest times.
+    pub best_speedup: f64,
     /// The median over the rounds of the time of one rank over that without MPI, less 1.
     pub overhead: f64,
     /// Collectives of a step of two ranks, and the numbers given to them, as counted and by the formula.
@@ -68,7 +83,7 @@ pub struct Sums {
 
 /// A run beside its prediction.
 #[derive(Serialize)]
-pub struct Check {
+pub struct ModelCheck {
     pub workload: Workload,
     pub ranks: usize,
     /// Seconds added to each collective.
@@ -90,18 +105,14 @@ pub struct Overlap {
 }
 
 #[derive(Serialize)]
-pub struct Measured {
+pub struct RanksMeasured {
     pub cores: usize,
-    pub speeds: Vec<Speed>,
+    pub speeds: Vec<RankSpeed>,
     pub sums: Vec<Sums>,
     /// The costs of a step of each workload, for the model.
     pub costs: Vec<StepCosts>,
-    pub checks: Vec<Check>,
+    pub checks: Vec<ModelCheck>,
     pub overlaps: Vec<Overlap>,
-}
-
-fn steps(workload: Workload, steps: u64) -> Request {
-    Request::Steps { workload, steps, delay: 0.0, slices: false, mirrored: None }
 }
 
 /// The median; of an even number, the larger of the two in the middle.
@@ -111,15 +122,11 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Without MPI, on one rank and on two: they take turns, and each round begins with another one.
-fn speed(
-    three: &mut [Launched; 3],
-    (workload, count): (Workload, u64),
-    rounds: usize,
-    progress: &Activity,
-) -> Result<Speed, CommandFailure> {
+fn speed(three: &mut [Launched; 3], turns: Turns, progress: &Activity) -> Result<RankSpeed, CommandFailure> {
+    let Turns { workload, rounds, .. } = turns;
     progress.say(format!("{workload}: preparing"));
     for launched in &mut *three {
-        launched.ask(&steps(workload, 1))?;
+        launched.ask(&Turns { steps: 1, ..turns }.request(0.0))?;
     }
     let (mut seconds, mut all) = ([f64::INFINITY; 3], Vec::new());
     let mut last = None;
@@ -128,21 +135,22 @@ fn speed(
         let mut turn = [0.0; 3];
         for place in 0..3 {
             let i = (round + place) % 3;
-            let answer = three[i].ask(&steps(workload, count))?;
+            let answer = three[i].ask(&turns.request(0.0))?;
             turn[i] = answer.seconds;
             seconds[i] = seconds[i].min(answer.seconds);
             last = if i == 2 { Some(answer) } else { last };
         }
         all.push(turn);
     }
-    let Answer { dimension, collectives, numbers, expected_collectives, expected_numbers, .. } =
+    let RankAnswer { dimension, collectives, numbers, expected_collectives, expected_numbers, .. } =
         last.ok_or_else(|| CommandFailure::Failed("no round was made".into()))?;
-    let each = |total: u64| total as f64 / count as f64;
-    Ok(Speed {
+    let each = |total: u64| total as f64 / turns.steps as f64;
+    Ok(RankSpeed {
         workload,
         dimension,
         seconds,
         speedup: median(all.iter().map(|turn| turn[1] / turn[2]).collect()),
+        best_speedup: seconds[1] / seconds[2],
         overhead: median(all.iter().map(|turn| turn[1] / turn[0]).collect()) - 1.0,
         collectives: each(collectives),
         numbers: each(numbers),
@@ -152,30 +160,30 @@ fn speed(
 }
 
 /// Sums of 1 number up to the longest, ten times as many each time.
-fn sums(ranks: usize, launched: &mut Launched, effort: &Effort) -> Result<Sums, CommandFailure> {
+fn sums(ranks: usize, launched: &mut Launched, effort: &RanksEffort) -> Result<Sums, CommandFailure> {
     let sizes: Vec<usize> =
         std::iter::successors(Some(1), |n| Some(10 * n)).take_while(|&n| n <= effort.longest).collect();
     let mut times: Vec<(f64, f64)> = sizes.iter().map(|&n| (8.0 * n as f64, f64::INFINITY)).collect();
     for _ in 0..effort.rounds {
         for (&numbers, (_, least)) in sizes.iter().zip(&mut times) {
-            let request = Request::Sums { numbers, times: (1_000_000 / (numbers as u64 + 1000)).max(5) };
+            let request = RankRequest::Sums { numbers, times: (1_000_000 / (numbers as u64 + 1000)).max(5) };
             *least = least.min(launched.ask(&request)?.seconds);
         }
     }
     Ok(Sums { ranks, fitted: Link::fit(&times), times })
 }
 
-/// Parts of a batch for which the work of one rank is measured.
+/// StepParts of a batch for which the work of one rank is measured.
 const SHARES: [usize; 4] = [2, 8, 32, 128];
 
 /// The work of a rank as a function of its terms, measured in a process without MPI.
-fn costs(alone: &mut Launched, speed: &Speed, count: u64, rounds: usize) -> Result<StepCosts, CommandFailure> {
-    let (workload, terms) = (speed.workload, speed.workload.batch());
+fn costs(alone: &mut Launched, speed: &RankSpeed, turns: Turns) -> Result<StepCosts, CommandFailure> {
+    let (Turns { workload, steps, rounds }, terms) = (turns, turns.workload.batch());
     let shares = SHARES.map(|ranks| (ranks, f64::INFINITY));
     let mut shares: Vec<(usize, f64)> = shares.into_iter().filter(|&(ranks, _)| ranks <= terms).collect();
     for _ in 0..rounds {
         for (ranks, least) in &mut shares {
-            let request = Request::Steps { workload, steps: count, delay: 0.0, slices: false, mirrored: Some(*ranks) };
+            let request = RankRequest::Steps { workload, steps, delay: 0.0, slices: false, mirrored: Some(*ranks) };
             *least = least.min(alone.ask(&request)?.seconds);
         }
     }
@@ -192,39 +200,34 @@ const DELAYS: [f64; 3] = [0.0, 0.002, 0.01];
 fn check(
     launched: &mut Launched,
     ranks: usize,
-    (workload, count): (Workload, u64),
+    turns: Turns,
     costs: &StepCosts,
     machines: &Machines,
     delays: &[f64],
-    rounds: usize,
-) -> Result<Vec<Check>, CommandFailure> {
-    let mut checks: Vec<Check> = delays
+) -> Result<Vec<ModelCheck>, CommandFailure> {
+    let mut checks: Vec<ModelCheck> = delays
         .iter()
         .map(|&delay| {
-            let predicted = step(costs, &Machines { delay, ..*machines }, Scaling::Strong, ranks).total();
-            Check { workload, ranks, delay, predicted, measured: f64::INFINITY }
+            let predicted = step(costs, &Machines { delay, ..*machines }, Growth::Strong, ranks).total();
+            ModelCheck { workload: turns.workload, ranks, delay, predicted, measured: f64::INFINITY }
         })
         .collect();
-    for _ in 0..rounds {
+    // Delays of milliseconds would add up to minutes.
+    for _ in 0..turns.rounds.min(11) {
         for check in &mut checks {
-            let request = Request::Steps { workload, steps: count, delay: check.delay, slices: false, mirrored: None };
-            check.measured = check.measured.min(launched.ask(&request)?.seconds);
+            check.measured = check.measured.min(launched.ask(&turns.request(check.delay))?.seconds);
         }
     }
     Ok(checks)
 }
 
 /// The gradient in one sum and in slices, on two ranks, with delays.
-fn overlaps(
-    two: &mut Launched,
-    (workload, count): (Workload, u64),
-    rounds: usize,
-) -> Result<Vec<Overlap>, CommandFailure> {
+fn overlaps(two: &mut Launched, Turns { workload, steps, rounds }: Turns) -> Result<Vec<Overlap>, CommandFailure> {
     let mut found = DELAYS.map(|delay| Overlap { workload, delay, whole: f64::INFINITY, slices: f64::INFINITY });
     for _ in 0..rounds {
         for overlap in &mut found {
             for (slices, least) in [(false, &mut overlap.whole), (true, &mut overlap.slices)] {
-                let request = Request::Steps { workload, steps: count, delay: overlap.delay, slices, mirrored: None };
+                let request = RankRequest::Steps { workload, steps, delay: overlap.delay, slices, mirrored: None };
                 *least = least.min(two.ask(&request)?.seconds);
             }
         }
@@ -233,12 +236,12 @@ fn overlaps(
 }
 
 /// Everything, on this machine.
-pub fn measure(effort: &Effort, progress: &Activity) -> Result<Measured, CommandFailure> {
+pub fn measure(effort: &RanksEffort, progress: &Activity) -> Result<RanksMeasured, CommandFailure> {
     let cores = strust_lab::cores();
     let mut three = [Launched::alone()?, Launched::ranks(1)?, Launched::ranks(2)?];
     let mut speeds = Vec::new();
-    for workload in effort.workloads {
-        speeds.push(speed(&mut three, workload, effort.rounds, progress)?);
+    for turns in effort.workloads {
+        speeds.push(speed(&mut three, turns, progress)?);
     }
     let [mut alone, one, mut two] = three;
     drop(one);
@@ -248,19 +251,20 @@ pub fn measure(effort: &Effort, progress: &Activity) -> Result<Measured, Command
     let link = sums[0].fitted;
     let machines = Machines { within: link, between: link, ranks_per_machine: usize::MAX, cores, delay: 0.0 };
     let (mut all_costs, mut checks) = (Vec::new(), Vec::new());
-    for (speed, (workload, count)) in speeds.iter().zip(effort.workloads) {
+    for (speed, turns) in speeds.iter().zip(effort.workloads) {
+        let workload = turns.workload;
         progress.say(format!("{workload}: the model"));
-        let costs = costs(&mut alone, speed, count, effort.rounds)?;
-        let predicted = step(&costs, &machines, Scaling::Strong, 1).total();
-        checks.push(Check { workload, ranks: 1, delay: 0.0, predicted, measured: speed.seconds[1] });
+        let costs = costs(&mut alone, speed, turns)?;
+        let predicted = step(&costs, &machines, Growth::Strong, 1).total();
+        checks.push(ModelCheck { workload, ranks: 1, delay: 0.0, predicted, measured: speed.seconds[1] });
         // A delay would be lost beside a step of seconds.
         let delays = if speed.seconds[0] > 0.5 { &DELAYS[..1] } else { &DELAYS };
         for (ranks, launched) in [(2, &mut two), (4, &mut four)] {
-            checks.extend(check(launched, ranks, (workload, count), &costs, &machines, delays, effort.rounds)?);
+            checks.extend(check(launched, ranks, turns, &costs, &machines, delays)?);
         }
         all_costs.push(costs);
     }
-    progress.say(format!("{}: in slices", effort.deep.0));
-    let overlaps = overlaps(&mut two, effort.deep, effort.rounds)?;
-    Ok(Measured { cores, speeds, sums, costs: all_costs, checks, overlaps })
+    progress.say(format!("{}: in slices", effort.deep.workload));
+    let overlaps = overlaps(&mut two, effort.deep)?;
+    Ok(RanksMeasured { cores, speeds, sums, costs: all_costs, checks, overlaps })
 }

@@ -1,23 +1,15 @@
-//! The model of `scaling.rs` with what was measured here: tables, the limit, what would help, and curves.
+//! The model of `scaling.rs` with what was measured here: times, limits, what would help, and curves.
 
-use super::{
-    measure::Measured,
-    text::{row, seconds},
-    worker::Workload,
-};
+use super::{measure::RanksMeasured, worker::Workload};
 use crate::{
     CommandFailure,
     args::Cluster,
-    scaling::{
-        Bottleneck, Link, MOST_RANKS, Machines, Scaling, StepCosts, efficiency, limit, powers_of_two, remedies, step,
-    },
-    show::table,
+    scaling::{Bottleneck, Growth, Link, Machines, StepCosts, efficiency, limit, powers_of_two, remedies, step},
 };
 use serde::Serialize;
 use std::path::Path;
 use strust_lab::{
     figure::{Axis, Figure, Point, Series, Theme},
-    format::thousands,
     io::atomic,
 };
 
@@ -26,11 +18,8 @@ const LATENCY: f64 = 2e-6;
 const BANDWIDTH: f64 = 12.5e9;
 const RANKS_PER_MACHINE: u64 = 64;
 
-/// The ranks of the table.
-const SHOWN: [usize; 4] = [1, 64, 1024, MOST_RANKS];
-
 /// The cluster that the flags describe; its machines add as fast as this one.
-pub fn machines(cluster: &Cluster, measured: &Measured) -> Machines {
+pub fn machines(cluster: &Cluster, measured: &RanksMeasured) -> Machines {
     let ranks_per_machine = cluster.ranks_per_node.unwrap_or(RANKS_PER_MACHINE) as usize;
     let between = Link::new(cluster.latency.unwrap_or(LATENCY), cluster.bandwidth.unwrap_or(BANDWIDTH));
     Machines { within: measured.sums[0].fitted, between, ranks_per_machine, cores: ranks_per_machine, delay: 0.0 }
@@ -38,9 +27,9 @@ pub fn machines(cluster: &Cluster, measured: &Measured) -> Machines {
 
 /// What the model predicts of a workload.
 #[derive(Serialize)]
-pub struct Prediction {
+pub struct ScalingPrediction {
     pub workload: Workload,
-    pub scaling: Scaling,
+    pub scaling: Growth,
     /// Ranks, seconds of a step, efficiency.
     pub steps: Vec<(usize, f64, f64)>,
     /// The first power of two with an efficiency below 1/2, and why.
@@ -49,15 +38,15 @@ pub struct Prediction {
     pub remedies: Vec<(&'static str, f64, Option<usize>)>,
 }
 
-pub fn predict(measured: &Measured, machines: &Machines) -> Vec<Prediction> {
+pub fn predict(measured: &RanksMeasured, machines: &Machines) -> Vec<ScalingPrediction> {
     let workloads = measured.speeds.iter().map(|speed| speed.workload).zip(&measured.costs);
     let each = workloads.flat_map(|(workload, costs)| {
-        [Scaling::Strong, Scaling::Weak].map(|scaling| prediction(workload, costs, machines, scaling))
+        [Growth::Strong, Growth::Weak].map(|scaling| prediction(workload, costs, machines, scaling))
     });
     each.collect()
 }
 
-fn prediction(workload: Workload, costs: &StepCosts, machines: &Machines, scaling: Scaling) -> Prediction {
+fn prediction(workload: Workload, costs: &StepCosts, machines: &Machines, scaling: Growth) -> ScalingPrediction {
     let at =
         |ranks| (ranks, step(costs, machines, scaling, ranks).total(), efficiency(costs, machines, scaling, ranks));
     let limit_of = |costs: &StepCosts| limit(costs, machines, scaling);
@@ -68,7 +57,7 @@ fn prediction(workload: Workload, costs: &StepCosts, machines: &Machines, scalin
         };
         remedies(costs).map(change).to_vec()
     };
-    Prediction {
+    ScalingPrediction {
         workload,
         scaling,
         steps: powers_of_two().map(at).collect(),
@@ -77,72 +66,21 @@ fn prediction(workload: Workload, costs: &StepCosts, machines: &Machines, scalin
     }
 }
 
-fn count(ranks: usize) -> String {
-    thousands(&ranks.to_string(), ',')
-}
+const SVG: &str = "scaling.svg";
+const PNG: &str = "scaling.png";
 
-fn percent(efficiency: f64) -> String {
-    format!("{:.1} %", 100.0 * efficiency)
-}
-
-/// The inputs of the model, with their origin.
-pub fn inputs(measured: &Measured, machines: &Machines) -> String {
-    let rate = |link: &Link| format!("{:.2} GB/s", 1e-9 / link.seconds_per_byte);
-    let mut rows = vec![
-        row(["within a machine, measured", &seconds(machines.within.latency), &rate(&machines.within)]),
-        row(["between machines, assumed", &seconds(machines.between.latency), &rate(&machines.between)]),
-        row(["ranks on a machine, assumed", &count(machines.ranks_per_machine), ""]),
-    ];
-    for (speed, costs) in measured.speeds.iter().zip(&measured.costs) {
-        let name = format!("{}, measured", speed.workload);
-        let work = format!("{} a term", seconds(costs.per_term));
-        let bytes: Vec<String> = costs.sums.iter().map(|bytes| count(*bytes as usize)).collect();
-        rows.push(row([&name, &work, &format!("{} a step", seconds(costs.fixed))]));
-        rows.push(row(["… its sums, bytes, by the formula", &bytes.join(" + "), ""]));
-    }
-    table(&rows)
-}
-
-/// Seconds and efficiency on the ranks of the table.
-pub fn steps(predictions: &[Prediction]) -> String {
-    let mut rows = vec![[row(["", "scaling"]), SHOWN.map(|ranks| format!("{} ranks", count(ranks))).to_vec()].concat()];
-    for p in predictions {
-        let kind = match p.scaling {
-            Scaling::Strong => "strong: the same batch",
-            Scaling::Weak => "weak: R times the batch",
-        };
-        let shown = p.steps.iter().filter(|(ranks, ..)| SHOWN.contains(ranks));
-        let cells = shown.map(|(_, time, efficiency)| format!("{}, {}", seconds(*time), percent(*efficiency)));
-        rows.push([row([&p.workload.to_string(), kind]), cells.collect()].concat());
-    }
-    table(&rows)
-}
-
-/// Where each scaling ends, and what would help.
-pub fn limits(predictions: &[Prediction]) -> String {
-    let mut text = String::new();
-    for p in predictions {
-        let kind = if p.scaling == Scaling::Strong { "strong" } else { "weak" };
-        let Some((ranks, why)) = p.limit else {
-            text += &format!("{}, {kind}: above 50 % up to {} ranks\n", p.workload, count(MOST_RANKS));
-            continue;
-        };
-        text += &format!("{}, {kind}: below 50 % from {} ranks: {}\n", p.workload, count(ranks), why.text());
-        for (name, efficiency, limit) in &p.remedies {
-            let limit =
-                limit.map_or(format!("not up to {}", count(MOST_RANKS)), |limit| format!("from {}", count(limit)));
-            text += &format!("  with {name}: {} there, below 50 % {limit}\n", percent(*efficiency));
-        }
-    }
-    text
+/// Creates the folder and checks that the curves can be written, before minutes of measurements.
+pub fn prepare(folder: &Path) -> Result<(), CommandFailure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| CommandFailure::Failed(format!("cannot create {}: {e}", folder.display())))?;
+    [SVG, PNG].iter().try_for_each(|name| Ok(atomic::check_writable(&folder.join(name))?))
 }
 
 /// Draws the efficiency over the ranks as `scaling.svg` and `scaling.png`.
-pub fn draw(predictions: &[Prediction], folder: &Path) -> Result<(), CommandFailure> {
+pub fn draw(predictions: &[ScalingPrediction], folder: &Path) -> Result<(), CommandFailure> {
     let series = predictions.iter().enumerate().map(|(color, p)| {
-        let kind = if p.scaling == Scaling::Strong { "strong" } else { "weak" };
         let point = |&(ranks, _, y): &(usize, f64, f64)| Point { x: ranks as f64, y, low: f64::NAN, high: f64::NAN };
-        let name = format!("{}, {kind}", p.workload.name());
+        let name = format!("{}, {}", p.workload.name(), p.scaling.name());
         Series { name, color, points: p.steps.iter().map(point).collect() }
     });
     let figure = Figure {
@@ -152,8 +90,6 @@ pub fn draw(predictions: &[Prediction], folder: &Path) -> Result<(), CommandFail
         series: series.collect(),
     };
     let png = figure.png(2.0).map_err(|e| CommandFailure::Failed(e.to_string()))?;
-    std::fs::create_dir_all(folder)
-        .map_err(|e| CommandFailure::Failed(format!("cannot create {}: {e}", folder.display())))?;
-    atomic::write(&folder.join("scaling.svg"), figure.svg(Theme::File).as_bytes())?;
-    Ok(atomic::write(&folder.join("scaling.png"), &png)?)
+    atomic::write(&folder.join(SVG), figure.svg(Theme::File).as_bytes())?;
+    Ok(atomic::write(&folder.join(PNG), &png)?)
 }

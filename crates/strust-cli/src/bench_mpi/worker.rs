@@ -15,7 +15,7 @@ use strust_problems::{Activation, Mlp, Problem, SubspaceFit, digits};
 
 /// What the parent asks for.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
-pub enum Request {
+pub enum RankRequest {
     /// Steps of a method.
     Steps {
         workload: Workload,
@@ -68,7 +68,7 @@ impl Workload {
 }
 
 #[derive(Serialize, Deserialize, Clone, Copy, Debug)]
-pub struct Answer {
+pub struct RankAnswer {
     /// Seconds of a step or of a sum.
     pub seconds: f64,
     /// Components of x, or numbers of a sum.
@@ -122,7 +122,9 @@ impl Group for Mirrored {
         self.size
     }
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), strust::Error> {
-        numbers.iter_mut().for_each(|v| *v *= self.size as f64);
+        for v in numbers {
+            *v *= self.size as f64;
+        }
         Ok(())
     }
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), strust::Error> {
@@ -142,17 +144,17 @@ struct Problems {
 }
 
 fn answer<G: Group>(
-    request: Request,
+    request: RankRequest,
     problems: &mut Problems,
     group: Option<&mut G>,
-) -> Result<Answer, Box<dyn std::error::Error>> {
+) -> Result<RankAnswer, Box<dyn std::error::Error>> {
     match (request, group) {
-        (Request::Sums { numbers, times }, Some(group)) => Ok(sums(group, numbers, times)?),
-        (Request::Sums { .. }, None) => Err("sums need a group".into()),
-        (Request::Steps { workload, steps, mirrored: Some(size), .. }, _) => {
+        (RankRequest::Sums { numbers, times }, Some(group)) => Ok(sums(group, numbers, times)?),
+        (RankRequest::Sums { .. }, None) => Err("sums need a group".into()),
+        (RankRequest::Steps { workload, steps, mirrored: Some(size), .. }, _) => {
             problems.steps(workload, steps, Some(Mirrored { size }), false)
         }
-        (Request::Steps { workload, steps, delay, slices, .. }, group) => {
+        (RankRequest::Steps { workload, steps, delay, slices, .. }, group) => {
             let delay = Duration::from_secs_f64(delay);
             problems.steps(workload, steps, group.map(|group| Delayed::new(group, delay)), slices)
         }
@@ -166,8 +168,8 @@ impl Problems {
         steps: u64,
         group: Option<G>,
         slices: bool,
-    ) -> Result<Answer, Box<dyn std::error::Error>> {
-        let turn = Turn { batch: workload.batch(), steps, slices };
+    ) -> Result<RankAnswer, Box<dyn std::error::Error>> {
+        let turn = TimedSteps { batch: workload.batch(), steps, slices };
         match workload {
             Workload::Subspace { d, k, batch } => {
                 let f = match self.subspace.take() {
@@ -193,13 +195,13 @@ impl Problems {
 
 /// What to time.
 #[derive(Clone, Copy)]
-struct Turn {
+struct TimedSteps {
     batch: usize,
     steps: u64,
     slices: bool,
 }
 
-impl Turn {
+impl TimedSteps {
     /// Steps with the samples shared out; without a group, on the objective as it is.
     fn shared<F: Objective, M, G: Group>(
         self,
@@ -207,7 +209,7 @@ impl Turn {
         method: &mut M,
         start: F::Point,
         group: Option<G>,
-    ) -> Result<Answer, strust::Error>
+    ) -> Result<RankAnswer, strust::Error>
     where
         M: for<'a> Method<&'a mut F> + for<'a> Method<Sharded<&'a mut F, G>>,
     {
@@ -224,7 +226,7 @@ impl Turn {
         method: &mut M,
         start: F::Point,
         traffic: impl Fn(&F) -> Traffic,
-    ) -> Result<Answer, strust::Error> {
+    ) -> Result<RankAnswer, strust::Error> {
         let dimension = start.dimension() as u64;
         let mut sampler = Epochs::new(f.terms(), self.batch, 0)?;
         let mut state = method.init(f, start)?;
@@ -245,7 +247,7 @@ impl Turn {
         }
         let seconds = began.elapsed().as_secs_f64() / self.steps as f64;
         let after = traffic(f);
-        Ok(Answer {
+        Ok(RankAnswer {
             seconds,
             dimension: dimension as usize,
             collectives: after.collectives - before.collectives,
@@ -256,7 +258,7 @@ impl Turn {
     }
 }
 
-fn sums(group: &mut impl Group, numbers: usize, times: u64) -> Result<Answer, strust::Error> {
+fn sums(group: &mut impl Group, numbers: usize, times: u64) -> Result<RankAnswer, strust::Error> {
     let mut x = vec![1e-300; numbers];
     // All ranks are here after the first sum.
     group.sum(&mut x)?;
@@ -266,7 +268,7 @@ fn sums(group: &mut impl Group, numbers: usize, times: u64) -> Result<Answer, st
     }
     let seconds = began.elapsed().as_secs_f64() / times as f64;
     let (collectives, all) = (times, times * numbers as u64);
-    Ok(Answer {
+    Ok(RankAnswer {
         seconds,
         dimension: numbers,
         collectives,

@@ -1,6 +1,7 @@
 //! Tests that run the program as a user does. They share one test binary, because linking is slow.
 
 mod bad_input;
+mod bench_mpi;
 mod browser;
 mod constrained;
 mod constrained_problems;

@@ -1,4 +1,4 @@
-use super::Group;
+use super::{Group, InSlices};
 use crate::Error;
 use std::{
     thread::sleep,
@@ -40,10 +40,7 @@ impl<G: Group> Group for Delayed<G> {
         self.group.sum(numbers)
     }
     /// The delay of a slice passes while the next ones are computed.
-    fn sum_in_slices<'a>(
-        &mut self,
-        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
-    ) -> Result<(), Error> {
+    fn sum_in_slices(&mut self, work: &mut InSlices<'_, '_>) -> Result<(), Error> {
         let mut given = Instant::now();
         self.group.sum_in_slices(&mut |give| {
             work(&mut |mine, all| {

@@ -53,6 +53,12 @@ pub use threads::{ThreadRank, on_threads};
 
 use crate::Error;
 
+/// Gives a slice to a sum: the numbers of this rank, and the place for those of all.
+pub type GiveSlice<'g, 'a> = dyn FnMut(&'a [f64], &'a mut [f64]) + 'g;
+
+/// The work of [`Group::sum_in_slices`]: it computes numbers and gives them, one slice after another.
+pub type InSlices<'w, 'a> = dyn FnMut(&mut GiveSlice<'_, 'a>) + 'w;
+
 /// The ranks of a run, seen from one of them. All ranks call the same functions in the same order.
 ///
 /// A function that fails returns [`Error::Ranks`], or ends the process with a message. It never waits forever.
@@ -81,10 +87,7 @@ pub trait Group {
     /// assert_eq!(all, mine);
     /// # Ok::<(), strust::Error>(())
     /// ```
-    fn sum_in_slices<'a>(
-        &mut self,
-        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
-    ) -> Result<(), Error> {
+    fn sum_in_slices(&mut self, work: &mut InSlices<'_, '_>) -> Result<(), Error> {
         let mut result = Ok(());
         work(&mut |mine, all| {
             all.copy_from_slice(mine);
@@ -110,10 +113,7 @@ impl<G: Group + ?Sized> Group for &mut G {
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), Error> {
         (**self).sum(numbers)
     }
-    fn sum_in_slices<'a>(
-        &mut self,
-        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
-    ) -> Result<(), Error> {
+    fn sum_in_slices(&mut self, work: &mut InSlices<'_, '_>) -> Result<(), Error> {
         (**self).sum_in_slices(work)
     }
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-use super::{Group, slices::SLICE};
+use super::Group;
 use crate::{
     Error,
     objective::{Consensus, Evaluation, Objective},
@@ -37,6 +37,10 @@ pub struct Traffic {
 
 /// Steps between two comparisons of the state: each reads the state once, and a wrong rank is found early.
 const CHECK_EVERY: u64 = 64;
+
+/// The fewest numbers of a slice, unless it is the last: 1 MiB, whose transfer takes much longer than the latency of most
+/// networks.
+const SLICE: usize = 1 << 17;
 
 /// An objective whose samples are shared out among the ranks of a group.
 ///

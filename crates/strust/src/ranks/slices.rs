@@ -1,15 +1,11 @@
 //! A gradient that is summed in slices, from its end to its start, while the rest of it is still computed.
 
-use super::{Group, Sharded, sharded::HEAD};
+use super::{GiveSlice, Group, Sharded, sharded::HEAD};
 use crate::{
     Error,
     objective::{Evaluation, Objective},
     vector::Vector,
 };
-
-/// The fewest numbers of a slice, unless it is the last: 1 MiB, whose transfer takes much longer than the latency of most
-/// networks.
-pub(super) const SLICE: usize = 1 << 17;
 
 /// The ends of a gradient that are worth a sum of their own, from those that an objective can announce: decreasing, each
 /// with at least `least` components up to the one before it.
@@ -33,12 +29,9 @@ struct Rest<'a> {
     weight: f64,
 }
 
-/// Gives numbers to the sum of a group.
-type Give<'g, 'a> = dyn FnMut(&'a [f64], &'a mut [f64]) + 'g;
-
 impl<'a> Rest<'a> {
     /// Gives the slices that begin at component `start` or later.
-    fn give<V: Vector>(&mut self, gradient: &V, start: usize, give: &mut Give<'_, 'a>) {
+    fn give<V: Vector>(&mut self, gradient: &V, start: usize, give: &mut GiveSlice<'_, 'a>) {
         while let Some(&next) = self.starts.as_slice().first().filter(|&&next| next >= start) {
             self.starts.next();
             let (rest, mine) = std::mem::take(&mut self.mine).split_at_mut(HEAD + next);
@@ -50,7 +43,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Gives the rest, with the numbers before the gradient.
-    fn finish<V: Vector>(mut self, head: [f64; HEAD], gradient: &V, give: &mut Give<'_, 'a>) {
+    fn finish<V: Vector>(mut self, head: [f64; HEAD], gradient: &V, give: &mut GiveSlice<'_, 'a>) {
         self.give(gradient, 0, give);
         let (before, first) = self.mine.split_at_mut(HEAD);
         before.copy_from_slice(&head);
