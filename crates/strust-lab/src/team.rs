@@ -6,7 +6,7 @@ use std::{
     cell::{Cell, RefCell},
     rc::Rc,
 };
-use strust::ranks::{Alone, Group, Reduction, gather_bytes};
+use strust::ranks::{Alone, Group, InSlices, Reduction, gather_bytes};
 
 /// All ranks of the program, seen from this one. A clone is another handle of the same rank.
 #[derive(Clone)]
@@ -99,10 +99,7 @@ impl Group for Team {
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), strust::Error> {
         self.group.borrow_mut().sum(numbers)
     }
-    fn sum_in_slices<'a>(
-        &mut self,
-        work: &mut dyn FnMut(&mut dyn FnMut(&'a [f64], &'a mut [f64])),
-    ) -> Result<(), strust::Error> {
+    fn sum_in_slices(&mut self, work: &mut InSlices<'_, '_>) -> Result<(), strust::Error> {
         self.group.borrow_mut().sum_in_slices(work)
     }
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), strust::Error> {
