@@ -1,5 +1,8 @@
 //! The program on several ranks, as real processes under `mpirun`. `STRUST_KILLS` is the number of ranks to kill.
 
+mod bench;
+#[cfg(feature = "torch")]
+mod networks;
 #[path = "../cli/support.rs"]
 #[allow(dead_code, reason = "the tests of the program on one machine use the rest")]
 mod support;
