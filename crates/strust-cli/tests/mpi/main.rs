@@ -112,11 +112,11 @@ fn jobs_spread_over_ranks_give_the_same_bytes() {
     }
 }
 
-/// The values of the first metric in the records of a job.
-fn metrics(folder: &Path, job: &str) -> Vec<f64> {
+/// The values of a metric in the records of a job.
+fn metrics(folder: &Path, job: &str, metric: &str) -> Vec<f64> {
     let text = std::fs::read_to_string(folder.join("runs").join(job).join("records.jsonl")).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    lines.filter_map(|line| line.get("metrics")?.as_object()?.values().next()?.as_f64()).collect()
+    lines.filter_map(|line| line.get("metrics")?.get(metric)?.as_f64()).collect()
 }
 
 #[test]
@@ -132,8 +132,10 @@ fn samples_shared_out_give_the_records_of_one_process() {
     }
     let fast = folder.write("fast.toml", &data_parallel(""));
     let (alone, shared) = (results(&folder, &fast, None), results(&folder, &fast, Some(4)));
-    for job in ["least-squares.str.s0", "logistic.str.s0", "logistic.auto.s0"] {
-        let (expected, found) = (metrics(&alone, job), metrics(&shared, job));
+    for (job, metric) in
+        [("least-squares.str.s0", "objective_gap"), ("logistic.str.s0", "objective"), ("logistic.auto.s0", "objective")]
+    {
+        let (expected, found) = (metrics(&alone, job, metric), metrics(&shared, job, metric));
         assert!(expected.len() == 9 && found.len() == 9);
         for (expected, found) in expected.iter().zip(&found) {
             assert!((expected - found).abs() <= 1e-9 * expected.abs(), "{job}: {found} instead of {expected}");

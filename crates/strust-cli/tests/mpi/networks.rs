@@ -43,7 +43,7 @@ fn networks_learn_on_ranks_as_on_one_process() {
     for (job, tolerance) in
         [("gpt.auto.s0", 1e-2), ("gpt.sgd.s0", 1e-3), ("convnet.auto.s0", 0.5), ("convnet.sgd.s0", 0.5)]
     {
-        let (expected, found) = (metrics(&alone, job), metrics(&shared, job));
+        let (expected, found) = (metrics(&alone, job, "train_loss"), metrics(&shared, job, "train_loss"));
         let (start, end) = (found[0], found[2]);
         assert!(end < start, "{job}: {found:?}");
         assert!((end - expected[2]).abs() < tolerance * expected[2], "{job}: {found:?} instead of {expected:?}");
