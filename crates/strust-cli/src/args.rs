@@ -447,8 +447,8 @@ pub struct Shared {
     pub color: ColorChoice,
     /// The longest time that a rank waits for another one before it ends all of them, with MPI
     #[cfg(feature = "mpi")]
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 300.0)]
-    pub rank_limit: f64,
+    #[arg(long, global = true, value_name = "SECONDS", default_value = "300", value_parser = limit)]
+    pub rank_limit: std::time::Duration,
 }
 
 /// How the figures of a report look. Without a flag, `[figures]` of the experiment file decides.
@@ -498,4 +498,11 @@ fn renaming(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(from, to)| !from.is_empty() && !to.is_empty());
     let (from, to) = parts.ok_or("must be a method and its new name, such as auto=Ours")?;
     Ok((from.into(), to.into()))
+}
+
+#[cfg(feature = "mpi")]
+fn limit(text: &str) -> Result<std::time::Duration, String> {
+    let seconds = text.parse().ok().filter(|&seconds: &f64| seconds > 0.0);
+    let limit = seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
+    limit.ok_or_else(|| "must be a number of seconds above 0".into())
 }

@@ -11,7 +11,7 @@ pub const WITHOUT_MPI: &str = "was built without MPI. Install an MPI library (De
                                openmpi-bin libclang-dev) and run: cargo build --release -p strust-cli --features mpi";
 
 /// The place of this process among those that a launcher started: the rank, and the number of ranks where it is known.
-struct Launched {
+struct LaunchedRank {
     rank: usize,
     size: Option<usize>,
 }
@@ -21,9 +21,9 @@ const RANK_AND_SIZE: [[&str; 2]; 3] =
     [["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"], ["PMI_RANK", "PMI_SIZE"], ["PMIX_RANK", "SLURM_STEP_NUM_TASKS"]];
 
 /// Whether an MPI launcher has started this process.
-fn launched() -> Option<Launched> {
+fn launched() -> Option<LaunchedRank> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
-    RANK_AND_SIZE.iter().find_map(|[rank, size]| Some(Launched { rank: number(rank)?, size: number(size) }))
+    RANK_AND_SIZE.iter().find_map(|[rank, size]| Some(LaunchedRank { rank: number(rank)?, size: number(size) }))
 }
 
 /// Ends a process with wrong arguments, or one that shall show its help. Only rank 0 prints.
@@ -39,13 +39,14 @@ pub fn run(args: Args) -> u8 {
     match launched() {
         // A benchmark starts ranks of its own.
         Some(_) if matches!(args.command, Command::Bench { .. }) => execute(args),
-        None | Some(Launched { size: Some(1), .. }) => execute(args),
+        None | Some(LaunchedRank { size: Some(1), .. }) => execute(args),
         Some(launched) => on_ranks(args, &launched),
     }
 }
 
 #[cfg(not(feature = "mpi"))]
-fn on_ranks(args: Args, launched: &Launched) -> u8 {
+#[allow(clippy::needless_pass_by_value, reason = "with MPI they are consumed")]
+fn on_ranks(args: Args, launched: &LaunchedRank) -> u8 {
     if launched.rank == 0 {
         let why = format!("every rank would run the whole command, because this program {WITHOUT_MPI}");
         crate::show::error(&why, &args.shared);
@@ -54,7 +55,7 @@ fn on_ranks(args: Args, launched: &Launched) -> u8 {
 }
 
 #[cfg(feature = "mpi")]
-fn on_ranks(args: Args, _: &Launched) -> u8 {
+fn on_ranks(args: Args, _: &LaunchedRank) -> u8 {
     with_mpi::run(args)
 }
 
@@ -62,13 +63,11 @@ fn on_ranks(args: Args, _: &Launched) -> u8 {
 mod with_mpi {
     use super::{Args, Command, execute};
     use crate::session;
-    use std::time::Duration;
     use strust_lab::{Error, member, team::Team};
     use strust_mpi::{MpiRank, on_ranks};
 
     pub fn run(args: Args) -> u8 {
-        let limit = Duration::try_from_secs_f64(args.shared.rank_limit).unwrap_or(Duration::MAX);
-        on_ranks(limit, |rank| {
+        on_ranks(args.shared.rank_limit, |rank| {
             let team = Team::new(rank.clone());
             team.check_program()?;
             session::set_team(team.clone());

@@ -9,7 +9,7 @@ use crate::{
         results::{job_folder, seal},
     },
     run::{
-        Watch, join,
+        JobWatch, join,
         orders::{Answer, Order, Pool, PoolKind, Relay, between_rounds},
         run_job,
         workers::{FirstError, Halt, caught},
@@ -86,7 +86,7 @@ impl Items {
         match self {
             Self::Jobs(_) => {
                 let (plan, job) = self.job(item).ok_or_else(missing)?;
-                let watch = Watch { progress: relay, save_every: pool.save_every };
+                let watch = JobWatch { progress: relay, save_every: pool.save_every };
                 run_job(&pool.folder, plan, job, None, halt, watch)
             }
             Self::Theory(plan) => {

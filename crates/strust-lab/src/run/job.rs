@@ -37,7 +37,7 @@ use strust_problems::Problem;
 
 /// Who watches a job, and how often it is saved.
 #[derive(Clone, Copy)]
-pub(crate) struct Watch<'a> {
+pub(crate) struct JobWatch<'a> {
     pub progress: &'a dyn RunProgress,
     pub save_every: Duration,
 }
@@ -57,7 +57,7 @@ pub(crate) fn run(
     job: &Job,
     together: Option<Together>,
     halt: Halt,
-    watch: Watch,
+    watch: JobWatch,
 ) -> Result<(), Error> {
     let folder = job_folder(folder, job);
     let mut pace = Pace::new(watch.progress.job(&job.name));
@@ -97,7 +97,7 @@ pub(crate) fn run(
 
 /// Runs a job together with rank 0, which alone writes. `folder` is the job's folder, for messages.
 pub(crate) fn join(team: &Team, plan: &Plan, job: &Job, folder: &Path, halt: Halt) -> Result<(), Error> {
-    let watch = Watch { progress: &Silent, save_every: Duration::MAX };
+    let watch = JobWatch { progress: &Silent, save_every: Duration::MAX };
     run_on(team, plan, job, folder, halt, watch, &mut Pace::new(Box::new(Silent)))
 }
 
@@ -108,7 +108,7 @@ fn run_on(
     job: &Job,
     folder: &Path,
     halt: Halt,
-    watch: Watch,
+    watch: JobWatch,
     pace: &mut Pace,
 ) -> Result<(), Error> {
     let Plan { experiment, .. } = plan;

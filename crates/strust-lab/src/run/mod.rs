@@ -1,6 +1,7 @@
 //! Runs the jobs of a plan in parallel. Every job can be resumed.
 
 mod check;
+mod items;
 mod job;
 mod measure;
 pub(crate) mod orders;
@@ -10,7 +11,7 @@ mod spread;
 pub(crate) mod workers;
 
 pub(crate) use check::check;
-pub(crate) use job::{Watch, join, run as run_job};
+pub(crate) use job::{JobWatch, join, run as run_job};
 pub use progress::{JobProgress, RunProgress, Silent};
 pub use workers::panic_text;
 
@@ -73,7 +74,7 @@ fn pooled(jobs: &[(&Plan, &Job)]) -> PooledPlans {
 /// Runs jobs, each with its plan. The result of a job does not depend on other jobs.
 pub(crate) fn run_jobs(folder: &Path, stage: &str, jobs: &[(&Plan, &Job)], options: &Options) -> Result<(), Error> {
     options.progress.begin(stage, jobs.len());
-    let watch = Watch { progress: options.progress, save_every: options.save_every };
+    let watch = JobWatch { progress: options.progress, save_every: options.save_every };
     let pool = || options.pool(PoolKind::Jobs, folder, &pooled(jobs));
     if options.team.size() == 1 || jobs.iter().all(|(plan, _)| plan.experiment.parallel == Parallel::Jobs) {
         let run = |(plan, job): &(&Plan, &Job), halt: Halt| job::run(folder, plan, job, None, halt, watch);

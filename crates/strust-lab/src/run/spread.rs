@@ -2,15 +2,15 @@
 
 use super::{
     Options,
+    items::{FirstError, Queue},
     orders::{Order, Pool, Replay, between_rounds},
-    workers::{FirstError, Queue},
 };
 use crate::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use strust::ranks::Group;
 
 /// A pool that runs on this rank, and is spread over the others.
-pub(super) struct Spread<'a> {
+pub(super) struct SpreadPool<'a> {
     pub queue: &'a Queue,
     /// Threads of this rank that are not done.
     pub busy: &'a AtomicUsize,
@@ -18,7 +18,7 @@ pub(super) struct Spread<'a> {
     pub error: &'a FirstError,
 }
 
-impl Spread<'_> {
+impl SpreadPool<'_> {
     /// Hands out items until all ranks are done.
     pub fn run(&self, pool: Pool, options: &Options) -> Result<(), Error> {
         let (team, halt) = (options.team, self.error.halt(self.interrupt));

@@ -1,64 +1,15 @@
 //! The pool of threads: it takes items in order and runs them in parallel.
 
-use super::{Options, orders::Pool, progress::JobProgress, spread::Spread};
+pub(crate) use super::items::{FirstError, Halt};
+use super::{Options, items::Queue, orders::Pool, progress::JobProgress, spread::SpreadPool};
 use crate::{Error, device::gpu_failure};
 use std::{
     any::Any,
     panic::AssertUnwindSafe,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 use strust::ranks::Group;
-
-/// Whether a running item must stop: the user requested it, or another item failed.
-#[derive(Clone, Copy)]
-pub(crate) struct Halt<'a> {
-    interrupt: &'a AtomicBool,
-    failed: &'a AtomicBool,
-}
-
-impl Halt<'_> {
-    pub fn requested(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
-    }
-}
-
-/// The first real error of the items.
-#[derive(Default)]
-pub(crate) struct FirstError {
-    first: Mutex<Option<Error>>,
-    failed: AtomicBool,
-}
-
-impl FirstError {
-    /// Whether a running item must stop.
-    pub fn halt<'a>(&'a self, interrupt: &'a AtomicBool) -> Halt<'a> {
-        Halt { interrupt, failed: &self.failed }
-    }
-    /// Stops all items.
-    pub fn stop(&self) {
-        self.failed.store(true, Ordering::Relaxed);
-    }
-    pub fn put(&self, error: Error) {
-        self.stop();
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        // Prefer a real error to `Interrupted`.
-        if matches!(*first, None | Some(Error::Interrupted)) {
-            *first = Some(error);
-        }
-    }
-    pub fn into_inner(self) -> Option<Error> {
-        self.first.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-    /// The text of a real error.
-    pub fn text(&self) -> Option<String> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().filter(|error| !matches!(error, Error::Interrupted)).map(ToString::to_string)
-    }
-}
 
 /// Runs every item, as many in parallel as the options allow, on all ranks. The first error stops all of them and is
 /// returned. `pool` describes the items to other ranks, which run them as `run` does.
@@ -68,7 +19,7 @@ pub(crate) fn run_all<T: Sync>(
     options: &Options,
     run: impl Fn(&T, Halt) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
-    let queue = Queue { next: AtomicUsize::new(0), items: items.len() };
+    let queue = Queue::new(items.len());
     let (error, interrupt) = (FirstError::default(), options.interrupt);
     let halt = error.halt(interrupt);
     let threads = options.jobs.clamp(1, items.len().max(1));
@@ -86,7 +37,7 @@ pub(crate) fn run_all<T: Sync>(
             scope.spawn(worker);
         }
         if options.team.size() > 1 {
-            let spread = Spread { queue: &queue, busy: &busy, interrupt, error: &error };
+            let spread = SpreadPool { queue: &queue, busy: &busy, interrupt, error: &error };
             spread.run(pool(), options).unwrap_or_else(|why| error.put(why));
         }
     });
@@ -94,18 +45,6 @@ pub(crate) fn run_all<T: Sync>(
         Some(error) => Err(error),
         None if interrupt.load(Ordering::Relaxed) => Err(Error::Interrupted),
         None => Ok(()),
-    }
-}
-
-/// Hands out the items in order.
-pub(super) struct Queue {
-    next: AtomicUsize,
-    items: usize,
-}
-
-impl Queue {
-    pub fn take(&self) -> Option<usize> {
-        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|&item| item < self.items)
     }
 }
 
@@ -194,6 +133,7 @@ impl<'a> Tick<'a> {
 mod tests {
     use super::*;
     use crate::team::Team;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_gpu_panic_is_not_reported_as_an_error_in_strust() {
