@@ -7,7 +7,7 @@ use crate::{
 use faer::Mat;
 use strust::{
     diagnostics::gradient_slope,
-    objective::full_value_and_gradient,
+    objective::{ProductKind, full_value_and_gradient},
     sample::Sample,
     vector::{Dense, Vector},
 };
@@ -18,6 +18,36 @@ pub(crate) fn random_data(n: usize, d: usize, classes: &[f64], seed: u64) -> Lab
     let mut entry = || Some(next()).filter(|v| v.abs() > 0.5).unwrap_or(0.0);
     let features = Features::Dense(Mat::from_fn(n, d, |_, _| entry()));
     Labeled { features, labels: (0..n).map(|i| classes[i % classes.len()]).collect() }
+}
+
+/// Checks the products of a problem: they are those of differences of its gradients, symmetric, linear, and with `positive`
+/// never negative.
+pub(crate) fn has_products<P: Problem>(problem: &mut P, kind: ProductKind, positive: bool, tolerance: f64)
+where
+    P::Point: Dense,
+{
+    let n = problem.terms();
+    let x = problem.start(5);
+    for sample in [Sample::range(0..n), Sample::new(vec![n - 1, 0, n / 2, 0], 0)] {
+        let (u, v) = (direction(&x, 1), direction(&x, 2));
+        let (mut hu, mut hv) = (direction(&x, 3), direction(&x, 4));
+        assert!(problem.curvature_product(kind, &x, &sample, &u, &mut hu));
+        assert!(problem.curvature_product(kind, &x, &sample, &v, &mut hv));
+        assert!((u.dot(&hv) - v.dot(&hu)).abs() <= tolerance * u.norm() * hv.norm(), "the matrix is not symmetric");
+        assert!(!positive || u.dot(&hu) >= 0.0);
+        if kind == ProductKind::Hessian {
+            let (h, mut point) = (P::Point::EPSILON.cbrt(), x.zeros_like());
+            let (mut above, mut below) = (x.zeros_like(), x.zeros_like());
+            point.set_sum(&x, h, &u);
+            problem.value_and_gradient(&point, &sample, &mut above);
+            point.set_sum(&x, -h, &u);
+            problem.value_and_gradient(&point, &sample, &mut below);
+            above.add(-1.0, &below);
+            above.add(-2.0 * h, &hu);
+            let error = above.norm() / (2.0 * h * hu.norm());
+            assert!(error <= 1e3 * P::Point::EPSILON.powf(2.0 / 3.0), "products differ from differences by {error:e}");
+        }
+    }
 }
 
 fn direction<P: Dense>(like: &P, seed: u64) -> P {

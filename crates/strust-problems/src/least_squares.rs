@@ -10,7 +10,7 @@ use crate::{
 use faer::Mat;
 use strust::{
     Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Real,
 };
@@ -265,6 +265,23 @@ impl<T: Real> Objective for LeastSquares<T> {
     fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
         evaluate(self, x, sample, Some(gradient))
     }
+    /// (1/b) Σ aᵢaᵢᵀv, the Hessian and the Gauss–Newton matrix.
+    fn curvature_product(
+        &mut self,
+        _: ProductKind,
+        _: &Vec<T>,
+        sample: &Sample,
+        direction: &Vec<T>,
+        product: &mut Vec<T>,
+    ) -> bool {
+        let scale = 1.0 / sample.len() as f64;
+        product.fill(T::from_f64(0.0));
+        for &i in sample.indices() {
+            let row = self.rows.col_as_slice(i);
+            axpy(T::from_f64(scale * dot(row, direction)), row, product);
+        }
+        true
+    }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         shape("point of least squares", vec![self.rows.nrows()], vec![x.len()])
     }
@@ -299,6 +316,17 @@ mod tests {
     use super::*;
     use crate::contract;
     use strust::prelude::*;
+
+    #[test]
+    fn the_products_are_those_of_the_gradients() {
+        contract::has_products(
+            &mut LeastSquares::<f64>::noisy(30, 7, 0.3, 0).unwrap(),
+            ProductKind::Hessian,
+            true,
+            1e-13,
+        );
+        contract::has_products(&mut LeastSquares::<f32>::noisy(30, 7, 0.3, 0).unwrap(), ProductKind::Hessian, true, 1e-5);
+    }
 
     #[test]
     fn the_contract_of_a_problem_holds_in_both_precisions() {

@@ -10,7 +10,7 @@ use crate::{
 };
 use strust::{
     Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
 };
 
@@ -250,6 +250,25 @@ impl Objective for Logistic {
     }
     fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
         evaluate(self, x, sample, Some(gradient))
+    }
+    /// (1/b) Σ pᵢ(1 − pᵢ)aᵢaᵢᵀv + λv, the Hessian and the Gauss–Newton matrix.
+    fn curvature_product(
+        &mut self,
+        _: ProductKind,
+        x: &Vec<f64>,
+        sample: &Sample,
+        direction: &Vec<f64>,
+        product: &mut Vec<f64>,
+    ) -> bool {
+        let scale = 1.0 / sample.len() as f64;
+        product.fill(0.0);
+        for &i in sample.indices() {
+            let e = (-self.rows.dot(i, x).abs()).exp();
+            let weight = e / ((1.0 + e) * (1.0 + e));
+            self.rows.add_to(i, scale * weight * self.rows.dot(i, direction), product);
+        }
+        product.iter_mut().zip(direction).take(self.penalized()).for_each(|(p, v)| *p += self.regularization * v);
+        true
     }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
         shape("point of logistic regression", vec![self.rows.columns()], vec![x.len()])

@@ -137,7 +137,7 @@ pub(crate) fn judged(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
     Ok(StepRecord {
         verdict: if accepted || (finite && !moves) { Verdict::Accepted } else { Verdict::Rejected },
         // The trial is evaluated even if there is no step: the host does not know.
-        evaluations: Evaluations { values: 1, gradients: 1 },
+        evaluations: Evaluations { values: 1, gradients: 1, products: 0 },
         ..StepRecord::plain(k, value, squared_norm.sqrt(), step_size, step_length)
     })
 }
@@ -181,6 +181,6 @@ pub(crate) fn region(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
         }),
         constraint_norm: None,
         // The trial is evaluated even if there is no step: the host does not know.
-        evaluations: Evaluations { values: 1, gradients: 1 },
+        evaluations: Evaluations { values: 1, gradients: 1, products: 0 },
     })
 }

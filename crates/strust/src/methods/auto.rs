@@ -333,7 +333,7 @@ fn record(
     verdict: Verdict,
     trials: u64,
 ) -> StepRecord {
-    let evaluations = Evaluations { values: trials, gradients: 1 };
+    let evaluations = Evaluations { values: trials, gradients: 1, products: 0 };
     StepRecord { verdict, evaluations, ..StepRecord::plain(k, value, gradient_norm, step_size, step_length) }
 }
 

@@ -29,6 +29,7 @@ mod riemannian;
 mod schedule_free_adamw;
 mod schedule_free_sgd;
 mod sgd;
+mod str_newton;
 mod str_p;
 mod str_sqp;
 mod trust_region;
@@ -48,6 +49,7 @@ pub use riemannian::{Riemannian, RiemannianConfig};
 pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeAdamWState};
 pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
 pub use sgd::{Sgd, SgdConfig, SgdState};
+pub use str_newton::{StrNewton, StrNewtonConfig, StrNewtonState};
 pub use str_p::{StrP, StrPConfig};
 pub use str_sqp::{
     BatchMemory, Certificate, CurvaturePair, LagrangianCurvature, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState, Turn,

@@ -140,7 +140,7 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     // p = argmin m(p) subject to ‖p‖ ≤ Δ
     let p = model.propose(f, memory, &at, old_radius)?;
     let (size, length, predicted, exit) = (p.size, p.length, p.predicted, p.exit);
-    let mut evaluations = Evaluations { values: u64::from(exit != Exit::Stationary), gradients: 1 };
+    let mut evaluations = Evaluations { values: u64::from(exit != Exit::Stationary), gradients: 1, products: 0 };
     evaluations += p.evaluations;
 
     // r on the same sample, the verdict and the next radius
@@ -156,7 +156,7 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
             // The old point becomes scratch space. A rejected step never changes x.
             std::mem::swap(x, trial);
         }
-        *radius = judgment.next_radius;
+        *radius = model.next_radius(old_radius, length, exit, &judgment);
         (verdict, change) = (judgment.verdict, judgment.change);
         if at_trial.is_finite() {
             (trial_value, ratio) = (Some(at_trial), Some(judgment.ratio));

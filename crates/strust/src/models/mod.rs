@@ -5,17 +5,22 @@
 //! |---|---|---|
 //! | [`Identity`] | I | [`Str`](crate::methods::Str), Algorithm 1 |
 //! | [`Penalty`] | I + μJᵀJ | [`StrP`](crate::methods::StrP), Algorithm 2 |
+//! | [`Newton`] | the Hessian or the Gauss–Newton matrix of the sample | [`StrNewton`](crate::methods::StrNewton) |
 //!
 //! Implement [`Model`] for your own model and pass it to
 //! [`TrustRegion::with_model`](crate::methods::TrustRegion::with_model).
 
 mod cauchy;
 mod identity;
+mod newton;
 mod penalty;
+mod steihaug;
 
 pub use cauchy::{CauchyStep, Exit, cauchy_step};
 pub use identity::Identity;
+pub use newton::{Newton, NewtonMemory};
 pub use penalty::Penalty;
+pub use steihaug::{CgSpace, InnerExit, TruncatedStep, steihaug};
 
 use crate::{
     Error,
@@ -87,6 +92,11 @@ pub trait Model<F: Objective + ?Sized> {
     /// Updates the memory after the trial of the last proposal, accepted or rejected. The default does nothing.
     fn learn(&mut self, _memory: &mut Self::Memory, _trial: &Trial<'_, F::Point>) {}
 
+    /// The next radius, after a step of this length and exit in a region of this radius. By default the judgment's.
+    fn next_radius(&self, _radius: f64, _length: f64, _exit: Exit, judgment: &Judgment) -> f64 {
+        judgment.next_radius
+    }
+
     /// The function that the method minimizes, at x on the sample; its gradient overwrites `gradient`. The default is f.
     /// An augmented Lagrangian adds ⟨λ, c⟩ + (μ/2)‖c‖² with the multipliers from its memory.
     fn value_and_gradient(
@@ -143,7 +153,7 @@ pub struct Step<'a, V> {
     pub predicted: f64,
     /// What determined the length.
     pub exit: Exit,
-    /// Evaluations that the model made for this step. A Hessian product counts as a gradient.
+    /// Evaluations that the model made for this step.
     pub evaluations: Evaluations,
 }
 

@@ -16,5 +16,6 @@ mod python_golden;
 mod ranks;
 mod rounding;
 mod run;
+mod second_order;
 mod sqp;
 mod vector;

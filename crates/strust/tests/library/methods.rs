@@ -71,7 +71,7 @@ fn a_step_uses_one_sample<F: Objective, M: Method<Wrapped<F>>>(f: F, mut method:
         let record = go(&mut f, &mut method, &mut state, k..k + 1).remove(0);
         sampler().draw(k, &mut expected);
         let seen = &log.borrow().samples;
-        assert_eq!(seen.len() as u64, record.evaluations.values + record.evaluations.gradients);
+        assert_eq!(seen.len() as u64, record.evaluations.values + record.evaluations.gradients + record.evaluations.products);
         let all_terms = seen
             .chunks(sampler().steps_per_epoch() as usize)
             .all(|pieces| pieces.iter().flat_map(|piece| piece.indices().iter().copied()).eq(0..TERMS));
@@ -273,6 +273,11 @@ contract! {
     str_on_least_squares: squares(), Str::new(StrConfig::default()).unwrap(), at(), vec![0.0; 8];
     str_in_f32: singles(), Str::new(StrConfig::default()).unwrap(), normal(9, &[7]), vec![0.0; 8];
     str_over_matrices: matrices(), Str::new(StrConfig::default()).unwrap(), frame(), normal(9, &[2, 6]);
+    str_newton_on_targets: vectors(), StrNewton::default(), at(), vec![0.0; 8];
+    str_newton_on_least_squares: squares(), StrNewton::default(), at(), vec![0.0; 8];
+    str_newton_in_f32: singles(), StrNewton::default(), normal(9, &[7]), vec![0.0; 8];
+    str_newton_over_matrices: matrices(), StrNewton::default(), frame(), normal(9, &[2, 6]);
+    str_gauss_newton: squares(), StrNewton::gauss_newton(StrNewtonConfig::default()).unwrap(), at(), vec![0.0; 8];
     str_p_on_the_stiefel_manifold: matrices(), StrP::new(StrPConfig::default(), stiefel(Retraction::Qr)).unwrap(), frame(), normal(9, &[2, 6]);
     str_p_on_the_sphere: vectors(), StrP::new(StrPConfig { penalty: 10.0, ..Default::default() }, Sphere::new(2.0).unwrap()).unwrap(), at(), vec![0.0; 8];
     str_p_on_an_affine_set: vectors(), StrP::new(StrPConfig::default(), affine()).unwrap(), at(), vec![0.0; 8];

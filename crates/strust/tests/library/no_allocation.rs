@@ -6,7 +6,7 @@
 use crate::common::{LeastSquares, Targets, normal, normals};
 use allocation_counter::measure;
 use faer::Mat;
-use strust::{prelude::*, vector::Real};
+use strust::{objective::ProductKind, prelude::*, vector::Real};
 
 /// Every fifth trial is NaN, so that rejections occur on every problem.
 struct Moody<F>(F, u64);
@@ -23,6 +23,16 @@ impl<F: Objective> Objective for Moody<F> {
     }
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         self.0.value_and_gradient(x, sample, gradient)
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &F::Point,
+        sample: &Sample,
+        v: &F::Point,
+        out: &mut F::Point,
+    ) -> bool {
+        self.0.curvature_product(kind, x, sample, v, out)
     }
 }
 
@@ -61,6 +71,7 @@ fn str_and_str_p_over_vectors<T: Real>() {
     let config = || StrPConfig { penalty: 10.0, ..Default::default() };
     let affine = || Affine::new(vec![normal::<Vec<T>>(3, &[33]), normal(4, &[33])], vec![1.0, -2.0]).unwrap();
     assert_eq!(allocations(least_squares::<T>(), Str::new(StrConfig::default()).unwrap(), &x, 200), 0, "STR");
+    assert_eq!(allocations(least_squares::<T>(), StrNewton::default(), &x, 200), 0, "STR-Newton");
     let method = StrP::new(config(), Sphere::new(1.0).unwrap()).unwrap();
     assert_eq!(allocations(least_squares::<T>(), method, &x, 200), 0, "STR-P, sphere");
     let method = StrP::new(config(), affine()).unwrap();

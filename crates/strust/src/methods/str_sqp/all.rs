@@ -150,7 +150,7 @@ impl<C: Constraint> StrSqp<C> {
         state.learn(&here, g);
 
         let tolerance = self.config.tolerance;
-        let mut evaluations = Evaluations { values: 0, gradients: 1 };
+        let mut evaluations = Evaluations { values: 0, gradients: 1, products: 0 };
         let mut predicted = 0.0;
         let plain = StepRecord::plain(state.k, value.value, gradient_norm, 0.0, 0.0);
         let mut record = StepRecord { verdict: Verdict::Rejected, constraint_norm: Some(violation), ..plain };
