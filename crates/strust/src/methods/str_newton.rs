@@ -17,6 +17,9 @@ config! {
         pub products: u64 = 100, Whole(Range::closed(1.0, 1_000_000.0));
         /// The inner iteration ends at the latest where the gradient of the model is so many times the gradient.
         pub forcing: f64 = 0.5, Number(Range::open(0.0, 1.0));
+        /// Where the inner iteration leaves the region, it goes on along the boundary up to this many products in all, and
+        /// keeps as many vectors. 0: the step ends where it leaves.
+        pub at_boundary: u64 = 30, Whole(Range::closed(0.0, 1_000.0));
         /// Radius of the first step.
         pub initial_radius: f64 = 1.0, Number(Range::above(0.0));
         /// Largest radius.
@@ -80,7 +83,7 @@ impl<V: Vector> StrNewton<V> {
     }
     fn of(kind: ProductKind, config: StrNewtonConfig) -> Result<Self, Error> {
         let config = config.check()?;
-        Self::with_model(config.region(), Newton::new(kind, config.products, config.forcing))
+        Self::with_model(config.region(), Newton::new(kind, config.products, config.forcing, config.at_boundary))
     }
 }
 

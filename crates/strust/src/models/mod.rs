@@ -15,12 +15,13 @@ mod identity;
 mod newton;
 mod penalty;
 mod steihaug;
+mod tridiagonal;
 
 pub use cauchy::{CauchyStep, Exit, cauchy_step};
 pub use identity::Identity;
 pub use newton::{Newton, NewtonMemory};
 pub use penalty::Penalty;
-pub use steihaug::{CgSpace, InnerExit, TruncatedStep, steihaug};
+pub use steihaug::{CgSpace, InnerExit, Subproblem, TruncatedStep, steihaug};
 
 use crate::{
     Error,

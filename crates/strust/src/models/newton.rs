@@ -1,9 +1,9 @@
-use super::{CgSpace, Exit, Local, Model, Step, Trial, steihaug};
+use super::{CgSpace, Exit, Local, Model, Step, Subproblem, Trial, steihaug};
 use crate::{
     Error,
     objective::{Evaluations, Objective, ProductKind},
     radius::{Change, Judgment},
-    vector::Vector,
+    vector::{Elementwise, Vector},
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ pub struct Newton<V> {
     products: u64,
     /// The largest tolerance of the conjugate gradients.
     forcing: f64,
+    /// The most products at the boundary.
+    at_boundary: u64,
     space: Option<NewtonSpace<V>>,
 }
 
@@ -31,10 +33,10 @@ struct NewtonSpace<V> {
 
 impl<V> Newton<V> {
     /// With this matrix, so many products in a step, and conjugate gradients that end at the latest where the gradient of
-    /// the model is `forcing`·‖g‖.
+    /// the model is `forcing`·‖g‖. `at_boundary` is that of [`Subproblem`].
     #[must_use]
-    pub fn new(kind: ProductKind, products: u64, forcing: f64) -> Self {
-        Self { kind, products, forcing, space: None }
+    pub fn new(kind: ProductKind, products: u64, forcing: f64, at_boundary: u64) -> Self {
+        Self { kind, products, forcing, at_boundary, space: None }
     }
 }
 
@@ -68,7 +70,7 @@ fn multiply<F: Objective + ?Sized>(
     out.scale(1.0 / h);
 }
 
-impl<F: Objective + ?Sized> Model<F> for Newton<F::Point> {
+impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
     type Memory = NewtonMemory;
 
     fn init(&mut self, _: &mut F, _: &F::Point) -> Result<NewtonMemory, Error> {
@@ -83,7 +85,7 @@ impl<F: Objective + ?Sized> Model<F> for Newton<F::Point> {
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
-        let Self { kind, products, forcing, space } = self;
+        let &mut Self { kind, products: most, forcing, at_boundary, ref mut space } = self;
         let NewtonSpace { cg, difference } =
             space.get_or_insert_with(|| NewtonSpace { cg: CgSpace::new(at.x), difference: None });
         let norm = at.gradient_squared.sqrt();
@@ -91,8 +93,9 @@ impl<F: Objective + ?Sized> Model<F> for Newton<F::Point> {
         // Superlinear where gradients vanish, and not exact where it does not pay.
         let tolerance = forcing.min((norm / largest).sqrt());
         let mut evaluations = Evaluations::default();
-        let step = steihaug(at.gradient, at.gradient_squared, radius, tolerance, *products, cg, |v, out| {
-            multiply(f, *kind, at, difference, &mut evaluations, v, out);
+        let problem = Subproblem { gradient: at.gradient, radius, metric: None, tolerance, most, at_boundary };
+        let step = steihaug(&problem, cg, |v, out| {
+            multiply(f, kind, at, difference, &mut evaluations, v, out);
             Ok::<(), Error>(())
         })?;
         if step.length == 0.0 && step.exit.exit() != Exit::Stationary {
