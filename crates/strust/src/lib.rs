@@ -97,7 +97,7 @@ pub mod prelude {
         Adam, AdamConfig, AugLag, AugLagConfig, Auto, AutoConfig, Averaged, AveragedConfig, DoG, DoGConfig, Landing,
         LandingConfig, LineSearch, LineSearchConfig, Method, Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd,
         ProjectedSgdConfig, Reset, Riemannian, RiemannianConfig, ScheduleFreeAdamW, ScheduleFreeAdamWConfig,
-        ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig, State, Str, StrConfig, StrNewton, StrNewtonConfig,
+        ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig, State, Str, StrConfig, AutoNewton, AutoNewtonConfig, StrNewton, StrNewtonConfig,
         StrP, StrPConfig, StrSqp, StrSqpConfig, TrustRegion,
     };
     pub use crate::models::{Local, Model, Step, Trial};

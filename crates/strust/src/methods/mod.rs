@@ -3,6 +3,7 @@
 //! | method | source | problem |
 //! |---|---|---|
 //! | [`Auto`] | the default: three points, learned curvature, no learning rate | min f(x) |
+//! | [`AutoNewton`] | `Auto` with second-order steps where they pay | min f(x) |
 //! | [`Str`] | Algorithm 1 | min f(x) |
 //! | [`TrustRegion`] | Algorithm 1 with your own [model](crate::models) | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
@@ -17,6 +18,7 @@
 mod adam;
 mod augmented_lagrangian;
 pub mod auto;
+mod auto_newton;
 mod averaged;
 mod dog;
 mod landing;
@@ -37,6 +39,7 @@ mod trust_region;
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
 pub use auto::{Auto, AutoConfig, AutoState, Learned};
+pub use auto_newton::{AutoNewton, AutoNewtonConfig, AutoNewtonState, Leader, Race, Stage};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use dog::{DoG, DoGConfig, DoGState};
 pub use landing::{Landing, LandingConfig};

@@ -40,6 +40,13 @@ impl<V> Newton<V> {
     }
 }
 
+impl<V> Newton<V> {
+    /// Sets the most products of a step.
+    pub(crate) fn set_products(&mut self, products: u64) {
+        self.products = products;
+    }
+}
+
 /// What [`Newton`] keeps from step to step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct NewtonMemory {
