@@ -3,8 +3,8 @@
 use crate::{
     Convex, Problem,
     numerics::{
-        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, normals, not_negative, out_of_range,
-        rms, shape,
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, multiply, normals, not_negative,
+        out_of_range, rms, shape,
     },
 };
 use faer::Mat;
@@ -248,6 +248,15 @@ impl<T: Real> Evaluate for LeastSquares<T> {
         }
         0.5 * scale * sum
     }
+    /// (1/b) Σ aᵢaᵢᵀv, for both kinds.
+    #[inline(always)]
+    fn add_product(&mut self, _: ProductKind, _: &Vec<T>, sample: &Sample, v: &Vec<T>, out: &mut Vec<T>) {
+        let scale = 1.0 / sample.len() as f64;
+        for &i in sample.indices() {
+            let row = self.rows.col_as_slice(i);
+            axpy(T::from_f64(scale * dot(row, v)), row, out);
+        }
+    }
     fn rounded(&self, value: f64) -> Evaluation {
         Evaluation::of_squares(value, T::EPSILON, self.magnitude)
     }
@@ -265,22 +274,15 @@ impl<T: Real> Objective for LeastSquares<T> {
     fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
         evaluate(self, x, sample, Some(gradient))
     }
-    /// (1/b) Σ aᵢaᵢᵀv, the Hessian and the Gauss–Newton matrix.
     fn curvature_product(
         &mut self,
-        _: ProductKind,
-        _: &Vec<T>,
+        kind: ProductKind,
+        x: &Vec<T>,
         sample: &Sample,
         direction: &Vec<T>,
         product: &mut Vec<T>,
     ) -> bool {
-        let scale = 1.0 / sample.len() as f64;
-        product.fill(T::from_f64(0.0));
-        for &i in sample.indices() {
-            let row = self.rows.col_as_slice(i);
-            axpy(T::from_f64(scale * dot(row, direction)), row, product);
-        }
-        true
+        multiply(self, kind, x, sample, direction, product)
     }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         shape("point of least squares", vec![self.rows.nrows()], vec![x.len()])
@@ -325,7 +327,12 @@ mod tests {
             true,
             1e-13,
         );
-        contract::has_products(&mut LeastSquares::<f32>::noisy(30, 7, 0.3, 0).unwrap(), ProductKind::Hessian, true, 1e-5);
+        contract::has_products(
+            &mut LeastSquares::<f32>::noisy(30, 7, 0.3, 0).unwrap(),
+            ProductKind::Hessian,
+            true,
+            1e-5,
+        );
     }
 
     #[test]
