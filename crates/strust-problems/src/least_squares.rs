@@ -325,7 +325,12 @@ mod tests {
             true,
             1e-13,
         );
-        contract::has_products(&mut LeastSquares::<f32>::noisy(30, 7, 0.3, 0).unwrap(), ProductKind::Hessian, true, 1e-5);
+        contract::has_products(
+            &mut LeastSquares::<f32>::noisy(30, 7, 0.3, 0).unwrap(),
+            ProductKind::Hessian,
+            true,
+            1e-5,
+        );
     }
 
     #[test]

@@ -12,7 +12,10 @@ fn sparse(data: &Labeled) -> Labeled {
 
 #[test]
 fn the_products_are_those_of_the_gradients() {
-    for data in [Logistic::separable(30, 5, 0.1, 0).unwrap(), Logistic::new(contract::random_data(20, 4, &[0.0, 1.0], 1), 0.1).unwrap()] {
+    for data in [
+        Logistic::separable(30, 5, 0.1, 0).unwrap(),
+        Logistic::new(contract::random_data(20, 4, &[0.0, 1.0], 1), 0.1).unwrap(),
+    ] {
         contract::has_products(&mut data.clone(), ProductKind::Hessian, true, 1e-13);
         contract::has_products(&mut data.clone(), ProductKind::GaussNewton, true, 1e-13);
     }

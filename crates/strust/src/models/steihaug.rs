@@ -115,7 +115,8 @@ pub fn steihaug<V: Vector, E>(
         let (negative, outside) = (curvature <= 0.0, dd + a * (2.0 * dq + a * qq) >= radius * radius);
         if negative || outside || !a.is_finite() {
             // ‖d + tq‖ = Δ, without cancellation.
-            let (gap, root) = ((radius * radius - dd).max(0.0), (dq * dq + qq * (radius * radius - dd).max(0.0)).sqrt());
+            let (gap, root) =
+                ((radius * radius - dd).max(0.0), (dq * dq + qq * (radius * radius - dd).max(0.0)).sqrt());
             let t = if dq > 0.0 { gap / (dq + root) } else { (root - dq) / qq };
             d.add(t, q);
             // Here t ≤ a or the curvature is not positive, so the bracket is at least half of rr.
@@ -202,7 +203,8 @@ mod tests {
 
     #[test]
     fn special_matrices_have_their_exits() {
-        let diagonal = |h: [f64; D]| (0..D * D).map(|k| if k / D == k % D { h[k / D] } else { 0.0 }).collect::<Vec<_>>();
+        let diagonal =
+            |h: [f64; D]| (0..D * D).map(|k| if k / D == k % D { h[k / D] } else { 0.0 }).collect::<Vec<_>>();
         let g = vec![1.0; D];
         let exit = |h: &[f64], radius: f64| solve(h, &g, radius, 50).0.exit;
         assert_eq!(exit(&diagonal([1.0; D]), 100.0), InnerExit::Interior);
