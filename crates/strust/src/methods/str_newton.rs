@@ -14,7 +14,7 @@ config! {
     /// Configuration of [`StrNewton`].
     pub struct StrNewtonConfig for "str-newton" {
         /// The most products with the Hessian in a step.
-        pub products: u64 = 100, Whole(Range::closed(1.0, 1_000_000.0));
+        pub products: u64 = 1000, Whole(Range::closed(1.0, 1_000_000.0));
         /// The inner iteration ends at the latest where the gradient of the model is so many times the gradient.
         pub forcing: f64 = 0.5, Number(Range::open(0.0, 1.0));
         /// Where the inner iteration leaves the region, it goes on along the boundary up to this many products in all, and

@@ -366,7 +366,8 @@ mod tests {
 
     #[test]
     fn special_matrices_have_their_exits() {
-        let diagonal = |h: [f64; D]| (0..D * D).map(|k| if k / D == k % D { h[k / D] } else { 0.0 }).collect::<Vec<_>>();
+        let diagonal =
+            |h: [f64; D]| (0..D * D).map(|k| if k / D == k % D { h[k / D] } else { 0.0 }).collect::<Vec<_>>();
         let g = vec![1.0; D];
         let exit = |h: &[f64], radius: f64| solve(h, &g, radius, 50).0.exit;
         assert_eq!(exit(&diagonal([1.0; D]), 100.0), InnerExit::Interior);

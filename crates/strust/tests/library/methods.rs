@@ -71,7 +71,10 @@ fn a_step_uses_one_sample<F: Objective, M: Method<Wrapped<F>>>(f: F, mut method:
         let record = go(&mut f, &mut method, &mut state, k..k + 1).remove(0);
         sampler().draw(k, &mut expected);
         let seen = &log.borrow().samples;
-        assert_eq!(seen.len() as u64, record.evaluations.values + record.evaluations.gradients + record.evaluations.products);
+        assert_eq!(
+            seen.len() as u64,
+            record.evaluations.values + record.evaluations.gradients + record.evaluations.products
+        );
         let all_terms = seen
             .chunks(sampler().steps_per_epoch() as usize)
             .all(|pieces| pieces.iter().flat_map(|piece| piece.indices().iter().copied()).eq(0..TERMS));
