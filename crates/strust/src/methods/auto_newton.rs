@@ -27,16 +27,20 @@ config! {
     /// Configuration of [`AutoNewton`]. The defaults are meant for every problem.
     pub struct AutoNewtonConfig for "auto-newton" {
         /// The share of the price of a run that may go into trials of the method that does not lead.
-        pub share: f64 = 0.15, Number(Range::open(0.0, 1.0));
+        pub share: f64 = 0.1, Number(Range::open(0.0, 1.0));
     }
 }
 
-/// The products of the first second-order step.
-const FIRST_PRODUCTS: u64 = 8;
+/// A step may use this many products, whatever they cost.
+const LEAST_PRODUCTS: u64 = 4;
 /// A step has at most this many products.
-const MOST_PRODUCTS: u64 = 512;
+const MOST_PRODUCTS: u64 = 1000;
+/// The inner iteration ends at the latest where the gradient of the model is so many times the gradient.
+const FORCING: f64 = 0.05;
+/// Lower bound of the root of the metric, relative to its mean, as in [`Auto`].
+const EPSILON: f64 = 1e-6;
 /// The share of all terms whose curvature the first step sees.
-const FIRST_TERMS: f64 = 1.0 / 16.0;
+const FIRST_TERMS: f64 = 0.25;
 /// A step whose ratio is below this sees twice as many terms the next time.
 const GOOD: f64 = 0.5;
 
@@ -46,10 +50,13 @@ const GOOD: f64 = 0.5;
 /// steps on the full sum, whose model is the Gauss–Newton matrix or the Hessian of a part of the terms, minimized by
 /// [truncated conjugate gradients](crate::models::steihaug). One of them leads. Now and then the other one starts from its
 /// point and spends a small price; then the leader spends the same. The one with the smaller f goes on. So a method
-/// that does not pay costs at most its trials, a fixed share of the run.
+/// that does not pay costs at most its trials, a fixed share of the run. A leader that stays ahead is challenged half as
+/// often, for twice the price.
 ///
-/// Second-order steps begin with few products and few terms. They use twice as many products after a step that ended for
-/// lack of them, and twice as many terms after a step that their model did not foresee.
+/// The region and the preconditioner of second-order steps have the metric E[g∘g], the mean of squared gradients of
+/// `Auto`: up to a factor the diagonal of the Gauss–Newton matrix. The steps use as many products as their price permits,
+/// and at first the curvature of a quarter of the terms. After a step that their model did not foresee they see twice as
+/// many.
 ///
 /// ```
 /// use strust::{objective::{ProductKind, with_products}, prelude::*};
@@ -91,11 +98,10 @@ impl<V: Vector> AutoNewton<V> {
             grow: 2.0,
             ..RegionConfig::default()
         };
-        let newton = Newton::new(ProductKind::GaussNewton, FIRST_PRODUCTS, 0.5, 0);
         Ok(Self {
             config: config.check()?,
             auto: Auto::new(auto)?,
-            newton,
+            newton: model(),
             region,
             scratch: Scratch::default(),
             space: None,
@@ -119,8 +125,6 @@ pub struct AutoNewtonState<V> {
     pub auto: AutoState<V>,
     /// The second-order steps.
     pub newton: TrustRegionState<V, NewtonMemory>,
-    /// The most products of the next second-order step.
-    pub products: u64,
     /// The terms whose curvature it sees, as a share of all.
     pub terms: f64,
     /// Terms of samples that second-order steps have used up in advance.
@@ -179,21 +183,19 @@ impl<F: Objective<Point: Elementwise>> Method<F> for AutoNewton<F::Point> {
     type State = AutoNewtonState<F::Point>;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        (self.scratch, self.space) = (Scratch::default(), None);
+        (self.newton, self.scratch, self.space) = (model(), Scratch::default(), None);
         self.auto.prepare(f, x)
     }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
-        self.space = None;
+        self.prepare(f, &x)?;
         let newton = TrustRegionState { x: x.clone(), radius: 0.0, k: 0, memory: NewtonMemory::default() };
-        let race = Race::new(1.0 + FIRST_TERMS * FIRST_PRODUCTS as f64);
         Ok(AutoNewtonState {
             auto: self.auto.init(f, x)?,
             newton,
-            products: FIRST_PRODUCTS,
             terms: FIRST_TERMS,
             owed: 0.0,
             before: (0.0, 0.0),
-            race,
+            race: Race::new(),
             k: 0,
         })
     }
@@ -229,7 +231,7 @@ impl<V: Elementwise> AutoNewton<V> {
         }
         let mut record = self.auto.step(f, &mut state.auto, sample)?;
         let passes = sample.len() as f64 / f.terms() as f64;
-        if state.race.spend(passes * record.evaluations.price() / 4.0, self.config.share) {
+        if state.race.spend(passes * record.evaluations.price() / 4.0, None, self.config.share) {
             let space = self.space.get_or_insert_with(|| FullSumSpace::like(&state.auto.x));
             let value = FullSum { f, curvature: sample, space }.value(&state.auto.x, sample).value;
             state.owed += 0.25 * f.terms() as f64;
@@ -247,15 +249,23 @@ impl<V: Elementwise> AutoNewton<V> {
         sample: &Sample,
     ) -> Result<StepRecord, Error> {
         let n = f.terms();
+        let auto = &state.auto;
+        let space = self.space.get_or_insert_with(|| FullSumSpace::like(&auto.x));
+        let metric = self.newton.metric(&auto.x);
+        let spare = space.spare();
+        spare.set_affine(1.0, &auto.root, EPSILON * auto.root.norm_1() / auto.root.dimension() as f64);
+        metric.scale_add_squares(0.0, 1.0, spare);
         if state.race.begins() {
-            state.newton.x.copy_from(&state.auto.x);
+            state.newton.x.copy_from(&auto.x);
             if state.newton.radius == 0.0 {
-                let space = self.space.get_or_insert_with(|| FullSumSpace::like(&state.auto.x));
-                state.newton.radius = space.distance(&state.auto.x, &state.auto.start).max(f64::MIN_POSITIVE);
+                spare.set_sum(&auto.x, -1.0, &auto.start);
+                state.newton.radius = spare.weighted_norm_squared(metric).sqrt().max(f64::MIN_POSITIVE);
             }
         }
         self.draw(n, state.terms, sample, state.k);
-        self.newton.set_products(state.products);
+        // A gradient and a value cost a pass, and so does a product with all terms.
+        let products = (state.race.remaining() - 1.0) / state.terms;
+        self.newton.set_products((products as u64).clamp(LEAST_PRODUCTS, MOST_PRODUCTS));
         let space = self.space.get_or_insert_with(|| FullSumSpace::like(&state.auto.x));
         let mut full = FullSum { f, curvature: &self.terms, space };
         let Self { newton, region, scratch, .. } = self;
@@ -273,8 +283,6 @@ impl<V: Elementwise> AutoNewton<V> {
         let seen = state.terms;
         if ratio < GOOD {
             state.terms = (2.0 * seen).min(1.0);
-        } else if products == state.products {
-            state.products = (2 * products).min(MOST_PRODUCTS);
         }
         record.evaluations = Evaluations {
             values: values * batches(n as f64, sample),
@@ -284,7 +292,7 @@ impl<V: Elementwise> AutoNewton<V> {
         let passes = record.evaluations.price() / 4.0 * sample.len() as f64 / n as f64;
         state.before = (value, record.gradient_norm);
         state.owed += passes * n as f64 - sample.len() as f64;
-        if state.race.spend(passes, self.config.share) {
+        if state.race.spend(passes, Some((record.value, value)), self.config.share) {
             state.race.measured(value);
         }
         Ok(record)
@@ -300,6 +308,10 @@ impl<V: Elementwise> AutoNewton<V> {
             self.terms.set_terms((0..some).map(|_| below(n, &mut random)));
         }
     }
+}
+
+fn model<V>() -> Newton<V> {
+    Newton::new(ProductKind::GaussNewton, LEAST_PRODUCTS, FORCING, 0)
 }
 
 /// So many evaluations of one term, in mini-batches.

@@ -21,12 +21,16 @@ pub struct Newton<V> {
     forcing: f64,
     /// The most products at the boundary.
     at_boundary: u64,
+    /// D of the norm of the region and of the preconditioner.
+    metric: Option<V>,
     space: Option<NewtonSpace<V>>,
 }
 
 #[derive(Debug, Clone)]
 struct NewtonSpace<V> {
     cg: CgSpace<V>,
+    /// The length of the last step in the metric.
+    length: f64,
     /// The point and the gradient of a difference, if products need one.
     difference: Option<(V, V)>,
 }
@@ -36,11 +40,18 @@ impl<V> Newton<V> {
     /// the model is `forcing`·‖g‖. `at_boundary` is that of [`Subproblem`].
     #[must_use]
     pub fn new(kind: ProductKind, products: u64, forcing: f64, at_boundary: u64) -> Self {
-        Self { kind, products, forcing, at_boundary, space: None }
+        Self { kind, products, forcing, at_boundary, metric: None, space: None }
     }
 }
 
 impl<V> Newton<V> {
+    /// The metric of the region, to be set: 0 when it is first used.
+    pub(crate) fn metric(&mut self, like: &V) -> &mut V
+    where
+        V: Vector,
+    {
+        self.metric.get_or_insert_with(|| like.zeros_like())
+    }
     /// Sets the most products of a step.
     pub(crate) fn set_products(&mut self, products: u64) {
         self.products = products;
@@ -92,15 +103,15 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
-        let &mut Self { kind, products: most, forcing, at_boundary, ref mut space } = self;
-        let NewtonSpace { cg, difference } =
-            space.get_or_insert_with(|| NewtonSpace { cg: CgSpace::new(at.x), difference: None });
+        let &mut Self { kind, products: most, forcing, at_boundary, ref metric, ref mut space } = self;
+        let NewtonSpace { cg, length, difference } =
+            space.get_or_insert_with(|| NewtonSpace { cg: CgSpace::new(at.x), length: 0.0, difference: None });
         let norm = at.gradient_squared.sqrt();
         let largest = memory.largest_gradient.max(norm);
         // Superlinear where gradients vanish, and not exact where it does not pay.
         let tolerance = forcing.min((norm / largest).sqrt());
         let mut evaluations = Evaluations::default();
-        let problem = Subproblem { gradient: at.gradient, radius, metric: None, tolerance, most, at_boundary };
+        let problem = Subproblem { gradient: at.gradient, radius, metric: metric.as_ref(), tolerance, most, at_boundary };
         let step = steihaug(&problem, cg, |v, out| {
             multiply(f, kind, at, difference, &mut evaluations, v, out);
             Ok::<(), Error>(())
@@ -109,7 +120,9 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
             // The first product is not finite.
             return Err(Error::NonFiniteCurvature { step: at.k, curvature: f64::NAN });
         }
-        let (length, predicted, exit) = (step.length, step.predicted, step.exit.exit());
+        *length = step.length;
+        let (predicted, exit) = (step.predicted, step.exit.exit());
+        let length = if metric.is_some() { cg.solution.norm() } else { step.length };
         Ok(Step { direction: &cg.solution, size: 1.0, length, predicted, exit, evaluations })
     }
 
@@ -119,6 +132,7 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
 
     /// A step that ends inside says nothing about a larger region, and after a rejected one the region is smaller than it.
     fn next_radius(&self, radius: f64, length: f64, exit: Exit, judgment: &Judgment) -> f64 {
+        let length = self.space.as_ref().map_or(length, |space| space.length);
         match judgment.change {
             Change::Shrink => (judgment.next_radius * (length / radius).min(1.0)).max(f64::MIN_POSITIVE),
             Change::Grow if exit == Exit::Interior => radius,

@@ -31,6 +31,9 @@ pub enum Stage {
     Reply(f64),
 }
 
+/// The price of the first challenge. It doubles whenever the leader stays ahead.
+const FIRST: f64 = 1.5;
+
 /// Decides who goes on. All prices are in passes over the data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Race {
@@ -40,16 +43,36 @@ pub struct Race {
     pub stage: Stage,
     /// Spent in this stage.
     pub spent: f64,
-    /// The price of the last challenge, or the expected one of the first.
+    /// Spent in all.
+    pub total: f64,
+    /// The price of the next challenge, or that of the present one.
     pub challenge: f64,
+    /// f at the start of the race, or after the last second-order step of a leader without a rival.
+    pub value: f64,
+    /// By how much first-order steps reduced f per pass in the last race.
+    pub first_order: f64,
     /// Races so far, and those that second-order steps have won.
     pub races: (u64, u64),
 }
 
 impl Race {
-    /// First-order steps lead; the first challenge costs about this much.
-    pub(super) fn new(challenge: f64) -> Self {
-        Self { leader: Leader::First, stage: Stage::Alone, spent: 0.0, challenge, races: (0, 0) }
+    /// First-order steps lead.
+    pub(super) fn new() -> Self {
+        Self {
+            leader: Leader::First,
+            stage: Stage::Alone,
+            spent: 0.0,
+            total: 0.0,
+            challenge: FIRST,
+            value: 0.0,
+            first_order: 0.0,
+            races: (0, 0),
+        }
+    }
+
+    /// What the next step may cost. A leader without a rival may spend as much as the run so far.
+    pub(super) fn remaining(&self) -> f64 {
+        if self.stage == Stage::Alone { self.total } else { self.challenge - self.spent }
     }
 
     /// Who makes the next step.
@@ -62,19 +85,27 @@ impl Race {
         self.stage == Stage::Challenge && self.spent == 0.0
     }
 
-    /// Notes the price of a step. Returns true if the runner has spent its part and f must be measured.
-    pub(super) fn spend(&mut self, passes: f64, share: f64) -> bool {
+    /// Notes the price of a step, and f before and after it if it is known. Returns true if the runner has spent its part
+    /// and f must be measured. A leader that reduces f by less per pass than its rival did last has a race at once.
+    pub(super) fn spend(&mut self, passes: f64, values: Option<(f64, f64)>, share: f64) -> bool {
+        if let Some((before, after)) = values {
+            match self.stage {
+                Stage::Challenge if self.spent == 0.0 => self.value = before,
+                Stage::Alone => self.value = after,
+                _ => {}
+            }
+        }
         self.spent += passes;
+        self.total += passes;
         match self.stage {
             Stage::Alone => {
-                if self.spent * share >= self.challenge {
+                let slow = values.is_some_and(|(before, after)| before - after < self.first_order * passes);
+                if slow || self.spent * share >= self.challenge {
                     (self.stage, self.spent) = (Stage::Challenge, 0.0);
                 }
                 false
             }
-            // One second-order step is the shortest challenge there is.
-            Stage::Challenge => self.runner() == Leader::Second || self.spent >= self.challenge,
-            Stage::Reply(_) => self.spent >= self.challenge,
+            Stage::Challenge | Stage::Reply(_) => self.spent >= self.challenge,
         }
     }
 
@@ -86,6 +117,10 @@ impl Race {
 
     /// Notes f at the end of a stage. The smaller one leads from here on.
     pub(super) fn measured(&mut self, value: f64) {
+        if self.runner() == Leader::First {
+            // 0 if it is not a number.
+            self.first_order = ((self.value - value) / self.spent).max(0.0);
+        }
         match self.stage {
             Stage::Alone => {}
             Stage::Challenge => {
@@ -96,6 +131,9 @@ impl Race {
                 // A value that is not finite never wins.
                 if other < value || (other.is_finite() && !value.is_finite()) {
                     self.leader = self.leader.other();
+                    self.challenge = FIRST;
+                } else {
+                    self.challenge *= 2.0;
                 }
                 self.races.0 += 1;
                 self.races.1 += u64::from(self.leader == Leader::Second);
