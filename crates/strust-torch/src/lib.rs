@@ -50,6 +50,7 @@
 // libtorch counts in i64; all counts here are far below its limit.
 #![allow(clippy::cast_possible_wrap)]
 
+mod again;
 mod autodiff_constraint;
 pub mod bench;
 mod checkpoint;
@@ -95,7 +96,9 @@ pub use flat::{Component, Flat, LoadsTo};
 pub use gpt::{Gpt, GptShape};
 pub use language::{LanguageModel, TextLoss};
 pub use norm_relu::NormRelu;
-pub use objective::{BatchLoss, QueuedLoss, SupervisedLoss, TorchObjective, cross_entropy, seeded, supervised};
+pub use objective::{
+    BatchLoss, ModelOutputs, QueuedLoss, SupervisedLoss, TorchObjective, cross_entropy, seeded, supervised,
+};
 pub use orthonormal::Orthonormal;
 pub use parameters::{ModelParameters, Slot};
 pub use resnet::ResNet20;

@@ -140,7 +140,14 @@ impl<A: Constraint, B: Constraint<Point = A::Point>> Constraint for Both<A, B> {
         self.first.add_vjp(x, a, &self.parts.0, out);
         self.second.add_vjp(x, a, &self.parts.1, out);
     }
-    fn add_second_order_product(&mut self, x: &A::Point, a: f64, y: &Vec<f64>, v: &A::Point, out: &mut A::Point) -> bool {
+    fn add_second_order_product(
+        &mut self,
+        x: &A::Point,
+        a: f64,
+        y: &Vec<f64>,
+        v: &A::Point,
+        out: &mut A::Point,
+    ) -> bool {
         self.split(y);
         self.first.add_second_order_product(x, a, &self.parts.0, v, out)
             && self.second.add_second_order_product(x, a, &self.parts.1, v, out)
