@@ -6,7 +6,7 @@
 //! | item | what |
 //! |---|---|
 //! | [`supervised`], [`TorchObjective`] | model, batch and loss as a function of the parameters and the sample |
-//! | [`DeviceAuto`], [`DeviceStr`], [`DeviceSgd`], [`DeviceAdam`] | methods that run on the device without the host |
+//! | [`DeviceAuto`], [`DeviceStr`], [`DeviceNewton`], [`DeviceSgd`], [`DeviceAdam`] | methods that run on the device without the host |
 //! | [`DeviceRun`], [`QueuedLoss`] | captures a step of these methods as a CUDA graph and replays it |
 //! | [`cuda`] | TF32, bfloat16, memory, profile and warnings of the GPU |
 //! | [`NormRelu`], [`Conv3x3`] | layers with their own kernels on a GPU |
@@ -62,6 +62,7 @@ pub mod device;
 mod device_adam;
 mod device_auto;
 mod device_method;
+mod device_newton;
 mod device_rate;
 mod device_records;
 mod device_run;
@@ -88,6 +89,7 @@ pub use convnet::ConvNet;
 pub use device_adam::DeviceAdam;
 pub use device_auto::DeviceAuto;
 pub use device_method::DeviceMethod;
+pub use device_newton::DeviceNewton;
 pub use device_run::{DeviceRun, Launch};
 pub use device_sgd::DeviceSgd;
 pub use device_str::DeviceStr;
