@@ -110,7 +110,8 @@ impl Numbers {
         let a = rr / &curvature;
         let next_dd = dd + &a * (dq * 2.0 + &a * qq);
         let squared_radius = radius.square();
-        let ends = curvature.le(0.0).logical_or(&next_dd.ge_tensor(&squared_radius)).logical_or(&a.isfinite().logical_not());
+        let ends =
+            curvature.le(0.0).logical_or(&next_dd.ge_tensor(&squared_radius)).logical_or(&a.isfinite().logical_not());
         // ‖d + tq‖ = Δ, without cancellation.
         let gap = (&squared_radius - dd).clamp_min(0.0);
         let root = (dq.square() + qq * &gap).sqrt();
@@ -214,7 +215,10 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
         let mut inner = Numbers::new(&squared_norm);
         for _ in 0..config.products {
             let made = f.product_here(*kind, on, &space.direction, &mut space.product);
-            assert!(made, "the model has no products of this kind: use StrNewton, which takes differences of gradients");
+            assert!(
+                made,
+                "the model has no products of this kind: use StrNewton, which takes differences of gradients"
+            );
             no_grad(|| inner.advance(radius, &goal, space));
         }
 

@@ -1,5 +1,7 @@
 //! Products with the curvature of a sample against differences of gradients, for every kind of model.
 
+#![allow(clippy::cast_possible_wrap)]
+
 mod common;
 
 use common::{TERMS, bits, fill, indices, problem, store, waves};
@@ -139,7 +141,8 @@ fn a_convnet_with_and_without_batch_norm() {
 #[test]
 fn images_have_products_in_single_precision() {
     let labels: Vec<u8> = (0..24).map(|i| i % 3).collect();
-    let pixels: Vec<u8> = (0..24 * 64_u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_mul(i | 1) >> 24) as u8).collect();
+    let pixels: Vec<u8> =
+        (0..24 * 64_u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_mul(i | 1) >> 24) as u8).collect();
     let images = ImageBytes { pixels: &pixels, labels: &labels, shape: [1, 8, 8] };
     let mut f = ImageClassification::convnet(&images, None, 3, true, Device::Cpu).unwrap();
     let (x, sample) = (f.start(0), Sample::new((0..12).collect(), 4));
@@ -231,4 +234,28 @@ fn constraints_of_a_model_have_second_order_products() {
     assert!(autodiff.add_second_order_product(&x, 2.0, &y, &v, &mut found));
     found.add(-1.0, &exact);
     assert!(exact.norm() > 0.1 && found.norm() < 1e-14 * exact.norm(), "{:e}", found.norm());
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn on_a_gpu_a_network_of_our_kernels_has_the_products_of_the_cpu() {
+    let (gpu, _alone) = common::gpu();
+    let labels: Vec<u8> = (0..32).map(|i| i % 4).collect();
+    let pixels: Vec<u8> =
+        (0..32 * 3 * 1024_u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_mul(i | 1) >> 24) as u8).collect();
+    let images = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };
+    let sample = Sample::new((0..16).collect(), 4);
+    for kind in BOTH {
+        let [cpu, gpu] = [Device::Cpu, gpu].map(|device| {
+            let mut f = ImageClassification::resnet20(&images, None, 4, device).unwrap();
+            let x = f.start(0);
+            let v = direction(&x.to_device(Device::Cpu), 0.7).to_device(device);
+            let mut product = x.clone();
+            assert!(f.curvature_product(kind, &x, &sample, &v, &mut product));
+            product.to_vec()
+        });
+        let off = cpu.iter().zip(&gpu).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        let norm = cpu.iter().map(|a| a * a).sum::<f64>().sqrt();
+        assert!(off < 0.02 * norm, "{kind:?}: {off:e} off of {norm:e}");
+    }
 }
