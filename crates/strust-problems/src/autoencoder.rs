@@ -177,7 +177,9 @@ impl<T: Real> Objective for Autoencoder<T> {
         let head = |z: ForwardPass<'_, T>, along: &mut [T]| {
             // B is 2/(number of outputs) times the identity.
             let scale = T::from_f64(2.0 / along.len() as f64);
-            along.iter_mut().for_each(|along| *along = *along * scale);
+            for along in along.iter_mut() {
+                *along *= scale;
+            }
             squared_error(z);
         };
         let rows = sample.indices().iter().copied();
