@@ -210,3 +210,15 @@ fn str_newton_solves_every_problem() {
     });
     assert_eq!(unsolved.collect::<Vec<_>>(), Vec::<String>::new());
 }
+
+/// Ten pairs are too few for these within 1000 steps: scales or conditions of 1e7 and more.
+#[test]
+fn limited_memory_methods_solve_all_but_the_worst_conditioned_problems() {
+    let mut unsolved = [Vec::new(), Vec::new()];
+    for mut p in all_problems() {
+        let solved = [solves(&mut p, StrLbfgs::default(), 1000), solves(&mut p, StrLsr1::default(), 1000)];
+        (0..2).filter(|&i| !solved[i]).for_each(|i| unsolved[i].push(p.name.clone()));
+    }
+    assert_eq!(unsolved[0], ["powell-badly-scaled", "watson-9", "watson-12", "discrete-boundary-value-100"]);
+    assert_eq!(unsolved[1], ["meyer", "osborne-1", "chained-rosenbrock-100", "discrete-boundary-value-100"]);
+}
