@@ -17,8 +17,8 @@ macro_rules! limited_memory {
             pub struct $config for $name {
                 /// The most pairs of a step and the change of the gradient along it.
                 pub pairs: u64 = 10, Whole(Range::closed(1.0, 100.0));
-                /// Trials from one pair to the next, if a pair costs a gradient, as it does with mini-batches.
-                pub every: u64 = 1, Whole(Range::closed(1.0, 1_000_000.0));
+                /// Trials from one pair to the next with mini-batches, where a pair costs a gradient.
+                pub every: u64 = 10, Whole(Range::closed(1.0, 1_000_000.0));
                 /// Radius of the first step.
                 pub initial_radius: f64 = 1.0, Number(Range::above(0.0));
                 /// Largest radius.
@@ -68,8 +68,8 @@ macro_rules! limited_memory {
 /// [`StrNewton`](crate::methods::StrNewton).
 ///
 /// Use it for the full batch or large batches, if products with the Hessian are not available or cost much more than
-/// gradients. With the full batch, a step costs one value and one gradient. With mini-batches, a pair costs one more
-/// gradient.
+/// gradients. With the full batch, a step costs one value and one gradient, and a rejection one more gradient. With
+/// mini-batches, every pair costs one more gradient.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -88,8 +88,8 @@ pub type StrLbfgs<V> = TrustRegion<V, LimitedMemory<V, Bfgs>>;
 
 /// Stochastic trust region with a limited-memory symmetric rank-one matrix ([`LimitedMemory`] with [`Sr1`]).
 ///
-/// It is [`StrLbfgs`] with a matrix that may be indefinite, as the Hessian may be away from a minimum. It also learns from
-/// rejected trials, which cost one more gradient.
+/// It is [`StrLbfgs`] with a matrix that may be indefinite, as the Hessian may be away from a minimum. On most problems it
+/// takes more steps.
 pub type StrLsr1<V> = TrustRegion<V, LimitedMemory<V, Sr1>>;
 
 /// State of [`StrLbfgs`] and [`StrLsr1`].
