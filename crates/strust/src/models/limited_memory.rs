@@ -1,5 +1,10 @@
 //! Quasi-Newton matrices from the last steps and the changes of the gradient along them.
 
+mod basis;
+mod update;
+
+pub use update::{Bfgs, MatrixChange, PairProducts, Sr1, Update};
+
 use super::{Exit, Local, Model, Step, Trial, dense_region::DenseRegion, radius_after};
 use crate::{
     Error,
@@ -7,12 +12,10 @@ use crate::{
     radius::{Judgment, Verdict},
     vector::{Vector, saved},
 };
+use basis::Basis;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
 
-/// A column that is closer than this to the span of the others adds no dimension. Its distance comes from a difference of
-/// squares, whose rounding error is ε.
-const DEPENDENT: f64 = 1e-6;
 /// A change of the gradient below this many rounding errors is noise.
 const ROUNDING: f64 = 100.0;
 
@@ -66,74 +69,6 @@ pub enum LastKind {
     Accepted(f64),
     /// A rejected trial, with this value of f at x on the same sample.
     Rejected(f64),
-}
-
-/// A formula that changes a matrix B so that Bs = y.
-pub trait Update: Clone + std::fmt::Debug {
-    /// Whether a pair with these products is kept.
-    fn accepts(pair: PairProducts) -> bool;
-    /// γ, the curvature in directions that no pair has seen, from all pairs, oldest first. It may be 0 or infinite, and is
-    /// then replaced.
-    fn curvature(pairs: impl DoubleEndedIterator<Item = PairProducts>) -> f64;
-    /// The change of B for a pair with w = Bs; `None` to leave B.
-    fn change(pair: PairProducts, sw: f64, miss: f64) -> Option<MatrixChange>;
-}
-
-/// The products of a step s and a change y.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PairProducts {
-    /// sᵀs.
-    pub ss: f64,
-    /// sᵀy.
-    pub sy: f64,
-    /// yᵀy.
-    pub yy: f64,
-}
-
-/// The change of a matrix B for a pair (s, y), with w = Bs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MatrixChange {
-    /// yyᵀ/a − wwᵀ/b.
-    Two(f64, f64),
-    /// (y − w)(y − w)ᵀ/a.
-    One(f64),
-}
-
-/// B − wwᵀ/sᵀw + yyᵀ/sᵀy, which stays positive definite.
-#[derive(Debug, Clone, Copy)]
-pub struct Bfgs;
-
-impl Update for Bfgs {
-    /// Positive curvature: sᵀy ≥ 1e-8·‖s‖‖y‖.
-    fn accepts(pair: PairProducts) -> bool {
-        pair.sy > 0.0 && pair.sy * pair.sy >= 1e-16 * pair.ss * pair.yy
-    }
-    /// yᵀy/sᵀy of the newest pair.
-    fn curvature(mut pairs: impl DoubleEndedIterator<Item = PairProducts>) -> f64 {
-        pairs.next_back().map_or(0.0, |pair| pair.yy / pair.sy)
-    }
-    fn change(pair: PairProducts, sw: f64, _: f64) -> Option<MatrixChange> {
-        (sw > 0.0 && pair.sy > 0.0).then_some(MatrixChange::Two(pair.sy, sw))
-    }
-}
-
-/// B + (y − w)(y − w)ᵀ/sᵀ(y − w), which may become indefinite as the Hessian may.
-#[derive(Debug, Clone, Copy)]
-pub struct Sr1;
-
-impl Update for Sr1 {
-    fn accepts(_: PairProducts) -> bool {
-        true
-    }
-    /// |sᵀy|/sᵀs of the newest pair.
-    fn curvature(mut pairs: impl DoubleEndedIterator<Item = PairProducts>) -> f64 {
-        pairs.next_back().map_or(0.0, |pair| (pair.sy / pair.ss).abs())
-    }
-    /// |sᵀ(y − w)| > 1e-8·‖s‖‖y − w‖.
-    fn change(pair: PairProducts, sw: f64, miss: f64) -> Option<MatrixChange> {
-        let slope = pair.sy - sw;
-        (slope.abs() > 1e-8 * pair.ss.sqrt() * miss).then_some(MatrixChange::One(slope))
-    }
 }
 
 /// The model m(p) = gᵀp + ½pᵀBp with B = γI + Q(B̂ − γI)Qᵀ. The columns of Q are an orthonormal basis of the kept steps s
@@ -228,98 +163,10 @@ impl<V: Vector> Pairs<V> {
     }
 }
 
-/// An orthonormal basis of g and the columns of the pairs, by their products alone (Cholesky with pivoting, g first).
-#[derive(Debug, Clone)]
-struct Basis {
-    most: usize,
-    /// The products of the columns, each divided by its length.
-    products: Vec<f64>,
-    lengths: Vec<f64>,
-    /// Row i: the coordinates of column i, divided by its length.
-    coordinates: Vec<f64>,
-    /// The square of the part of each column that the basis does not have.
-    rest: Vec<f64>,
-    /// The columns that the basis was made from.
-    pivots: Vec<usize>,
-}
-
-impl Basis {
-    fn new(most: usize) -> Self {
-        let (table, list) = (|| vec![0.0; most * most], || vec![0.0; most]);
-        Self {
-            most,
-            products: table(),
-            lengths: list(),
-            coordinates: table(),
-            rest: list(),
-            pivots: Vec::with_capacity(most),
-        }
-    }
-    /// The basis of g and of all pairs.
-    fn build<V: Vector>(&mut self, memory: &Pairs<V>, at: &Local<'_, V>) {
-        let (most, n, known) = (self.most, 2 * memory.pairs.len() + 1, memory.most());
-        self.lengths[0] = at.gradient_squared.sqrt();
-        for i in 1..n {
-            self.lengths[i] = memory.products[(i - 1) * known + i - 1].sqrt();
-            let product = memory.column(i - 1).dot(at.gradient) / self.lengths[0] / self.lengths[i];
-            self.products[i * most] = product;
-            self.products[i] = product;
-            for j in 1..i {
-                let product = memory.products[(i - 1) * known + j - 1] / self.lengths[i] / self.lengths[j];
-                self.products[i * most + j] = product;
-                self.products[j * most + i] = product;
-            }
-        }
-        self.coordinates.fill(0.0);
-        self.rest[..n].fill(1.0);
-        self.pivots.clear();
-        while self.pivots.len() < n {
-            let largest = (0..n).max_by(|&i, &j| self.rest[i].total_cmp(&self.rest[j])).unwrap_or(0);
-            let pivot = if self.pivots.is_empty() { 0 } else { largest };
-            if self.rest[pivot] <= DEPENDENT * DEPENDENT {
-                break;
-            }
-            self.add(pivot, n);
-        }
-    }
-    /// Adds the part of a column that the basis does not have.
-    fn add(&mut self, pivot: usize, n: usize) {
-        let (most, k) = (self.most, self.pivots.len());
-        let size = if k == 0 { 1.0 } else { self.rest[pivot].sqrt() };
-        for i in 0..n {
-            let known: f64 = (0..k).map(|j| self.coordinates[i * most + j] * self.coordinates[pivot * most + j]).sum();
-            let new = match i {
-                _ if i == pivot => size,
-                // A pivot is in the span of the pivots until then.
-                _ if self.pivots.contains(&i) => 0.0,
-                0 => 0.0,
-                _ if k == 0 => self.products[i * most],
-                _ => (self.products[i * most + pivot] - known) / size,
-            };
-            self.coordinates[i * most + k] = new;
-            self.rest[i] -= new * new;
-        }
-        self.rest[pivot] = 0.0;
-        self.pivots.push(pivot);
-    }
-    /// direction ← the vector with the coordinates −z. Uses z as scratch space.
-    fn expand<V: Vector>(&self, memory: &Pairs<V>, at: &Local<'_, V>, z: &mut [f64], direction: &mut V) {
-        let n = self.pivots.len();
-        direction.set_zero();
-        // The pivots in terms of the basis are a lower triangle: solve with its transpose.
-        for k in (0..n).rev() {
-            let row = self.pivots[k] * self.most;
-            let weight = z[k] / self.coordinates[row + k];
-            (0..k).for_each(|j| z[j] -= weight * self.coordinates[row + j]);
-            let column = if self.pivots[k] == 0 { at.gradient } else { memory.column(self.pivots[k] - 1) };
-            direction.add(-weight / self.lengths[self.pivots[k]], column);
-        }
-    }
-}
-
 impl<V: Vector> Space<V> {
-    fn new(pairs: usize, like: &V) -> Self {
-        let most = 2 * pairs + 1;
+    /// For so many vectors in the memory, and g.
+    fn new(columns: usize, like: &V) -> Self {
+        let most = columns + 1;
         let list = || vec![0.0; most];
         Self {
             direction: like.zeros_like(),
@@ -348,8 +195,8 @@ impl<V: Vector> Space<V> {
                 s[i] = basis.coordinates[of_step * most + i];
                 y[i] = ratio * basis.coordinates[of_change * most + i];
             }
-            for i in 0..n {
-                w[i] = (0..n).map(|j| region.matrix[region.place(i, j)] * s[j]).sum();
+            for (i, w) in w[..n].iter_mut().enumerate() {
+                *w = (0..n).map(|j| region.matrix[region.place(i, j)] * s[j]).sum();
             }
             let dot = |a: &[f64], b: &[f64]| (0..n).map(|i| a[i] * b[i]).sum::<f64>();
             let miss = (0..n).map(|i| (y[i] - w[i]).powi(2)).sum::<f64>().sqrt();
@@ -410,7 +257,9 @@ impl<F: Objective + ?Sized, U: Update> Model<F> for LimitedMemory<F::Point, U> {
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
-        let space = self.space.get_or_insert_with(|| Space::new(self.pairs, at.x));
+        // A state that was saved by a method with another number of pairs keeps that number.
+        let space = self.space.take().filter(|space| space.basis.most == memory.most() + 1);
+        let space = self.space.insert(space.unwrap_or_else(|| Space::new(memory.most(), at.x)));
         let gradient = at.gradient_squared.sqrt();
         let (mut length, mut predicted, mut exit) = (0.0, 0.0, Exit::Stationary);
         if gradient > 0.0 {
@@ -465,13 +314,15 @@ mod tests {
     /// B by the dense formulas, from the same γ.
     fn dense<U: Update>(memory: &Pairs<Vec<f64>>) -> Vec<Vec<f64>> {
         let mut b: Vec<Vec<f64>> = (0..D).map(|i| (0..D).map(|j| f64::from(u8::from(i == j))).collect()).collect();
-        b.iter_mut().for_each(|row| row.scale(memory.curvature::<U>()));
+        for row in &mut b {
+            row.scale(memory.curvature::<U>());
+        }
         for CurvaturePair { step: s, change: y } in &memory.pairs {
             let w: Vec<f64> = b.iter().map(|row| row.dot(s)).collect();
             let mut miss = y.clone();
             miss.add(-1.0, &w);
             let pair = PairProducts { ss: s.norm_squared(), sy: s.dot(y), yy: y.norm_squared() };
-            let change = U::change(pair, s.dot(&w), miss.norm()).unwrap();
+            let Some(change) = U::change(pair, s.dot(&w), miss.norm()) else { continue };
             for (i, row) in b.iter_mut().enumerate() {
                 match change {
                     MatrixChange::Two(a, b) => {
