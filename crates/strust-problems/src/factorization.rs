@@ -110,6 +110,11 @@ impl Factorization {
     pub fn solution(&self) -> &Mat<f64> {
         &self.solution
     }
+    /// Xᵀ, with one column for each term.
+    #[must_use]
+    pub fn data(&self) -> &Mat<f64> {
+        &self.rows
+    }
 }
 
 impl Evaluate for Factorization {

@@ -211,6 +211,11 @@ impl<T: Real> LeastSquares<T> {
     pub fn solution(&self) -> Option<&[T]> {
         self.solution.as_deref()
     }
+    /// Aᵀ, with one column for each term, and b.
+    #[must_use]
+    pub fn data(&self) -> (&Mat<T>, &[T]) {
+        (&self.rows, &self.targets)
+    }
 }
 
 /// The matrix with new singular values: their squares are spaced evenly on a logarithmic scale, the largest is

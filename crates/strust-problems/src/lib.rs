@@ -20,6 +20,7 @@
 //! | [`convex`] | computes f* of convex problems | |
 //! | [`constrained`] | small problems with equalities, inequalities and bounds; infeasible ones | known, with multipliers |
 //! | [`unconstrained`] | small sums of squares without constraints, those of Moré, Garbow and Hillstrom | known |
+//! | [`second_order`] | the problems on which second-order methods are compared with other programs | |
 //! | [`digits`] | 1797 handwritten digits, included in the crate | |
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
 //! | [`text`] | text files as codes of characters; a text included in the crate | |
@@ -78,6 +79,7 @@ pub mod pca;
 pub mod procrustes;
 pub mod read;
 mod rows;
+pub mod second_order;
 mod simd_math;
 pub mod softmax;
 pub mod subspace;

@@ -1,8 +1,8 @@
-use super::{CgSpace, Exit, Local, Model, Step, Subproblem, Trial, steihaug};
+use super::{CgSpace, Exit, Local, Model, Step, Subproblem, Trial, radius_after, steihaug};
 use crate::{
     Error,
     objective::{Evaluations, Objective, ProductKind},
-    radius::{Change, Judgment},
+    radius::Judgment,
     vector::{Elementwise, Vector},
 };
 use serde::{Deserialize, Serialize};
@@ -130,13 +130,8 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         memory.largest_gradient = memory.largest_gradient.max(trial.at.gradient_squared.sqrt());
     }
 
-    /// A step that ends inside says nothing about a larger region, and after a rejected one the region is smaller than it.
     fn next_radius(&self, radius: f64, length: f64, exit: Exit, judgment: &Judgment) -> f64 {
         let length = self.space.as_ref().map_or(length, |space| space.length);
-        match judgment.change {
-            Change::Shrink => (judgment.next_radius * (length / radius).min(1.0)).max(f64::MIN_POSITIVE),
-            Change::Grow if exit == Exit::Interior => radius,
-            Change::Grow | Change::Keep => judgment.next_radius,
-        }
+        radius_after(radius, length, exit, judgment)
     }
 }

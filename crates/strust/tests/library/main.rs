@@ -8,6 +8,7 @@ mod derivatives;
 mod diagnostics;
 mod exchange;
 mod golden;
+mod limited_memory;
 mod methods;
 mod models;
 mod no_allocation;

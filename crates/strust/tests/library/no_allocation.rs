@@ -37,7 +37,16 @@ impl<F: Objective> Objective for Moody<F> {
 }
 
 /// The number of allocations in `steps` steps after the first, with both samplers.
-fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, mut method: M, x: &F::Point, steps: u64) -> u64 {
+fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, method: M, x: &F::Point, steps: u64) -> u64 {
+    allocations_after(1, f, method, x, steps)
+}
+
+/// The same after the first `few` steps.
+fn allocations_after<F, M>(few: u64, f: F, mut method: M, x: &F::Point, steps: u64) -> u64
+where
+    F: Objective,
+    M: Method<Moody<F>>,
+{
     let mut f = Moody(f, 0);
     let n = f.terms();
     let samplers: [Box<dyn Sampler>; 2] =
@@ -46,11 +55,13 @@ fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, mut method: M, x: &F::Po
     for mut sampler in samplers {
         let mut sample = Sample::default();
         let mut state = method.init(&mut f, x.clone()).unwrap();
-        sampler.draw(0, &mut sample);
-        method.step(&mut f, &mut state, &sample).unwrap();
+        for k in 0..few {
+            sampler.draw(k, &mut sample);
+            method.step(&mut f, &mut state, &sample).unwrap();
+        }
         let mut verdicts = [0; 2];
         let info = measure(|| {
-            for k in 1..=steps {
+            for k in few..few + steps {
                 sampler.draw(k, &mut sample);
                 let record = method.step(&mut f, &mut state, &sample).unwrap();
                 verdicts[usize::from(record.verdict == Verdict::Accepted)] += 1;
@@ -71,7 +82,11 @@ fn str_and_str_p_over_vectors<T: Real>() {
     let config = || StrPConfig { penalty: 10.0, ..Default::default() };
     let affine = || Affine::new(vec![normal::<Vec<T>>(3, &[33]), normal(4, &[33])], vec![1.0, -2.0]).unwrap();
     assert_eq!(allocations(least_squares::<T>(), Str::new(StrConfig::default()).unwrap(), &x, 200), 0, "STR");
-    assert_eq!(allocations(least_squares::<T>(), StrNewton::default(), &x, 200), 0, "STR-Newton");
+    let newton = |at_boundary| StrNewton::new(StrNewtonConfig { at_boundary, ..Default::default() }).unwrap();
+    assert_eq!(allocations(least_squares::<T>(), newton(0), &x, 200), 0, "STR-Newton");
+    // Pairs are made until there are as many as allowed.
+    assert_eq!(allocations_after(300, least_squares::<T>(), StrLbfgs::default(), &x, 200), 0, "STR-LBFGS");
+    assert_eq!(allocations_after(300, least_squares::<T>(), StrLsr1::default(), &x, 200), 0, "STR-LSR1");
     let method = StrP::new(config(), Sphere::new(1.0).unwrap()).unwrap();
     assert_eq!(allocations(least_squares::<T>(), method, &x, 200), 0, "STR-P, sphere");
     let method = StrP::new(config(), affine()).unwrap();

@@ -3,13 +3,14 @@
 use super::{
     SqpVerdict, StrSqp, StrSqpState, largest,
     linear::{Linearized, LocalModel, LocalProducts, Proposal},
-    memory::{CurvaturePair, LagrangianCurvature},
+    memory::LagrangianCurvature,
     scaled::ScaledRows,
 };
 use crate::{
     Error,
     constraints::Constraint,
     methods::evaluate,
+    models::CurvaturePair,
     objective::{Evaluation, Evaluations, Objective},
     radius::Verdict,
     record::StepRecord,
