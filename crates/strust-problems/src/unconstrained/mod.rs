@@ -37,9 +37,9 @@ pub fn all_problems() -> Vec<UnconstrainedProblem> {
 /// use strust::{objective::full_value, prelude::*};
 /// use strust_problems::unconstrained::fixed_problems;
 /// let mut f = fixed_problems().into_iter().find(|p| p.name == "beale").unwrap();
-/// assert_eq!((full_value(&mut f, &f.start.clone()), f.minima[0]), (14.203125, 0.0));
-///
 /// let start = f.start.clone();
+/// assert_eq!((full_value(&mut f, &start), f.minima[0]), (14.203125, 0.0));
+///
 /// let run = minimize(&mut f).method(StrNewton::default()).full_batch().stop(Stop::gradient_norm(1e-8));
 /// let report = run.start(start)?;
 /// assert!(report.reason.converged() && (report.point()[0] - 3.0).abs() < 1e-6);

@@ -4,7 +4,7 @@ use super::trust_region::{TrustRegion, TrustRegionState};
 use crate::{
     Error, config,
     config::Config,
-    models::{Bfgs, LimitedMemory, Pairs, Sr1},
+    models::{Bfgs, CurvatureMemory, LimitedMemory, Sr1},
     radius::RegionConfig,
     vector::Vector,
 };
@@ -93,7 +93,7 @@ pub type StrLbfgs<V> = TrustRegion<V, LimitedMemory<V, Bfgs>>;
 pub type StrLsr1<V> = TrustRegion<V, LimitedMemory<V, Sr1>>;
 
 /// State of [`StrLbfgs`] and [`StrLsr1`].
-pub type StrLimitedMemoryState<V> = TrustRegionState<V, Pairs<V>>;
+pub type StrLimitedMemoryState<V> = TrustRegionState<V, CurvatureMemory<V>>;
 
 limited_memory!(StrLbfgs, StrLbfgsConfig, "str-lbfgs", "Configuration of [`StrLbfgs`].");
 limited_memory!(StrLsr1, StrLsr1Config, "str-lsr1", "Configuration of [`StrLsr1`].");

@@ -34,7 +34,7 @@ pub struct CurvaturePair<V> {
 /// What [`LimitedMemory`] keeps from step to step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "V: Vector")]
-pub struct Pairs<V> {
+pub struct CurvatureMemory<V> {
     /// (s, y), oldest first.
     pub pairs: Vec<CurvaturePair<V>>,
     /// The products of s₁, y₁, s₂, y₂, … with each other.
@@ -115,7 +115,7 @@ impl<V, U> LimitedMemory<V, U> {
     }
 }
 
-impl<V: Vector> Pairs<V> {
+impl<V: Vector> CurvatureMemory<V> {
     fn new(most: usize) -> Self {
         Self { pairs: Vec::new(), products: vec![0.0; 4 * most * most], last: None, skipped: 0 }
     }
@@ -178,7 +178,7 @@ impl<V: Vector> Space<V> {
         }
     }
     /// B̂ in the basis.
-    fn build<U: Update>(&mut self, memory: &Pairs<V>) {
+    fn build<U: Update>(&mut self, memory: &CurvatureMemory<V>) {
         let Self { basis, region, step: s, change: y, product: w, .. } = self;
         let (n, most, gamma) = (basis.pivots.len(), basis.most, memory.curvature::<U>());
         for i in 0..n {
@@ -216,14 +216,14 @@ impl<V: Vector> Space<V> {
 }
 
 impl<F: Objective + ?Sized, U: Update> Model<F> for LimitedMemory<F::Point, U> {
-    type Memory = Pairs<F::Point>;
+    type Memory = CurvatureMemory<F::Point>;
 
-    fn init(&mut self, _: &mut F, _: &F::Point) -> Result<Pairs<F::Point>, Error> {
+    fn init(&mut self, _: &mut F, _: &F::Point) -> Result<CurvatureMemory<F::Point>, Error> {
         self.space = None;
-        Ok(Pairs::new(self.pairs))
+        Ok(CurvatureMemory::new(self.pairs))
     }
 
-    fn arrive(&mut self, f: &mut F, memory: &mut Pairs<F::Point>, at: &Local<'_, F::Point>) -> Evaluations {
+    fn arrive(&mut self, f: &mut F, memory: &mut CurvatureMemory<F::Point>, at: &Local<'_, F::Point>) -> Evaluations {
         let mut evaluations = Evaluations::default();
         let Some(last) = &mut memory.last else { return evaluations };
         let kind = std::mem::replace(&mut last.kind, LastKind::Used);
@@ -253,7 +253,7 @@ impl<F: Objective + ?Sized, U: Update> Model<F> for LimitedMemory<F::Point, U> {
     fn propose<'a>(
         &'a mut self,
         _: &mut F,
-        memory: &Pairs<F::Point>,
+        memory: &CurvatureMemory<F::Point>,
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
@@ -273,7 +273,7 @@ impl<F: Objective + ?Sized, U: Update> Model<F> for LimitedMemory<F::Point, U> {
         Ok(Step { direction: &space.direction, size: 1.0, length, predicted, exit, evaluations })
     }
 
-    fn learn(&mut self, memory: &mut Pairs<F::Point>, trial: &Trial<'_, F::Point>) {
+    fn learn(&mut self, memory: &mut CurvatureMemory<F::Point>, trial: &Trial<'_, F::Point>) {
         let x = trial.at.x;
         let new = || LastPoint { point: x.zeros_like(), gradient: x.zeros_like(), kind: LastKind::Used };
         let last = memory.last.get_or_insert_with(new);
@@ -300,8 +300,8 @@ mod tests {
     const D: usize = 6;
 
     /// Pairs of a quadratic function with this diagonal.
-    fn memory(most: usize, pairs: usize, diagonal: [f64; D]) -> Pairs<Vec<f64>> {
-        let mut memory = Pairs::new(most);
+    fn memory(most: usize, pairs: usize, diagonal: [f64; D]) -> CurvatureMemory<Vec<f64>> {
+        let mut memory = CurvatureMemory::new(most);
         for k in 0..pairs {
             let s: Vec<f64> = (0..D).map(|i| ((i * k + i + k) as f64).sin() + 0.3).collect();
             let y = (0..D).map(|i| diagonal[i] * s[i]).collect();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     /// B by the dense formulas, from the same γ.
-    fn dense<U: Update>(memory: &Pairs<Vec<f64>>) -> Vec<Vec<f64>> {
+    fn dense<U: Update>(memory: &CurvatureMemory<Vec<f64>>) -> Vec<Vec<f64>> {
         let mut b: Vec<Vec<f64>> = (0..D).map(|i| (0..D).map(|j| f64::from(u8::from(i == j))).collect()).collect();
         for row in &mut b {
             row.scale(memory.curvature::<U>());

@@ -23,7 +23,7 @@ mod tridiagonal;
 pub use cauchy::{CauchyStep, Exit, cauchy_step};
 pub use identity::Identity;
 pub use limited_memory::{
-    Bfgs, CurvaturePair, LastKind, LastPoint, LimitedMemory, MatrixChange, PairProducts, Pairs, Sr1, Update,
+    Bfgs, CurvatureMemory, CurvaturePair, LastKind, LastPoint, LimitedMemory, MatrixChange, PairProducts, Sr1, Update,
 };
 pub use newton::{Newton, NewtonMemory};
 pub use penalty::Penalty;
