@@ -56,13 +56,13 @@ pub struct DeviceNewton<T> {
     products: Tensor,
     gradient: Flat<T>,
     old: Flat<T>,
-    space: Space<T>,
+    space: CgVectors<T>,
     progress: DeviceProgress,
 }
 
 /// The vectors of the conjugate gradients, under the names of the library.
 #[derive(Debug)]
-struct Space<T> {
+struct CgVectors<T> {
     solution: Flat<T>,
     residual: Flat<T>,
     direction: Flat<T>,
@@ -70,7 +70,7 @@ struct Space<T> {
 }
 
 /// The numbers of the conjugate gradients, as tensors. See [`strust::models::steihaug`] for the formulas.
-struct Numbers {
+struct CgNumbers {
     /// Whether the iteration has not ended.
     active: Tensor,
     /// Whether it ended at the boundary.
@@ -83,7 +83,7 @@ struct Numbers {
     predicted: Tensor,
 }
 
-impl Numbers {
+impl CgNumbers {
     fn new(squared_norm: &Tensor) -> Self {
         let zero = || squared_norm.zeros_like();
         let active = squared_norm.gt(0.0);
@@ -99,9 +99,9 @@ impl Numbers {
     }
 
     /// One iteration, given the product Hq. It changes nothing if the iteration has ended.
-    fn advance<T: Component>(&mut self, radius: &Tensor, goal: &Tensor, space: &mut Space<T>) {
+    fn advance<T: Component>(&mut self, radius: &Tensor, goal: &Tensor, space: &mut CgVectors<T>) {
         let Self { rr, dd, dq, qq, .. } = &*self;
-        let Space { solution: d, residual: r, direction: q, product: hq } = space;
+        let CgVectors { solution: d, residual: r, direction: q, product: hq } = space;
         let zero = rr.zeros_like();
         let curvature = q.dot_tensor(hq);
         let alive = self.active.logical_and(&curvature.isfinite());
@@ -157,7 +157,7 @@ impl<T: Component> DeviceNewton<T> {
             products: number(config.products as f64),
             gradient: zero(),
             old: zero(),
-            space: Space { solution: zero(), residual: zero(), direction: zero(), product: zero() },
+            space: CgVectors { solution: zero(), residual: zero(), direction: zero(), product: zero() },
             progress: DeviceProgress::new(k, rows, NEWTON_COLUMNS, device, newton),
             config,
         })
@@ -212,7 +212,7 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
         space.solution.set_zero();
         space.residual.copy_from(g);
         space.direction.copy_from(g);
-        let mut inner = Numbers::new(&squared_norm);
+        let mut inner = CgNumbers::new(&squared_norm);
         for _ in 0..config.products {
             let made = f.product_here(*kind, on, &space.direction, &mut space.product);
             assert!(
@@ -225,7 +225,7 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
         no_grad(|| {
             let d = &space.solution;
             let length = d.dot_tensor(d).sqrt();
-            let Numbers { predicted, bounded, .. } = &inner;
+            let CgNumbers { predicted, bounded, .. } = &inner;
             let x = f.parameters_mut().flat_mut();
             old.copy_from(x);
             x.set_sum_tensor(old, &(-length.ones_like()), d);
