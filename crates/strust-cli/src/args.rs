@@ -42,7 +42,7 @@ pub enum Command {
         /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits, cifar10,
         /// cifar10-quick, cifar10-tune, cifar10-auto, cifar10-cosine-15, cifar10-cosine-40, cifar10-cosine-100,
         /// cifar10-interpolate, cifar10-launch, theory-strong-growth, theory-step-length, theory-rejections, theory-rate,
-        /// theory-penalty, theory-failures, zero-tuning, kernels
+        /// theory-penalty, theory-failures, zero-tuning, kernels, second-order
         file: PathBuf,
         #[command(flatten)]
         runs: Runs,
@@ -267,6 +267,8 @@ pub enum Reproducible {
     Cifar10,
     /// The benchmark: auto with one setting beside baselines that are tuned for each task
     ZeroTuning,
+    /// auto-newton, which makes second-order steps where they pay, beside auto
+    SecondOrder,
     /// str-sqp with one setting on 80 small problems with constraints, with noise, and beside tuned baselines
     Constrained,
 }

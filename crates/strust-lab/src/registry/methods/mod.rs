@@ -167,6 +167,8 @@ methods! {
     str,
     str_newton,
     str_gauss_newton,
+    str_lbfgs,
+    str_lsr1,
     str_p,
     str_sqp,
     sgd,
