@@ -16,7 +16,7 @@ config! {
         /// The most products with the Hessian in a step.
         pub products: u64 = 1000, Whole(Range::closed(1.0, 1_000_000.0));
         /// The inner iteration ends at the latest where the gradient of the model is so many times the gradient.
-        pub forcing: f64 = 0.5, Number(Range::open(0.0, 1.0));
+        pub forcing: f64 = 0.1, Number(Range::open(0.0, 1.0));
         /// Where the inner iteration leaves the region, it goes on along the boundary up to this many products in all, and
         /// keeps as many vectors. 0: the step ends where it leaves.
         pub at_boundary: u64 = 30, Whole(Range::closed(0.0, 1_000.0));
