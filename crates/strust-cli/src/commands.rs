@@ -45,7 +45,10 @@ pub fn reproduce(
     network: &Network,
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
-    if matches!(what, Reproducible::Constrained | Reproducible::SecondOrder | Reproducible::Theory | Reproducible::ZeroTuning) {
+    if matches!(
+        what,
+        Reproducible::Constrained | Reproducible::SecondOrder | Reproducible::Theory | Reproducible::ZeroTuning
+    ) {
         check_no_settings(runs)?;
     }
     if matches!(what, Reproducible::Constrained) {

@@ -111,7 +111,8 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         // Superlinear where gradients vanish, and not exact where it does not pay.
         let tolerance = forcing.min((norm / largest).sqrt());
         let mut evaluations = Evaluations::default();
-        let problem = Subproblem { gradient: at.gradient, radius, metric: metric.as_ref(), tolerance, most, at_boundary };
+        let problem =
+            Subproblem { gradient: at.gradient, radius, metric: metric.as_ref(), tolerance, most, at_boundary };
         let step = steihaug(&problem, cg, |v, out| {
             multiply(f, kind, at, difference, &mut evaluations, v, out);
             Ok::<(), Error>(())

@@ -76,7 +76,11 @@ impl Tridiagonal {
                 if (norm - radius).abs() <= CLOSE * radius || (shift == 0.0 && norm <= radius) {
                     return Some(self.reduction()).filter(|reduction| reduction.is_finite());
                 }
-                if norm > radius { low = shift } else { high = shift }
+                if norm > radius {
+                    low = shift
+                } else {
+                    high = shift
+                }
                 shift += norm * norm / slope * (norm - radius) / radius;
             } else {
                 low = shift;

@@ -22,6 +22,7 @@ fn rosenbrock() -> impl Objective<Point = Vec<f64>> {
     })
 }
 
+#[expect(clippy::ptr_arg, reason = "the type of a closure for products")]
 fn rosenbrock_product(x: &Vec<f64>, _: &Sample, v: &Vec<f64>, out: &mut Vec<f64>) {
     out.set_zero();
     for j in 0..x.len() - 1 {

@@ -9,7 +9,8 @@ pub(super) struct Method;
 
 impl MethodEntry for Method {
     type Config = StrLbfgsConfig;
-    const TITLE: &'static str = "Stochastic trust region with a limited-memory BFGS matrix from gradients on the same sample";
+    const TITLE: &'static str =
+        "Stochastic trust region with a limited-memory BFGS matrix from gradients on the same sample";
     const STEPS: StepKind = StepKind::Region;
 
     fn stepper<F, C>(config: Self::Config, common: Common, _: &Setup<F, C>) -> Result<Box<dyn Stepper<F>>, Error>
