@@ -168,12 +168,14 @@ impl<V: Vector> State for AutoNewtonState<V> {
 
 impl<V: Vector> AutoNewtonState<V> {
     /// Second-order steps end because a number is not finite. First-order steps go on, and break down if they must.
-    fn give_up(&mut self, batches: u64) -> StepRecord {
+    fn give_up(&mut self, terms: usize, sample: &Sample) -> StepRecord {
         if self.race.leader == Leader::Second {
             self.auto.start_from(&self.newton.x);
         }
         self.race.give_up();
-        let evaluations = Evaluations { gradients: batches, ..Evaluations::default() };
+        // The gradient at least was evaluated.
+        self.owed += 0.75 * terms as f64;
+        let evaluations = Evaluations { gradients: batches(terms as f64, sample), ..Evaluations::default() };
         let verdict = Verdict::Rejected;
         StepRecord { verdict, evaluations, ..StepRecord::plain(self.k, f64::NAN, f64::NAN, 0.0, 0.0) }
     }
@@ -271,7 +273,7 @@ impl<V: Elementwise> AutoNewton<V> {
         let Self { newton, region, scratch, .. } = self;
         let mut record = match trust_region_step(&mut full, region, newton, &mut state.newton, sample, scratch) {
             Ok(record) => record,
-            Err(_) => return Ok(state.give_up(batches(n as f64, sample))),
+            Err(_) => return Ok(state.give_up(n, sample)),
         };
 
         let Evaluations { values, gradients, products } = record.evaluations;
@@ -280,9 +282,8 @@ impl<V: Elementwise> AutoNewton<V> {
             Verdict::Accepted => record.region.as_ref().and_then(|region| region.trial).unwrap_or(record.value),
             Verdict::Rejected => record.value,
         };
-        let seen = state.terms;
         if ratio < GOOD {
-            state.terms = (2.0 * seen).min(1.0);
+            state.terms = (2.0 * state.terms).min(1.0);
         }
         record.evaluations = Evaluations {
             values: values * batches(n as f64, sample),

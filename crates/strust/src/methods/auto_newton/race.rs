@@ -126,19 +126,84 @@ impl Race {
             Stage::Challenge => {
                 self.challenge = self.spent;
                 (self.stage, self.spent) = (Stage::Reply(value), 0.0);
-            }
-            Stage::Reply(other) => {
-                // A value that is not finite never wins.
-                if other < value || (other.is_finite() && !value.is_finite()) {
-                    self.leader = self.leader.other();
-                    self.challenge = FIRST;
-                } else {
-                    self.challenge *= 2.0;
+                if !value.is_finite() {
+                    self.end(false);
                 }
-                self.races.0 += 1;
-                self.races.1 += u64::from(self.leader == Leader::Second);
-                (self.stage, self.spent) = (Stage::Alone, 0.0);
             }
+            Stage::Reply(other) => self.end(other < value || !value.is_finite()),
         }
+    }
+
+    /// Ends a race.
+    fn end(&mut self, rival_wins: bool) {
+        if rival_wins {
+            self.leader = self.leader.other();
+            self.challenge = FIRST;
+        } else {
+            self.challenge *= 2.0;
+        }
+        self.races.0 += 1;
+        self.races.1 += u64::from(self.leader == Leader::Second);
+        (self.stage, self.spent) = (Stage::Alone, 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARE: f64 = 0.1;
+
+    /// First-order steps of a pass each until a challenge begins.
+    fn challenged() -> Race {
+        let mut race = Race::new();
+        while race.stage == Stage::Alone {
+            assert!(!race.spend(1.0, None, SHARE));
+        }
+        assert!((race.total - 15.0).abs() < 1e-12, "a trial of 1.5 passes after {}", race.total);
+        race
+    }
+
+    /// A race of one second-order step to `second`, and one first-order step to `first`.
+    fn raced(second: f64, first: f64) -> Race {
+        let mut race = challenged();
+        assert!(race.begins() && race.runner() == Leader::Second);
+        assert!(race.spend(2.0, Some((1.0, second)), SHARE));
+        race.measured(second);
+        if race.stage == Stage::Alone {
+            return race;
+        }
+        assert_eq!((race.runner(), race.stage), (Leader::First, Stage::Reply(second)));
+        assert!(!race.spend(1.0, None, SHARE), "the leader spends as much as its rival, 2 passes");
+        assert!(race.spend(1.0, None, SHARE));
+        race.measured(first);
+        race
+    }
+
+    #[test]
+    fn the_smaller_value_leads() {
+        let race = raced(0.5, 0.9);
+        assert_eq!((race.leader, race.stage, race.races), (Leader::Second, Stage::Alone, (1, 1)));
+        assert!((race.challenge - FIRST).abs() < 1e-12, "a new leader is challenged soon");
+        let race = raced(0.9, 0.5);
+        assert_eq!((race.leader, race.races), (Leader::First, (1, 0)));
+        assert!((race.challenge - 4.0).abs() < 1e-12, "the next trial costs twice as much");
+        assert!((race.first_order - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_value_that_is_not_finite_never_wins() {
+        assert_eq!(raced(f64::NAN, 0.9).leader, Leader::First);
+        assert_eq!(raced(0.9, f64::INFINITY).leader, Leader::Second);
+    }
+
+    #[test]
+    fn a_second_order_leader_that_becomes_slow_is_challenged_at_once() {
+        // First-order steps reduced f by 0.05 per pass.
+        let mut race = raced(0.5, 0.9);
+        race.spend(2.0, Some((0.5, 0.3)), SHARE);
+        assert_eq!(race.stage, Stage::Alone);
+        race.spend(2.0, Some((0.3, 0.25)), SHARE);
+        assert_eq!((race.stage, race.runner()), (Stage::Challenge, Leader::First));
     }
 }
