@@ -18,8 +18,8 @@ use strust::{
 use tch::{Kind, Tensor, no_grad};
 
 /// [`StrNewton`](strust::methods::StrNewton) on the device, at the model's own parameters. It makes the same steps, up to
-/// rounding, but always computes all `products` of the configuration: the device cannot decide to stop. So choose few,
-/// such as 10.
+/// rounding, as with `at_boundary = 0`. But it always computes all `products` of the configuration: the device cannot
+/// decide to stop. So choose few, such as 10.
 ///
 /// If a value, a gradient or the first product is not finite, the point stays unchanged. The error is returned when the
 /// records are read.
