@@ -47,7 +47,9 @@ impl ScipyFile {
             }
             // The rule of our methods.
             if let Some(minimum) = minimum_of(name) {
-                methods.iter_mut().for_each(|run| run.solved |= is_minimum(run.value, minimum));
+                for run in methods {
+                    run.solved |= is_minimum(run.value, minimum);
+                }
             }
         }
         Ok(read)
