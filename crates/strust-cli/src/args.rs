@@ -297,6 +297,26 @@ pub struct BenchArgs {
     pub memory_of: Option<String>,
     #[command(flatten)]
     pub cluster: Cluster,
+    #[command(flatten)]
+    pub second_order: SecondOrder,
+}
+
+/// The files of `strust bench second-order`.
+#[derive(clap::Args)]
+pub struct SecondOrder {
+    /// second-order: the folder of the data sets a9a.xz and mushrooms.xz, or of a folder libsvm with them
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// second-order: add the results of SciPy, a file of scripts/second-order-reference.py
+    #[arg(long, value_name = "FILE")]
+    pub reference: Option<PathBuf>,
+}
+
+impl SecondOrder {
+    /// Whether any of these options is given.
+    pub fn is_given(&self) -> bool {
+        self.data.is_some() || self.reference.is_some()
+    }
 }
 
 /// The cluster of the scaling model of `strust bench mpi`.
@@ -360,6 +380,9 @@ pub enum Benchmark {
     Instruments,
     /// STR-SQP: a step in a million unknowns, and what it adds to its products and gradients; needs 2 GB
     Constraints,
+    /// STR-Newton: steps, products and seconds on many problems, beside SciPy, and what a step in a million unknowns adds
+    /// to its evaluations
+    SecondOrder,
     /// One run on several processes of this machine: speed, cost of the messages, and a model of larger machines; needs a
     /// build with MPI, and 4 GB
     Mpi,
