@@ -14,7 +14,7 @@ mod tape;
 
 pub use fixed::fixed_problems;
 pub use sized::sized_problems;
-pub use tape::Number;
+pub use tape::TapeNumber;
 
 use crate::Problem;
 use strust::{
@@ -58,7 +58,7 @@ pub struct UnconstrainedProblem {
 }
 
 /// The residuals of the variables.
-type Residuals = for<'t> fn(&[Number<'t>]) -> Vec<Number<'t>>;
+type Residuals = for<'t> fn(&[TapeNumber<'t>]) -> Vec<TapeNumber<'t>>;
 
 impl UnconstrainedProblem {
     fn new(name: impl Into<String>, start: Vec<f64>, minima: &[f64], residuals: Residuals) -> Self {

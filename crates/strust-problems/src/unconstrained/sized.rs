@@ -2,9 +2,9 @@
 
 #![allow(clippy::unreadable_literal, reason = "a table of numbers")]
 
-use super::{Number, Residuals, UnconstrainedProblem};
+use super::{Residuals, TapeNumber, UnconstrainedProblem};
 
-type Numbers<'t> = Vec<Number<'t>>;
+type Numbers<'t> = Vec<TapeNumber<'t>>;
 
 /// The problems 20 to 31 and 35 of the paper, and the chained function of Rosenbrock. The name ends with n.
 #[must_use]
@@ -57,16 +57,16 @@ pub fn sized_problems() -> Vec<UnconstrainedProblem> {
     problems
 }
 
-fn sum<'t>(numbers: impl IntoIterator<Item = Number<'t>>) -> Number<'t> {
+fn sum<'t>(numbers: impl IntoIterator<Item = TapeNumber<'t>>) -> TapeNumber<'t> {
     numbers.into_iter().reduce(|a, b| a + b).expect("a problem has variables")
 }
 
 /// Σ j·xⱼ from j = 1, or Σ weight(j)·xⱼ.
-fn weighted<'t>(x: &[Number<'t>], weight: impl Fn(f64) -> f64) -> Number<'t> {
+fn weighted<'t>(x: &[TapeNumber<'t>], weight: impl Fn(f64) -> f64) -> TapeNumber<'t> {
     sum(x.iter().enumerate().map(|(j, &x)| weight((j + 1) as f64) * x))
 }
 
-fn watson<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn watson<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let fit = |i: usize| {
         let t = i as f64 / 29.0;
         let series = weighted(x, |j| t.powf(j - 1.0));
@@ -76,16 +76,16 @@ fn watson<'t>(x: &[Number<'t>]) -> Numbers<'t> {
     (1..=29).map(fit).chain([x[0], x[1] - x[0] * x[0] - 1.0]).collect()
 }
 
-fn extended_rosenbrock<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn extended_rosenbrock<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     x.chunks(2).flat_map(|x| [10.0 * (x[1] - x[0] * x[0]), 1.0 - x[0]]).collect()
 }
 
-fn chained_rosenbrock<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn chained_rosenbrock<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     x.windows(2).flat_map(|x| [10.0 * (x[1] - x[0] * x[0]), 1.0 - x[0]]).collect()
 }
 
-fn extended_powell_singular<'t>(x: &[Number<'t>]) -> Numbers<'t> {
-    let part = |x: &[Number<'t>]| {
+fn extended_powell_singular<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
+    let part = |x: &[TapeNumber<'t>]| {
         [
             x[0] + 10.0 * x[1],
             5_f64.sqrt() * (x[2] - x[3]),
@@ -99,12 +99,12 @@ fn extended_powell_singular<'t>(x: &[Number<'t>]) -> Numbers<'t> {
 /// The weight a = 1e-5 of the penalty functions.
 const PENALTY: f64 = 1e-5;
 
-fn penalty_1<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn penalty_1<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let near_one = x.iter().map(|&x| PENALTY.sqrt() * (x - 1.0));
     near_one.chain([sum(x.iter().map(|&x| x * x)) - 0.25]).collect()
 }
 
-fn penalty_2<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn penalty_2<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let n = x.len();
     let e = |i: usize| (i as f64 / 10.0).exp();
     let grown: Numbers = x.iter().map(|&x| (x / 10.0).exp()).collect();
@@ -115,19 +115,19 @@ fn penalty_2<'t>(x: &[Number<'t>]) -> Numbers<'t> {
     [x[0] - 0.2].into_iter().chain(neighbors).chain(alone).chain([last]).collect()
 }
 
-fn variably_dimensioned<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn variably_dimensioned<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let off: Numbers = x.iter().map(|&x| x - 1.0).collect();
     let total = weighted(&off, |j| j);
     off.into_iter().chain([total, total * total]).collect()
 }
 
-fn trigonometric<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn trigonometric<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let n = x.len() as f64;
     let all = n - sum(x.iter().map(|x| x.cos()));
     x.iter().enumerate().map(|(i, x)| all + (i + 1) as f64 * (1.0 - x.cos()) - x.sin()).collect()
 }
 
-fn brown_almost_linear<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn brown_almost_linear<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let n = x.len();
     let all = sum(x.iter().copied()) - (n + 1) as f64;
     let product = x.iter().copied().reduce(|a, b| a * b).expect("a problem has variables");
@@ -140,7 +140,7 @@ fn grid(n: usize) -> (f64, impl Fn(usize) -> f64) {
     (h, move |i| (i + 1) as f64 * h)
 }
 
-fn discrete_boundary_value<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn discrete_boundary_value<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let (n, (h, t)) = (x.len(), grid(x.len()));
     let row = |i: usize| {
         let mut r = 2.0 * x[i] + 0.5 * h * h * (x[i] + (t(i) + 1.0)).powi(3);
@@ -152,7 +152,7 @@ fn discrete_boundary_value<'t>(x: &[Number<'t>]) -> Numbers<'t> {
     (0..n).map(row).collect()
 }
 
-fn discrete_integral_equation<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn discrete_integral_equation<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let (n, (h, t)) = (x.len(), grid(x.len()));
     let cubes: Numbers = (0..n).map(|j| (x[j] + (t(j) + 1.0)).powi(3)).collect();
     let row = |i: usize| {
@@ -162,7 +162,7 @@ fn discrete_integral_equation<'t>(x: &[Number<'t>]) -> Numbers<'t> {
     (0..n).map(row).collect()
 }
 
-fn broyden_tridiagonal<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn broyden_tridiagonal<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let row = |i: usize| {
         let mut r = (3.0 - 2.0 * x[i]) * x[i] + 1.0;
         if i > 0 {
@@ -173,7 +173,7 @@ fn broyden_tridiagonal<'t>(x: &[Number<'t>]) -> Numbers<'t> {
     (0..x.len()).map(row).collect()
 }
 
-fn broyden_banded<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn broyden_banded<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let row = |i: usize| {
         let own = x[i] * (2.0 + 5.0 * x[i].powi(2)) + 1.0;
         let band = (i.saturating_sub(5)..(i + 2).min(x.len())).filter(|&j| j != i);
@@ -183,7 +183,7 @@ fn broyden_banded<'t>(x: &[Number<'t>]) -> Numbers<'t> {
 }
 
 /// rᵢ = (1/n) Σ Tᵢ(xⱼ) − ∫ Tᵢ with the shifted Chebyshev polynomials.
-fn chebyquad<'t>(x: &[Number<'t>]) -> Numbers<'t> {
+fn chebyquad<'t>(x: &[TapeNumber<'t>]) -> Numbers<'t> {
     let n = x.len();
     let mut residuals = Vec::new();
     let argument: Numbers = x.iter().map(|&x| 2.0 * x - 1.0).collect();

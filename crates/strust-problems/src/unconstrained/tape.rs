@@ -27,7 +27,7 @@ struct Edge {
 
 /// A number on a tape.
 #[derive(Clone, Copy, Debug)]
-pub struct Number<'t> {
+pub struct TapeNumber<'t> {
     tape: &'t Tape,
     place: usize,
     pub(super) value: f64,
@@ -38,15 +38,15 @@ pub struct Number<'t> {
 
 impl Tape {
     /// The variables at x, with tangents from the direction v or 0. Erases the record.
-    pub(super) fn variables(&mut self, x: &[f64], v: Option<&[f64]>) -> Vec<Number<'_>> {
+    pub(super) fn variables(&mut self, x: &[f64], v: Option<&[f64]>) -> Vec<TapeNumber<'_>> {
         self.operations.get_mut().clear();
         let tangent = |j: usize| v.map_or(0.0, |v| v[j]);
         x.iter().enumerate().map(|(j, &value)| self.push(value, tangent(j), 0.0, [Edge::default(); 2])).collect()
     }
-    fn push(&self, value: f64, tangent: f64, error: f64, edges: [Edge; 2]) -> Number<'_> {
+    fn push(&self, value: f64, tangent: f64, error: f64, edges: [Edge; 2]) -> TapeNumber<'_> {
         let mut operations = self.operations.borrow_mut();
         operations.push(edges);
-        Number { tape: self, place: operations.len() - 1, value, tangent, error }
+        TapeNumber { tape: self, place: operations.len() - 1, value, tangent, error }
     }
     /// The gradient of Σ wᵢrᵢ and its derivative along v, for the results r at these places, with the weights w and their
     /// derivatives along v. One pair for each number; the variables come first.
@@ -70,7 +70,7 @@ impl Tape {
     }
 }
 
-impl Number<'_> {
+impl TapeNumber<'_> {
     /// The place on the tape.
     pub(super) fn place(self) -> usize {
         self.place
@@ -125,7 +125,7 @@ impl Number<'_> {
     }
 }
 
-impl Neg for Number<'_> {
+impl Neg for TapeNumber<'_> {
     type Output = Self;
     fn neg(self) -> Self {
         self.map([-self.value, -1.0, 0.0])
@@ -139,14 +139,14 @@ macro_rules! operator {
         $trait:ident, $name:ident, |$a:ident, $b:ident, $u:ident, $v:ident| $partials:expr, $tangents:expr,
         right: $right:expr, left: $left:expr
     ) => {
-        impl $trait for Number<'_> {
+        impl $trait for TapeNumber<'_> {
             type Output = Self;
             fn $name(self, other: Self) -> Self {
                 let ($a, $b, $u, $v) = (self.value, other.value, self.tangent, other.tangent);
                 self.join(other, $a.$name($b), $partials, $tangents)
             }
         }
-        impl $trait<f64> for Number<'_> {
+        impl $trait<f64> for TapeNumber<'_> {
             type Output = Self;
             fn $name(self, $b: f64) -> Self {
                 let $a = self.value;
@@ -154,9 +154,9 @@ macro_rules! operator {
                 self.map([$a.$name($b), first, second])
             }
         }
-        impl<'t> $trait<Number<'t>> for f64 {
-            type Output = Number<'t>;
-            fn $name(self, other: Number<'t>) -> Number<'t> {
+        impl<'t> $trait<TapeNumber<'t>> for f64 {
+            type Output = TapeNumber<'t>;
+            fn $name(self, other: TapeNumber<'t>) -> TapeNumber<'t> {
                 let ($a, $b) = (self, other.value);
                 let [first, second]: [f64; 2] = $left;
                 other.map([$a.$name($b), first, second])

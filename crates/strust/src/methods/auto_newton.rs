@@ -2,7 +2,7 @@
 
 mod race;
 
-pub use race::{Leader, Race, Stage};
+pub use race::{Leader, Race, RaceStage};
 
 use super::{
     Measurement, Method, State,
@@ -14,7 +14,7 @@ use crate::{
     config::{Checked, Config},
     kkt::measure,
     models::{Newton, NewtonMemory},
-    objective::{Evaluations, FullSum, FullSumSpace, Objective, ProductKind},
+    objective::{Evaluations, EveryTerm, EveryTermSpace, Objective, ProductKind},
     radius::{RegionConfig, Verdict},
     record::StepRecord,
     sample::{Sample, generator},
@@ -78,7 +78,7 @@ pub struct AutoNewton<V> {
     newton: Newton<V>,
     region: RegionConfig,
     scratch: Scratch<V>,
-    space: Option<FullSumSpace<V>>,
+    space: Option<EveryTermSpace<V>>,
     terms: Sample,
 }
 
@@ -209,7 +209,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for AutoNewton<F::Point> {
         } else {
             match state.race.runner() {
                 Leader::First => self.first_order_step(f, state, sample)?,
-                Leader::Second => self.second_order_step(f, state, sample)?,
+                Leader::Second => self.second_order_step(f, state, sample),
             }
         };
         state.k += 1;
@@ -234,8 +234,8 @@ impl<V: Elementwise> AutoNewton<V> {
         let mut record = self.auto.step(f, &mut state.auto, sample)?;
         let passes = sample.len() as f64 / f.terms() as f64;
         if state.race.spend(passes * record.evaluations.price() / 4.0, None, self.config.share) {
-            let space = self.space.get_or_insert_with(|| FullSumSpace::like(&state.auto.x));
-            let value = FullSum { f, curvature: sample, space }.value(&state.auto.x, sample).value;
+            let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&state.auto.x));
+            let value = EveryTerm { f, curvature: sample, space }.value(&state.auto.x, sample).value;
             state.owed += 0.25 * f.terms() as f64;
             record.evaluations.values += batches(f.terms() as f64, sample);
             state.race.measured(value);
@@ -249,10 +249,10 @@ impl<V: Elementwise> AutoNewton<V> {
         f: &mut F,
         state: &mut AutoNewtonState<V>,
         sample: &Sample,
-    ) -> Result<StepRecord, Error> {
+    ) -> StepRecord {
         let n = f.terms();
         let auto = &state.auto;
-        let space = self.space.get_or_insert_with(|| FullSumSpace::like(&auto.x));
+        let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&auto.x));
         let metric = self.newton.metric(&auto.x);
         let spare = space.spare();
         spare.set_affine(1.0, &auto.root, EPSILON * auto.root.norm_1() / auto.root.dimension() as f64);
@@ -268,13 +268,11 @@ impl<V: Elementwise> AutoNewton<V> {
         // A gradient and a value cost a pass, and so does a product with all terms.
         let products = (state.race.remaining() - 1.0) / state.terms;
         self.newton.set_products((products as u64).clamp(LEAST_PRODUCTS, MOST_PRODUCTS));
-        let space = self.space.get_or_insert_with(|| FullSumSpace::like(&state.auto.x));
-        let mut full = FullSum { f, curvature: &self.terms, space };
+        let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&state.auto.x));
+        let mut full = EveryTerm { f, curvature: &self.terms, space };
         let Self { newton, region, scratch, .. } = self;
-        let mut record = match trust_region_step(&mut full, region, newton, &mut state.newton, sample, scratch) {
-            Ok(record) => record,
-            Err(_) => return Ok(state.give_up(n, sample)),
-        };
+        let step = trust_region_step(&mut full, region, newton, &mut state.newton, sample, scratch);
+        let Ok(mut record) = step else { return state.give_up(n, sample) };
 
         let Evaluations { values, gradients, products } = record.evaluations;
         let ratio = record.region.as_ref().and_then(|region| region.ratio).unwrap_or(f64::NEG_INFINITY);
@@ -296,7 +294,7 @@ impl<V: Elementwise> AutoNewton<V> {
         if state.race.spend(passes, Some((record.value, value)), self.config.share) {
             state.race.measured(value);
         }
-        Ok(record)
+        record
     }
 
     /// Draws the terms of the products.

@@ -77,9 +77,9 @@ impl Tridiagonal {
                     return Some(self.reduction()).filter(|reduction| reduction.is_finite());
                 }
                 if norm > radius {
-                    low = shift
+                    low = shift;
                 } else {
-                    high = shift
+                    high = shift;
                 }
                 shift += norm * norm / slope * (norm - radius) / radius;
             } else {

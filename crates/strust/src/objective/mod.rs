@@ -17,7 +17,7 @@ mod closures;
 mod consensus;
 mod counted;
 mod evaluation;
-mod full_sum;
+mod every_term;
 mod penalized;
 mod products;
 mod scaled;
@@ -30,7 +30,7 @@ pub use closures::{
 pub use consensus::Consensus;
 pub use counted::{Counted, Evaluations};
 pub use evaluation::Evaluation;
-pub(crate) use full_sum::{FullSum, FullSumSpace};
+pub(crate) use every_term::{EveryTerm, EveryTermSpace};
 pub use penalized::{Penalized, PenaltyScratch};
 pub use products::{ProductKind, WithProducts, with_products};
 pub use scaled::Scaled;

@@ -22,7 +22,7 @@ impl Leader {
 /// Where a race is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
+pub enum RaceStage {
     /// There is none: the leader goes on alone.
     Alone,
     /// The other method runs from the leader's point.
@@ -40,7 +40,7 @@ pub struct Race {
     /// Whose point is the answer.
     pub leader: Leader,
     /// Where the race is.
-    pub stage: Stage,
+    pub stage: RaceStage,
     /// Spent in this stage.
     pub spent: f64,
     /// Spent in all.
@@ -60,7 +60,7 @@ impl Race {
     pub(super) fn new() -> Self {
         Self {
             leader: Leader::First,
-            stage: Stage::Alone,
+            stage: RaceStage::Alone,
             spent: 0.0,
             total: 0.0,
             challenge: FIRST,
@@ -72,17 +72,17 @@ impl Race {
 
     /// What the next step may cost. A leader without a rival may spend as much as the run so far.
     pub(super) fn remaining(&self) -> f64 {
-        if self.stage == Stage::Alone { self.total } else { self.challenge - self.spent }
+        if self.stage == RaceStage::Alone { self.total } else { self.challenge - self.spent }
     }
 
     /// Who makes the next step.
     pub(super) fn runner(&self) -> Leader {
-        if self.stage == Stage::Challenge { self.leader.other() } else { self.leader }
+        if self.stage == RaceStage::Challenge { self.leader.other() } else { self.leader }
     }
 
     /// Whether the next step is the first of a challenge.
     pub(super) fn begins(&self) -> bool {
-        self.stage == Stage::Challenge && self.spent == 0.0
+        self.stage == RaceStage::Challenge && self.spent == 0.0
     }
 
     /// Notes the price of a step, and f before and after it if it is known. Returns true if the runner has spent its part
@@ -90,28 +90,28 @@ impl Race {
     pub(super) fn spend(&mut self, passes: f64, values: Option<(f64, f64)>, share: f64) -> bool {
         if let Some((before, after)) = values {
             match self.stage {
-                Stage::Challenge if self.spent == 0.0 => self.value = before,
-                Stage::Alone => self.value = after,
+                RaceStage::Challenge if self.spent == 0.0 => self.value = before,
+                RaceStage::Alone => self.value = after,
                 _ => {}
             }
         }
         self.spent += passes;
         self.total += passes;
         match self.stage {
-            Stage::Alone => {
+            RaceStage::Alone => {
                 let slow = values.is_some_and(|(before, after)| before - after < self.first_order * passes);
                 if slow || self.spent * share >= self.challenge {
-                    (self.stage, self.spent) = (Stage::Challenge, 0.0);
+                    (self.stage, self.spent) = (RaceStage::Challenge, 0.0);
                 }
                 false
             }
-            Stage::Challenge | Stage::Reply(_) => self.spent >= self.challenge,
+            RaceStage::Challenge | RaceStage::Reply(_) => self.spent >= self.challenge,
         }
     }
 
     /// Second-order steps cannot go on.
     pub(super) fn give_up(&mut self) {
-        (self.leader, self.stage, self.spent) = (Leader::First, Stage::Alone, 0.0);
+        (self.leader, self.stage, self.spent) = (Leader::First, RaceStage::Alone, 0.0);
         self.races.0 += 1;
     }
 
@@ -122,15 +122,15 @@ impl Race {
             self.first_order = ((self.value - value) / self.spent).max(0.0);
         }
         match self.stage {
-            Stage::Alone => {}
-            Stage::Challenge => {
+            RaceStage::Alone => {}
+            RaceStage::Challenge => {
                 self.challenge = self.spent;
-                (self.stage, self.spent) = (Stage::Reply(value), 0.0);
+                (self.stage, self.spent) = (RaceStage::Reply(value), 0.0);
                 if !value.is_finite() {
                     self.end(false);
                 }
             }
-            Stage::Reply(other) => self.end(other < value || !value.is_finite()),
+            RaceStage::Reply(other) => self.end(other < value || !value.is_finite()),
         }
     }
 
@@ -144,7 +144,7 @@ impl Race {
         }
         self.races.0 += 1;
         self.races.1 += u64::from(self.leader == Leader::Second);
-        (self.stage, self.spent) = (Stage::Alone, 0.0);
+        (self.stage, self.spent) = (RaceStage::Alone, 0.0);
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     /// First-order steps of a pass each until a challenge begins.
     fn challenged() -> Race {
         let mut race = Race::new();
-        while race.stage == Stage::Alone {
+        while race.stage == RaceStage::Alone {
             assert!(!race.spend(1.0, None, SHARE));
         }
         assert!((race.total - 15.0).abs() < 1e-12, "a trial of 1.5 passes after {}", race.total);
@@ -170,10 +170,10 @@ mod tests {
         assert!(race.begins() && race.runner() == Leader::Second);
         assert!(race.spend(2.0, Some((1.0, second)), SHARE));
         race.measured(second);
-        if race.stage == Stage::Alone {
+        if race.stage == RaceStage::Alone {
             return race;
         }
-        assert_eq!((race.runner(), race.stage), (Leader::First, Stage::Reply(second)));
+        assert_eq!((race.runner(), race.stage), (Leader::First, RaceStage::Reply(second)));
         assert!(!race.spend(1.0, None, SHARE), "the leader spends as much as its rival, 2 passes");
         assert!(race.spend(1.0, None, SHARE));
         race.measured(first);
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn the_smaller_value_leads() {
         let race = raced(0.5, 0.9);
-        assert_eq!((race.leader, race.stage, race.races), (Leader::Second, Stage::Alone, (1, 1)));
+        assert_eq!((race.leader, race.stage, race.races), (Leader::Second, RaceStage::Alone, (1, 1)));
         assert!((race.challenge - FIRST).abs() < 1e-12, "a new leader is challenged soon");
         let race = raced(0.9, 0.5);
         assert_eq!((race.leader, race.races), (Leader::First, (1, 0)));
@@ -202,8 +202,8 @@ mod tests {
         // First-order steps reduced f by 0.05 per pass.
         let mut race = raced(0.5, 0.9);
         race.spend(2.0, Some((0.5, 0.3)), SHARE);
-        assert_eq!(race.stage, Stage::Alone);
+        assert_eq!(race.stage, RaceStage::Alone);
         race.spend(2.0, Some((0.3, 0.25)), SHARE);
-        assert_eq!((race.stage, race.runner()), (Stage::Challenge, Leader::First));
+        assert_eq!((race.stage, race.runner()), (RaceStage::Challenge, Leader::First));
     }
 }

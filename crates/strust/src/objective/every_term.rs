@@ -3,27 +3,27 @@ use crate::{sample::Sample, vector::Vector};
 
 /// An objective that takes all of its terms, in pieces of the size of the sample, and its products with a curvature matrix
 /// from some of them: with the Gauss–Newton matrix if the objective has it, otherwise with the Hessian.
-pub(crate) struct FullSum<'a, F: Objective + ?Sized> {
+pub(crate) struct EveryTerm<'a, F: Objective + ?Sized> {
     pub f: &'a mut F,
     /// The terms of the products.
     pub curvature: &'a Sample,
-    pub space: &'a mut FullSumSpace<F::Point>,
+    pub space: &'a mut EveryTermSpace<F::Point>,
 }
 
-/// Scratch space of [`FullSum`].
+/// Scratch space of [`EveryTerm`].
 #[derive(Debug, Clone)]
-pub(crate) struct FullSumSpace<V> {
+pub(crate) struct EveryTermSpace<V> {
     sum: V,
     piece: Sample,
 }
 
-impl<V: Vector> FullSumSpace<V> {
+impl<V: Vector> EveryTermSpace<V> {
     pub fn like(x: &V) -> Self {
         Self { sum: x.zeros_like(), piece: Sample::default() }
     }
 }
 
-impl<V: Vector> FullSumSpace<V> {
+impl<V: Vector> EveryTermSpace<V> {
     /// A vector that holds nothing between evaluations.
     pub fn spare(&mut self) -> &mut V {
         &mut self.sum
@@ -38,7 +38,7 @@ fn in_pieces(terms: usize, most: usize, mut evaluate: impl FnMut(std::ops::Range
     }
 }
 
-impl<F: Objective + ?Sized> Objective for FullSum<'_, F> {
+impl<F: Objective + ?Sized> Objective for EveryTerm<'_, F> {
     type Point = F::Point;
     fn terms(&self) -> usize {
         self.f.terms()
@@ -72,7 +72,7 @@ impl<F: Objective + ?Sized> Objective for FullSum<'_, F> {
         let mut exact = true;
         product.set_zero();
         in_pieces(self.curvature.len(), sample.len(), |part, weight| {
-            let FullSumSpace { sum, piece } = &mut *self.space;
+            let EveryTermSpace { sum, piece } = &mut *self.space;
             piece.set_part(self.curvature, part);
             let mut multiply = |kind| self.f.curvature_product(kind, x, piece, direction, sum);
             exact = exact && (multiply(ProductKind::GaussNewton) || multiply(ProductKind::Hessian));
