@@ -42,7 +42,7 @@ pub enum Command {
         /// The TOML file, or one of subspace-small, subspace-large, subspace-noise, subspace-tune, digits, cifar10,
         /// cifar10-quick, cifar10-tune, cifar10-auto, cifar10-cosine-15, cifar10-cosine-40, cifar10-cosine-100,
         /// cifar10-interpolate, cifar10-launch, theory-strong-growth, theory-step-length, theory-rejections, theory-rate,
-        /// theory-penalty, theory-failures, zero-tuning, kernels
+        /// theory-penalty, theory-failures, zero-tuning, kernels, second-order
         file: PathBuf,
         #[command(flatten)]
         runs: Runs,
@@ -267,6 +267,8 @@ pub enum Reproducible {
     Cifar10,
     /// The benchmark: auto with one setting beside baselines that are tuned for each task
     ZeroTuning,
+    /// auto-newton, which makes second-order steps where they pay, beside auto
+    SecondOrder,
     /// str-sqp with one setting on 80 small problems with constraints, with noise, and beside tuned baselines
     Constrained,
 }
@@ -295,6 +297,26 @@ pub struct BenchArgs {
     pub memory_of: Option<String>,
     #[command(flatten)]
     pub cluster: Cluster,
+    #[command(flatten)]
+    pub second_order: SecondOrder,
+}
+
+/// The files of `strust bench second-order`.
+#[derive(clap::Args)]
+pub struct SecondOrder {
+    /// second-order: the folder of the data sets a9a.xz and mushrooms.xz, or of a folder libsvm with them
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// second-order: add the results of SciPy, a file of scripts/second-order-reference.py
+    #[arg(long, value_name = "FILE")]
+    pub reference: Option<PathBuf>,
+}
+
+impl SecondOrder {
+    /// Whether any of these options is given.
+    pub fn is_given(&self) -> bool {
+        self.data.is_some() || self.reference.is_some()
+    }
 }
 
 /// The cluster of the scaling model of `strust bench mpi`.
@@ -358,6 +380,9 @@ pub enum Benchmark {
     Instruments,
     /// STR-SQP: a step in a million unknowns, and what it adds to its products and gradients; needs 2 GB
     Constraints,
+    /// STR-Newton: steps, products and seconds on many problems, beside SciPy, and what a step in a million unknowns adds
+    /// to its evaluations
+    SecondOrder,
     /// One run on several processes of this machine: speed, cost of the messages, and a model of larger machines; needs a
     /// build with MPI, and 4 GB
     Mpi,

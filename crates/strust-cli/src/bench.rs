@@ -59,6 +59,10 @@ pub fn run(args: &BenchArgs, shared: &Shared) -> std::result::Result<(), Command
         let options = "--latency, --bandwidth, --ranks-per-node, --quick and --out";
         return Err(CommandFailure::Usage(format!("{options} are only for `strust bench mpi`")));
     }
+    if args.second_order.is_given() && args.what != Benchmark::SecondOrder {
+        let why = "--data and --reference are only for `strust bench second-order`";
+        return Err(CommandFailure::Usage(why.into()));
+    }
     match args.what {
         Benchmark::Cifar10 => {
             crate::network::bench(args.device.as_deref().unwrap_or("auto"), args.memory_of.as_deref(), shared)
@@ -66,6 +70,7 @@ pub fn run(args: &BenchArgs, shared: &Shared) -> std::result::Result<(), Command
         Benchmark::Subspace => subspace(shared),
         Benchmark::Instruments => crate::bench_instruments::run(shared),
         Benchmark::Constraints => crate::bench_constraints::run(shared),
+        Benchmark::SecondOrder => crate::bench_second_order::run(&args.second_order, shared),
         Benchmark::Mpi => crate::bench_mpi::run(&args.cluster, shared),
     }
 }

@@ -45,7 +45,10 @@ pub fn reproduce(
     network: &Network,
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
-    if matches!(what, Reproducible::Constrained | Reproducible::Theory | Reproducible::ZeroTuning) {
+    if matches!(
+        what,
+        Reproducible::Constrained | Reproducible::SecondOrder | Reproducible::Theory | Reproducible::ZeroTuning
+    ) {
         check_no_settings(runs)?;
     }
     if matches!(what, Reproducible::Constrained) {
@@ -62,7 +65,8 @@ pub fn reproduce(
             return Err(CommandFailure::Usage("--quick is only for cifar10 and constrained: leave it out".into()));
         }
         (Reproducible::Theory, _) => return crate::theory::reproduce(runs, network, shared),
-        (Reproducible::ZeroTuning, _) => return crate::zero_tuning::reproduce(runs, network, shared),
+        (Reproducible::ZeroTuning, _) => return crate::zero_tuning::reproduce("zero-tuning", runs, network, shared),
+        (Reproducible::SecondOrder, _) => return crate::zero_tuning::reproduce("second-order", runs, network, shared),
         (Reproducible::Constrained, _) => unreachable!("it has returned"),
         (Reproducible::Subspace, _) => Experiment::subspace(&runs.set)?,
         (Reproducible::Digits, _) => open("digits")?,

@@ -9,6 +9,7 @@ mod bench;
 mod bench_constraints;
 mod bench_instruments;
 mod bench_mpi;
+mod bench_second_order;
 mod commands;
 mod constrained;
 mod data;

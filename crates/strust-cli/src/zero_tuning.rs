@@ -1,4 +1,4 @@
-//! `strust reproduce zero-tuning`, and `strust run` for benchmarks.
+//! `strust reproduce zero-tuning` and `second-order`, and `strust run` for benchmarks.
 
 use crate::{
     CommandFailure,
@@ -11,9 +11,9 @@ use strust_lab::{
     zero_tuning::{self, BenchmarkPlan, Resources},
 };
 
-/// Runs the built-in benchmark.
-pub fn reproduce(runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
-    let benchmark = open(Path::new("zero-tuning"), network)?;
+/// Runs a built-in benchmark.
+pub fn reproduce(name: &str, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
+    let benchmark = open(Path::new(name), network)?;
     run(benchmark.expect("the built-in file is a benchmark"), runs, shared)
 }
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use strust::{
     Error,
-    objective::{Consensus, Evaluation, Objective},
+    objective::{Consensus, Evaluation, Objective, ProductKind},
     sample::{Draws, Sample},
     vector::Elementwise,
 };
@@ -48,6 +48,9 @@ impl<P: Elementwise> Objective for AnyProblem<P> {
     }
     fn value_and_gradient(&mut self, x: &P, sample: &Sample, gradient: &mut P) -> Evaluation {
         self.problem.value_and_gradient(x, sample, gradient)
+    }
+    fn curvature_product(&mut self, kind: ProductKind, x: &P, sample: &Sample, direction: &P, product: &mut P) -> bool {
+        self.problem.curvature_product(kind, x, sample, direction, product)
     }
     fn slices(&self) -> Vec<usize> {
         self.problem.slices()

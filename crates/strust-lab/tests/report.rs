@@ -17,7 +17,7 @@ fn method(name: &str, values: &[f64]) -> MethodSummary {
     let at = |(k, &value): (usize, &f64)| CurvePoint {
         epoch: k as u64,
         seconds: Spread { mean: 0.1 * k as f64, std: 0.01, median: 0.1 * k as f64, quartiles: None },
-        evaluations: MeanEvaluations { values: 0.0, gradients: 100.0 * k as f64 },
+        evaluations: MeanEvaluations { values: 0.0, gradients: 100.0 * k as f64, products: 0.0 },
         metrics: BTreeMap::from([("gap".to_owned(), spread(value)), ("norm".to_owned(), spread(value * value))]),
     };
     let curve: Vec<CurvePoint> = values.iter().enumerate().map(at).collect();

@@ -3,14 +3,14 @@
 use crate::{
     Problem,
     mlp::Activation,
-    network::{DenseNetwork, ForwardPass, PIECE, widest, with_ones},
+    network::{DenseNetwork, ForwardPass, PIECE, Tangent, widest, with_ones},
     numerics::{at_least_one, finite, out_of_range, rms, shape},
 };
 use faer::{Mat, Side};
 use pulp::NullaryFnOnce;
 use strust::{
     Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Real,
 };
@@ -166,6 +166,26 @@ impl<T: Real> Objective for Autoencoder<T> {
     fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
         self.evaluate(x, sample, Some(gradient))
     }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Vec<T>,
+        sample: &Sample,
+        direction: &Vec<T>,
+        product: &mut Vec<T>,
+    ) -> bool {
+        let head = |z: ForwardPass<'_, T>, along: &mut [T]| {
+            // B is 2/(number of outputs) times the identity.
+            let scale = T::from_f64(2.0 / along.len() as f64);
+            for along in along.iter_mut() {
+                *along *= scale;
+            }
+            squared_error(z);
+        };
+        let rows = sample.indices().iter().copied();
+        self.network.product(Tangent { kind, x, v: direction }, &self.train, rows, head, product);
+        true
+    }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         shape("point of an auto-encoder", vec![self.parameters()], vec![x.len()])
     }
@@ -211,6 +231,37 @@ mod tests {
             // In f32 long steps cross kinks, where the slope is meaningless. The next test compares the gradient in f32 with the gradient in f64.
             contract::holds(&mut autoencoder::<f32>(encoder, Activation::Relu), 0.5..9.0, 1e-5);
         }
+    }
+
+    #[test]
+    fn the_products_are_those_of_the_gradients() {
+        for encoder in [&[3][..], &[6, 4], &[6, 5, 4]] {
+            for activation in [Activation::Tanh, Activation::Linear] {
+                let mut f = autoencoder::<f64>(encoder, activation);
+                contract::has_products(&mut f, ProductKind::Hessian, false, 1e-13);
+                contract::has_products(&mut f, ProductKind::GaussNewton, true, 1e-13);
+            }
+        }
+        contract::has_products(
+            &mut autoencoder::<f64>(&[12, 10], Activation::Relu),
+            ProductKind::Hessian,
+            false,
+            1e-13,
+        );
+    }
+
+    #[test]
+    fn at_an_exact_fit_the_hessian_is_the_gauss_newton_matrix() {
+        // Identities reproduce everything.
+        let mut f = autoencoder::<f64>(&[5], Activation::Linear);
+        let identity = (0..30).map(|k| f64::from(u8::from(k < 25 && k / 5 == k % 5)));
+        let x: Vec<f64> = identity.clone().chain(identity).collect();
+        let (v, mut hessian, mut gauss_newton) = (f.start(1), x.zeros_like(), x.zeros_like());
+        f.curvature_product(ProductKind::Hessian, &x, &Sample::range(0..30), &v, &mut hessian);
+        f.curvature_product(ProductKind::GaussNewton, &x, &Sample::range(0..30), &v, &mut gauss_newton);
+        assert!(hessian.norm() > 0.1);
+        hessian.add(-1.0, &gauss_newton);
+        assert!(hessian.norm() < 1e-14);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{
 use strust::{
     Error,
     constraints::{Affine, Both, ByNewton, Manifold, Sphere, both, by_newton},
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Vector,
 };
@@ -81,6 +81,16 @@ impl Objective for ConstrainedLogistic {
     fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
         self.loss.value_and_gradient(x, sample, gradient)
     }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Vec<f64>,
+        sample: &Sample,
+        direction: &Vec<f64>,
+        product: &mut Vec<f64>,
+    ) -> bool {
+        self.loss.curvature_product(kind, x, sample, direction, product)
+    }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
         self.loss.check_point(x)
     }
@@ -117,6 +127,7 @@ mod tests {
     #[test]
     fn the_contract_of_a_problem_holds() {
         contract::holds(&mut problem(0), 1.95..2.05, 1e-13);
+        contract::has_products(&mut problem(0), ProductKind::Hessian, true, 1e-13);
         let f = problem(0);
         let (slope, mismatch) = jacobian_slope(&mut f.constraint(), &f.start(0), &f.start(1), &vec![0.3; 5]);
         assert!((1.9..2.1).contains(&slope) && mismatch < 1e-13, "{slope} {mismatch}");

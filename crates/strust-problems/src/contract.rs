@@ -7,7 +7,7 @@ use crate::{
 use faer::Mat;
 use strust::{
     diagnostics::gradient_slope,
-    objective::full_value_and_gradient,
+    objective::{ProductKind, full_value_and_gradient},
     sample::Sample,
     vector::{Dense, Vector},
 };
@@ -20,7 +20,71 @@ pub(crate) fn random_data(n: usize, d: usize, classes: &[f64], seed: u64) -> Lab
     Labeled { features, labels: (0..n).map(|i| classes[i % classes.len()]).collect() }
 }
 
-fn direction<P: Dense>(like: &P, seed: u64) -> P {
+/// Checks the products of a problem: they are those of differences of its gradients, symmetric, the mean of those of
+/// pieces, and with `positive` never negative.
+pub(crate) fn has_products<P: Problem>(problem: &mut P, kind: ProductKind, positive: bool, tolerance: f64)
+where
+    P::Point: Dense,
+{
+    let x = problem.start(5);
+    has_products_at(problem, &x, kind, positive, tolerance);
+}
+
+/// The same at a point.
+pub(crate) fn has_products_at<P: Problem>(
+    problem: &mut P,
+    x: &P::Point,
+    kind: ProductKind,
+    positive: bool,
+    tolerance: f64,
+) where
+    P::Point: Dense,
+{
+    let n = problem.terms();
+    for sample in [Sample::range(0..n), Sample::new(vec![n - 1, 0, n / 2, 0], 0)] {
+        let (u, v) = (direction(x, 1), direction(x, 2));
+        let (mut hu, mut hv) = (direction(x, 3), direction(x, 4));
+        assert!(problem.curvature_product(kind, x, &sample, &u, &mut hu));
+        assert!(problem.curvature_product(kind, x, &sample, &v, &mut hv));
+        assert!((u.dot(&hv) - v.dot(&hu)).abs() <= tolerance * u.norm() * hv.norm(), "the matrix is not symmetric");
+        assert!(!positive || u.dot(&hu) >= 0.0);
+        if kind == ProductKind::Hessian {
+            let (h, mut point) = (P::Point::EPSILON.cbrt(), x.zeros_like());
+            let (mut above, mut below) = (x.zeros_like(), x.zeros_like());
+            point.set_sum(x, h, &u);
+            problem.value_and_gradient(&point, &sample, &mut above);
+            point.set_sum(x, -h, &u);
+            problem.value_and_gradient(&point, &sample, &mut below);
+            above.add(-1.0, &below);
+            above.add(-2.0 * h, &hu);
+            let error = above.norm() / (2.0 * h * hu.norm());
+            assert!(error <= 1e3 * P::Point::EPSILON.powf(2.0 / 3.0), "products differ from differences by {error:e}");
+        }
+    }
+    the_mean_of_pieces_is_the_product(problem, kind, x, tolerance);
+}
+
+/// The product of a full sample is the weighted mean of those of its pieces, and equal arguments give equal bits.
+fn the_mean_of_pieces_is_the_product<P: Problem>(problem: &mut P, kind: ProductKind, x: &P::Point, tolerance: f64)
+where
+    P::Point: Dense,
+{
+    let n = problem.terms();
+    let (v, mut full, mut again, mut piece) = (direction(x, 5), x.zeros_like(), x.zeros_like(), x.zeros_like());
+    problem.curvature_product(kind, x, &Sample::range(0..n), &v, &mut full);
+    let cut = n / 3;
+    for (rows, weight) in [(0..cut, cut), (cut..n, n - cut)] {
+        problem.curvature_product(kind, x, &Sample::range(rows), &v, &mut piece);
+        again.add(weight as f64 / n as f64, &piece);
+    }
+    again.add(-1.0, &full);
+    assert!(again.norm() <= 10.0 * tolerance * full.norm(), "products of pieces differ by {}", again.norm());
+    problem.curvature_product(kind, x, &Sample::range(0..n), &v, &mut again);
+    again.add(-1.0, &full);
+    assert!(again.norm() == 0.0, "a product at another sample changed the result");
+}
+
+pub(crate) fn direction<P: Dense>(like: &P, seed: u64) -> P {
     let mut next = normals(seed, START + 1);
     let mut v = like.zeros_like();
     for j in 0..v.parts() {

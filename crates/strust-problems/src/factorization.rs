@@ -3,13 +3,14 @@
 use crate::{
     Problem,
     numerics::{
-        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, normals, out_of_range, rms, shape,
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, multiply, normals, out_of_range, rms,
+        shape,
     },
 };
 use faer::Mat;
 use strust::{
     Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
 };
 
@@ -44,6 +45,8 @@ pub struct Factorization {
     /// The root mean square of ‖xᵢ‖.
     row_norm: f64,
     residual: Vec<f64>,
+    /// The derivative of the residual along a direction.
+    along: Vec<f64>,
 }
 
 impl Factorization {
@@ -99,13 +102,18 @@ impl Factorization {
         // X.
         let entry = row_norm / (n as f64).sqrt();
         let start_scale = if entry > 0.0 { entry.sqrt() } else { 1.0 } * (solution.ncols() as f64).powf(-0.25);
-        Self { rows, solution, optimum, start_scale, row_norm, residual: vec![0.0; n] }
+        Self { rows, solution, optimum, start_scale, row_norm, residual: vec![0.0; n], along: vec![0.0; n] }
     }
 
     /// A minimizer, U above V. It is not unique: UQ and VQ⁻ᵀ are minimizers for any invertible Q.
     #[must_use]
     pub fn solution(&self) -> &Mat<f64> {
         &self.solution
+    }
+    /// Xᵀ, with one column for each term.
+    #[must_use]
+    pub fn data(&self) -> &Mat<f64> {
+        &self.rows
     }
 }
 
@@ -137,6 +145,36 @@ impl Evaluate for Factorization {
         }
         0.5 * scale * sum
     }
+    /// A row's residual e = uᵢVᵀ − xᵢ has the derivative ė = pᵢVᵀ + uᵢQᵀ along the direction P above Q. The Gauss–Newton
+    /// matrix gives ėV to row i of U and uᵢᵀė to V; the Hessian also eQ and pᵢᵀe.
+    #[inline(always)]
+    fn add_product(&mut self, kind: ProductKind, x: &Mat<f64>, sample: &Sample, d: &Mat<f64>, out: &mut Mat<f64>) {
+        let (m, r) = (self.rows.ncols(), x.ncols());
+        let scale = 1.0 / sample.len() as f64;
+        let (residual, along) = (&mut self.residual[..], &mut self.along[..]);
+        for &i in sample.indices() {
+            residual.iter_mut().zip(self.rows.col_as_slice(i)).for_each(|(e, x)| *e = -x);
+            along.fill(0.0);
+            for k in 0..r {
+                let ((u, v), (p, q)) = (x.col_as_slice(k).split_at(m), d.col_as_slice(k).split_at(m));
+                axpy(p[i], v, along);
+                axpy(u[i], q, along);
+                if kind == ProductKind::Hessian {
+                    axpy(u[i], v, residual);
+                }
+            }
+            for k in 0..r {
+                let ((u, v), (p, q)) = (x.col_as_slice(k).split_at(m), d.col_as_slice(k).split_at(m));
+                let (of_u, of_v) = out.col_as_slice_mut(k).split_at_mut(m);
+                of_u[i] += scale * dot(along, v);
+                axpy(scale * u[i], along, of_v);
+                if kind == ProductKind::Hessian {
+                    of_u[i] += scale * dot(residual, q);
+                    axpy(scale * p[i], residual, of_v);
+                }
+            }
+        }
+    }
     /// Near a good fit uᵢVᵀ ≈ xᵢ. The residual of a row has an error of about ε‖xᵢ‖ from the products, and another one
     /// because the point itself is rounded.
     fn rounded(&self, value: f64) -> Evaluation {
@@ -155,6 +193,16 @@ impl Objective for Factorization {
     }
     fn value_and_gradient(&mut self, x: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
         evaluate(self, x, sample, Some(gradient))
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Mat<f64>,
+        sample: &Sample,
+        direction: &Mat<f64>,
+        product: &mut Mat<f64>,
+    ) -> bool {
+        multiply(self, kind, x, sample, direction, product)
     }
     fn check_point(&self, x: &Mat<f64>) -> Result<(), Error> {
         let expected = vec![self.solution.nrows(), self.solution.ncols()];
@@ -187,6 +235,23 @@ mod tests {
     fn the_contract_of_a_problem_holds() {
         contract::holds(&mut Factorization::exact(12, 9, 2, 4, 0).unwrap(), 1.95..2.05, 1e-13);
         contract::holds(&mut Factorization::new(&random(12, 9, 1), 3).unwrap(), 1.95..2.05, 1e-13);
+    }
+
+    #[test]
+    fn the_products_are_those_of_the_gradients() {
+        for mut f in [Factorization::exact(12, 9, 2, 4, 0).unwrap(), Factorization::new(&random(12, 9, 1), 3).unwrap()]
+        {
+            contract::has_products(&mut f, ProductKind::Hessian, false, 1e-13);
+            contract::has_products(&mut f, ProductKind::GaussNewton, true, 1e-13);
+        }
+        // Without residuals both are the same.
+        let mut f = Factorization::exact(12, 9, 2, 4, 0).unwrap();
+        let (x, v) = (f.solution().clone(), f.start(3));
+        let (mut hessian, mut gauss_newton) = (x.zeros_like(), x.zeros_like());
+        f.curvature_product(ProductKind::Hessian, &x, &Sample::range(0..12), &v, &mut hessian);
+        f.curvature_product(ProductKind::GaussNewton, &x, &Sample::range(0..12), &v, &mut gauss_newton);
+        gauss_newton.add(-1.0, &hessian);
+        assert!(gauss_newton.norm() < 1e-13 * hessian.norm());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use faer::Mat;
 use strust::{
     Error,
     constraints::{ByNewton, GeneralizedStiefel, by_newton},
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
 };
 
@@ -80,6 +80,16 @@ impl Objective for GeneralizedEigenvalues {
     fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
         self.pca.value_and_gradient(w, sample, gradient)
     }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Mat<f64>,
+        sample: &Sample,
+        direction: &Mat<f64>,
+        product: &mut Mat<f64>,
+    ) -> bool {
+        self.pca.curvature_product(kind, x, sample, direction, product)
+    }
     fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
         self.pca.check_point(w)
     }
@@ -109,6 +119,7 @@ mod tests {
     #[test]
     fn the_contract_of_a_problem_holds() {
         contract::holds(&mut problem(10.0), 1.95..2.05, 1e-12);
+        contract::has_products(&mut problem(10.0), ProductKind::Hessian, false, 1e-13);
     }
 
     #[test]

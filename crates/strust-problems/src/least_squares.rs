@@ -3,14 +3,14 @@
 use crate::{
     Convex, Problem,
     numerics::{
-        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, normals, not_negative, out_of_range,
-        rms, shape,
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, multiply, normals, not_negative,
+        out_of_range, rms, shape,
     },
 };
 use faer::Mat;
 use strust::{
     Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Real,
 };
@@ -211,6 +211,11 @@ impl<T: Real> LeastSquares<T> {
     pub fn solution(&self) -> Option<&[T]> {
         self.solution.as_deref()
     }
+    /// Aᵀ, with one column for each term, and b.
+    #[must_use]
+    pub fn data(&self) -> (&Mat<T>, &[T]) {
+        (&self.rows, &self.targets)
+    }
 }
 
 /// The matrix with new singular values: their squares are spaced evenly on a logarithmic scale, the largest is
@@ -248,6 +253,15 @@ impl<T: Real> Evaluate for LeastSquares<T> {
         }
         0.5 * scale * sum
     }
+    /// (1/b) Σ aᵢaᵢᵀv, for both kinds.
+    #[inline(always)]
+    fn add_product(&mut self, _: ProductKind, _: &Vec<T>, sample: &Sample, v: &Vec<T>, out: &mut Vec<T>) {
+        let scale = 1.0 / sample.len() as f64;
+        for &i in sample.indices() {
+            let row = self.rows.col_as_slice(i);
+            axpy(T::from_f64(scale * dot(row, v)), row, out);
+        }
+    }
     fn rounded(&self, value: f64) -> Evaluation {
         Evaluation::of_squares(value, T::EPSILON, self.magnitude)
     }
@@ -264,6 +278,16 @@ impl<T: Real> Objective for LeastSquares<T> {
     }
     fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
         evaluate(self, x, sample, Some(gradient))
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Vec<T>,
+        sample: &Sample,
+        direction: &Vec<T>,
+        product: &mut Vec<T>,
+    ) -> bool {
+        multiply(self, kind, x, sample, direction, product)
     }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         shape("point of least squares", vec![self.rows.nrows()], vec![x.len()])
@@ -299,6 +323,22 @@ mod tests {
     use super::*;
     use crate::contract;
     use strust::prelude::*;
+
+    #[test]
+    fn the_products_are_those_of_the_gradients() {
+        contract::has_products(
+            &mut LeastSquares::<f64>::noisy(30, 7, 0.3, 0).unwrap(),
+            ProductKind::Hessian,
+            true,
+            1e-13,
+        );
+        contract::has_products(
+            &mut LeastSquares::<f32>::noisy(30, 7, 0.3, 0).unwrap(),
+            ProductKind::Hessian,
+            true,
+            1e-5,
+        );
+    }
 
     #[test]
     fn the_contract_of_a_problem_holds_in_both_precisions() {

@@ -19,6 +19,8 @@
 //! | [`orthonormal_mlp`] | multilayer perceptrons with orthonormal hidden layers | unknown |
 //! | [`convex`] | computes f* of convex problems | |
 //! | [`constrained`] | small problems with equalities, inequalities and bounds; infeasible ones | known, with multipliers |
+//! | [`unconstrained`] | small sums of squares without constraints, those of Moré, Garbow and Hillstrom | known |
+//! | [`second_order`] | the problems on which second-order methods are compared with other programs | |
 //! | [`digits`] | 1797 handwritten digits, included in the crate | |
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
 //! | [`text`] | text files as codes of characters; a text included in the crate | |
@@ -77,10 +79,12 @@ pub mod pca;
 pub mod procrustes;
 pub mod read;
 mod rows;
+pub mod second_order;
 mod simd_math;
 pub mod softmax;
 pub mod subspace;
 pub mod text;
+pub mod unconstrained;
 
 pub use autoencoder::Autoencoder;
 pub use classified::Classified;
@@ -101,6 +105,7 @@ pub use procrustes::Procrustes;
 pub use read::{ReadError, read_labeled, read_labeled_by, read_matrix};
 pub use softmax::Softmax;
 pub use subspace::SubspaceFit;
+pub use unconstrained::UnconstrainedProblem;
 
 /// An objective with a start and, if known, an optimum.
 ///

@@ -5,12 +5,12 @@ use crate::{
     classified::{replace_labels, split_last, split_rows},
     convex::{Curved, minimum_by_newton},
     features::Labeled,
-    numerics::{Evaluate, START, axpy, dot, evaluate, normals, not_negative, out_of_range, shape},
+    numerics::{Evaluate, START, axpy, dot, evaluate, multiply, normals, not_negative, out_of_range, shape},
     rows::Rows,
 };
 use strust::{
     Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
 };
 
@@ -237,6 +237,17 @@ impl Evaluate for Logistic {
         let x = &x[..self.penalized()];
         scale * sum + 0.5 * self.regularization * dot(x, x)
     }
+    /// (1/b) Σ pᵢ(1 − pᵢ)aᵢaᵢᵀv + λv, for both kinds.
+    #[inline(always)]
+    fn add_product(&mut self, _: ProductKind, x: &Vec<f64>, sample: &Sample, v: &Vec<f64>, out: &mut Vec<f64>) {
+        let scale = 1.0 / sample.len() as f64;
+        for &i in sample.indices() {
+            let e = (-self.rows.dot(i, x).abs()).exp();
+            let weight = e / ((1.0 + e) * (1.0 + e));
+            self.rows.add_to(i, scale * weight * self.rows.dot(i, v), out);
+        }
+        out.iter_mut().zip(v).take(self.penalized()).for_each(|(p, v)| *p += self.regularization * v);
+    }
 }
 
 impl Objective for Logistic {
@@ -250,6 +261,16 @@ impl Objective for Logistic {
     }
     fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
         evaluate(self, x, sample, Some(gradient))
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Vec<f64>,
+        sample: &Sample,
+        direction: &Vec<f64>,
+        product: &mut Vec<f64>,
+    ) -> bool {
+        multiply(self, kind, x, sample, direction, product)
     }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
         shape("point of logistic regression", vec![self.rows.columns()], vec![x.len()])

@@ -3,8 +3,8 @@
 use crate::{
     Problem,
     numerics::{
-        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, finite, gaussian, minimum, normals, not_negative,
-        shape,
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, finite, gaussian, minimum, multiply, normals,
+        not_negative, shape,
     },
 };
 use faer::Mat;
@@ -12,7 +12,7 @@ use std::f64::consts::TAU;
 use strust::{
     Error,
     constraints::Simplex,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Vector,
 };
@@ -108,6 +108,16 @@ impl Evaluate for Mixture {
         }
         scale * sum
     }
+    /// (1/b) Σ pᵢpᵢᵀv/(pᵢᵀw)², for both kinds.
+    #[inline(always)]
+    fn add_product(&mut self, _: ProductKind, w: &Vec<f64>, sample: &Sample, v: &Vec<f64>, out: &mut Vec<f64>) {
+        let scale = 1.0 / sample.len() as f64;
+        for &i in sample.indices() {
+            let densities = self.densities.col_as_slice(i);
+            let density = dot(densities, w);
+            axpy(scale * dot(densities, v) / (density * density), densities, out);
+        }
+    }
 }
 
 impl Objective for Mixture {
@@ -121,6 +131,16 @@ impl Objective for Mixture {
     }
     fn value_and_gradient(&mut self, w: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
         evaluate(self, w, sample, Some(gradient))
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Vec<f64>,
+        sample: &Sample,
+        direction: &Vec<f64>,
+        product: &mut Vec<f64>,
+    ) -> bool {
+        multiply(self, kind, x, sample, direction, product)
     }
     fn check_point(&self, w: &Vec<f64>) -> Result<(), Error> {
         shape("weights of a mixture", vec![self.densities.nrows()], vec![w.len()])
@@ -160,7 +180,10 @@ mod tests {
 
     #[test]
     fn the_contract_of_a_problem_holds() {
-        contract::holds(&mut Mixture::gaussians(2, 4, 30, 2.0, 0).unwrap(), 1.95..2.05, 1e-13);
+        let mut f = Mixture::gaussians(2, 4, 30, 2.0, 0).unwrap();
+        contract::holds(&mut f, 1.95..2.05, 1e-13);
+        contract::has_products(&mut f, ProductKind::Hessian, true, 1e-13);
+        contract::has_products(&mut f, ProductKind::GaussNewton, true, 1e-13);
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! A fully connected network: layers, forward and backward pass, start. Its loss is that of the problem that uses it.
 
+mod products;
+
+pub(crate) use products::Tangent;
+
 use crate::{
     numerics::{START, at_least_one, finite, normals, out_of_range},
     simd_math::tanh,
 };
 use faer::{Accum, Mat, MatMut, MatRef, Par, linalg::matmul::matmul};
+use products::ProductScratch;
 use pulp::NullaryFnOnce;
 use strust::{Error, constraints::Frame, vector::Real};
 
@@ -31,6 +36,7 @@ pub struct DenseNetwork<T> {
     layers: Vec<Layer>,
     activation: Activation,
     scratch: Scratch<T>,
+    along: ProductScratch<T>,
 }
 
 /// The position of a layer's matrix \[W b\] in the flat vector, and its shape.
@@ -47,6 +53,10 @@ impl Layer {
     }
     fn matrix<'a, T>(&self, x: &'a [T]) -> MatRef<'a, T> {
         MatRef::from_column_major_slice(&x[self.range()], self.outputs, self.inputs + 1)
+    }
+    /// W without b.
+    fn weights<'a, T>(&self, x: &'a [T]) -> MatRef<'a, T> {
+        self.matrix(x).subcols(0, self.inputs)
     }
     fn matrix_mut<'a, T>(&self, x: &'a mut [T]) -> MatMut<'a, T> {
         MatMut::from_column_major_slice_mut(&mut x[self.range()], self.outputs, self.inputs + 1)
@@ -80,7 +90,7 @@ impl<T: Real> DenseNetwork<T> {
             })?;
         }
         let scratch = Scratch { inputs: vec![Vec::new(); layers.len()], ..Scratch::default() };
-        Ok(Self { layers, activation, scratch })
+        Ok(Self { layers, activation, scratch, along: ProductScratch::default() })
     }
 
     /// The weights of the hidden layers, without biases.
@@ -186,12 +196,6 @@ struct Scratch<T> {
 
 impl<T: Real> Scratch<T> {
     fn reserve(&mut self, layers: &[Layer], batch: usize) {
-        let grow = |space: &mut Vec<T>, size: usize| {
-            if space.len() < size {
-                // The ones below the columns. All other entries are overwritten.
-                space.resize(size, T::from_f64(1.0));
-            }
-        };
         for (space, layer) in self.inputs.iter_mut().zip(layers) {
             grow(space, (layer.inputs + 1) * batch);
             grow(&mut self.delta, layer.outputs * batch);
@@ -243,13 +247,19 @@ impl<T: Real> Scratch<T> {
             multiply(layer.matrix_mut(gradient.as_mut()), delta, input.transpose());
             if l > 0 {
                 ready(gradient, layer.start);
-                let weights = layer.matrix(x).subcols(0, layer.inputs);
-                multiply(columns_mut(&mut self.next, layer.inputs, batch), weights.transpose(), delta);
+                multiply(columns_mut(&mut self.next, layer.inputs, batch), layer.weights(x).transpose(), delta);
                 let next = &mut self.next[..layer.inputs * batch];
                 widest(PullBack(activation, &self.inputs[l], next, layer.inputs));
                 std::mem::swap(&mut self.delta, &mut self.next);
             }
         }
+    }
+}
+
+fn grow<T: Real>(space: &mut Vec<T>, size: usize) {
+    if space.len() < size {
+        // The ones below the columns. All other entries are overwritten.
+        space.resize(size, T::from_f64(1.0));
     }
 }
 

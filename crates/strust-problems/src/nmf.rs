@@ -8,7 +8,7 @@ use faer::Mat;
 use strust::{
     Error,
     constraints::Bounds,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
 };
 
@@ -82,6 +82,16 @@ impl Objective for Nmf {
     fn value_and_gradient(&mut self, x: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
         self.factorization.value_and_gradient(x, sample, gradient)
     }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Mat<f64>,
+        sample: &Sample,
+        direction: &Mat<f64>,
+        product: &mut Mat<f64>,
+    ) -> bool {
+        self.factorization.curvature_product(kind, x, sample, direction, product)
+    }
     fn check_point(&self, x: &Mat<f64>) -> Result<(), Error> {
         self.factorization.check_point(x)
     }
@@ -107,7 +117,10 @@ mod tests {
 
     #[test]
     fn the_contract_of_a_problem_holds() {
-        contract::holds(&mut Nmf::random(12, 9, 2, 3, 0.1, 0).unwrap(), 1.95..2.05, 1e-13);
+        let mut f = Nmf::random(12, 9, 2, 3, 0.1, 0).unwrap();
+        contract::holds(&mut f, 1.95..2.05, 1e-13);
+        contract::has_products(&mut f, ProductKind::Hessian, false, 1e-13);
+        contract::has_products(&mut f, ProductKind::GaussNewton, true, 1e-13);
     }
 
     /// The updates of Lee and Seung (2001), which keep factors positive and never increase f.

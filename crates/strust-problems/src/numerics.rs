@@ -7,7 +7,7 @@ use strust::{
     constraints::Constraint,
     methods::{StrSqp, StrSqpConfig},
     minimize,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::{Sample, generator},
     stop::Stop,
     vector::{Elementwise, Real, Vector},
@@ -79,6 +79,15 @@ pub(crate) fn check_frame(owner: &'static str, d: usize, k: usize, n: usize) -> 
 pub(crate) trait Evaluate {
     type Point: Vector;
     fn evaluate(&mut self, x: &Self::Point, sample: &Sample, gradient: Option<&mut Self::Point>) -> f64;
+    /// Adds H·v to `out`, which is zeroed before the call; H is the matrix of this kind for the sampled terms.
+    fn add_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Self::Point,
+        sample: &Sample,
+        v: &Self::Point,
+        out: &mut Self::Point,
+    );
     /// The value with its rounding error.
     fn rounded(&self, value: f64) -> Evaluation {
         Evaluation::new(value, Self::Point::EPSILON)
@@ -109,6 +118,30 @@ pub(crate) fn evaluate<E: Evaluate>(
     }
     let value = pulp::Arch::new().dispatch(Call(&mut *f, x, sample, gradient));
     f.rounded(value)
+}
+
+/// Runs [`Evaluate::add_product`] with the widest instructions. The product overwrites `out`.
+pub(crate) fn multiply<E: Evaluate>(
+    f: &mut E,
+    kind: ProductKind,
+    x: &E::Point,
+    sample: &Sample,
+    v: &E::Point,
+    out: &mut E::Point,
+) -> bool {
+    struct Call<'a, E: Evaluate>(&'a mut E, ProductKind, &'a E::Point, &'a Sample, &'a E::Point, &'a mut E::Point);
+
+    impl<E: Evaluate> pulp::NullaryFnOnce for Call<'_, E> {
+        type Output = ();
+        #[inline(always)]
+        fn call(self) {
+            self.0.add_product(self.1, self.2, self.3, self.4, self.5);
+        }
+    }
+
+    out.set_zero();
+    pulp::Arch::new().dispatch(Call(f, kind, x, sample, v, out));
+    true
 }
 
 /// ⟨a, b⟩ with eight partial sums. Their order is fixed, so the result is the same on every machine.

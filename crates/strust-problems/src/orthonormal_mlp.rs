@@ -4,7 +4,7 @@ use crate::{Classifier, Mlp, Problem};
 use strust::{
     Error,
     constraints::{Frames, Manifold},
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Real,
 };
@@ -54,6 +54,16 @@ impl<T: Real> Objective for OrthonormalMlp<T> {
     fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
         self.mlp.value_and_gradient(x, sample, gradient)
     }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Vec<T>,
+        sample: &Sample,
+        direction: &Vec<T>,
+        product: &mut Vec<T>,
+    ) -> bool {
+        self.mlp.curvature_product(kind, x, sample, direction, product)
+    }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         self.mlp.check_point(x)
     }
@@ -95,6 +105,8 @@ mod tests {
     #[test]
     fn the_contract_of_a_problem_holds() {
         contract::holds(&mut network(&[5]), 1.9..2.1, 1e-12);
+        contract::has_products(&mut network(&[5]), ProductKind::Hessian, false, 1e-12);
+        contract::has_products(&mut network(&[5]), ProductKind::GaussNewton, true, 1e-12);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use faer::{Mat, Side};
 use strust::{
     Error,
     constraints::Stiefel,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Vector,
 };
@@ -103,6 +103,19 @@ impl Pca {
         inner(w, &Picked { matrix: &self.data, indices: sample.indices() }, coordinates);
         Evaluation::new(-0.5 * coordinates.norm_squared() / b as f64, f64::EPSILON)
     }
+
+    /// out ← −(1/b)X(WᵀX)ᵀ, after [`Self::evaluate`].
+    fn gradient(&mut self, sample: &Sample, out: &mut Mat<f64>) {
+        let b = sample.len();
+        let (coordinates, factor) = &mut self.scratch;
+        factor.resize_with(b, self.k, |_, _| 0.0);
+        for j in 0..self.k {
+            for i in 0..b {
+                factor[(i, j)] = -coordinates[(j, i)] / b as f64;
+            }
+        }
+        product(&Picked { matrix: &self.data, indices: sample.indices() }, factor, out);
+    }
 }
 
 impl Objective for Pca {
@@ -116,16 +129,25 @@ impl Objective for Pca {
     /// ∇f = −(1/b)X(WᵀX)ᵀ.
     fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
         let value = self.evaluate(w, sample);
-        let b = sample.len();
-        let (coordinates, factor) = &mut self.scratch;
-        factor.resize_with(b, self.k, |_, _| 0.0);
-        for j in 0..self.k {
-            for i in 0..b {
-                factor[(i, j)] = -coordinates[(j, i)] / b as f64;
-            }
-        }
-        product(&Picked { matrix: &self.data, indices: sample.indices() }, factor, gradient);
+        self.gradient(sample, gradient);
         value
+    }
+    /// f is quadratic, so the Hessian's product is the gradient at the direction. There is no Gauss–Newton matrix, because
+    /// the loss is concave in WᵀX.
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        _: &Mat<f64>,
+        sample: &Sample,
+        direction: &Mat<f64>,
+        product: &mut Mat<f64>,
+    ) -> bool {
+        if kind == ProductKind::GaussNewton {
+            return false;
+        }
+        self.evaluate(direction, sample);
+        self.gradient(sample, product);
+        true
     }
     fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
         shape(OWNER, vec![self.data.nrows(), self.k], Vector::shape(w))
@@ -151,6 +173,14 @@ mod tests {
     #[test]
     fn the_contract_of_a_problem_holds() {
         contract::holds(&mut Pca::decaying(9, 3, 30, 0.8, 0).unwrap(), 1.95..2.05, 1e-13);
+    }
+
+    #[test]
+    fn only_the_hessian_has_products() {
+        let mut f = Pca::decaying(9, 3, 30, 0.8, 0).unwrap();
+        contract::has_products(&mut f, ProductKind::Hessian, false, 1e-13);
+        let (w, mut product) = (f.start(0), f.start(1));
+        assert!(!f.curvature_product(ProductKind::GaussNewton, &w, &Sample::range(0..30), &w, &mut product));
     }
 
     #[test]

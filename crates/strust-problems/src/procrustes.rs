@@ -8,7 +8,7 @@ use faer::Mat;
 use strust::{
     Error,
     constraints::{Manifold, Retraction, Stiefel},
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Vector,
 };
@@ -81,14 +81,32 @@ impl Procrustes {
         stiefel.with_retraction(Retraction::Polar)
     }
 
+    /// WᵀA in the scratch space.
+    fn map(&mut self, w: &Mat<f64>, sample: &Sample) {
+        let (mapped, b) = (&mut self.scratch.0, sample.len());
+        if mapped.ncols() != b {
+            mapped.resize_with(self.to.nrows(), b, |_, _| 0.0);
+        }
+        inner(w, &Picked { matrix: &self.from, indices: sample.indices() }, mapped);
+    }
+
+    /// out ← (2/b)ARᵀ for the matrix R in the scratch space.
+    fn pull_back(&mut self, sample: &Sample, out: &mut Mat<f64>) {
+        let (b, k) = (sample.len(), self.to.nrows());
+        let (residual, factor) = &mut self.scratch;
+        factor.resize_with(b, k, |_, _| 0.0);
+        for j in 0..k {
+            for i in 0..b {
+                factor[(i, j)] = 2.0 * residual[(j, i)] / b as f64;
+            }
+        }
+        product(&Picked { matrix: &self.from, indices: sample.indices() }, factor, out);
+    }
+
     /// WᵀA − B stays in the scratch space.
     fn evaluate(&mut self, w: &Mat<f64>, sample: &Sample) -> Evaluation {
-        let b = sample.len();
-        let (residual, _) = &mut self.scratch;
-        if residual.ncols() != b {
-            residual.resize_with(self.to.nrows(), b, |_, _| 0.0);
-        }
-        inner(w, &Picked { matrix: &self.from, indices: sample.indices() }, residual);
+        self.map(w, sample);
+        let (residual, b) = (&mut self.scratch.0, sample.len());
         for (j, &i) in sample.indices().iter().enumerate() {
             residual.col_as_slice_mut(j).iter_mut().zip(self.to.col_as_slice(i)).for_each(|(r, b)| *r -= b);
         }
@@ -108,16 +126,21 @@ impl Objective for Procrustes {
     /// ∇f = (2/b)A(WᵀA − B)ᵀ.
     fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
         let value = self.evaluate(w, sample);
-        let (b, k) = (sample.len(), self.to.nrows());
-        let (residual, factor) = &mut self.scratch;
-        factor.resize_with(b, k, |_, _| 0.0);
-        for j in 0..k {
-            for i in 0..b {
-                factor[(i, j)] = 2.0 * residual[(j, i)] / b as f64;
-            }
-        }
-        product(&Picked { matrix: &self.from, indices: sample.indices() }, factor, gradient);
+        self.pull_back(sample, gradient);
         value
+    }
+    /// (2/b)A(VᵀA)ᵀ, for both kinds.
+    fn curvature_product(
+        &mut self,
+        _: ProductKind,
+        _: &Mat<f64>,
+        sample: &Sample,
+        direction: &Mat<f64>,
+        product: &mut Mat<f64>,
+    ) -> bool {
+        self.map(direction, sample);
+        self.pull_back(sample, product);
+        true
     }
     fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
         shape(OWNER, vec![self.from.nrows(), self.to.nrows()], Vector::shape(w))
@@ -166,7 +189,10 @@ mod tests {
 
     #[test]
     fn the_contract_of_a_problem_holds() {
-        contract::holds(&mut Procrustes::random(7, 3, 30, 0.2, 0).unwrap(), 1.95..2.05, 1e-13);
+        let mut f = Procrustes::random(7, 3, 30, 0.2, 0).unwrap();
+        contract::holds(&mut f, 1.95..2.05, 1e-13);
+        contract::has_products(&mut f, ProductKind::Hessian, true, 1e-13);
+        contract::has_products(&mut f, ProductKind::GaussNewton, true, 1e-13);
     }
 
     #[test]

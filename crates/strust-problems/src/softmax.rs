@@ -5,13 +5,13 @@ use crate::{
     classified::{distinct, is_right, replace_labels, split_last, split_rows, targets},
     convex::{Curved, minimum_by_newton},
     features::Labeled,
-    numerics::{Evaluate, START, axpy, dot, evaluate, fill, normals, not_negative, out_of_range, shape},
+    numerics::{Evaluate, START, axpy, dot, evaluate, fill, multiply, normals, not_negative, out_of_range, shape},
     rows::Rows,
 };
 use faer::Mat;
 use strust::{
     Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Vector,
 };
@@ -49,6 +49,8 @@ pub struct Softmax {
     test: Option<(Rows, Vec<usize>)>,
     /// The scores of one data point, later exp(score − largest).
     scratch: Vec<f64>,
+    /// Their derivatives along a direction.
+    along: Vec<f64>,
 }
 
 impl Softmax {
@@ -59,8 +61,8 @@ impl Softmax {
         not_negative(OWNER, "regularization", regularization)?;
         let classes = distinct(OWNER, &labels)?;
         let targets = targets(OWNER, &labels, &classes)?;
-        let scratch = vec![0.0; classes.len()];
-        Ok(Self { rows, targets, classes, regularization, intercept: false, optimum: None, test: None, scratch })
+        let (scratch, along) = (vec![0.0; classes.len()], vec![0.0; classes.len()]);
+        Ok(Self { rows, targets, classes, regularization, intercept: false, optimum: None, test: None, scratch, along })
     }
 
     /// Adds a test set for [`Classifier::test_accuracy`]. It must have the same features and labels as the training
@@ -207,6 +209,28 @@ impl Evaluate for Softmax {
         }
         scale * sum + self.penalty(w, gradient)
     }
+    /// (1/b) Σ aᵢ(p∘(t − pᵀt))ᵀ + λV with the probabilities p of a row and t = Vᵀaᵢ, for both kinds.
+    #[inline(always)]
+    fn add_product(&mut self, _: ProductKind, w: &Mat<f64>, sample: &Sample, v: &Mat<f64>, out: &mut Mat<f64>) {
+        let scale = 1.0 / sample.len() as f64;
+        for &i in sample.indices() {
+            for (c, (score, along)) in self.scratch.iter_mut().zip(&mut self.along).enumerate() {
+                *score = self.rows.dot(i, w.col_as_slice(c));
+                *along = self.rows.dot(i, v.col_as_slice(c));
+            }
+            let peak = self.scratch.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            self.scratch.iter_mut().for_each(|score| *score = (*score - peak).exp());
+            let sum: f64 = self.scratch.iter().sum();
+            // Relative to the target, whose p is near 1 if the row is fitted: then pᵀt keeps its digits.
+            let origin = self.along[self.targets[i]];
+            self.along.iter_mut().for_each(|along| *along -= origin);
+            let mean = dot(&self.scratch, &self.along) / sum;
+            for (c, (weight, along)) in self.scratch.iter().zip(&self.along).enumerate() {
+                self.rows.add_to(i, scale * weight / sum * (along - mean), out.col_as_slice_mut(c));
+            }
+        }
+        self.penalty(v, Some(out));
+    }
 }
 
 impl Objective for Softmax {
@@ -220,6 +244,16 @@ impl Objective for Softmax {
     }
     fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
         evaluate(self, w, sample, Some(gradient))
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Mat<f64>,
+        sample: &Sample,
+        direction: &Mat<f64>,
+        product: &mut Mat<f64>,
+    ) -> bool {
+        multiply(self, kind, x, sample, direction, product)
     }
     fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
         shape("point of softmax regression", vec![self.rows.columns(), self.classes.len()], vec![w.nrows(), w.ncols()])

@@ -8,7 +8,7 @@ use faer::{Accum, Mat, Par, Side, linalg::matmul::matmul};
 use strust::{
     Error,
     constraints::Stiefel,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::{Real, Vector},
 };
@@ -54,6 +54,11 @@ struct Scratch<T> {
     coordinates: Mat<T>,
     gram: Mat<T>,
     factors: Mat<T>,
+    /// For a product along V: VᵀX, and VᵀW, later VᵀW + WᵀV.
+    along: Mat<T>,
+    cross: Mat<T>,
+    /// The factors M above S above T of the product XM + WS + VT.
+    product_factors: Mat<T>,
 }
 
 impl<T: Real> SubspaceFit<T> {
@@ -98,11 +103,7 @@ impl<T: Real> SubspaceFit<T> {
         let (k, b) = (self.k, sample.len());
         let x = Picked { matrix: &self.data, indices: sample.indices() };
         let s = self.scratch.get_or_insert_with(|| Scratch::new(k));
-        if s.coordinates.ncols() != b {
-            // This does not allocate within the capacity of earlier batches.
-            s.coordinates.resize_with(k, b, |_, _| T::default());
-            s.factors.resize_with(b + k, k, |_, _| T::default());
-        }
+        s.reserve(k, b);
         inner(w, &x, &mut s.coordinates);
         let value = residual_norm_squared(&x, w, &s.coordinates) / b as f64;
         // A residual is the difference of two vectors of the size of a column. One of them is rounded twice.
@@ -112,7 +113,22 @@ impl<T: Real> SubspaceFit<T> {
 
 impl<T: Real> Scratch<T> {
     fn new(k: usize) -> Self {
-        Self { coordinates: Mat::zeros(k, 0), gram: Mat::zeros(k, k), factors: Mat::zeros(k, k) }
+        Self {
+            coordinates: Mat::zeros(k, 0),
+            gram: Mat::zeros(k, k),
+            factors: Mat::zeros(k, k),
+            along: Mat::zeros(k, 0),
+            cross: Mat::zeros(k, k),
+            product_factors: Mat::zeros(2 * k, k),
+        }
+    }
+
+    /// Makes space for a batch of b columns. This does not allocate within the capacity of earlier batches.
+    fn reserve(&mut self, k: usize, b: usize) {
+        if self.coordinates.ncols() != b {
+            self.coordinates.resize_with(k, b, |_, _| T::default());
+            self.factors.resize_with(b + k, k, |_, _| T::default());
+        }
     }
 }
 
@@ -128,7 +144,7 @@ impl<T: Real> Objective for SubspaceFit<T> {
     /// which takes one product of d rows instead of three and has an error of the same size.
     fn value_and_gradient(&mut self, w: &Mat<T>, sample: &Sample, gradient: &mut Mat<T>) -> Evaluation {
         let value = self.evaluate(w, sample);
-        let Scratch { coordinates: a, gram, factors } =
+        let Scratch { coordinates: a, gram, factors, .. } =
             self.scratch.as_mut().expect("`evaluate` fills the scratch space");
         let b = sample.len();
         let scale = T::from_f64(2.0 / b as f64);
@@ -141,6 +157,54 @@ impl<T: Real> Objective for SubspaceFit<T> {
         matmul(s, Accum::Replace, &*a, a.transpose(), scale, Par::Seq);
         product(&Beside(&Picked { matrix: &self.data, indices: sample.indices() }, w), factors, gradient);
         value
+    }
+    /// With A = WᵀX, C = VᵀX, G = WᵀW and K = VᵀW, the derivative of R = X − WA is Ṙ = −(VA + WC). Both products have the
+    /// form XM + WS + VT with T = (2/b)AAᵀ:
+    ///
+    /// | | M·b/2 | S·b/2 |
+    /// |---|---|---|
+    /// | Hessian: the derivative of the gradient | Cᵀ(G − 2I) + Aᵀ(K + Kᵀ) | CAᵀ + ACᵀ |
+    /// | Gauss–Newton: −(2/b)(ṘAᵀ + XṘᵀW) | CᵀG + AᵀK | CAᵀ |
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        w: &Mat<T>,
+        sample: &Sample,
+        direction: &Mat<T>,
+        product: &mut Mat<T>,
+    ) -> bool {
+        let (k, b) = (self.k, sample.len());
+        let x = Picked { matrix: &self.data, indices: sample.indices() };
+        let s = self.scratch.get_or_insert_with(|| Scratch::new(k));
+        s.reserve(k, b);
+        let Scratch { coordinates: a, along: c, gram, cross, product_factors, .. } = s;
+        if c.ncols() != b {
+            c.resize_with(k, b, |_, _| T::default());
+            product_factors.resize_with(b + 2 * k, k, |_, _| T::default());
+        }
+        inner(w, &x, a);
+        inner(direction, &x, c);
+        inner(direction, w, cross);
+        strust_products::gram(w, gram);
+        let (m, rest) = product_factors.split_at_row_mut(b);
+        let (mut m, (mut s, t)) = (m, rest.split_at_row_mut(k));
+        let scale = T::from_f64(2.0 / b as f64);
+        matmul(s.as_mut(), Accum::Replace, &*c, a.transpose(), scale, Par::Seq);
+        matmul(t, Accum::Replace, &*a, a.transpose(), scale, Par::Seq);
+        if kind == ProductKind::Hessian {
+            matmul(s, Accum::Add, &*a, c.transpose(), scale, Par::Seq);
+            for j in 0..k {
+                gram[(j, j)] -= T::from_f64(2.0);
+                for i in 0..=j {
+                    let sum = cross[(i, j)] + cross[(j, i)];
+                    (cross[(i, j)], cross[(j, i)]) = (sum, sum);
+                }
+            }
+        }
+        matmul(m.as_mut(), Accum::Replace, c.transpose(), &*gram, scale, Par::Seq);
+        matmul(m, Accum::Add, a.transpose(), &*cross, scale, Par::Seq);
+        strust_products::product(&Beside(&Beside(&x, w), direction), product_factors, product);
+        true
     }
     fn check_point(&self, w: &Mat<T>) -> Result<(), Error> {
         shape(OWNER, vec![self.data.nrows(), self.k], Vector::shape(w))
@@ -182,6 +246,7 @@ const OWNER: &str = "subspace fitting";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract;
     use strust::{diagnostics::gradient_slope, objective::full_value};
 
     #[test]
@@ -190,6 +255,29 @@ mod tests {
         let w = gaussian(12, 3, 8, START);
         let slope = gradient_slope(&mut f, &w, &gaussian(12, 3, 9, START), &Sample::range(2..9));
         assert!((1.9..2.1).contains(&slope), "{slope}");
+    }
+
+    #[test]
+    fn the_products_are_those_of_the_gradients() {
+        // Away from WᵀW = I, so that every part of the formulas counts.
+        let mut f = SubspaceFit::<f64>::spiked(12, 3, 20, 0.3, 5).unwrap();
+        let w = gaussian(12, 3, 8, START);
+        contract::has_products_at(&mut f, &w, ProductKind::Hessian, false, 1e-13);
+        contract::has_products_at(&mut f, &w, ProductKind::GaussNewton, true, 1e-13);
+        let mut f = SubspaceFit::<f32>::spiked(12, 3, 20, 0.3, 5).unwrap();
+        contract::has_products(&mut f, ProductKind::Hessian, false, 1e-5);
+        contract::has_products(&mut f, ProductKind::GaussNewton, true, 1e-5);
+    }
+
+    #[test]
+    fn the_gauss_newton_form_is_the_square_of_the_change_of_the_residuals() {
+        let mut f = SubspaceFit::<f64>::spiked(12, 3, 20, 0.3, 5).unwrap();
+        let [w, u, v] = [8, 9, 10].map(|seed| gaussian(12, 3, seed, START));
+        let change = |v: &Mat<f64>| v * (w.transpose() * &f.data) + &w * (v.transpose() * &f.data);
+        let expected = 2.0 / 20.0 * change(&u).dot(&change(&v));
+        let mut product = w.zeros_like();
+        assert!(f.curvature_product(ProductKind::GaussNewton, &w, &Sample::range(0..20), &v, &mut product));
+        assert!((u.dot(&product) / expected - 1.0).abs() < 1e-12);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | `memory` | the peak memory |
 //! | `epochs cuda\|cpu [steps rounds]` | epochs of each method, operation by operation and as a CUDA graph |
 //! | `graphs cuda\|cpu [steps rounds]` | epochs of SGD and STR, only as CUDA graphs |
+//! | `newton cuda\|cpu [products]` | a step with products, and its passes alone |
 //! | `profile tf32\|bf16 [FILE]` | the work of the GPU and the CUDA calls of the host in 390 steps of STR; FILE gets the trace |
 //!
 //! `scripts/pytorch_speed.py` of this crate measures PyTorch.
@@ -38,6 +39,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ["epochs", name] => epochs(name, 390, 5, &EVERYTHING),
         ["graphs", name, steps, rounds] => epochs(name, steps.parse()?, rounds.parse()?, &GRAPHS),
         ["graphs", name] => epochs(name, 390, 5, &GRAPHS),
+        ["newton", name] => newton(name, 10),
+        ["newton", name, products] => newton(name, products.parse()?),
         ["profile", arithmetic] => profile(arithmetic, None),
         ["profile", arithmetic, file] => profile(arithmetic, Some(Path::new(file))),
         [] => speed("auto", 20),
@@ -126,6 +129,22 @@ fn epochs(device: &str, steps: usize, rounds: usize, choice: &Choice) -> Result<
             text.push('\n');
         }
         fs::write(std::path::Path::new(&folder).join("losses.csv"), text)?;
+    }
+    Ok(())
+}
+
+/// A step of STR with products, operation by operation and as a CUDA graph.
+fn newton(device: &str, products: u64) -> Result<(), Box<dyn std::error::Error>> {
+    const SHAPE: [usize; 3] = [BATCH, 20, 5];
+    let device = device::open(device)?;
+    println!("on {}, batch {BATCH}, {products} products a step, median of {}", device::report(device)?, SHAPE[2]);
+    for launch in [Launch::Eager, Launch::Graph] {
+        let speed = bench::newton(device, launch, products, SHAPE)?;
+        let (step, passes, ratio) = (speed.step_ms, speed.passes_ms, speed.ratio);
+        println!("{launch:?}: step {step:.2} ms, passes {passes:.2} ms, {ratio:.3} × passes");
+        if let (Launch::Graph, Some(why)) = (launch, &speed.why_eager) {
+            println!("    {why}");
+        }
     }
     Ok(())
 }

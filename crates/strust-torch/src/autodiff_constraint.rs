@@ -1,6 +1,6 @@
 //! Any c(x) that libtorch can differentiate, as a constraint.
 
-use crate::{Component, Error, Flat, ModelParameters};
+use crate::{Component, Error, Flat, ModelParameters, again::differentiable_again};
 use strust::{constraints::Constraint, vector::Vector};
 use tch::{Tensor, no_grad};
 
@@ -85,6 +85,21 @@ impl<T: Component, C: FnMut() -> Tensor> Constraint for AutodiffConstraint<T, C>
         let mut product = out.zeros_like();
         self.at(x, |this, c| this.parameters.gradient(&c.dot(y.tensor()), &mut product));
         out.add(a, &product);
+    }
+    /// The gradient of ⟨Jᵀy, v⟩, where Jᵀy is a function of the parameters.
+    fn add_second_order_product(&mut self, x: &Flat<T>, a: f64, y: &Flat<T>, v: &Flat<T>, out: &mut Flat<T>) -> bool {
+        let mut product = out.zeros_like();
+        let pieces = differentiable_again(|| {
+            self.at(x, |this, c| {
+                let transposed = this.parameters.try_derivatives(&c.dot(y.tensor()), true).ok()?;
+                this.parameters.try_derivatives(&this.parameters.along(&transposed, v), false).ok()
+            })
+        });
+        if let Some(pieces) = &pieces {
+            self.parameters.write_flat(pieces, &mut product);
+            out.add(a, &product);
+        }
+        pieces.is_some()
     }
     fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {
         let (expected, found) = (self.parameters.flat().shape(), x.shape());

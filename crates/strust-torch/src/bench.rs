@@ -1,5 +1,9 @@
 //! Measures a step of ResNet-20 with SGD, with the library's STR and with STR on the device, and an epoch on a GPU.
 
+mod newton;
+
+pub use newton::{NewtonSpeed, newton};
+
 use crate::{
     DeviceAdam, DeviceAuto, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, Error, ImageClassification, ImageLoss,
     Launch, TorchObjective,

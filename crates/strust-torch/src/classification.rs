@@ -1,14 +1,14 @@
 //! Image classification by a network: the paper's section 5.1 as a problem of the library.
 
 use crate::{
-    BatchLoss, ConvNet, Error, Flat, ModelParameters, QueuedLoss, ResNet20, SampleQueue, TorchObjective, cross_entropy,
-    cuda,
+    BatchLoss, ConvNet, Error, Flat, ModelOutputs, ModelParameters, QueuedLoss, ResNet20, SampleQueue, TorchObjective,
+    cross_entropy, cuda,
     images::{DeviceImages, ImageBytes, Normalization},
     seeded,
 };
 use std::{fmt, path::Path};
 use strust::{
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     samplers::{Epochs, Sampler},
     vector::Vector,
@@ -84,18 +84,21 @@ pub struct ImageLoss {
 
 impl ImageLoss {
     fn loss(&self, inputs: &Tensor, classes: &Tensor) -> Tensor {
+        self.of_logits(&self.logits(inputs), classes)
+    }
+    fn logits(&self, inputs: &Tensor) -> Tensor {
         let forward = || (self.network)(inputs, true);
         // The loss is always in single precision, because STR's ratio compares two losses.
-        let logits = if self.bf16 { cuda::bf16(forward).to_kind(Kind::Float) } else { forward() };
-        let loss = cross_entropy(&logits, classes);
+        if self.bf16 { cuda::bf16(forward).to_kind(Kind::Float) } else { forward() }
+    }
+    fn of_logits(&self, logits: &Tensor, classes: &Tensor) -> Tensor {
+        let loss = cross_entropy(logits, classes);
         // The comparison is exact: a factor of 1 needs no operation.
         #[allow(clippy::float_cmp)]
         if self.scale == 1.0 { loss } else { loss * self.scale }
     }
-}
-
-impl BatchLoss for ImageLoss {
-    fn mean(&mut self, sample: &Sample) -> Tensor {
+    /// The batch of a sample.
+    fn batch(&mut self, sample: &Sample) -> (Tensor, Tensor) {
         if self.last.as_ref().is_none_or(|(of, ..)| of != sample) {
             // The old batch is freed first, so that memory never holds two.
             self.last = None;
@@ -103,7 +106,21 @@ impl BatchLoss for ImageLoss {
             self.last = Some((sample.clone(), inputs, classes));
         }
         let (_, inputs, classes) = self.last.as_ref().expect("set above");
-        self.loss(inputs, classes)
+        (inputs.shallow_clone(), classes.shallow_clone())
+    }
+    fn outputs_on(&self, inputs: &Tensor, classes: Tensor) -> ModelOutputs<'_> {
+        ModelOutputs { outputs: self.logits(inputs), loss: Box::new(move |logits| self.of_logits(logits, &classes)) }
+    }
+}
+
+impl BatchLoss for ImageLoss {
+    fn mean(&mut self, sample: &Sample) -> Tensor {
+        let (inputs, classes) = self.batch(sample);
+        self.loss(&inputs, &classes)
+    }
+    fn outputs(&mut self, sample: &Sample) -> Option<ModelOutputs<'_>> {
+        let (inputs, classes) = self.batch(sample);
+        Some(self.outputs_on(&inputs, classes))
     }
     fn draws(&self) -> bool {
         self.draws
@@ -126,6 +143,10 @@ impl QueuedLoss for ImageLoss {
     fn mean_queued(&mut self) -> Tensor {
         let (inputs, classes) = self.taken.as_ref().expect("`advance` was called");
         self.loss(inputs, classes)
+    }
+    fn outputs_queued(&mut self) -> Option<ModelOutputs<'_>> {
+        let (inputs, classes) = self.taken.as_ref().expect("`advance` was called");
+        Some(self.outputs_on(inputs, classes.shallow_clone()))
     }
 }
 
@@ -338,6 +359,16 @@ impl Objective for ImageClassification {
             return self.objective.value_and_gradient(x, sample, gradient);
         }
         Evaluation::new(self.objective.value_and_gradient_at(x, sample, gradient), Flat::<f32>::EPSILON)
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Flat<f32>,
+        sample: &Sample,
+        direction: &Flat<f32>,
+        product: &mut Flat<f32>,
+    ) -> bool {
+        self.objective.curvature_product(kind, x, sample, direction, product)
     }
     fn check_point(&self, x: &Flat<f32>) -> Result<(), strust::Error> {
         self.objective.check_point(x)

@@ -7,7 +7,7 @@ mod native;
 #[path = "cuda/without_cuda.rs"]
 mod native;
 
-use crate::Error;
+use crate::{Error, again::is_differentiable_again};
 use std::{
     marker::PhantomData,
     mem,
@@ -159,6 +159,11 @@ pub(crate) fn pinned(tensor: &Tensor) -> Tensor {
     native::pinned(tensor)
 }
 
+/// Whether a layer may use our kernels on x. Their gradients cannot be differentiated again.
+fn has_kernels(x: &Tensor) -> bool {
+    matches!(x.device(), Device::Cuda(_)) && !is_differentiable_again()
+}
+
 /// Batch-norm with these weight, bias, running mean and running variance, the sum with `other`, and ReLU, as one
 /// operation. If `HANDLES` is 2, it returns two handles to the result, each with its own gradient. Returns `None` if no
 /// kernel fits.
@@ -168,17 +173,17 @@ pub(crate) fn norm_relu<const HANDLES: usize>(
     other: Option<&Tensor>,
     config: BatchNormConfig,
 ) -> Option<[Tensor; HANDLES]> {
-    matches!(x.device(), Device::Cuda(_)).then(|| native::norm_relu(x, rows, other, config))?
+    has_kernels(x).then(|| native::norm_relu(x, rows, other, config))?
 }
 
 /// Every second pixel of every second row, with `pad` zero channels on either side. Returns `None` if no kernel fits.
 pub(crate) fn halve(x: &Tensor, pad: i64) -> Option<Tensor> {
-    matches!(x.device(), Device::Cuda(_)).then(|| native::halve(x, pad))?
+    has_kernels(x).then(|| native::halve(x, pad))?
 }
 
 /// The convolution with 3×3 weights and a border of one zero. Returns `None` if no kernel fits.
 pub(crate) fn conv3x3(x: &Tensor, weight: &Tensor, stride: i64) -> Option<Tensor> {
-    matches!(x.device(), Device::Cuda(_)).then(|| native::conv3x3(x, weight, stride))?
+    has_kernels(x).then(|| native::conv3x3(x, weight, stride))?
 }
 
 /// Memory for the kernels of Auto with these vectors: y, gradient, x, z, start, last gradient and root. Returns `None`

@@ -8,7 +8,7 @@ use strust::{Error, config::Config, methods::State, record::StepRecord, sample::
 use tch::{Device, Kind, Tensor};
 
 /// A method whose step consists only of operations on tensors, so that no number returns to the host: [`DeviceAuto`],
-/// [`DeviceStr`], [`DeviceSgd`] and [`DeviceAdam`]. Each makes the steps of the library's method of the same name.
+/// [`DeviceStr`], [`DeviceNewton`], [`DeviceSgd`] and [`DeviceAdam`]. Each makes the steps of the library's method of the same name.
 ///
 /// A step writes its results in place, so that it can be captured once and replayed ([`DeviceRun`](crate::DeviceRun)).
 /// If a value or a gradient is not finite, the point stays as it was before that step. The error is returned when the
@@ -16,6 +16,7 @@ use tch::{Device, Kind, Tensor};
 ///
 /// [`DeviceAuto`]: crate::DeviceAuto
 /// [`DeviceStr`]: crate::DeviceStr
+/// [`DeviceNewton`]: crate::DeviceNewton
 /// [`DeviceSgd`]: crate::DeviceSgd
 /// [`DeviceAdam`]: crate::DeviceAdam
 pub trait DeviceMethod<T: Component>: sealed::DeviceStep<T> + Sized {

@@ -137,7 +137,7 @@ pub(crate) fn judged(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
     Ok(StepRecord {
         verdict: if accepted || (finite && !moves) { Verdict::Accepted } else { Verdict::Rejected },
         // The trial is evaluated even if there is no step: the host does not know.
-        evaluations: Evaluations { values: 1, gradients: 1 },
+        evaluations: Evaluations { values: 1, gradients: 1, products: 0 },
         ..StepRecord::plain(k, value, squared_norm.sqrt(), step_size, step_length)
     })
 }
@@ -181,6 +181,24 @@ pub(crate) fn region(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
         }),
         constraint_norm: None,
         // The trial is evaluated even if there is no step: the host does not know.
-        evaluations: Evaluations { values: 1, gradients: 1 },
+        evaluations: Evaluations { values: 1, gradients: 1, products: 0 },
     })
+}
+
+/// The columns of a step of STR with curvature: those of [`region`], whether the step ended at the boundary, and the number
+/// of products.
+pub(crate) const NEWTON_COLUMNS: usize = REGION_COLUMNS + 2;
+
+pub(crate) fn newton(k: u64, row: &[f64]) -> Result<StepRecord, Error> {
+    let (row, rest) = row.split_at(REGION_COLUMNS);
+    let mut record = region(k, row)?;
+    if record.gradient_norm > 0.0 && record.step_length == 0.0 {
+        return Err(Error::NonFiniteCurvature { step: k, curvature: f64::NAN });
+    }
+    if let Some(region) = record.region.as_mut().filter(|_| rest[0] > 0.0) {
+        region.exit = Exit::Boundary;
+    }
+    // All products are made, even after the end of the inner iteration.
+    record.evaluations.products = rest[1] as u64;
+    Ok(record)
 }

@@ -1,7 +1,8 @@
 //! A decoder-only transformer (Vaswani et al. 2017; Radford et al. 2019), under the names of GPT-2.
 
+use crate::again::is_differentiable_again;
 use tch::{
-    Tensor,
+    Kind, Tensor,
     nn::{self, Module},
 };
 
@@ -75,7 +76,11 @@ impl GptBlock {
         let [n, positions, width] = size[..] else { unreachable!("n×positions×width") };
         let all = x.apply(&self.attend).view([n, positions, 3, self.heads, width / self.heads]);
         let [q, k, v] = [0, 1, 2].map(|i| all.select(2, i).transpose(1, 2));
-        let y = Tensor::scaled_dot_product_attention::<Tensor>(&q, &k, &v, None, 0.0, true, None, false);
+        let y = if is_differentiable_again() {
+            plain_attention(&q, &k, &v)
+        } else {
+            Tensor::scaled_dot_product_attention::<Tensor>(&q, &k, &v, None, 0.0, true, None, false)
+        };
         y.transpose(1, 2).reshape(&size[..]).apply(&self.project)
     }
     fn forward(&self, x: &Tensor) -> Tensor {
@@ -83,6 +88,14 @@ impl GptBlock {
         let inner = x.apply(&self.norm2).apply(&self.widen).gelu("tanh").apply(&self.narrow);
         x + inner
     }
+}
+
+/// Causal attention, operation by operation.
+fn plain_attention(q: &Tensor, k: &Tensor, v: &Tensor) -> Tensor {
+    let (positions, width) = (q.size()[2], q.size()[3]);
+    let later = Tensor::ones([positions, positions], (Kind::Bool, q.device())).triu(1);
+    let scores = q.matmul(&k.transpose(2, 3)) / (width as f64).sqrt();
+    scores.masked_fill(&later, f64::NEG_INFINITY).softmax(3, None).matmul(v)
 }
 
 impl Gpt {

@@ -1,11 +1,12 @@
 //! A model of the characters of a text, as a problem of the library.
 
 use crate::{
-    BatchLoss, Component, Error, Flat, Gpt, GptShape, ModelParameters, TorchObjective, cross_entropy, cuda, seeded,
+    BatchLoss, Component, Error, Flat, Gpt, GptShape, ModelOutputs, ModelParameters, TorchObjective, cross_entropy,
+    cuda, seeded,
 };
 use std::path::Path;
 use strust::{
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
 };
 use strust_problems::{Problem, text::Characters};
@@ -57,19 +58,31 @@ pub struct TextLoss {
 impl TextLoss {
     /// The mean cross-entropy over rows of codes.
     fn loss(&self, codes: &Tensor) -> Tensor {
+        let (logits, next) = self.logits(codes);
+        cross_entropy(&logits, &next)
+    }
+    /// The logits at every position, and the characters that they predict.
+    fn logits(&self, codes: &Tensor) -> (Tensor, Tensor) {
         let context = codes.size()[1] - 1;
         let (inputs, next) = (codes.narrow(1, 0, context), codes.narrow(1, 1, context));
         let forward = || self.model.forward(&inputs);
         let logits = if self.bf16 { cuda::bf16(forward).to_kind(Kind::Float) } else { forward() };
-        cross_entropy(&logits.flatten(0, 1), &next.reshape([-1]))
+        (logits.flatten(0, 1), next.reshape([-1]))
+    }
+    fn codes(&self, sample: &Sample) -> Tensor {
+        let rows: Vec<i64> = sample.indices().iter().map(|&i| i as i64).collect();
+        let rows = Tensor::from_slice(&rows).to_device(self.windows.device());
+        self.windows.index_select(0, &rows)
     }
 }
 
 impl BatchLoss for TextLoss {
     fn mean(&mut self, sample: &Sample) -> Tensor {
-        let rows: Vec<i64> = sample.indices().iter().map(|&i| i as i64).collect();
-        let rows = Tensor::from_slice(&rows).to_device(self.windows.device());
-        self.loss(&self.windows.index_select(0, &rows))
+        self.loss(&self.codes(sample))
+    }
+    fn outputs(&mut self, sample: &Sample) -> Option<ModelOutputs<'_>> {
+        let (outputs, next) = self.logits(&self.codes(sample));
+        Some(ModelOutputs { outputs, loss: Box::new(move |logits| cross_entropy(logits, &next)) })
     }
     fn draws(&self) -> bool {
         false
@@ -172,6 +185,16 @@ impl<T: Component> Objective for LanguageModel<T> {
     }
     fn value_and_gradient(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> Evaluation {
         self.objective.value_and_gradient(x, sample, gradient)
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Flat<T>,
+        sample: &Sample,
+        direction: &Flat<T>,
+        product: &mut Flat<T>,
+    ) -> bool {
+        self.objective.curvature_product(kind, x, sample, direction, product)
     }
     fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {
         self.objective.check_point(x)

@@ -6,7 +6,7 @@
 //! | item | what |
 //! |---|---|
 //! | [`supervised`], [`TorchObjective`] | model, batch and loss as a function of the parameters and the sample |
-//! | [`DeviceAuto`], [`DeviceStr`], [`DeviceSgd`], [`DeviceAdam`] | methods that run on the device without the host |
+//! | [`DeviceAuto`], [`DeviceStr`], [`DeviceNewton`], [`DeviceSgd`], [`DeviceAdam`] | methods that run on the device without the host |
 //! | [`DeviceRun`], [`QueuedLoss`] | captures a step of these methods as a CUDA graph and replays it |
 //! | [`cuda`] | TF32, bfloat16, memory, profile and warnings of the GPU |
 //! | [`NormRelu`], [`Conv3x3`] | layers with their own kernels on a GPU |
@@ -50,6 +50,7 @@
 // libtorch counts in i64; all counts here are far below its limit.
 #![allow(clippy::cast_possible_wrap)]
 
+mod again;
 mod autodiff_constraint;
 pub mod bench;
 mod checkpoint;
@@ -61,6 +62,7 @@ pub mod device;
 mod device_adam;
 mod device_auto;
 mod device_method;
+mod device_newton;
 mod device_rate;
 mod device_records;
 mod device_run;
@@ -87,6 +89,7 @@ pub use convnet::ConvNet;
 pub use device_adam::DeviceAdam;
 pub use device_auto::DeviceAuto;
 pub use device_method::DeviceMethod;
+pub use device_newton::DeviceNewton;
 pub use device_run::{DeviceRun, Launch};
 pub use device_sgd::DeviceSgd;
 pub use device_str::DeviceStr;
@@ -95,7 +98,9 @@ pub use flat::{Component, Flat, LoadsTo};
 pub use gpt::{Gpt, GptShape};
 pub use language::{LanguageModel, TextLoss};
 pub use norm_relu::NormRelu;
-pub use objective::{BatchLoss, QueuedLoss, SupervisedLoss, TorchObjective, cross_entropy, seeded, supervised};
+pub use objective::{
+    BatchLoss, ModelOutputs, QueuedLoss, SupervisedLoss, TorchObjective, cross_entropy, seeded, supervised,
+};
 pub use orthonormal::Orthonormal;
 pub use parameters::{ModelParameters, Slot};
 pub use resnet::ResNet20;

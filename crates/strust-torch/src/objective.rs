@@ -1,12 +1,20 @@
 //! The loss of a model on a mini-batch, as an objective of the library.
 
+mod products;
+mod supervised;
+
+pub use supervised::{SupervisedLoss, supervised};
+
 use crate::{Component, Error, Flat, ModelParameters, cuda::hold_off_capture};
-use std::sync::{
-    Mutex, PoisonError, RwLockReadGuard,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Mutex, PoisonError, RwLockReadGuard,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use strust::{
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Vector,
 };
@@ -47,6 +55,11 @@ fn seeded_here<R>(seed: u64, draw: impl FnOnce() -> R) -> R {
 /// a seed, with which the library measures the full sum ([`Sample::range`]). A batch function should not augment a
 /// sample without a seed. If a loss draws numbers for such a sample, they are the same each time.
 ///
+/// Products with the curvature of a sample ([`Objective::curvature_product`]) differentiate twice: the Hessian of any
+/// loss, the Gauss–Newton matrix of a loss with [outputs](BatchLoss::outputs), such as that of [`supervised`]. They use the
+/// batch and the dropout masks of the sample, and leave the running statistics unchanged. A model with an operation that
+/// libtorch cannot differentiate twice has no products.
+///
 /// After an evaluation the model has its parameters back. [`set`](Self::set) writes the result of a run into the model.
 #[derive(Debug)]
 pub struct TorchObjective<T, L> {
@@ -55,6 +68,8 @@ pub struct TorchObjective<T, L> {
     loss: L,
     /// The id of the last [`DeviceRun`](crate::DeviceRun) that was started on it.
     run: u64,
+    /// The kinds of products that the model turned out not to have.
+    without_products: Vec<ProductKind>,
 }
 
 /// The source of a step's batch: a sample on the host, or [`Queued`].
@@ -63,6 +78,8 @@ pub trait BatchSource<L> {
     fn prepare(&self, _loss: &mut L) {}
     /// The mean loss on the batch.
     fn mean(&self, loss: &mut L) -> Tensor;
+    /// The outputs on the batch, if the loss has any.
+    fn outputs<'a>(&self, loss: &'a mut L) -> Option<ModelOutputs<'a>>;
     /// Whether a step updates the running statistics.
     fn moves_statistics(&self) -> bool;
     /// A guard to hold during an evaluation, so that no other thread captures.
@@ -72,6 +89,9 @@ pub trait BatchSource<L> {
 impl<L: BatchLoss> BatchSource<L> for Sample {
     fn mean(&self, loss: &mut L) -> Tensor {
         if loss.draws() { seeded_here(generator_seed(self), || loss.mean(self)) } else { loss.mean(self) }
+    }
+    fn outputs<'a>(&self, loss: &'a mut L) -> Option<ModelOutputs<'a>> {
+        if loss.draws() { seeded_here(generator_seed(self), || loss.outputs(self)) } else { loss.outputs(self) }
     }
     fn moves_statistics(&self) -> bool {
         self.seed().is_some()
@@ -91,6 +111,9 @@ impl<L: QueuedLoss> BatchSource<L> for Queued {
     }
     fn mean(&self, loss: &mut L) -> Tensor {
         loss.mean_queued()
+    }
+    fn outputs<'a>(&self, loss: &'a mut L) -> Option<ModelOutputs<'a>> {
+        loss.outputs_queued()
     }
     fn moves_statistics(&self) -> bool {
         true
@@ -117,12 +140,35 @@ pub trait QueuedLoss: BatchLoss {
     fn advance(&mut self);
     /// The mean loss on that batch in training mode, as a tensor of one number.
     fn mean_queued(&mut self) -> Tensor;
+    /// [`BatchLoss::outputs`] on that batch.
+    fn outputs_queued(&mut self) -> Option<ModelOutputs<'_>> {
+        None
+    }
+}
+
+/// The outputs of a model on a batch, and its mean loss as a function of them.
+pub struct ModelOutputs<'a> {
+    /// The outputs, such as logits, in training mode.
+    pub outputs: Tensor,
+    /// The mean loss, convex in the outputs, as a tensor of one number.
+    pub loss: Box<dyn Fn(&Tensor) -> Tensor + 'a>,
+}
+
+impl fmt::Debug for ModelOutputs<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ModelOutputs({:?})", self.outputs.size())
+    }
 }
 
 /// The mean loss of a model on a sample: a closure, or the loss of a problem of this crate.
 pub trait BatchLoss {
     /// The mean loss in training mode, as a tensor of one number.
     fn mean(&mut self, sample: &Sample) -> Tensor;
+    /// The outputs of the model on a sample and their loss, for the Gauss–Newton matrix. It evaluates the model as
+    /// [`mean`](Self::mean) does. None by default; then there is no such matrix.
+    fn outputs(&mut self, _sample: &Sample) -> Option<ModelOutputs<'_>> {
+        None
+    }
     /// Whether it draws from libtorch's generator. If so, the generator is seeded first, and other threads wait for it.
     fn draws(&self) -> bool {
         true
@@ -146,7 +192,7 @@ impl<T: Component, L: FnMut(&Sample) -> Tensor> TorchObjective<T, L> {
 impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     /// [`new`](Self::new) for any loss. Rust infers the argument type of a closure only in `new`.
     pub fn over(store: &VarStore, terms: usize, loss: L) -> Result<Self, Error> {
-        Ok(Self { parameters: ModelParameters::new(store)?, terms, loss, run: 0 })
+        Ok(Self { parameters: ModelParameters::new(store)?, terms, loss, run: 0, without_products: Vec::new() })
     }
 
     /// The model's parameters.
@@ -275,34 +321,6 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     }
 }
 
-/// The mean loss on a sample, as created by [`supervised`].
-pub type SupervisedLoss<'a> = Box<dyn FnMut(&Sample) -> Tensor + 'a>;
-
-/// An objective from the parts of supervised learning: `batch` returns the inputs and targets of a sample, with
-/// augmentation drawn from libtorch's generator or from the sample's seed; `model` is the forward pass in training
-/// mode; `loss` is the mean loss of outputs and targets. The batch of a sample is computed once for all evaluations of
-/// a step.
-pub fn supervised<'a, T: Component>(
-    store: &VarStore,
-    terms: usize,
-    mut batch: impl FnMut(&Sample) -> (Tensor, Tensor) + 'a,
-    model: impl Fn(&Tensor) -> Tensor + 'a,
-    loss: impl Fn(&Tensor, &Tensor) -> Tensor + 'a,
-) -> Result<TorchObjective<T, SupervisedLoss<'a>>, Error> {
-    let mut last: Option<(Sample, Tensor, Tensor)> = None;
-    let evaluate: SupervisedLoss<'a> = Box::new(move |sample: &Sample| {
-        if last.as_ref().is_none_or(|(of, ..)| of != sample) {
-            let (inputs, targets) = no_grad(|| batch(sample));
-            last = Some((sample.clone(), inputs, targets));
-        }
-        let (_, inputs, targets) = last.as_ref().expect("set above");
-        // Seeded again, so that dropout does not depend on whether the batch was computed or reused.
-        reseed(!generator_seed(sample));
-        loss(&model(inputs), targets)
-    });
-    TorchObjective::new(store, terms, evaluate)
-}
-
 /// The mean cross-entropy of logits and classes, in the precision of the logits. tch's own function always uses single
 /// precision.
 pub fn cross_entropy(logits: &Tensor, classes: &Tensor) -> Tensor {
@@ -329,6 +347,19 @@ impl<T: Component, L: BatchLoss> Objective for TorchObjective<T, L> {
     }
     fn value_and_gradient(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> Evaluation {
         Evaluation::new(self.elsewhere(|f| f.value_and_gradient_at(x, sample, gradient)), T::EPSILON)
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Flat<T>,
+        sample: &Sample,
+        direction: &Flat<T>,
+        product: &mut Flat<T>,
+    ) -> bool {
+        self.elsewhere(|f| {
+            f.set(x);
+            f.product_here(kind, sample, direction, product)
+        })
     }
     fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {
         let (expected, found) = (self.parameters.flat().shape(), x.shape());

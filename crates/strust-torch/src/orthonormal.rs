@@ -104,6 +104,11 @@ impl<T: Component> Constraint for Orthonormal<T> {
             let _ = weight.of(out).g_add_(&product);
         }
     }
+    /// V(Y + Yᵀ) for each weight.
+    fn add_second_order_product(&mut self, _: &Flat<T>, a: f64, y: &Flat<T>, v: &Flat<T>, out: &mut Flat<T>) -> bool {
+        self.add_vjp(v, a, y, out);
+        true
+    }
     /// Each WᵀW − I is symmetric.
     fn redundant(&self) -> usize {
         self.weights.iter().map(|weight| (weight.columns * (weight.columns - 1) / 2) as usize).sum()

@@ -3,7 +3,7 @@
 use crate::{Component, Error, Flat};
 use std::collections::HashSet;
 use strust::vector::Vector;
-use tch::{Device, Tensor, nn::VarStore, no_grad};
+use tch::{Device, TchError, Tensor, nn::VarStore, no_grad};
 
 /// The parameters of a model as views of one buffer, and its other state, such as running statistics, as views of a
 /// second buffer.
@@ -232,18 +232,40 @@ impl<T: Component> ModelParameters<T> {
 
     /// The gradient of a number with respect to the parameters, as one vector.
     pub(crate) fn gradient(&self, of: &Tensor, gradient: &mut Flat<T>) {
-        let pieces = self.derivatives(of, false);
-        let pieces: Vec<Tensor> =
-            self.slots.iter().zip(&pieces).map(|(slot, piece)| slot.layout.flatten(piece)).collect();
-        let _ = Tensor::cat_out(gradient.tensor(), &pieces, 0);
+        self.write_flat(&self.derivatives(of, false), gradient);
+    }
+    /// Writes tensors of the shapes of the parameters as one vector.
+    pub(crate) fn write_flat(&self, pieces: &[Tensor], out: &mut Flat<T>) {
+        let _ = Tensor::cat_out(out.tensor(), &self.flattened(pieces), 0);
+    }
+    fn flattened(&self, pieces: &[Tensor]) -> Vec<Tensor> {
+        self.slots.iter().zip(pieces).map(|(slot, piece)| slot.layout.flatten(piece)).collect()
+    }
+    /// The product of tensors of the shapes of the parameters with a vector, which can be differentiated.
+    pub(crate) fn along(&self, pieces: &[Tensor], v: &Flat<T>) -> Tensor {
+        Tensor::cat(&self.flattened(pieces), 0).dot(v.tensor())
     }
     /// The gradient with respect to each parameter. It is zero if the number does not depend on the parameter. With
     /// `again` it can be differentiated again.
     pub(crate) fn derivatives(&self, of: &Tensor, again: bool) -> Vec<Tensor> {
-        let variables: Vec<&Tensor> = self.slots.iter().map(|slot| &slot.variable).collect();
-        let pieces = Tensor::run_backward(&[of], &variables, again, again);
-        pieces.into_iter().zip(&variables).map(|(p, v)| if p.defined() { p } else { v.zeros_like() }).collect()
+        assert!(of.requires_grad(), "the number to differentiate does not depend on the model's parameters");
+        self.try_derivatives(of, again).unwrap_or_else(|error| panic!("{error}"))
     }
+    /// The same, or an error if libtorch cannot differentiate an operation.
+    pub(crate) fn try_derivatives(&self, of: &Tensor, again: bool) -> Result<Vec<Tensor>, TchError> {
+        let variables: Vec<&Tensor> = self.slots.iter().map(|slot| &slot.variable).collect();
+        differentiate(of, &variables, again, again)
+    }
+}
+
+/// The derivatives of a number with respect to tensors. They are zero if the number does not depend on them. `keep`
+/// keeps the graph for another call, and with `again` the derivatives can be differentiated.
+pub(crate) fn differentiate(of: &Tensor, by: &[&Tensor], keep: bool, again: bool) -> Result<Vec<Tensor>, TchError> {
+    if !of.requires_grad() {
+        return Ok(by.iter().map(|tensor| tensor.zeros_like()).collect());
+    }
+    let pieces = Tensor::f_run_backward(&[of], by, keep, again)?;
+    Ok(pieces.into_iter().zip(by).map(|(p, v)| if p.defined() { p } else { v.zeros_like() }).collect())
 }
 
 /// Copies tensors into one new buffer and makes them views of it.

@@ -1,6 +1,6 @@
 //! Samples that are queued on the device.
 
-use crate::{BatchLoss, QueuedLoss, cuda};
+use crate::{BatchLoss, ModelOutputs, QueuedLoss, cuda};
 use strust::sample::Sample;
 use tch::{Device, Kind, Tensor, no_grad};
 
@@ -85,6 +85,12 @@ impl<M: Fn(&Tensor) -> Tensor, L: Fn(&Tensor, &Tensor) -> Tensor> TableLoss<M, L
     fn rows(&self, rows: &Tensor) -> (Tensor, Tensor) {
         no_grad(|| (self.inputs.index_select(0, rows), self.targets.index_select(0, rows)))
     }
+    fn batch(&self, sample: &Sample) -> (Tensor, Tensor) {
+        self.rows(&upload(&indices(sample).collect::<Vec<_>>(), self.inputs.device()))
+    }
+    fn outputs_on(&self, inputs: &Tensor, targets: Tensor) -> ModelOutputs<'_> {
+        ModelOutputs { outputs: (self.model)(inputs), loss: Box::new(move |outputs| (self.loss)(outputs, &targets)) }
+    }
 }
 
 /// Copies numbers to a device. A GPU copies them from pinned memory, and the host does not wait.
@@ -102,9 +108,12 @@ fn indices(sample: &Sample) -> impl Iterator<Item = i64> {
 
 impl<M: Fn(&Tensor) -> Tensor, L: Fn(&Tensor, &Tensor) -> Tensor> BatchLoss for TableLoss<M, L> {
     fn mean(&mut self, sample: &Sample) -> Tensor {
-        let rows = upload(&indices(sample).collect::<Vec<_>>(), self.inputs.device());
-        let (inputs, targets) = self.rows(&rows);
+        let (inputs, targets) = self.batch(sample);
         (self.loss)(&(self.model)(&inputs), &targets)
+    }
+    fn outputs(&mut self, sample: &Sample) -> Option<ModelOutputs<'_>> {
+        let (inputs, targets) = self.batch(sample);
+        Some(self.outputs_on(&inputs, targets))
     }
     fn draws(&self) -> bool {
         false
@@ -127,5 +136,9 @@ impl<M: Fn(&Tensor) -> Tensor, L: Fn(&Tensor, &Tensor) -> Tensor> QueuedLoss for
     fn mean_queued(&mut self) -> Tensor {
         let (inputs, targets) = self.taken.as_ref().expect("`advance` was called");
         (self.loss)(&(self.model)(inputs), targets)
+    }
+    fn outputs_queued(&mut self) -> Option<ModelOutputs<'_>> {
+        let (inputs, targets) = self.taken.as_ref().expect("`advance` was called");
+        Some(self.outputs_on(inputs, targets.shallow_clone()))
     }
 }

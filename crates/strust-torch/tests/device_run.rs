@@ -10,8 +10,8 @@ use std::{cell::Cell, rc::Rc, sync::Barrier};
 use strust::{prelude::*, sample::Draws};
 use strust_problems::Problem;
 use strust_torch::{
-    BatchLoss, Component, DeviceAdam, DeviceMethod, DeviceRun, DeviceSgd, DeviceStr, ImageClassification, Launch,
-    QueuedLoss, TableLoss, TorchObjective, cross_entropy, cuda, device, images::ImageBytes,
+    BatchLoss, Component, DeviceAdam, DeviceMethod, DeviceNewton, DeviceRun, DeviceSgd, DeviceStr, ImageClassification,
+    Launch, QueuedLoss, TableLoss, TorchObjective, cross_entropy, cuda, device, images::ImageBytes,
 };
 use tch::{Cuda, Device, Kind, Tensor, nn};
 
@@ -244,6 +244,31 @@ fn queued_samples_give_the_same_steps_bit_for_bit() {
     }
 }
 
+fn few_products() -> StrNewtonConfig {
+    StrNewtonConfig { products: 4, at_boundary: 0, ..Default::default() }
+}
+
+#[test]
+fn queued_samples_give_the_same_products_bit_for_bit() {
+    tch::set_num_threads(1);
+    for gauss_newton in [false, true] {
+        let start = |f: &mut ImageClassification| {
+            let method = DeviceNewton::start(few_products(), f.objective(), 100).unwrap();
+            if gauss_newton { method.gauss_newton() } else { method }
+        };
+        let (mut f, mut g) = (images(Device::Cpu), images(Device::Cpu));
+        let (mut method, queued) = (start(&mut f), start(&mut g));
+        let (mut sampler, mut sample) = (Epochs::new(44, 8, 5).unwrap(), Sample::default());
+        for k in 0..9 {
+            sampler.draw(k, &mut sample);
+            method.step(f.objective(), &sample).unwrap();
+        }
+        let mut run = DeviceRun::new(g.objective(), queued, 8, 4, Launch::Eager);
+        run.steps(g.objective(), &mut Epochs::new(44, 8, 5).unwrap(), 9).unwrap();
+        assert_eq!(end(&mut g, &mut run.into_method()), end(&mut f, &mut method));
+    }
+}
+
 #[test]
 fn the_host_reads_once_an_epoch() {
     tch::set_num_threads(1);
@@ -332,6 +357,16 @@ fn a_graph_makes_the_same_steps_as_eager_launches_and_never_waits() {
                 let mut f = table::<f64>(device, store, false);
                 let method = DeviceStr::start(StrConfig::default(), &f, 1000).unwrap();
                 never_waits(&mut f, method, launch)
+            }),
+            made(&|store| {
+                let mut f = table::<f64>(device, store, false);
+                let method = DeviceNewton::start(few_products(), &f, 1000).unwrap();
+                never_waits(&mut f, method, launch)
+            }),
+            made(&|store| {
+                let mut f = table::<f64>(device, store, false);
+                let method = DeviceNewton::start(few_products(), &f, 1000).unwrap();
+                never_waits(&mut f, method.gauss_newton(), launch)
             }),
             made(&|store| {
                 let mut f = table::<f64>(device, store, false);

@@ -123,7 +123,7 @@ fn running_statistics_are_updated_once_per_step_at_x_and_never_in_a_trial() {
         let mut method = Str::new(StrConfig { initial_radius: radius, ..Default::default() }).unwrap();
         let mut state = method.init(&mut f, x.clone()).unwrap();
         let record = method.step(&mut f, &mut state, &sample(1)).unwrap();
-        assert_eq!(record.evaluations, Evaluations { values: 1, gradients: 1 });
+        assert_eq!(record.evaluations, Evaluations { values: 1, gradients: 1, products: 0 });
         assert_eq!(statistics(&store), once);
     }
 }

@@ -32,7 +32,7 @@ fn main() -> Result<(), Error> {
             let report = minimize(&mut f).method(&mut $method).sampler(Epochs::new(200, 20, 0)?).stop(&stop).start(vec![0.0; 20])?;
             let mut off = report.point().clone();
             off.add(-1.0, &answer);
-            let (Evaluations { values, gradients }, distance) = (report.evaluations, off.norm());
+            let (Evaluations { values, gradients, .. }, distance) = (report.evaluations, off.norm());
             println!(
                 "{:<14} {:>6} {values:>7} {gradients:>9} {distance:>12.2e}  {}",
                 $name, report.steps, report.reason

@@ -54,7 +54,7 @@ impl StepRecord {
             verdict: Verdict::Accepted,
             region: None,
             constraint_norm: None,
-            evaluations: Evaluations { values: 0, gradients: 1 },
+            evaluations: Evaluations { values: 0, gradients: 1, products: 0 },
         }
     }
 }

@@ -30,6 +30,16 @@ impl Sample {
     pub fn range(range: std::ops::Range<usize>) -> Self {
         Self { indices: range.collect(), seed: None }
     }
+    /// Overwrites the sample by the terms in `range`, without a seed. Allocates only if it becomes longer.
+    pub(crate) fn set_range(&mut self, range: std::ops::Range<usize>) {
+        self.set_terms(range);
+    }
+    /// Overwrites the sample by these terms, without a seed. Allocates only if it becomes longer.
+    pub(crate) fn set_terms(&mut self, terms: impl IntoIterator<Item = usize>) {
+        self.indices.clear();
+        self.indices.extend(terms);
+        self.seed = None;
+    }
     /// Overwrites the sample. Allocates only if it becomes longer.
     pub fn set(&mut self, indices: impl IntoIterator<Item = usize>, seed: u64) {
         self.indices.clear();

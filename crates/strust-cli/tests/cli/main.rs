@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bench_mpi;
+mod bench_second_order;
 mod browser;
 mod constrained;
 mod constrained_problems;

@@ -126,6 +126,7 @@ fn curve(finished: &[Finished]) -> Vec<CurvePoint> {
             evaluations: MeanEvaluations {
                 values: spread(&over(i, &|r| r.evaluations.values as f64)).mean,
                 gradients: spread(&over(i, &|r| r.evaluations.gradients as f64)).mean,
+                products: spread(&over(i, &|r| r.evaluations.products as f64)).mean,
             },
             metrics: metrics.map(|key| (key.clone(), spread(&over(i, &|r| r.metrics[key])))).collect(),
         }

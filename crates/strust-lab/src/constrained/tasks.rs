@@ -360,7 +360,7 @@ mod tests {
             epoch: 1,
             steps: 1,
             accepted: 1,
-            evaluations: Evaluations { values: 0, gradients: 1 },
+            evaluations: Evaluations { values: 0, gradients: 1, products: 0 },
             trust_region: BTreeMap::new(),
             metrics: metrics.iter().map(|(key, value)| ((*key).to_string(), *value)).collect(),
         }
@@ -429,7 +429,7 @@ mod tests {
         problem.methods[0].curve.push(crate::data::summary::CurvePoint {
             epoch: 0,
             seconds: spread,
-            evaluations: crate::data::summary::MeanEvaluations { values: 0.0, gradients: 0.0 },
+            evaluations: crate::data::summary::MeanEvaluations { values: 0.0, gradients: 0.0, products: 0.0 },
             metrics: BTreeMap::from([(GAP.to_string(), spread)]),
         });
         let found = checks(&task, &problem);

@@ -177,4 +177,27 @@ pub struct MeanEvaluations {
     pub values: f64,
     /// Values with gradient.
     pub gradients: f64,
+    /// Products with a curvature matrix.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub products: f64,
+}
+
+impl MeanEvaluations {
+    /// The price in forward passes: one for a value, three for a gradient, because a backward pass costs as much as two
+    /// forward passes, and four for a product.
+    #[must_use]
+    pub fn price(&self) -> f64 {
+        self.values + 3.0 * self.gradients + 4.0 * self.products
+    }
+
+    /// Forward and backward passes: one for a value, two for a gradient, four for a product.
+    #[must_use]
+    pub fn passes(&self) -> f64 {
+        self.values + 2.0 * self.gradients + 4.0 * self.products
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &f64) -> bool {
+    *count == 0.0
 }

@@ -32,6 +32,7 @@ pub const THEORY: &[(&str, &str)] = &[
 pub const BENCHMARKS: &[(&str, &str)] = &[
     ("zero-tuning", include_str!("../../../../experiments/zero-tuning.toml")),
     ("kernels", include_str!("../../../../experiments/kernels.toml")),
+    ("second-order", include_str!("../../../../experiments/second-order.toml")),
 ];
 
 /// The tasks with data of the study of constrained problems.

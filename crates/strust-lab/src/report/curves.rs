@@ -63,7 +63,7 @@ impl Against {
             Self::Epochs => point.epoch as f64,
             Self::Seconds => point.seconds.median,
             Self::Gradients => point.evaluations.gradients,
-            Self::Passes => point.evaluations.values + 2.0 * point.evaluations.gradients,
+            Self::Passes => point.evaluations.passes(),
         }
     }
 }

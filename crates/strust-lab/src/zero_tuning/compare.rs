@@ -1,6 +1,6 @@
 //! Compares the methods on a task.
 
-use super::measures::{At, CLOSE, NEAR, goes_to_zero, is_within, passes, price, ratio, steps_ratio, value_at};
+use super::measures::{At, CLOSE, NEAR, goes_to_zero, is_within, ratio, steps_ratio, value_at};
 use crate::{
     Error,
     analyze::{Finished, Outcome},
@@ -10,7 +10,7 @@ use crate::{
         parameters::Parameters,
         plan::{Job, Plan},
         record::EpochRecord,
-        summary::{Metric, Spread, Tuning, higher_is_better},
+        summary::{MeanEvaluations, Metric, Spread, Tuning, higher_is_better},
     },
     format::plain,
     registry::{methods, problems},
@@ -33,19 +33,11 @@ pub(super) struct Trajectory {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TrajectoryPoint {
     pub steps: f64,
-    values: f64,
-    gradients: f64,
+    pub evaluations: MeanEvaluations,
     /// The objective: median over seeds, where a failed seed is infinite, and the ends of its range over the others.
     pub median: f64,
     pub low: f64,
     pub high: f64,
-}
-
-impl TrajectoryPoint {
-    /// Forward and backward passes so far.
-    pub fn passes(&self) -> f64 {
-        passes(self.values, self.gradients)
-    }
 }
 
 impl Trajectory {
@@ -70,8 +62,11 @@ impl Trajectory {
                 values.iter().copied().chain(std::iter::repeat_n(f64::INFINITY, failed)).collect();
             TrajectoryPoint {
                 steps: mean(|r| r.steps as f64),
-                values: mean(|r| r.evaluations.values as f64),
-                gradients: mean(|r| r.evaluations.gradients as f64),
+                evaluations: MeanEvaluations {
+                    values: mean(|r| r.evaluations.values as f64),
+                    gradients: mean(|r| r.evaluations.gradients as f64),
+                    products: mean(|r| r.evaluations.products as f64),
+                },
                 median: upper_median(&with_failed),
                 low: least(values.iter().copied()),
                 high: largest(values),
@@ -101,11 +96,12 @@ impl Trajectory {
     }
 
     fn over_passes(&self) -> Vec<At> {
-        self.points.iter().map(|at| (at.passes(), at.median)).collect()
+        self.points.iter().map(|at| (at.evaluations.passes(), at.median)).collect()
     }
 
+    /// The cost of a step in steps of SGD.
     fn price(&self) -> Option<f64> {
-        self.end().and_then(|at| price(at.values, at.gradients, at.steps))
+        self.end().filter(|at| at.steps > 0.0).map(|at| at.evaluations.price() / (3.0 * at.steps))
     }
 }
 
@@ -176,7 +172,7 @@ impl TaskRuns<'_> {
             within: within(CLOSE),
             nearly_within: within(NEAR),
             ratio_at_equal_passes: theirs.end().and_then(|end| {
-                let value = value_at(&mine.over_passes(), end.passes())?;
+                let value = value_at(&mine.over_passes(), end.evaluations.passes())?;
                 reference.ratio_of(value)
             }),
             test: metrics
@@ -298,7 +294,7 @@ mod tests {
             epoch: epoch as u64,
             steps: 10 * epoch as u64,
             accepted: 10 * epoch as u64,
-            evaluations: Evaluations { values: 0, gradients: 10 * epoch as u64 },
+            evaluations: Evaluations { values: 0, gradients: 10 * epoch as u64, products: 0 },
             trust_region: BTreeMap::new(),
             metrics: [("objective_gap".into(), *gap), ("test_accuracy".into(), accuracy)].into(),
         };
@@ -319,7 +315,7 @@ mod tests {
         let curve = Trajectory::new(&outcomes, 1, &metrics(), &|seed| seed as f64);
         let end = *curve.end().unwrap();
         // The objectives after the first epoch are 1, 4 and infinity.
-        assert_eq!((end.median, end.low, end.high, end.steps, end.passes()), (4.0, 1.0, 4.0, 10.0, 20.0));
+        assert_eq!((end.median, end.low, end.high, end.steps, end.evaluations.passes()), (4.0, 1.0, 4.0, 10.0, 20.0));
         assert_eq!((curve.failed, curve.points.len(), curve.price()), (1, 3, Some(1.0)));
         assert!(curve.test.is_some_and(|test| (test.mean - 0.7).abs() < 1e-15));
         let lost = Trajectory::new(&[finished(0, &[8.0, 1.0], 0.8), failed.clone(), failed], 1, &metrics(), &|_| 0.0);

@@ -93,7 +93,12 @@ fn points(curve: &Trajectory, highest: f64) -> Vec<Point> {
     let stride = length.div_ceil(POINTS).max(1);
     let point = |at: &TrajectoryPoint| {
         let drawn = |value: f64| if value <= highest { short(value) } else { f64::NAN };
-        Point { x: short(at.passes()), y: drawn(at.median), low: drawn(at.low), high: drawn(at.high.min(highest)) }
+        Point {
+            x: short(at.evaluations.passes()),
+            y: drawn(at.median),
+            low: drawn(at.low),
+            high: drawn(at.high.min(highest)),
+        }
     };
     let kept = |i: &usize| i.is_multiple_of(stride) || i + 1 == length;
     (0..length).filter(kept).map(|i| point(&curve.points[i])).collect()

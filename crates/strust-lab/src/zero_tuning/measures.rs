@@ -71,17 +71,6 @@ pub(super) fn is_within(ratio: Option<f64>, steps_ratio: Option<f64>, to_zero: b
     ratio.is_some_and(|ratio| ratio <= limit) || (to_zero && steps_ratio.is_some_and(|ratio| ratio <= STEPS))
 }
 
-/// The cost of a step in steps of SGD. A value is a forward pass; a gradient is a forward and a backward pass, which costs
-/// as much as two forward passes.
-pub(super) fn price(values: f64, gradients: f64, steps: f64) -> Option<f64> {
-    (steps > 0.0).then(|| (values + 3.0 * gradients) / (3.0 * steps))
-}
-
-/// Forward and backward passes.
-pub(super) fn passes(values: f64, gradients: f64) -> f64 {
-    values + 2.0 * gradients
-}
-
 /// The performance profile of Dolan and Moré: for every factor τ from 1 to `last`, the share of the tasks on which a method
 /// is within τ of the best one. The points are the corners of this function. `None` is a task without a result.
 pub(super) fn profile(ratios: &[Option<f64>], last: f64) -> Vec<At> {
@@ -165,14 +154,6 @@ mod tests {
         assert!(is_within(Some(1e6), Some(1.1), true, CLOSE) && !is_within(Some(1e6), Some(1.1), false, CLOSE));
         assert!(!is_within(Some(1e6), Some(1.11), true, NEAR) && !is_within(None, None, true, NEAR));
         assert!(goes_to_zero(0.9e-6, 1.0) && !goes_to_zero(1e-6, 1.0));
-    }
-
-    #[test]
-    fn the_price_of_a_step_counts_a_backward_pass_as_two_forward_passes() {
-        near(price(0.0, 10.0, 10.0), 1.0);
-        near(price(10.0, 10.0, 10.0), 4.0 / 3.0);
-        assert_eq!(price(0.0, 0.0, 0.0), None);
-        assert!((passes(1.0, 2.0) - 5.0).abs() < 1e-15);
     }
 
     #[test]

@@ -11,6 +11,17 @@ fn sparse(data: &Labeled) -> Labeled {
 }
 
 #[test]
+fn the_products_are_those_of_the_gradients() {
+    for data in [
+        Logistic::separable(30, 5, 0.1, 0).unwrap(),
+        Logistic::new(contract::random_data(20, 4, &[0.0, 1.0], 1), 0.1).unwrap(),
+    ] {
+        contract::has_products(&mut data.clone(), ProductKind::Hessian, true, 1e-13);
+        contract::has_products(&mut data.clone(), ProductKind::GaussNewton, true, 1e-13);
+    }
+}
+
+#[test]
 fn the_contract_of_a_problem_holds_dense_and_sparse() {
     for regularization in [0.0, 0.3] {
         let data = random_data(30, 6, &[1.0, 2.0], 0);

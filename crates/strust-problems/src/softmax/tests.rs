@@ -22,6 +22,17 @@ fn the_contract_of_a_problem_holds_dense_and_sparse() {
 }
 
 #[test]
+fn the_products_are_those_of_the_gradients() {
+    let data = || random_data(30, 6, &[3.0, -2.0, 0.0, 9.0], 0);
+    let sparse = Labeled { features: data().features.converted(), labels: data().labels };
+    let penalized = Softmax::new(sparse, 0.3).unwrap().with_intercept().unwrap();
+    for mut f in [Softmax::new(data(), 0.0).unwrap(), penalized] {
+        contract::has_products(&mut f, ProductKind::Hessian, true, 1e-13);
+        contract::has_products(&mut f, ProductKind::GaussNewton, true, 1e-13);
+    }
+}
+
+#[test]
 fn two_classes_give_logistic_regression_in_the_difference() {
     let data = random_data(25, 4, &[0.0, 1.0], 2);
     let mut softmax = Softmax::new(data.clone(), 0.0).unwrap();

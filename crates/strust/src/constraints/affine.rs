@@ -99,6 +99,10 @@ impl<V: Vector> Constraint for Affine<V> {
             out.add(a * y, row);
         }
     }
+    /// c is linear.
+    fn add_second_order_product(&mut self, _: &V, _: f64, _: &Vec<f64>, _: &V, _: &mut V) -> bool {
+        true
+    }
     /// Relative to ‖A‖‖x‖ + ‖b‖, because c is a difference of numbers of this size. An absolute bound would depend on
     /// the scale of x.
     fn rounding(&self, x: &V, norm: f64) -> f64 {

@@ -110,6 +110,10 @@ impl<V: Vector> Constraint for Bounds<V> {
     fn residual(&mut self, _x: &V, _c: &mut Vec<f64>) {}
     fn jvp(&mut self, _x: &V, _v: &V, _out: &mut Vec<f64>) {}
     fn add_vjp(&mut self, _x: &V, _a: f64, _y: &Vec<f64>, _out: &mut V) {}
+    /// c is linear.
+    fn add_second_order_product(&mut self, _: &V, _: f64, _: &Vec<f64>, _: &V, _: &mut V) -> bool {
+        true
+    }
     fn bounds(&self) -> Option<&Bounds<V>> {
         Some(self)
     }

@@ -48,6 +48,16 @@ impl<C: Constraint> Constraint for ByNewton<C> {
     fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
         self.0.add_vjp(x, a, y, out);
     }
+    fn add_second_order_product(
+        &mut self,
+        x: &C::Point,
+        a: f64,
+        y: &C::Residual,
+        v: &C::Point,
+        out: &mut C::Point,
+    ) -> bool {
+        self.0.add_second_order_product(x, a, y, v, out)
+    }
     fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
         self.0.rounding(x, norm)
     }

@@ -43,6 +43,16 @@ impl<C: Constraint> Constraint for AtMost<C> {
     fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
         self.0.add_vjp(x, a, y, out);
     }
+    fn add_second_order_product(
+        &mut self,
+        x: &C::Point,
+        a: f64,
+        y: &C::Residual,
+        v: &C::Point,
+        out: &mut C::Point,
+    ) -> bool {
+        self.0.add_second_order_product(x, a, y, v, out)
+    }
     fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
         self.0.rounding(x, norm)
     }
@@ -129,6 +139,18 @@ impl<A: Constraint, B: Constraint<Point = A::Point>> Constraint for Both<A, B> {
         self.split(y);
         self.first.add_vjp(x, a, &self.parts.0, out);
         self.second.add_vjp(x, a, &self.parts.1, out);
+    }
+    fn add_second_order_product(
+        &mut self,
+        x: &A::Point,
+        a: f64,
+        y: &Vec<f64>,
+        v: &A::Point,
+        out: &mut A::Point,
+    ) -> bool {
+        self.split(y);
+        self.first.add_second_order_product(x, a, &self.parts.0, v, out)
+            && self.second.add_second_order_product(x, a, &self.parts.1, v, out)
     }
     /// At most the sum of both: each norm is at most the whole one.
     fn rounding(&self, x: &A::Point, norm: f64) -> f64 {

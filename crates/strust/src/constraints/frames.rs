@@ -154,6 +154,11 @@ impl<T: Real> Constraint for Frames<T> {
             part.frame.write(&part.other, out);
         }
     }
+    /// V(Y + Yᵀ) for each matrix.
+    fn add_second_order_product(&mut self, _: &Vec<T>, a: f64, y: &Vec<T>, v: &Vec<T>, out: &mut Vec<T>) -> bool {
+        self.add_vjp(v, a, y, out);
+        true
+    }
     /// At most the sum of all: each norm is at most the whole one.
     fn rounding(&self, _x: &Vec<T>, norm: f64) -> f64 {
         self.parts.iter().map(|part| part.stiefel.rounding(&part.point, norm)).sum()

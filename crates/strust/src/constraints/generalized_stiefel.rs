@@ -83,6 +83,11 @@ impl<T: Real> Constraint for GeneralizedStiefel<T> {
         product(x, &self.square, &mut self.product);
         add_product(&self.metric, &self.product, out);
     }
+    /// BV(Y + Yᵀ).
+    fn add_second_order_product(&mut self, _: &Mat<T>, a: f64, y: &Mat<T>, v: &Mat<T>, out: &mut Mat<T>) -> bool {
+        self.add_vjp(v, a, y, out);
+        true
+    }
     /// The matrix WᵀBW − I is symmetric.
     fn redundant(&self) -> usize {
         let k = self.square.ncols();

@@ -41,6 +41,18 @@ pub trait Constraint {
     fn jvp(&mut self, x: &Self::Point, v: &Self::Point, out: &mut Self::Residual);
     /// out ← out + a·J(x)ᵀ·y. It adds, because `out` holds a gradient.
     fn add_vjp(&mut self, x: &Self::Point, a: f64, y: &Self::Residual, out: &mut Self::Point);
+    /// out ← out + a·Σ yᵢ∇²cᵢ(x)·v, for the Hessian of a penalty or a Lagrangian. Returns false if the constraint has no such
+    /// products, as by default; `out` may hold anything then. Where c is quadratic this is [`Self::add_vjp`] at v.
+    fn add_second_order_product(
+        &mut self,
+        _x: &Self::Point,
+        _a: f64,
+        _y: &Self::Residual,
+        _v: &Self::Point,
+        _out: &mut Self::Point,
+    ) -> bool {
+        false
+    }
 
     /// The size of the rounding error in c(x), given `norm` = ‖c(x)‖. The default is ε·‖c‖. A constraint that is a
     /// difference of larger numbers, such as WᵀW − I, should return a larger error.
@@ -103,6 +115,16 @@ impl<C: Constraint + ?Sized> Constraint for &mut C {
     }
     fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
         (**self).add_vjp(x, a, y, out);
+    }
+    fn add_second_order_product(
+        &mut self,
+        x: &C::Point,
+        a: f64,
+        y: &C::Residual,
+        v: &C::Point,
+        out: &mut C::Point,
+    ) -> bool {
+        (**self).add_second_order_product(x, a, y, v, out)
     }
     fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
         (**self).rounding(x, norm)

@@ -55,6 +55,10 @@ impl<V: Vector> Constraint for Simplex<V> {
     fn add_vjp(&mut self, _x: &V, a: f64, y: &Vec<f64>, out: &mut V) {
         out.add(a * y[0], &self.ones);
     }
+    /// c is linear.
+    fn add_second_order_product(&mut self, _: &V, _: f64, _: &Vec<f64>, _: &V, _: &mut V) -> bool {
+        true
+    }
     fn rounding(&self, _: &V, norm: f64) -> f64 {
         V::EPSILON * (norm + self.total)
     }

@@ -48,6 +48,11 @@ impl<V: Vector> Constraint for Sphere<V> {
     fn add_vjp(&mut self, x: &V, a: f64, y: &Vec<f64>, out: &mut V) {
         out.add(2.0 * a * y[0], x);
     }
+    /// 2yv.
+    fn add_second_order_product(&mut self, _: &V, a: f64, y: &Vec<f64>, v: &V, out: &mut V) -> bool {
+        self.add_vjp(v, a, y, out);
+        true
+    }
     fn rounding(&self, _: &V, norm: f64) -> f64 {
         V::EPSILON * (norm + self.radius * self.radius)
     }

@@ -143,6 +143,11 @@ impl<T: Real> Constraint for Stiefel<T> {
         symmetrize(&mut self.square, a);
         add_product(x, &self.square, out);
     }
+    /// V(Y + Yᵀ).
+    fn add_second_order_product(&mut self, _: &Mat<T>, a: f64, y: &Mat<T>, v: &Mat<T>, out: &mut Mat<T>) -> bool {
+        self.add_vjp(v, a, y, out);
+        true
+    }
     /// The matrix WᵀW − I is symmetric.
     fn redundant(&self) -> usize {
         let k = self.square.ncols();

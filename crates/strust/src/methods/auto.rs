@@ -198,6 +198,16 @@ impl Default for Learned {
     }
 }
 
+impl<V: Vector> AutoState<V> {
+    /// Goes on from another point: the average forgets all others, and what was learned stays.
+    pub(super) fn start_from(&mut self, x: &V) {
+        self.x.copy_from(x);
+        self.z.copy_from(x);
+        let noise = Noise { remembered: 0.0, ..self.learned.noise };
+        self.learned = Learned { noise, at_average: true, pull: 0.0, ..self.learned };
+    }
+}
+
 /// Scratch space of a step.
 #[derive(Debug, Clone)]
 struct AutoScratch<V> {
@@ -333,7 +343,7 @@ fn record(
     verdict: Verdict,
     trials: u64,
 ) -> StepRecord {
-    let evaluations = Evaluations { values: trials, gradients: 1 };
+    let evaluations = Evaluations { values: trials, gradients: 1, products: 0 };
     StepRecord { verdict, evaluations, ..StepRecord::plain(k, value, gradient_norm, step_size, step_length) }
 }
 

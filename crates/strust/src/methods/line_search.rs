@@ -173,7 +173,7 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
             verdict,
             region: None,
             constraint_norm: None,
-            evaluations: Evaluations { values, gradients: 1 },
+            evaluations: Evaluations { values, gradients: 1, products: 0 },
         })
     }
 

@@ -3,8 +3,11 @@
 //! | method | source | problem |
 //! |---|---|---|
 //! | [`Auto`] | the default: three points, learned curvature, no learning rate | min f(x) |
+//! | [`AutoNewton`] | `Auto` with second-order steps where they pay | min f(x) |
 //! | [`Str`] | Algorithm 1 | min f(x) |
 //! | [`TrustRegion`] | Algorithm 1 with your own [model](crate::models) | min f(x) |
+//! | [`StrNewton`] | Algorithm 1 with the Hessian of the sample | min f(x) |
+//! | [`StrLbfgs`], [`StrLsr1`] | Algorithm 1 with a limited-memory quasi-Newton matrix | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
 //! | [`StrSqp`] | an exact penalty, minimized through its dual | min f(x), c(x) = 0 or ≤ 0, bounds |
 //! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 | min f(x) |
@@ -17,6 +20,7 @@
 mod adam;
 mod augmented_lagrangian;
 pub mod auto;
+mod auto_newton;
 mod averaged;
 mod dog;
 mod landing;
@@ -29,13 +33,17 @@ mod riemannian;
 mod schedule_free_adamw;
 mod schedule_free_sgd;
 mod sgd;
+mod str_limited_memory;
+mod str_newton;
 mod str_p;
 mod str_sqp;
 mod trust_region;
 
+pub use crate::models::CurvaturePair;
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
 pub use auto::{Auto, AutoConfig, AutoState, Learned};
+pub use auto_newton::{AutoNewton, AutoNewtonConfig, AutoNewtonState, Leader, Race, RaceStage};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use dog::{DoG, DoGConfig, DoGState};
 pub use landing::{Landing, LandingConfig};
@@ -48,10 +56,11 @@ pub use riemannian::{Riemannian, RiemannianConfig};
 pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeAdamWState};
 pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
 pub use sgd::{Sgd, SgdConfig, SgdState};
+pub use str_limited_memory::{StrLbfgs, StrLbfgsConfig, StrLimitedMemoryState, StrLsr1, StrLsr1Config};
+pub use str_newton::{StrNewton, StrNewtonConfig, StrNewtonState};
 pub use str_p::{StrP, StrPConfig};
 pub use str_sqp::{
-    BatchMemory, Certificate, CurvaturePair, LagrangianCurvature, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState, Turn,
-    WholePhase,
+    BatchMemory, Certificate, LagrangianCurvature, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState, Turn, WholePhase,
 };
 pub use trust_region::{Str, StrConfig, StrState, TrustRegion, TrustRegionState};
 
@@ -78,8 +87,9 @@ pub trait Method<F: Objective + ?Sized> {
     /// The state at the start `x`, after [`Self::prepare`].
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
-    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold, [`Landing`], and
-    /// [`StrSqp`], whose dual is small beside a gradient. An error leaves the state unchanged.
+    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold, [`Landing`],
+    /// [`StrSqp`], whose dual is small beside a gradient, and [`StrNewton`], which makes up to `at_boundary` vectors when it
+    /// first needs them. An error leaves the state unchanged.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
 
     /// Measures the current point on the full sum.

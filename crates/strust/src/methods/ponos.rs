@@ -132,7 +132,7 @@ impl<F: Objective> Method<F> for Ponos<F::Point> {
         let norm = squared_norm.sqrt();
         Ok(StepRecord {
             verdict,
-            evaluations: Evaluations { values, gradients: 1 },
+            evaluations: Evaluations { values, gradients: 1, products: 0 },
             ..StepRecord::plain(*k - 1, value, norm, eta, eta * norm)
         })
     }

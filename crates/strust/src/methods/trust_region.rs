@@ -138,9 +138,11 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     let at = Local { k: step, x, sample, evaluation, gradient: g, gradient_squared };
 
     // p = argmin m(p) subject to ‖p‖ ≤ Δ
+    let looked = model.arrive(f, memory, &at);
     let p = model.propose(f, memory, &at, old_radius)?;
     let (size, length, predicted, exit) = (p.size, p.length, p.predicted, p.exit);
-    let mut evaluations = Evaluations { values: u64::from(exit != Exit::Stationary), gradients: 1 };
+    let mut evaluations = Evaluations { values: u64::from(exit != Exit::Stationary), gradients: 1, products: 0 };
+    evaluations += looked;
     evaluations += p.evaluations;
 
     // r on the same sample, the verdict and the next radius
@@ -151,12 +153,12 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
         let at_trial = model.value(f, memory, trial, sample).value;
         let actual = evaluation.value - at_trial;
         let judgment = region.judge(old_radius, actual, predicted, evaluation.rounding);
-        model.learn(memory, &Trial { at, point: trial, size, actual, predicted, judgment });
+        model.learn(memory, &Trial { at, point: trial, size, value: at_trial, actual, predicted, judgment });
         if judgment.verdict == Verdict::Accepted {
             // The old point becomes scratch space. A rejected step never changes x.
             std::mem::swap(x, trial);
         }
-        *radius = judgment.next_radius;
+        *radius = model.next_radius(old_radius, length, exit, &judgment);
         (verdict, change) = (judgment.verdict, judgment.change);
         if at_trial.is_finite() {
             (trial_value, ratio) = (Some(at_trial), Some(judgment.ratio));

@@ -5,23 +5,35 @@
 //! |---|---|---|
 //! | [`Identity`] | I | [`Str`](crate::methods::Str), Algorithm 1 |
 //! | [`Penalty`] | I + μJᵀJ | [`StrP`](crate::methods::StrP), Algorithm 2 |
+//! | [`Newton`] | the Hessian or the Gauss–Newton matrix of the sample | [`StrNewton`](crate::methods::StrNewton) |
+//! | [`LimitedMemory`] | a limited-memory BFGS or SR1 matrix | [`StrLbfgs`](crate::methods::StrLbfgs), [`StrLsr1`](crate::methods::StrLsr1) |
 //!
 //! Implement [`Model`] for your own model and pass it to
 //! [`TrustRegion::with_model`](crate::methods::TrustRegion::with_model).
 
 mod cauchy;
+mod dense_region;
 mod identity;
+mod limited_memory;
+mod newton;
 mod penalty;
+mod steihaug;
+mod tridiagonal;
 
 pub use cauchy::{CauchyStep, Exit, cauchy_step};
 pub use identity::Identity;
+pub use limited_memory::{
+    Bfgs, CurvatureMemory, CurvaturePair, LastKind, LastPoint, LimitedMemory, MatrixChange, PairProducts, Sr1, Update,
+};
+pub use newton::{Newton, NewtonMemory};
 pub use penalty::Penalty;
+pub use steihaug::{CgSpace, InnerExit, Subproblem, TruncatedStep, steihaug};
 
 use crate::{
     Error,
     kkt::{self, Measurement},
     objective::{Evaluation, Evaluations, Objective},
-    radius::Judgment,
+    radius::{Change, Judgment},
     sample::Sample,
     vector::Vector,
 };
@@ -75,6 +87,12 @@ pub trait Model<F: Objective + ?Sized> {
     /// The memory at the start x. A run that resumes does not call this, so scratch space is made when it is needed.
     fn init(&mut self, f: &mut F, x: &F::Point) -> Result<Self::Memory, Error>;
 
+    /// Looks at the point of a step before it proposes. It may evaluate f at other points on the same sample, and returns how
+    /// often it did. The default does nothing.
+    fn arrive(&mut self, _f: &mut F, _memory: &mut Self::Memory, _at: &Local<'_, F::Point>) -> Evaluations {
+        Evaluations::default()
+    }
+
     /// An exact or approximate minimizer of m(p) subject to ‖p‖ ≤ `radius`.
     fn propose<'a>(
         &'a mut self,
@@ -86,6 +104,11 @@ pub trait Model<F: Objective + ?Sized> {
 
     /// Updates the memory after the trial of the last proposal, accepted or rejected. The default does nothing.
     fn learn(&mut self, _memory: &mut Self::Memory, _trial: &Trial<'_, F::Point>) {}
+
+    /// The next radius, after a step of this length and exit in a region of this radius. By default the judgment's.
+    fn next_radius(&self, _radius: f64, _length: f64, _exit: Exit, judgment: &Judgment) -> f64 {
+        judgment.next_radius
+    }
 
     /// The function that the method minimizes, at x on the sample; its gradient overwrites `gradient`. The default is f.
     /// An augmented Lagrangian adds ⟨λ, c⟩ + (μ/2)‖c‖² with the multipliers from its memory.
@@ -143,7 +166,7 @@ pub struct Step<'a, V> {
     pub predicted: f64,
     /// What determined the length.
     pub exit: Exit,
-    /// Evaluations that the model made for this step. A Hessian product counts as a gradient.
+    /// Evaluations that the model made for this step.
     pub evaluations: Evaluations,
 }
 
@@ -171,10 +194,22 @@ pub struct Trial<'a, V: Vector> {
     pub point: &'a V,
     /// a in p = −a·d.
     pub size: f64,
+    /// fᵢ(x + p) on the same sample. It may be NaN or infinite.
+    pub value: f64,
     /// fᵢ(x) − fᵢ(x + p) on the same sample. It may be NaN or infinite.
     pub actual: f64,
     /// m(0) − m(p).
     pub predicted: f64,
     /// The judgment of the trust region.
     pub judgment: Judgment,
+}
+
+/// The next radius of a model with curvature: a step that ends inside says nothing about a larger region, and after a
+/// rejected one the region is smaller than it.
+fn radius_after(radius: f64, length: f64, exit: Exit, judgment: &Judgment) -> f64 {
+    match judgment.change {
+        Change::Shrink => (judgment.next_radius * (length / radius).min(1.0)).max(f64::MIN_POSITIVE),
+        Change::Grow if exit == Exit::Interior => radius,
+        Change::Grow | Change::Keep => judgment.next_radius,
+    }
 }

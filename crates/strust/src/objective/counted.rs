@@ -1,4 +1,4 @@
-use super::{Consensus, Evaluation, Objective};
+use super::{Consensus, Evaluation, Objective, ProductKind};
 use crate::{
     Error,
     sample::{Draws, Sample},
@@ -12,12 +12,30 @@ pub struct Evaluations {
     pub values: u64,
     /// Values with a gradient.
     pub gradients: u64,
+    /// Products with a curvature matrix.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub products: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Evaluations {
+    /// Their price in forward passes over a mini-batch: a value is one, a gradient three, because a backward pass costs as
+    /// much as two forward passes, and a product four.
+    #[must_use]
+    pub fn price(&self) -> f64 {
+        self.values as f64 + 3.0 * self.gradients as f64 + 4.0 * self.products as f64
+    }
 }
 
 impl std::ops::AddAssign for Evaluations {
     fn add_assign(&mut self, other: Self) {
         self.values += other.values;
         self.gradients += other.gradients;
+        self.products += other.products;
     }
 }
 
@@ -55,6 +73,18 @@ impl<F: Objective> Objective for Counted<F> {
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         self.evaluations.gradients += 1;
         self.inner.value_and_gradient(x, sample, gradient)
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &F::Point,
+        sample: &Sample,
+        direction: &F::Point,
+        product: &mut F::Point,
+    ) -> bool {
+        let made = self.inner.curvature_product(kind, x, sample, direction, product);
+        self.evaluations.products += u64::from(made);
+        made
     }
     fn slices(&self) -> Vec<usize> {
         self.inner.slices()

@@ -8,6 +8,7 @@
 //! | without a gradient, to try something out | [`from_fn_approximate_gradient`] |
 //! | with a penalty for constraints | [`Penalized`] |
 //! | multiplied by a number | [`Scaled`] |
+//! | with products for second-order methods | [`with_products`] |
 //! | that counts its evaluations | [`Counted`] |
 //! | whose samples are shared out among threads or machines | [`Sharded`](crate::ranks::Sharded) |
 
@@ -16,7 +17,9 @@ mod closures;
 mod consensus;
 mod counted;
 mod evaluation;
+mod every_term;
 mod penalized;
+mod products;
 mod scaled;
 
 pub(crate) use all_terms::AllTerms;
@@ -27,7 +30,9 @@ pub use closures::{
 pub use consensus::Consensus;
 pub use counted::{Counted, Evaluations};
 pub use evaluation::Evaluation;
+pub(crate) use every_term::{EveryTerm, EveryTermSpace};
 pub use penalized::{Penalized, PenaltyScratch};
+pub use products::{ProductKind, WithProducts, with_products};
 pub use scaled::Scaled;
 
 use crate::{
@@ -52,6 +57,20 @@ pub trait Objective {
 
     /// The mean of the sampled terms at x, with its rounding error. Its gradient overwrites `gradient`.
     fn value_and_gradient(&mut self, x: &Self::Point, sample: &Sample, gradient: &mut Self::Point) -> Evaluation;
+
+    /// product ← H·direction for the mean of the sampled terms at x, where H is the matrix of this kind. Returns false if the
+    /// objective has no such products, as by default; `product` may hold anything then. Products of one sample belong to
+    /// one symmetric matrix.
+    fn curvature_product(
+        &mut self,
+        _kind: ProductKind,
+        _x: &Self::Point,
+        _sample: &Sample,
+        _direction: &Self::Point,
+        _product: &mut Self::Point,
+    ) -> bool {
+        false
+    }
 
     /// Places at which the gradient can be cut, from the last to the first: the components from such a place on are ready
     /// before those below it, as those of the last layers of a network are. None by default.
@@ -109,6 +128,16 @@ impl<F: Objective + ?Sized> Objective for &mut F {
     }
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         (**self).value_and_gradient(x, sample, gradient)
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &F::Point,
+        sample: &Sample,
+        direction: &F::Point,
+        product: &mut F::Point,
+    ) -> bool {
+        (**self).curvature_product(kind, x, sample, direction, product)
     }
     fn slices(&self) -> Vec<usize> {
         (**self).slices()

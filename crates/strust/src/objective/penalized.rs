@@ -1,4 +1,4 @@
-use super::{Consensus, Evaluation, Objective};
+use super::{Consensus, Evaluation, Objective, ProductKind};
 use crate::{
     Error,
     constraints::Constraint,
@@ -83,6 +83,27 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Objective for Penalized<F, C
         (penalized, self.gradient_norm) = self.penalize(x, value);
         self.constraint.add_vjp(x, self.penalty, &self.scratch.residual, gradient);
         penalized
+    }
+    /// Adds μ(JᵀJv + Σ cᵢ∇²cᵢv) to the product with the Hessian of f, and μJᵀJv to that with its Gauss–Newton matrix.
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &F::Point,
+        sample: &Sample,
+        direction: &F::Point,
+        product: &mut F::Point,
+    ) -> bool {
+        if !self.objective.curvature_product(kind, x, sample, direction, product) {
+            return false;
+        }
+        let PenaltyScratch { residual, product: change } = &mut self.scratch;
+        self.constraint.jvp(x, direction, change);
+        self.constraint.add_vjp(x, self.penalty, change, product);
+        if kind == ProductKind::GaussNewton {
+            return true;
+        }
+        self.constraint.residual(x, residual);
+        self.constraint.add_second_order_product(x, self.penalty, residual, direction, product)
     }
     fn constraint_norm(&mut self, x: &F::Point) -> f64 {
         self.constraint.residual(x, &mut self.scratch.residual);

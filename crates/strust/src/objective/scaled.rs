@@ -1,4 +1,4 @@
-use super::{Consensus, Evaluation, Objective};
+use super::{Consensus, Evaluation, Objective, ProductKind};
 use crate::{
     Error,
     sample::{Draws, Sample},
@@ -66,6 +66,20 @@ impl<F: Objective> Objective for Scaled<F> {
             gradient.scale(self.scale);
         }
         self.scaled(f)
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &F::Point,
+        sample: &Sample,
+        direction: &F::Point,
+        product: &mut F::Point,
+    ) -> bool {
+        let made = self.inner.curvature_product(kind, x, sample, direction, product);
+        if made && !self.is_one() {
+            product.scale(self.scale);
+        }
+        made
     }
     fn slices(&self) -> Vec<usize> {
         // Another factor changes the gradient at the end.

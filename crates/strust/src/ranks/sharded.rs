@@ -1,7 +1,7 @@
 use super::Group;
 use crate::{
     Error,
-    objective::{Consensus, Evaluation, Objective},
+    objective::{Consensus, Evaluation, Objective, ProductKind},
     sample::{Draws, Sample},
     vector::Vector,
 };
@@ -324,6 +324,34 @@ impl<F: Objective, G: Group> Sharded<F, G> {
         self.check_tags(self.blocks.len() / width)
     }
 
+    /// The product over the whole sample, and whether all ranks could make theirs.
+    fn add_product(
+        &mut self,
+        kind: ProductKind,
+        x: &F::Point,
+        sample: &Sample,
+        direction: &F::Point,
+        product: &mut F::Point,
+    ) -> Result<bool, Error> {
+        self.tag = tag(sample);
+        self.take_part(sample);
+        let weight = self.part.len() as f64 / sample.len() as f64;
+        let mine = self.part.is_empty() || self.inner.curvature_product(kind, x, &self.part, direction, product);
+        if self.part.is_empty() || !mine {
+            product.set_zero();
+        }
+        let tag = f64::from(self.tag);
+        self.sums.clear();
+        self.sums.extend([f64::from(u8::from(!mine)), 0.0, tag, tag * tag]);
+        product.append_components(&mut self.sums);
+        self.sums[HEAD..].iter_mut().for_each(|v| *v *= weight);
+        self.count(self.sums.len());
+        self.group.sum(&mut self.sums)?;
+        self.check_tags(self.group.size())?;
+        product.set_components(&self.sums[HEAD..]);
+        Ok(self.sums[0] == 0.0)
+    }
+
     /// The mean over the sample; NaN after a failure. The gradient overwrites `gradient`.
     fn evaluate(&mut self, x: &F::Point, sample: &Sample, mut gradient: Option<&mut F::Point>) -> Evaluation {
         if self.failure.is_none() {
@@ -374,6 +402,26 @@ impl<F: Objective, G: Group> Objective for Sharded<F, G> {
             return self.inner.value_and_gradient(x, sample, gradient);
         }
         self.evaluate(x, sample, Some(gradient))
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &F::Point,
+        sample: &Sample,
+        direction: &F::Point,
+        product: &mut F::Point,
+    ) -> bool {
+        if self.is_alone() {
+            return self.inner.curvature_product(kind, x, sample, direction, product);
+        }
+        // In a fixed order, products come from differences of gradients, which have that order.
+        if self.failure.is_some() || self.reduction != Reduction::Fast {
+            return false;
+        }
+        self.add_product(kind, x, sample, direction, product).unwrap_or_else(|failure| {
+            self.failure = Some(failure);
+            false
+        })
     }
     fn constraint_norm(&mut self, x: &F::Point) -> f64 {
         self.inner.constraint_norm(x)

@@ -3,6 +3,7 @@
 use rand_core::Rng;
 use std::{cell::RefCell, rc::Rc};
 use strust::{
+    objective::ProductKind,
     prelude::*,
     sample::generator,
     vector::{Dense, Real},
@@ -90,6 +91,13 @@ impl<T: Real> Objective for LeastSquares<T> {
         }
         self.value(x, sample)
     }
+    fn curvature_product(&mut self, _: ProductKind, _: &Vec<T>, sample: &Sample, v: &Vec<T>, out: &mut Vec<T>) -> bool {
+        out.set_zero();
+        for &i in sample.indices() {
+            out.add(self.rows[i].dot(v) / sample.len() as f64, &self.rows[i]);
+        }
+        true
+    }
     fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
         let (expected, found) = (vec![self.rows[0].len()], vec![x.len()]);
         if expected != found {
@@ -144,6 +152,11 @@ impl<V: Vector> Objective for Targets<V> {
         }
         self.value(x, sample)
     }
+    fn curvature_product(&mut self, _: ProductKind, _: &V, _: &Sample, v: &V, out: &mut V) -> bool {
+        out.set_zero();
+        out.add(self.scale, v);
+        true
+    }
     fn check_point(&self, x: &V) -> Result<(), Error> {
         let (expected, found) = (self.space.shape(), x.shape());
         if expected != found {
@@ -195,6 +208,17 @@ impl<F: Objective> Objective for Probe<F> {
             gradient.scale_add(0.0, factor, &copy);
         }
         Evaluation { value: self.log.borrow().value.unwrap_or(truth.value), ..truth }
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &F::Point,
+        sample: &Sample,
+        v: &F::Point,
+        out: &mut F::Point,
+    ) -> bool {
+        self.log.borrow_mut().samples.push(sample.clone());
+        self.inner.curvature_product(kind, x, sample, v, out)
     }
     fn check_point(&self, x: &F::Point) -> Result<(), Error> {
         self.inner.check_point(x)

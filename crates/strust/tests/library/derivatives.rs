@@ -4,6 +4,7 @@ use crate::common::{LeastSquares, Targets, bits, distance, normal, normals};
 use faer::Mat;
 use strust::{
     diagnostics::{gradient_slope, jacobian_slope},
+    objective::ProductKind,
     prelude::*,
     vector::{Dense, Real},
 };
@@ -67,6 +68,67 @@ fn the_jacobians_of_all_constraints_pass_the_slope_check_in_f64() {
 #[test]
 fn the_jacobians_of_all_constraints_pass_the_slope_check_in_f32() {
     jacobians_are_right::<f32>();
+}
+
+/// The second-order product is the derivative of Jᵀy along v, by a central difference.
+fn has_second_order<C: Constraint>(what: &str, mut c: C, x: &C::Point, y: &C::Residual, v: &C::Point) {
+    let (h, mut found, mut point) = (1e-4, x.zeros_like(), x.zeros_like());
+    found.add(1.0, v);
+    assert!(c.add_second_order_product(x, 3.0, y, v, &mut found), "{what}");
+    found.add(-1.0, v);
+    let norm = found.norm();
+    for side in [1.0, -1.0] {
+        point.set_sum(x, side * h, v);
+        c.add_vjp(&point, -3.0 * side / (2.0 * h), y, &mut found);
+    }
+    assert!(found.norm() <= 1e-10 * (1.0 + norm), "{what}: off by {:e} of {norm:e}", found.norm());
+}
+
+#[test]
+fn the_second_order_products_of_all_constraints_are_derivatives() {
+    let vector = |seed: u64| normal::<Vec<f64>>(seed, &[9]);
+    let (x, v) = (vector(0), vector(1));
+    let affine = || Affine::new(vec![vector(2), vector(3)], vec![1.0, 2.0]).unwrap();
+    let sphere = || Sphere::new(1.5).unwrap();
+    has_second_order("sphere", sphere(), &x, &vec![0.7], &v);
+    has_second_order("affine", affine(), &x, &vec![0.7, -1.0], &v);
+    has_second_order("simplex", Simplex::new(&x, 1.0).unwrap(), &x, &vec![0.7], &v);
+    has_second_order("both", both(affine(), sphere()).unwrap(), &x, &vec![0.7, -1.0, 0.2], &v);
+    let wrapped = by_newton(both(sphere(), affine()).unwrap()).unwrap();
+    has_second_order("by Newton", wrapped, &x, &vec![0.7, -1.0, 0.2], &v);
+    let (w, y, d) = (normal::<Mat<f64>>(5, &[9, 4]), normal::<Mat<f64>>(7, &[4, 4]), normal::<Mat<f64>>(6, &[9, 4]));
+    has_second_order("Stiefel", Stiefel::new(9, 4).unwrap(), &w, &y, &d);
+    has_second_order("generalized Stiefel", GeneralizedStiefel::new(metric(9, 0), 4).unwrap(), &w, &y, &d);
+    has_second_order("frames", frames::<f64>(), &normal(9, &[20]), &normal(8, &[9]), &normal(10, &[20]));
+    let product = constraint_from_fn(
+        1,
+        |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0] * x[1],
+        |x, v, out| out[0] = x[1] * v[0] + x[0] * v[1],
+        |x, y, out| (out[0], out[1]) = (out[0] + x[1] * y[0], out[1] + x[0] * y[0]),
+    );
+    let mut out = x.zeros_like();
+    assert!(!both(sphere(), product).unwrap().add_second_order_product(&x, 1.0, &vec![1.0, 1.0], &v, &mut out));
+}
+
+#[test]
+fn the_products_of_a_penalized_objective_are_derivatives_of_its_gradients() {
+    let sample = Sample::range(0..3);
+    let f = Targets::<Mat<f64>>::random(1, 3, &[6, 2], 0.5, 1.0);
+    let mut penalized = Penalized::new(f, Stiefel::new(6, 2).unwrap(), 10.0);
+    let (x, v): (Mat<f64>, Mat<f64>) = (normal(1, &[6, 2]), normal(2, &[6, 2]));
+    let (mut product, mut point, mut gradient) = (x.clone(), x.zeros_like(), x.zeros_like());
+    assert!(penalized.curvature_product(ProductKind::Hessian, &x, &sample, &v, &mut product));
+    let (norm, h) = (product.norm(), 1e-5);
+    for side in [1.0, -1.0] {
+        point.set_sum(&x, side * h, &v);
+        penalized.value_and_gradient(&point, &sample, &mut gradient);
+        product.add(-side / (2.0 * h), &gradient);
+    }
+    assert!(product.norm() < 1e-8 * norm, "off by {:e} of {norm:e}", product.norm());
+    // vᵀGv = vᵀv + μ‖Jv‖² for this objective.
+    assert!(penalized.curvature_product(ProductKind::GaussNewton, &x, &sample, &v, &mut product));
+    let expected = v.norm_squared() + penalized.penalty_curvature(&x, &v);
+    assert!((v.dot(&product) / expected - 1.0).abs() < 1e-12);
 }
 
 #[test]

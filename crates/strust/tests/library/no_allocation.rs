@@ -6,7 +6,7 @@
 use crate::common::{LeastSquares, Targets, normal, normals};
 use allocation_counter::measure;
 use faer::Mat;
-use strust::{prelude::*, vector::Real};
+use strust::{objective::ProductKind, prelude::*, vector::Real};
 
 /// Every fifth trial is NaN, so that rejections occur on every problem.
 struct Moody<F>(F, u64);
@@ -24,10 +24,29 @@ impl<F: Objective> Objective for Moody<F> {
     fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
         self.0.value_and_gradient(x, sample, gradient)
     }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &F::Point,
+        sample: &Sample,
+        v: &F::Point,
+        out: &mut F::Point,
+    ) -> bool {
+        self.0.curvature_product(kind, x, sample, v, out)
+    }
 }
 
 /// The number of allocations in `steps` steps after the first, with both samplers.
-fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, mut method: M, x: &F::Point, steps: u64) -> u64 {
+fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, method: M, x: &F::Point, steps: u64) -> u64 {
+    allocations_after(1, f, method, x, steps)
+}
+
+/// The same after the first `few` steps.
+fn allocations_after<F, M>(few: u64, f: F, mut method: M, x: &F::Point, steps: u64) -> u64
+where
+    F: Objective,
+    M: Method<Moody<F>>,
+{
     let mut f = Moody(f, 0);
     let n = f.terms();
     let samplers: [Box<dyn Sampler>; 2] =
@@ -36,11 +55,13 @@ fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, mut method: M, x: &F::Po
     for mut sampler in samplers {
         let mut sample = Sample::default();
         let mut state = method.init(&mut f, x.clone()).unwrap();
-        sampler.draw(0, &mut sample);
-        method.step(&mut f, &mut state, &sample).unwrap();
+        for k in 0..few {
+            sampler.draw(k, &mut sample);
+            method.step(&mut f, &mut state, &sample).unwrap();
+        }
         let mut verdicts = [0; 2];
         let info = measure(|| {
-            for k in 1..=steps {
+            for k in few..few + steps {
                 sampler.draw(k, &mut sample);
                 let record = method.step(&mut f, &mut state, &sample).unwrap();
                 verdicts[usize::from(record.verdict == Verdict::Accepted)] += 1;
@@ -61,6 +82,11 @@ fn str_and_str_p_over_vectors<T: Real>() {
     let config = || StrPConfig { penalty: 10.0, ..Default::default() };
     let affine = || Affine::new(vec![normal::<Vec<T>>(3, &[33]), normal(4, &[33])], vec![1.0, -2.0]).unwrap();
     assert_eq!(allocations(least_squares::<T>(), Str::new(StrConfig::default()).unwrap(), &x, 200), 0, "STR");
+    let newton = |at_boundary| StrNewton::new(StrNewtonConfig { at_boundary, ..Default::default() }).unwrap();
+    assert_eq!(allocations(least_squares::<T>(), newton(0), &x, 200), 0, "STR-Newton");
+    // Pairs are made until there are as many as allowed.
+    assert_eq!(allocations_after(300, least_squares::<T>(), StrLbfgs::default(), &x, 200), 0, "STR-LBFGS");
+    assert_eq!(allocations_after(300, least_squares::<T>(), StrLsr1::default(), &x, 200), 0, "STR-LSR1");
     let method = StrP::new(config(), Sphere::new(1.0).unwrap()).unwrap();
     assert_eq!(allocations(least_squares::<T>(), method, &x, 200), 0, "STR-P, sphere");
     let method = StrP::new(config(), affine()).unwrap();

@@ -163,7 +163,12 @@ macro_rules! methods {
 // One line per method, in the order of the list.
 methods! {
     auto,
+    auto_newton,
     str,
+    str_newton,
+    str_gauss_newton,
+    str_lbfgs,
+    str_lsr1,
     str_p,
     str_sqp,
     sgd,

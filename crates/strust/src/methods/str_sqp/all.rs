@@ -3,13 +3,14 @@
 use super::{
     SqpVerdict, StrSqp, StrSqpState, largest,
     linear::{Linearized, LocalModel, LocalProducts, Proposal},
-    memory::{CurvaturePair, LagrangianCurvature},
+    memory::LagrangianCurvature,
     scaled::ScaledRows,
 };
 use crate::{
     Error,
     constraints::Constraint,
     methods::evaluate,
+    models::CurvaturePair,
     objective::{Evaluation, Evaluations, Objective},
     radius::Verdict,
     record::StepRecord,
@@ -150,7 +151,7 @@ impl<C: Constraint> StrSqp<C> {
         state.learn(&here, g);
 
         let tolerance = self.config.tolerance;
-        let mut evaluations = Evaluations { values: 0, gradients: 1 };
+        let mut evaluations = Evaluations { values: 0, gradients: 1, products: 0 };
         let mut predicted = 0.0;
         let plain = StepRecord::plain(state.k, value.value, gradient_norm, 0.0, 0.0);
         let mut record = StepRecord { verdict: Verdict::Rejected, constraint_norm: Some(violation), ..plain };

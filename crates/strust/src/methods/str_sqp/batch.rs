@@ -170,7 +170,7 @@ impl<C: Constraint> StrSqp<C> {
         let record = StepRecord {
             verdict: if accepted { Verdict::Accepted } else { Verdict::Rejected },
             constraint_norm: Some(violation),
-            evaluations: Evaluations { values: 1, gradients: 1 },
+            evaluations: Evaluations { values: 1, gradients: 1, products: 0 },
             ..StepRecord::plain(state.k, f0.value, gradient_norm, stiff.recip(), square.sqrt())
         };
         if accepted {

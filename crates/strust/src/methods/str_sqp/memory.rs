@@ -1,6 +1,6 @@
 //! The curvature of the Lagrangian: limited-memory BFGS in its compact form.
 
-use crate::vector::{Vector, saved};
+use crate::{models::CurvaturePair, vector::Vector};
 use faer::{Mat, linalg::solvers::PartialPivLu, prelude::Solve};
 use serde::{Deserialize, Serialize};
 
@@ -18,23 +18,11 @@ const COLLAPSED: f64 = -1e3;
 pub struct LagrangianCurvature<V> {
     /// θ; the curvature in directions that no pair has seen.
     pub curvature: f64,
-    /// (s, y), oldest first.
+    /// (s, y), oldest first, with the changes y of the Lagrangian's gradient, so damped that sᵀy > 0.
     pub pairs: Vec<CurvaturePair<V>>,
     /// The products of all steps with each other, of all steps (rows) with all changes, and of all changes with each
     /// other.
     pub products: [Vec<Vec<f64>>; 3],
-}
-
-/// A step and the change of the Lagrangian's gradient along it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
-pub struct CurvaturePair<V> {
-    /// s.
-    #[serde(with = "saved")]
-    pub step: V,
-    /// y, so damped that sᵀy > 0.
-    #[serde(with = "saved")]
-    pub change: V,
 }
 
 impl<V: Vector> LagrangianCurvature<V> {

@@ -10,7 +10,7 @@ mod scaled;
 mod turn;
 
 pub use batch::BatchMemory;
-pub use memory::{CurvaturePair, LagrangianCurvature};
+pub use memory::LagrangianCurvature;
 pub use turn::{Turn, WholePhase};
 
 use super::{Measurement, Method, state};
@@ -18,6 +18,7 @@ use crate::{
     Error, config,
     config::{Checked, Config},
     constraints::Constraint,
+    models::CurvaturePair,
     objective::{Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,

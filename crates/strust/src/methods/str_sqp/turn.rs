@@ -69,7 +69,7 @@ impl Turn {
         let reduction = self.before.0 - record.value;
         self.before = (record.value, record.gradient_norm);
         // A step on a mini-batch has one value beside its gradient.
-        let Evaluations { values, gradients } = record.evaluations;
+        let Evaluations { values, gradients, .. } = record.evaluations;
         self.owed = (values.max(gradients) as usize * terms).saturating_sub(sample.len());
         let passes = (self.passes + phase.steps) as f64;
         let left = (self.passes as f64 / passes).powi(2) * phase.first;

@@ -1,0 +1,209 @@
+use serde::{Deserialize, Serialize};
+
+/// One of the two methods that compete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Leader {
+    /// First-order steps on mini-batches.
+    First,
+    /// Second-order steps on the full sum.
+    Second,
+}
+
+impl Leader {
+    fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+}
+
+/// Where a race is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RaceStage {
+    /// There is none: the leader goes on alone.
+    Alone,
+    /// The other method runs from the leader's point.
+    Challenge,
+    /// The leader spends the same price as the other method, which has reached this f.
+    Reply(f64),
+}
+
+/// The price of the first challenge. It doubles whenever the leader stays ahead.
+const FIRST: f64 = 1.5;
+
+/// Decides who goes on. All prices are in passes over the data.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Race {
+    /// Whose point is the answer.
+    pub leader: Leader,
+    /// Where the race is.
+    pub stage: RaceStage,
+    /// Spent in this stage.
+    pub spent: f64,
+    /// Spent in all.
+    pub total: f64,
+    /// The price of the next challenge, or that of the present one.
+    pub challenge: f64,
+    /// f at the start of the race, or after the last second-order step of a leader without a rival.
+    pub value: f64,
+    /// By how much first-order steps reduced f per pass in the last race.
+    pub first_order: f64,
+    /// Races so far, and those that second-order steps have won.
+    pub races: (u64, u64),
+}
+
+impl Race {
+    /// First-order steps lead.
+    pub(super) fn new() -> Self {
+        Self {
+            leader: Leader::First,
+            stage: RaceStage::Alone,
+            spent: 0.0,
+            total: 0.0,
+            challenge: FIRST,
+            value: 0.0,
+            first_order: 0.0,
+            races: (0, 0),
+        }
+    }
+
+    /// What the next step may cost. A leader without a rival may spend as much as the run so far.
+    pub(super) fn remaining(&self) -> f64 {
+        if self.stage == RaceStage::Alone { self.total } else { self.challenge - self.spent }
+    }
+
+    /// Who makes the next step.
+    pub(super) fn runner(&self) -> Leader {
+        if self.stage == RaceStage::Challenge { self.leader.other() } else { self.leader }
+    }
+
+    /// Whether the next step is the first of a challenge.
+    pub(super) fn begins(&self) -> bool {
+        self.stage == RaceStage::Challenge && self.spent == 0.0
+    }
+
+    /// Notes the price of a step, and f before and after it if it is known. Returns true if the runner has spent its part
+    /// and f must be measured. A leader that reduces f by less per pass than its rival did last has a race at once.
+    pub(super) fn spend(&mut self, passes: f64, values: Option<(f64, f64)>, share: f64) -> bool {
+        if let Some((before, after)) = values {
+            match self.stage {
+                RaceStage::Challenge if self.spent == 0.0 => self.value = before,
+                RaceStage::Alone => self.value = after,
+                _ => {}
+            }
+        }
+        self.spent += passes;
+        self.total += passes;
+        match self.stage {
+            RaceStage::Alone => {
+                let slow = values.is_some_and(|(before, after)| before - after < self.first_order * passes);
+                if slow || self.spent * share >= self.challenge {
+                    (self.stage, self.spent) = (RaceStage::Challenge, 0.0);
+                }
+                false
+            }
+            RaceStage::Challenge | RaceStage::Reply(_) => self.spent >= self.challenge,
+        }
+    }
+
+    /// Second-order steps cannot go on.
+    pub(super) fn give_up(&mut self) {
+        (self.leader, self.stage, self.spent) = (Leader::First, RaceStage::Alone, 0.0);
+        self.races.0 += 1;
+    }
+
+    /// Notes f at the end of a stage. The smaller one leads from here on.
+    pub(super) fn measured(&mut self, value: f64) {
+        if self.runner() == Leader::First {
+            // 0 if it is not a number.
+            self.first_order = ((self.value - value) / self.spent).max(0.0);
+        }
+        match self.stage {
+            RaceStage::Alone => {}
+            RaceStage::Challenge => {
+                self.challenge = self.spent;
+                (self.stage, self.spent) = (RaceStage::Reply(value), 0.0);
+                if !value.is_finite() {
+                    self.end(false);
+                }
+            }
+            RaceStage::Reply(other) => self.end(other < value || !value.is_finite()),
+        }
+    }
+
+    /// Ends a race.
+    fn end(&mut self, rival_wins: bool) {
+        if rival_wins {
+            self.leader = self.leader.other();
+            self.challenge = FIRST;
+        } else {
+            self.challenge *= 2.0;
+        }
+        self.races.0 += 1;
+        self.races.1 += u64::from(self.leader == Leader::Second);
+        (self.stage, self.spent) = (RaceStage::Alone, 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARE: f64 = 0.1;
+
+    /// First-order steps of a pass each until a challenge begins.
+    fn challenged() -> Race {
+        let mut race = Race::new();
+        while race.stage == RaceStage::Alone {
+            assert!(!race.spend(1.0, None, SHARE));
+        }
+        assert!((race.total - 15.0).abs() < 1e-12, "a trial of 1.5 passes after {}", race.total);
+        race
+    }
+
+    /// A race of one second-order step to `second`, and one first-order step to `first`.
+    fn raced(second: f64, first: f64) -> Race {
+        let mut race = challenged();
+        assert!(race.begins() && race.runner() == Leader::Second);
+        assert!(race.spend(2.0, Some((1.0, second)), SHARE));
+        race.measured(second);
+        if race.stage == RaceStage::Alone {
+            return race;
+        }
+        assert_eq!((race.runner(), race.stage), (Leader::First, RaceStage::Reply(second)));
+        assert!(!race.spend(1.0, None, SHARE), "the leader spends as much as its rival, 2 passes");
+        assert!(race.spend(1.0, None, SHARE));
+        race.measured(first);
+        race
+    }
+
+    #[test]
+    fn the_smaller_value_leads() {
+        let race = raced(0.5, 0.9);
+        assert_eq!((race.leader, race.stage, race.races), (Leader::Second, RaceStage::Alone, (1, 1)));
+        assert!((race.challenge - FIRST).abs() < 1e-12, "a new leader is challenged soon");
+        let race = raced(0.9, 0.5);
+        assert_eq!((race.leader, race.races), (Leader::First, (1, 0)));
+        assert!((race.challenge - 4.0).abs() < 1e-12, "the next trial costs twice as much");
+        assert!((race.first_order - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_value_that_is_not_finite_never_wins() {
+        assert_eq!(raced(f64::NAN, 0.9).leader, Leader::First);
+        assert_eq!(raced(0.9, f64::INFINITY).leader, Leader::Second);
+    }
+
+    #[test]
+    fn a_second_order_leader_that_becomes_slow_is_challenged_at_once() {
+        // First-order steps reduced f by 0.05 per pass.
+        let mut race = raced(0.5, 0.9);
+        race.spend(2.0, Some((0.5, 0.3)), SHARE);
+        assert_eq!(race.stage, RaceStage::Alone);
+        race.spend(2.0, Some((0.3, 0.25)), SHARE);
+        assert_eq!((race.stage, race.runner()), (RaceStage::Challenge, Leader::First));
+    }
+}
