@@ -42,7 +42,8 @@ fn solved(f: &mut impl Objective<Point = Vec<f64>>, start: Vec<f64>) -> (u64, f6
 #[test]
 fn rosenbrocks_function_is_solved_with_exact_products_and_with_differences() {
     for (d, most) in [(2, 40), (10, 80), (100, 400)] {
-        let start: Vec<f64> = (0..d).map(|j| if j % 2 == 0 { -1.2 } else { 1.0 }).collect();
+        // For d ≥ 4 there is a local minimum near (−1, 1, 1, …), which the start 0 avoids.
+        let start = if d == 2 { vec![-1.2, 1.0] } else { vec![0.0; d] };
         let (steps, off, evaluations) =
             solved(&mut with_products(rosenbrock(), ProductKind::Hessian, rosenbrock_product), start.clone());
         println!("d = {d}: {steps} steps, {} products", evaluations.products);
