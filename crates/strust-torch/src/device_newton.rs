@@ -18,7 +18,7 @@ use strust::{
 use tch::{Kind, Tensor, no_grad};
 
 /// [`StrNewton`](strust::methods::StrNewton) on the device, at the model's own parameters. It makes the same steps, up to
-/// rounding, as with `at_boundary = 0`. But it always computes all `products` of the configuration: the device cannot
+/// rounding, as with `at_boundary = 0` and `retreats = 0`. But it always computes all `products` of the configuration: the device cannot
 /// decide to stop. So choose few, such as 10.
 ///
 /// If a value, a gradient or the first product is not finite, the point stays unchanged. The error is returned when the
@@ -52,6 +52,8 @@ pub struct DeviceNewton<T> {
     radius: Tensor,
     /// The largest ‖g‖ so far.
     largest: Tensor,
+    /// How many steps in a row the model has foreseen.
+    foreseen: Tensor,
     /// The number of products of a step, for the records.
     products: Tensor,
     gradient: Flat<T>,
@@ -141,7 +143,8 @@ impl<T: Component> DeviceNewton<T> {
     fn at<L: BatchLoss>(
         config: StrNewtonConfig,
         f: &TorchObjective<T, L>,
-        [radius, largest]: [f64; 2],
+        radius: f64,
+        memory: NewtonMemory,
         k: u64,
         rows: usize,
     ) -> Result<Self, Error> {
@@ -153,7 +156,8 @@ impl<T: Component> DeviceNewton<T> {
         Ok(Self {
             kind: ProductKind::Hessian,
             radius: number(radius),
-            largest: number(largest),
+            largest: number(memory.largest_gradient),
+            foreseen: number(f64::from(memory.foreseen)),
             products: number(config.products as f64),
             gradient: zero(),
             old: zero(),
@@ -178,7 +182,7 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
         L: BatchLoss,
     {
         let radius = config.initial_radius;
-        Self::at(config, f, [radius, 0.0], 0, read_every)
+        Self::at(config, f, radius, NewtonMemory::default(), 0, read_every)
     }
     fn resume<L: BatchLoss>(
         config: StrNewtonConfig,
@@ -188,10 +192,11 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
     ) -> Result<Self, Error> {
         f.check_point(&state.x)?;
         f.set(&state.x);
-        Self::at(config, f, [state.radius, state.memory.largest_gradient], state.k, read_every)
+        Self::at(config, f, state.radius, state.memory, state.k, read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrNewtonState<Flat<T>> {
-        let memory = NewtonMemory { largest_gradient: self.largest.double_value(&[]) };
+        let foreseen = self.foreseen.double_value(&[]) as u32;
+        let memory = NewtonMemory { largest_gradient: self.largest.double_value(&[]), foreseen };
         StrNewtonState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]), memory }
     }
 }
@@ -201,14 +206,16 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
         &mut self.progress
     }
     fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
-        let Self { config, kind, radius, largest, products, gradient: g, old, space, progress } = self;
+        let Self { config, kind, radius, largest, foreseen, products, gradient: g, old, space, progress } = self;
 
         // fᵢ(x), g = ∇fᵢ(x); d ≈ H⁻¹g by conjugate gradients
         let value = f.value_and_gradient_here(on, g);
         let squared_norm = g.dot_tensor(g);
         let norm = squared_norm.sqrt();
         let new_largest = largest.maximum(&norm);
-        let goal = (&norm / &new_largest).sqrt().clamp_max(config.forcing).square() * &squared_norm;
+        let more_accurate = (&*foreseen * NewtonMemory::MORE_ACCURATE.ln()).exp();
+        let tolerance = (&norm / &new_largest).sqrt().clamp_max(config.forcing) * more_accurate;
+        let goal = tolerance.square() * &squared_norm;
         space.solution.set_zero();
         space.residual.copy_from(g);
         space.direction.copy_from(g);
@@ -251,6 +258,10 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
             let shrunk = shrunk.clamp_min(f64::MIN_POSITIVE);
             let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(finite, radius);
             let next_largest = new_largest.where_self(finite, largest);
+            let is_foreseen = (&ratio - 1.0).abs().le(NewtonMemory::FORESEEN);
+            let more = (&*foreseen + 1.0).clamp_max(f64::from(NewtonMemory::MOST_FORESEEN));
+            let next_foreseen = more.where_self(&is_foreseen, &foreseen.zeros_like());
+            let next_foreseen = next_foreseen.where_self(&moves.logical_and(finite), foreseen);
 
             let flags = [&accepted, &grows, &keeps, bounded].map(|flag| flag.to_kind(Kind::Double));
             let size = length.ones_like();
@@ -258,6 +269,7 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
             progress.write(&numbers.into_iter().chain(&flags).chain([&*products]).collect::<Vec<_>>());
             radius.copy_(&next);
             largest.copy_(&next_largest);
+            foreseen.copy_(&next_foreseen);
         });
     }
 }

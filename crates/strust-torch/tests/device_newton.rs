@@ -9,7 +9,7 @@ use strust_torch::{Component, DeviceMethod, DeviceNewton, TorchObjective};
 use tch::{Kind, nn};
 
 fn config(products: u64) -> StrNewtonConfig {
-    StrNewtonConfig { products, at_boundary: 0, forcing: 0.5, ..Default::default() }
+    StrNewtonConfig { products, at_boundary: 0, retreats: 0, forcing: 0.5, ..Default::default() }
 }
 
 fn near(a: f64, b: f64, tolerance: f64) -> bool {

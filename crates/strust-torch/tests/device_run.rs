@@ -245,7 +245,7 @@ fn queued_samples_give_the_same_steps_bit_for_bit() {
 }
 
 fn few_products() -> StrNewtonConfig {
-    StrNewtonConfig { products: 4, at_boundary: 0, ..Default::default() }
+    StrNewtonConfig { products: 4, at_boundary: 0, retreats: 0, ..Default::default() }
 }
 
 #[test]

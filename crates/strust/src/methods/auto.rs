@@ -199,12 +199,11 @@ impl Default for Learned {
 }
 
 impl<V: Vector> AutoState<V> {
-    /// Goes on from another point: the average forgets all others, and what was learned stays.
-    pub(super) fn start_from(&mut self, x: &V) {
+    /// Goes on from another average: z moves with it, and what was learned stays.
+    pub(super) fn move_to(&mut self, x: &V) {
+        self.z.add(1.0, x);
+        self.z.add(-1.0, &self.x);
         self.x.copy_from(x);
-        self.z.copy_from(x);
-        let noise = Noise { remembered: 0.0, ..self.learned.noise };
-        self.learned = Learned { noise, at_average: true, pull: 0.0, ..self.learned };
     }
 }
 

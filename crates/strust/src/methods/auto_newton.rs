@@ -41,6 +41,8 @@ const FORCING: f64 = 0.05;
 const EPSILON: f64 = 1e-6;
 /// The share of all terms whose curvature the first step sees.
 const FIRST_TERMS: f64 = 0.25;
+/// A rejected step is followed by up to this many shorter ones, which need no products.
+const RETREATS: usize = 3;
 /// A step whose ratio is below this sees twice as many terms the next time.
 const GOOD: f64 = 0.5;
 
@@ -127,8 +129,8 @@ pub struct AutoNewtonState<V> {
     pub newton: TrustRegionState<V, NewtonMemory>,
     /// The terms whose curvature it sees, as a share of all.
     pub terms: f64,
-    /// Terms of samples that second-order steps have used up in advance.
-    pub owed: f64,
+    /// Terms of samples that were drawn but not used, to pay for second-order steps. Negative: it was not enough.
+    pub saved: f64,
     /// f and ‖∇f‖ before the last second-order step.
     pub before: (f64, f64),
     /// Who leads.
@@ -167,14 +169,24 @@ impl<V: Vector> State for AutoNewtonState<V> {
 }
 
 impl<V: Vector> AutoNewtonState<V> {
+    /// The most products of the next second-order step. A gradient and a value cost a pass, and so does a product with all
+    /// terms.
+    fn products(&self) -> u64 {
+        let products = (self.race.remaining() - 1.0) / self.terms;
+        (products as u64).clamp(LEAST_PRODUCTS, MOST_PRODUCTS)
+    }
+    /// The price of the next second-order step, in passes, if it uses all of its products.
+    fn price(&self) -> f64 {
+        1.0 + self.products() as f64 * self.terms
+    }
     /// Second-order steps end because a number is not finite. First-order steps go on, and break down if they must.
     fn give_up(&mut self, terms: usize, sample: &Sample) -> StepRecord {
         if self.race.leader == Leader::Second {
-            self.auto.start_from(&self.newton.x);
+            self.auto.move_to(&self.newton.x);
         }
         self.race.give_up();
         // The gradient at least was evaluated.
-        self.owed += 0.75 * terms as f64;
+        self.saved -= 0.75 * terms as f64;
         let evaluations = Evaluations { gradients: batches(terms as f64, sample), ..Evaluations::default() };
         let verdict = Verdict::Rejected;
         StepRecord { verdict, evaluations, ..StepRecord::plain(self.k, f64::NAN, f64::NAN, 0.0, 0.0) }
@@ -195,15 +207,19 @@ impl<F: Objective<Point: Elementwise>> Method<F> for AutoNewton<F::Point> {
             auto: self.auto.init(f, x)?,
             newton,
             terms: FIRST_TERMS,
-            owed: 0.0,
+            saved: 0.0,
             before: (0.0, 0.0),
             race: Race::new(),
             k: 0,
         })
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
-        let record = if state.owed >= 1.0 {
-            state.owed = (state.owed - sample.len() as f64).max(0.0);
+        let due = match state.race.runner() {
+            Leader::First => 0.0,
+            Leader::Second => state.price() * f.terms() as f64,
+        };
+        let record = if state.saved < due.min(0.0) || state.saved + (sample.len() as f64) < due {
+            state.saved += sample.len() as f64;
             let record = StepRecord::plain(state.k, state.before.0, state.before.1, 0.0, 0.0);
             StepRecord { evaluations: Evaluations::default(), ..record }
         } else {
@@ -229,14 +245,14 @@ impl<V: Elementwise> AutoNewton<V> {
         sample: &Sample,
     ) -> Result<StepRecord, Error> {
         if state.race.begins() {
-            state.auto.start_from(&state.newton.x);
+            state.auto.move_to(&state.newton.x);
         }
         let mut record = self.auto.step(f, &mut state.auto, sample)?;
         let passes = sample.len() as f64 / f.terms() as f64;
         if state.race.spend(passes * record.evaluations.price() / 4.0, None, self.config.share) {
             let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&state.auto.x));
             let value = EveryTerm { f, curvature: sample, space }.value(&state.auto.x, sample).value;
-            state.owed += 0.25 * f.terms() as f64;
+            state.saved -= 0.25 * f.terms() as f64;
             record.evaluations.values += batches(f.terms() as f64, sample);
             state.race.measured(value);
         }
@@ -255,8 +271,7 @@ impl<V: Elementwise> AutoNewton<V> {
         let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&auto.x));
         let metric = self.newton.metric(&auto.x);
         let spare = space.spare();
-        spare.set_affine(1.0, &auto.root, EPSILON * auto.root.norm_1() / auto.root.dimension() as f64);
-        metric.scale_add_squares(0.0, 1.0, spare);
+        metric.set_affine(1.0, &auto.root, EPSILON * auto.root.norm_1() / auto.root.dimension() as f64);
         if state.race.begins() {
             state.newton.x.copy_from(&auto.x);
             if state.newton.radius == 0.0 {
@@ -265,9 +280,7 @@ impl<V: Elementwise> AutoNewton<V> {
             }
         }
         self.draw(n, state.terms, sample, state.k);
-        // A gradient and a value cost a pass, and so does a product with all terms.
-        let products = (state.race.remaining() - 1.0) / state.terms;
-        self.newton.set_products((products as u64).clamp(LEAST_PRODUCTS, MOST_PRODUCTS));
+        self.newton.set_products(state.products());
         let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&state.auto.x));
         let mut full = EveryTerm { f, curvature: &self.terms, space };
         let Self { newton, region, scratch, .. } = self;
@@ -290,7 +303,7 @@ impl<V: Elementwise> AutoNewton<V> {
         };
         let passes = record.evaluations.price() / 4.0 * sample.len() as f64 / n as f64;
         state.before = (value, record.gradient_norm);
-        state.owed += passes * n as f64 - sample.len() as f64;
+        state.saved += sample.len() as f64 - passes * n as f64;
         if state.race.spend(passes, Some((record.value, value)), self.config.share) {
             state.race.measured(value);
         }
@@ -310,7 +323,7 @@ impl<V: Elementwise> AutoNewton<V> {
 }
 
 fn model<V>() -> Newton<V> {
-    Newton::new(ProductKind::GaussNewton, LEAST_PRODUCTS, FORCING, 0)
+    Newton::new(ProductKind::GaussNewton, LEAST_PRODUCTS, FORCING, 0, RETREATS)
 }
 
 /// So many evaluations of one term, in mini-batches.

@@ -20,6 +20,9 @@ config! {
         /// Where the inner iteration leaves the region, it goes on along the boundary up to this many products in all, and
         /// keeps as many vectors. 0: the step ends where it leaves.
         pub at_boundary: u64 = 30, Whole(Range::closed(0.0, 1_000.0));
+        /// A rejected step is followed by up to this many shorter ones of the same model on the same sample, which need no
+        /// products. So many vectors are kept for them.
+        pub retreats: u64 = 2, Whole(Range::closed(0.0, 100.0));
         /// Radius of the first step.
         pub initial_radius: f64 = 1.0, Number(Range::above(0.0));
         /// Largest radius.
@@ -83,7 +86,8 @@ impl<V: Vector> StrNewton<V> {
     }
     fn of(kind: ProductKind, config: StrNewtonConfig) -> Result<Self, Error> {
         let config = config.check()?;
-        Self::with_model(config.region(), Newton::new(kind, config.products, config.forcing, config.at_boundary))
+        let StrNewtonConfig { products, forcing, at_boundary, retreats, .. } = *config;
+        Self::with_model(config.region(), Newton::new(kind, products, forcing, at_boundary, retreats as usize))
     }
 }
 

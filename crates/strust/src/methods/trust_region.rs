@@ -140,29 +140,32 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     // p = argmin m(p) subject to ‖p‖ ≤ Δ
     let looked = model.arrive(f, memory, &at);
     let p = model.propose(f, memory, &at, old_radius)?;
-    let (size, length, predicted, exit) = (p.size, p.length, p.predicted, p.exit);
-    let mut evaluations = Evaluations { values: u64::from(exit != Exit::Stationary), gradients: 1, products: 0 };
+    trial.set_sum(x, -p.size, p.direction);
+    let mut evaluations = Evaluations { values: 0, gradients: 1, products: 0 };
     evaluations += looked;
     evaluations += p.evaluations;
+    let (mut size, mut length, mut predicted, mut exit) = (p.size, p.length, p.predicted, p.exit);
 
     // r on the same sample, the verdict and the next radius
     let mut trial_value = None;
     let (mut ratio, mut verdict, mut change) = (None, Verdict::Accepted, Change::Keep);
-    if exit != Exit::Stationary {
-        trial.set_sum(x, -size, p.direction);
+    while exit != Exit::Stationary {
+        evaluations.values += 1;
         let at_trial = model.value(f, memory, trial, sample).value;
         let actual = evaluation.value - at_trial;
-        let judgment = region.judge(old_radius, actual, predicted, evaluation.rounding);
+        let judgment = region.judge(*radius, actual, predicted, evaluation.rounding);
         model.learn(memory, &Trial { at, point: trial, size, value: at_trial, actual, predicted, judgment });
-        if judgment.verdict == Verdict::Accepted {
+        *radius = model.next_radius(*radius, length, exit, &judgment);
+        (verdict, change) = (judgment.verdict, judgment.change);
+        (trial_value, ratio) = at_trial.is_finite().then_some((at_trial, judgment.ratio)).unzip();
+        if verdict == Verdict::Accepted {
             // The old point becomes scratch space. A rejected step never changes x.
             std::mem::swap(x, trial);
+            break;
         }
-        *radius = model.next_radius(old_radius, length, exit, &judgment);
-        (verdict, change) = (judgment.verdict, judgment.change);
-        if at_trial.is_finite() {
-            (trial_value, ratio) = (Some(at_trial), Some(judgment.ratio));
-        }
+        let Some(p) = model.retreat() else { break };
+        trial.set_sum(x, -p.size, p.direction);
+        (size, length, predicted, exit) = (p.size, p.length, p.predicted, p.exit);
     }
     *k += 1;
 

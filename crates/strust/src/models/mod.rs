@@ -102,6 +102,12 @@ pub trait Model<F: Objective + ?Sized> {
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error>;
 
+    /// A shorter step of the same model, after the last one was rejected. Only a model that has it without further evaluations
+    /// of f returns one. By default the next step begins anew.
+    fn retreat(&mut self) -> Option<Step<'_, F::Point>> {
+        None
+    }
+
     /// Updates the memory after the trial of the last proposal, accepted or rejected. The default does nothing.
     fn learn(&mut self, _memory: &mut Self::Memory, _trial: &Trial<'_, F::Point>) {}
 
@@ -135,7 +141,7 @@ pub trait Model<F: Objective + ?Sized> {
 }
 
 /// The data at the point x of a step: fᵢ(x) and g = ∇fᵢ(x) on the sample of the step.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Local<'a, V> {
     /// The number of the step.
     pub k: u64,
@@ -150,6 +156,14 @@ pub struct Local<'a, V> {
     /// ‖g‖².
     pub gradient_squared: f64,
 }
+
+// A derived copy would need a vector that can be copied.
+impl<V> Clone for Local<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<V> Copy for Local<'_, V> {}
 
 /// A proposed step p = −size·direction.
 ///

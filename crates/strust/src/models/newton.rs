@@ -21,6 +21,8 @@ pub struct Newton<V> {
     forcing: f64,
     /// The most products at the boundary.
     at_boundary: u64,
+    /// How many shorter steps are kept for a retreat.
+    shorter: usize,
     /// D of the norm of the region and of the preconditioner.
     metric: Option<V>,
     space: Option<NewtonSpace<V>>,
@@ -37,10 +39,10 @@ struct NewtonSpace<V> {
 
 impl<V> Newton<V> {
     /// With this matrix, so many products in a step, and conjugate gradients that end at the latest where the gradient of
-    /// the model is `forcing`·‖g‖. `at_boundary` is that of [`Subproblem`].
+    /// the model is `forcing`·‖g‖. `at_boundary` and `shorter` are those of [`Subproblem`].
     #[must_use]
-    pub fn new(kind: ProductKind, products: u64, forcing: f64, at_boundary: u64) -> Self {
-        Self { kind, products, forcing, at_boundary, metric: None, space: None }
+    pub fn new(kind: ProductKind, products: u64, forcing: f64, at_boundary: u64, shorter: usize) -> Self {
+        Self { kind, products, forcing, at_boundary, shorter, metric: None, space: None }
     }
 }
 
@@ -63,6 +65,17 @@ impl<V> Newton<V> {
 pub struct NewtonMemory {
     /// The largest ‖g‖ so far. It makes the tolerance of the inner iteration independent of the scale of f.
     pub largest_gradient: f64,
+    /// How many steps in a row the model has foreseen. Each one makes the inner iteration more accurate.
+    pub foreseen: u32,
+}
+
+impl NewtonMemory {
+    /// A model has foreseen a step if the ratio of the reductions differs from 1 by at most this.
+    pub const FORESEEN: f64 = 0.1;
+    /// The tolerance of the inner iteration after a foreseen step, in multiples of the one without.
+    pub const MORE_ACCURATE: f64 = 0.1;
+    /// At most so many foreseen steps count.
+    pub const MOST_FORESEEN: u32 = 4;
 }
 
 /// Sets `out` to Hv, exactly or by a difference of gradients, and counts it.
@@ -103,16 +116,23 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
-        let &mut Self { kind, products: most, forcing, at_boundary, ref metric, ref mut space } = self;
+        let &mut Self { kind, products: most, forcing, at_boundary, shorter, ref metric, ref mut space } = self;
         let NewtonSpace { cg, length, difference } =
             space.get_or_insert_with(|| NewtonSpace { cg: CgSpace::new(at.x), length: 0.0, difference: None });
         let norm = at.gradient_squared.sqrt();
         let largest = memory.largest_gradient.max(norm);
-        // Superlinear where gradients vanish, and not exact where it does not pay.
-        let tolerance = forcing.min((norm / largest).sqrt());
+        // Superlinear where gradients vanish, accurate where the model is, and not where it does not pay.
+        let tolerance = forcing.min((norm / largest).sqrt()) * NewtonMemory::MORE_ACCURATE.powi(memory.foreseen as i32);
         let mut evaluations = Evaluations::default();
-        let problem =
-            Subproblem { gradient: at.gradient, radius, metric: metric.as_ref(), tolerance, most, at_boundary };
+        let problem = Subproblem {
+            gradient: at.gradient,
+            radius,
+            metric: metric.as_ref(),
+            tolerance,
+            most,
+            at_boundary,
+            shorter,
+        };
         let step = steihaug(&problem, cg, |v, out| {
             multiply(f, kind, at, difference, &mut evaluations, v, out);
             Ok::<(), Error>(())
@@ -129,6 +149,17 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
 
     fn learn(&mut self, memory: &mut NewtonMemory, trial: &Trial<'_, F::Point>) {
         memory.largest_gradient = memory.largest_gradient.max(trial.at.gradient_squared.sqrt());
+        let is_foreseen = (trial.judgment.ratio - 1.0).abs() <= NewtonMemory::FORESEEN;
+        memory.foreseen = if is_foreseen { (memory.foreseen + 1).min(NewtonMemory::MOST_FORESEEN) } else { 0 };
+    }
+
+    fn retreat(&mut self) -> Option<Step<'_, F::Point>> {
+        let NewtonSpace { cg, length, .. } = self.space.as_mut()?;
+        let (shorter, predicted) = cg.retreat(*length)?;
+        *length = shorter;
+        let length = if self.metric.is_some() { cg.solution.norm() } else { shorter };
+        let evaluations = Evaluations::default();
+        Some(Step { direction: &cg.solution, size: 1.0, length, predicted, exit: Exit::Boundary, evaluations })
     }
 
     fn next_radius(&self, radius: f64, length: f64, exit: Exit, judgment: &Judgment) -> f64 {

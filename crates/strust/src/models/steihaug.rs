@@ -51,6 +51,8 @@ pub struct Subproblem<'a, V> {
     /// Where the conjugate gradients leave the region they can go on and minimize the model at its boundary (generalized
     /// Lanczos, Gould, Lucidi, Roma and Toint 1999), up to this many products in all. 0: the step ends where they leave.
     pub at_boundary: u64,
+    /// How many shorter steps are kept for [`CgSpace::retreat`].
+    pub shorter: usize,
 }
 
 /// The outcome of [`steihaug`]. The step is p = −d with d in [`CgSpace::solution`].
@@ -66,8 +68,8 @@ pub struct TruncatedStep {
     pub exit: InnerExit,
 }
 
-/// The vectors of [`steihaug`], made once: four, one more with a metric, and one for each product that the generalized
-/// Lanczos method may use.
+/// The vectors of [`steihaug`], made once: four, one more with a metric, one for each shorter step, and one for each product
+/// that the generalized Lanczos method may use.
 #[derive(Debug, Clone)]
 pub struct CgSpace<V> {
     /// d: approximately H⁻¹g, or a step to the boundary.
@@ -78,6 +80,48 @@ pub struct CgSpace<V> {
     /// Residuals: the last one alone, or all of them.
     residuals: Vec<V>,
     tridiagonal: Tridiagonal,
+    shorter: Vec<ShorterStep<V>>,
+    /// Shorter steps kept so far; the oldest ones make room.
+    kept: usize,
+}
+
+/// A point of the path of the conjugate gradients: their step in a smaller region.
+#[derive(Debug, Clone)]
+struct ShorterStep<V> {
+    solution: V,
+    length: f64,
+    predicted: f64,
+}
+
+/// A shorter step is kept whenever the path is so many times as long as at the last one.
+const SPACING: f64 = 4.0;
+
+/// A stretch of the path, d + tq for t up to `end`: with dᵀDd, dᵀDq and qᵀDq, rᵀD⁻¹r, qᵀHq and m(0) − m at its start.
+struct Stretch {
+    end: f64,
+    dd: f64,
+    dq: f64,
+    qq: f64,
+    square: f64,
+    curvature: f64,
+    predicted: f64,
+}
+
+impl Stretch {
+    /// ‖d + tq‖².
+    fn squared_length(&self, t: f64) -> f64 {
+        self.dd + t * (2.0 * self.dq + t * self.qq)
+    }
+    /// The t with ‖d + tq‖² = `region`, without cancellation.
+    fn leaves(&self, region: f64) -> f64 {
+        let gap = (region - self.dd).max(0.0);
+        let root = (self.dq * self.dq + self.qq * gap).sqrt();
+        if self.dq > 0.0 { gap / (self.dq + root) } else { (root - self.dq) / self.qq }
+    }
+    /// m(0) − m(d + tq). For t up to rᵀD⁻¹r/qᵀHq, or if the curvature is not positive, it grows with t.
+    fn predicted(&self, t: f64) -> f64 {
+        self.predicted + t * (self.square - 0.5 * t * self.curvature)
+    }
 }
 
 impl<V: Vector> CgSpace<V> {
@@ -91,6 +135,39 @@ impl<V: Vector> CgSpace<V> {
             preconditioned: None,
             residuals: vec![zero()],
             tridiagonal: Tridiagonal::default(),
+            shorter: Vec::new(),
+            kept: 0,
+        }
+    }
+
+    /// Sets the solution to the longest kept step of at most half of this length. It is the step of the same model in a region
+    /// of that radius, so after a rejection it needs no products. Returns its length and its predicted reduction.
+    pub fn retreat(&mut self, length: f64) -> Option<(f64, f64)> {
+        let kept = self.kept.min(self.shorter.len());
+        let fits = self.shorter[..kept].iter().filter(|shorter| shorter.length <= 0.5 * length);
+        let longest = fits.max_by(|a, b| a.length.total_cmp(&b.length))?;
+        self.solution.copy_from(&longest.solution);
+        Some((longest.length, longest.predicted))
+    }
+
+    /// Keeps the points of a stretch whose lengths are powers of [`SPACING`] times that of the Cauchy point.
+    fn keep(&mut self, most: usize, stretch: &Stretch) {
+        if most == 0 {
+            return;
+        }
+        let end = stretch.squared_length(stretch.end).sqrt();
+        let last = |kept: usize| (kept + most - 1) % most;
+        loop {
+            let length = if self.kept == 0 { end / SPACING } else { SPACING * self.shorter[last(self.kept)].length };
+            if length > end || length == 0.0 || !length.is_finite() {
+                return;
+            }
+            let at = self.kept % most;
+            let t = stretch.leaves(length * length).min(stretch.end);
+            let kept = &mut self.shorter[at];
+            kept.solution.set_sum(&self.solution, t, &self.direction);
+            (kept.length, kept.predicted) = (length, stretch.predicted(t));
+            self.kept += 1;
         }
     }
 }
@@ -111,7 +188,7 @@ impl<V: Vector> CgSpace<V> {
 ///     Ok::<(), strust::Error>(())
 /// };
 /// let problem =
-///     Subproblem { gradient: &g, radius: 100.0, metric: None, tolerance: 1e-10, most: 50, at_boundary: 0 };
+///     Subproblem { gradient: &g, radius: 100.0, metric: None, tolerance: 1e-10, most: 50, at_boundary: 0, shorter: 0 };
 /// let step = steihaug(&problem, &mut space, h)?;
 /// assert_eq!((step.products, step.exit), (2, InnerExit::Interior));
 /// assert!((space.solution[0] - 1.0).abs() < 1e-9 && (space.solution[1] - 1.0).abs() < 1e-9);
@@ -132,7 +209,7 @@ pub fn steihaug<V: Elementwise, E>(
     // dᵀDd, dᵀDq and qᵀDq, by their recurrences.
     let (mut dd, mut dq, mut qq) = (0.0, 0.0, rr);
     while step.products < problem.most.max(1) {
-        let CgSpace { solution: d, direction: q, product: hq, .. } = space;
+        let CgSpace { direction: q, product: hq, .. } = space;
         multiply(q, hq)?;
         step.products += 1;
         let curvature = q.dot(hq);
@@ -141,23 +218,22 @@ pub fn steihaug<V: Elementwise, E>(
             break;
         }
         let a = rr / curvature;
-        let (negative, outside) = (curvature <= 0.0, dd + a * (2.0 * dq + a * qq) >= region);
+        let path = Stretch { end: a, dd, dq, qq, square: rr, curvature, predicted: step.predicted };
+        let (negative, outside) = (curvature <= 0.0, path.squared_length(a) >= region);
         if negative || outside || !a.is_finite() {
-            // d + tq is at the boundary; t without cancellation.
-            let gap = (region - dd).max(0.0);
-            let root = (dq * dq + qq * gap).sqrt();
-            let t = if dq > 0.0 { gap / (dq + root) } else { (root - dq) / qq };
-            d.add(t, q);
-            // Here t ≤ a or the curvature is not positive, so the bracket is at least half of rr.
-            step.predicted += t * (rr - 0.5 * t * curvature);
+            let path = Stretch { end: path.leaves(region), ..path };
+            space.keep(problem.shorter, &path);
+            space.solution.add(path.end, &space.direction);
+            step.predicted = path.predicted(path.end);
             step.length = problem.radius;
             step.exit = if negative { InnerExit::NegativeCurvature } else { InnerExit::Boundary };
             space.along_boundary(problem, &mut step, rr, curvature, multiply)?;
             return Ok(step);
         }
-        d.add(a, q);
+        space.keep(problem.shorter, &path);
+        space.solution.add(a, &space.direction);
         step.predicted += 0.5 * a * rr;
-        dd += a * (2.0 * dq + a * qq);
+        dd = path.squared_length(a);
         let new = space.advance(problem, rr, curvature);
         if new <= goal {
             step.exit = InnerExit::Interior;
@@ -177,6 +253,10 @@ impl<V: Elementwise> CgSpace<V> {
     fn start(&mut self, problem: &Subproblem<'_, V>) -> f64 {
         self.solution.set_zero();
         self.tridiagonal.clear();
+        self.kept = 0;
+        while self.shorter.len() < problem.shorter {
+            self.shorter.push(ShorterStep { solution: self.solution.zeros_like(), length: 0.0, predicted: 0.0 });
+        }
         let r = &mut self.residuals[0];
         r.copy_from(problem.gradient);
         match problem.metric {
@@ -307,7 +387,7 @@ mod tests {
             out.copy_from_slice(&times(h, v));
             Ok::<(), ()>(())
         };
-        let problem = Subproblem { gradient: g, radius, metric, tolerance: 1e-9, most, at_boundary };
+        let problem = Subproblem { gradient: g, radius, metric, tolerance: 1e-9, most, at_boundary, shorter: 0 };
         let step = steihaug(&problem, &mut space, multiply).unwrap();
         (step, space.solution)
     }
@@ -350,6 +430,32 @@ mod tests {
             let shift = rest.dot(&d) / dd.dot(&d);
             rest.add(-shift, &dd);
             prop_assert!(shift >= -1e-6 && rest.norm() <= 1e-4 * g.norm(), "λ = {shift}, {} left", rest.norm());
+        }
+
+        #[test]
+        fn a_retreat_is_the_step_of_a_smaller_region(
+            (h, g) in problem(), radius in 1e-2..10.0_f64, metric in prop::collection::vec(0.2..5.0_f64, D),
+        ) {
+            prop_assume!(g.norm() > 1e-3);
+            let mut space = CgSpace::new(&g);
+            let problem = Subproblem {
+                gradient: &g, radius, metric: Some(&metric), tolerance: 1e-9, most: 50, at_boundary: 0, shorter: 3,
+            };
+            let multiply = |v: &Vec<f64>, out: &mut Vec<f64>| {
+                out.copy_from_slice(&times(&h, v));
+                Ok::<(), ()>(())
+            };
+            let mut length = steihaug(&problem, &mut space, multiply).unwrap().length;
+            let mut retreats = 0;
+            while let Some((shorter, predicted)) = space.retreat(length) {
+                prop_assert!(shorter <= 0.5 * length);
+                let (step, d) = solve_in(&h, &g, shorter, 50, Some(&metric), 0);
+                prop_assert!((step.predicted - predicted).abs() <= 1e-9 * (1.0 + predicted), "{predicted} is {}", step.predicted);
+                let far = d.iter().zip(&space.solution).map(|(d, s)| (d - s).abs()).fold(0.0, f64::max);
+                prop_assert!(far <= 1e-6 * (1.0 + d.norm()), "{far} away");
+                (length, retreats) = (shorter, retreats + 1);
+            }
+            prop_assert!((1..=3).contains(&retreats), "{retreats} retreats");
         }
 
         #[test]

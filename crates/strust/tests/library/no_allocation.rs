@@ -42,7 +42,18 @@ fn allocations<F: Objective, M: Method<Moody<F>>>(f: F, method: M, x: &F::Point,
 }
 
 /// The same after the first `few` steps.
-fn allocations_after<F, M>(few: u64, f: F, mut method: M, x: &F::Point, steps: u64) -> u64
+fn allocations_after<F, M>(few: u64, f: F, method: M, x: &F::Point, steps: u64) -> u64
+where
+    F: Objective,
+    M: Method<Moody<F>>,
+{
+    let (total, verdicts) = allocations_and_verdicts(few, f, method, x, steps);
+    assert!(verdicts[0] > 0 && verdicts[1] > 0, "accepted and rejected steps must occur: {verdicts:?}");
+    total
+}
+
+/// The same with the number of rejected and accepted steps.
+fn allocations_and_verdicts<F, M>(few: u64, f: F, mut method: M, x: &F::Point, steps: u64) -> (u64, [u64; 2])
 where
     F: Objective,
     M: Method<Moody<F>>,
@@ -51,7 +62,7 @@ where
     let n = f.terms();
     let samplers: [Box<dyn Sampler>; 2] =
         [Box::new(Epochs::new(n, 3, 1).unwrap()), Box::new(WithReplacement::new(n, 3, 1).unwrap())];
-    let mut total = 0;
+    let (mut total, mut verdicts) = (0, [0; 2]);
     for mut sampler in samplers {
         let mut sample = Sample::default();
         let mut state = method.init(&mut f, x.clone()).unwrap();
@@ -59,7 +70,6 @@ where
             sampler.draw(k, &mut sample);
             method.step(&mut f, &mut state, &sample).unwrap();
         }
-        let mut verdicts = [0; 2];
         let info = measure(|| {
             for k in few..few + steps {
                 sampler.draw(k, &mut sample);
@@ -67,10 +77,9 @@ where
                 verdicts[usize::from(record.verdict == Verdict::Accepted)] += 1;
             }
         });
-        assert!(verdicts[0] > 0 && verdicts[1] > 0, "accepted and rejected steps must occur: {verdicts:?}");
         total += info.count_total;
     }
-    total
+    (total, verdicts)
 }
 
 fn least_squares<T: Real>() -> LeastSquares<T> {
@@ -82,8 +91,11 @@ fn str_and_str_p_over_vectors<T: Real>() {
     let config = || StrPConfig { penalty: 10.0, ..Default::default() };
     let affine = || Affine::new(vec![normal::<Vec<T>>(3, &[33]), normal(4, &[33])], vec![1.0, -2.0]).unwrap();
     assert_eq!(allocations(least_squares::<T>(), Str::new(StrConfig::default()).unwrap(), &x, 200), 0, "STR");
-    let newton = |at_boundary| StrNewton::new(StrNewtonConfig { at_boundary, ..Default::default() }).unwrap();
+    let newton = |retreats| StrNewton::new(StrNewtonConfig { at_boundary: 0, retreats, ..Default::default() }).unwrap();
     assert_eq!(allocations(least_squares::<T>(), newton(0), &x, 200), 0, "STR-Newton");
+    // After a retreat no step is rejected here.
+    let with_retreats = allocations_and_verdicts(1, least_squares::<T>(), newton(2), &x, 200);
+    assert_eq!(with_retreats, (0, [0, 400]), "STR-Newton with retreats");
     // Pairs are made until there are as many as allowed.
     assert_eq!(allocations_after(300, least_squares::<T>(), StrLbfgs::default(), &x, 200), 0, "STR-LBFGS");
     assert_eq!(allocations_after(300, least_squares::<T>(), StrLsr1::default(), &x, 200), 0, "STR-LSR1");

@@ -119,7 +119,7 @@ fn products_on_ranks_are_those_of_one_process() {
     let f = || LeastSquares::<f64>::interpolating(1, 33, &normals(3, 7));
     let run = |f: &mut dyn Objective<Point = Vec<f64>>| {
         let mut f = f;
-        let run = minimize(&mut f).method(StrNewton::default()).batch(10).seed(5).stop(Stop::steps(6));
+        let run = minimize(&mut f).method(StrNewton::default()).batch(10).seed(5).stop(Stop::steps(3));
         let report = run.start(normal(9, &[7])).unwrap();
         assert_eq!(report.breakdown, None);
         (report.point().clone(), report.evaluations)

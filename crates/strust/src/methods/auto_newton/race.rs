@@ -34,6 +34,10 @@ pub enum RaceStage {
 /// The price of the first challenge. It doubles whenever the leader stays ahead.
 const FIRST: f64 = 1.5;
 
+/// Second-order steps lead only if they reduce f so many times as much as first-order ones. Without a margin chance often
+/// decides, and first-order steps, whose average changes slowly, win back late.
+const MARGIN: f64 = 1.25;
+
 /// Decides who goes on. All prices are in passes over the data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Race {
@@ -47,6 +51,8 @@ pub struct Race {
     pub total: f64,
     /// The price of the next challenge, or that of the present one.
     pub challenge: f64,
+    /// The price of the last second-order step.
+    pub step: f64,
     /// f at the start of the race, or after the last second-order step of a leader without a rival.
     pub value: f64,
     /// By how much first-order steps reduced f per pass in the last race.
@@ -64,15 +70,16 @@ impl Race {
             spent: 0.0,
             total: 0.0,
             challenge: FIRST,
+            step: 0.0,
             value: 0.0,
             first_order: 0.0,
             races: (0, 0),
         }
     }
 
-    /// What the next step may cost. A leader without a rival may spend as much as the run so far.
+    /// What the next second-order step may cost: twice as much as the last one, and in a race what is left.
     pub(super) fn remaining(&self) -> f64 {
-        if self.stage == RaceStage::Alone { self.total } else { self.challenge - self.spent }
+        if self.stage == RaceStage::Alone { 2.0 * self.step } else { self.challenge - self.spent }
     }
 
     /// Who makes the next step.
@@ -89,6 +96,7 @@ impl Race {
     /// and f must be measured. A leader that reduces f by less per pass than its rival did last has a race at once.
     pub(super) fn spend(&mut self, passes: f64, values: Option<(f64, f64)>, share: f64) -> bool {
         if let Some((before, after)) = values {
+            self.step = passes;
             match self.stage {
                 RaceStage::Challenge if self.spent == 0.0 => self.value = before,
                 RaceStage::Alone => self.value = after,
@@ -115,7 +123,7 @@ impl Race {
         self.races.0 += 1;
     }
 
-    /// Notes f at the end of a stage. The smaller one leads from here on.
+    /// Notes f at the end of a stage. Second-order steps lead from here on if they have reduced f enough.
     pub(super) fn measured(&mut self, value: f64) {
         if self.runner() == Leader::First {
             // 0 if it is not a number.
@@ -130,7 +138,12 @@ impl Race {
                     self.end(false);
                 }
             }
-            RaceStage::Reply(other) => self.end(other < value || !value.is_finite()),
+            RaceStage::Reply(other) => {
+                let (first, second) = if self.leader == Leader::First { (value, other) } else { (other, value) };
+                let is_better = self.value - second >= MARGIN * (self.value - first).max(0.0);
+                let wins = second.is_finite() && (!first.is_finite() || second < first && is_better);
+                self.end(wins != (self.leader == Leader::Second));
+            }
         }
     }
 
@@ -181,10 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_value_leads() {
+    fn the_larger_reduction_leads() {
         let race = raced(0.5, 0.9);
         assert_eq!((race.leader, race.stage, race.races), (Leader::Second, RaceStage::Alone, (1, 1)));
         assert!((race.challenge - FIRST).abs() < 1e-12, "a new leader is challenged soon");
+        assert_eq!(raced(0.5, 0.55).leader, Leader::First, "the margin is not reached");
         let race = raced(0.9, 0.5);
         assert_eq!((race.leader, race.races), (Leader::First, (1, 0)));
         assert!((race.challenge - 4.0).abs() < 1e-12, "the next trial costs twice as much");
