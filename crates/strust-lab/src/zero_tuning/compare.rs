@@ -33,6 +33,7 @@ pub(super) struct Trajectory {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TrajectoryPoint {
     pub steps: f64,
+    pub seconds: f64,
     pub evaluations: MeanEvaluations,
     /// The objective: median over seeds, where a failed seed is infinite, and the ends of its range over the others.
     pub median: f64,
@@ -62,6 +63,7 @@ impl Trajectory {
                 values.iter().copied().chain(std::iter::repeat_n(f64::INFINITY, failed)).collect();
             TrajectoryPoint {
                 steps: mean(|r| r.steps as f64),
+                seconds: finished.iter().map(|f| f.seconds[i]).sum::<f64>() / finished.len() as f64,
                 evaluations: MeanEvaluations {
                     values: mean(|r| r.evaluations.values as f64),
                     gradients: mean(|r| r.evaluations.gradients as f64),
@@ -89,6 +91,11 @@ impl Trajectory {
     /// The final objective; infinite if most seeds failed.
     fn value(&self) -> f64 {
         self.end().map_or(f64::INFINITY, |at| at.median)
+    }
+
+    /// Whether it uses products with the curvature.
+    pub fn has_products(&self) -> bool {
+        self.end().is_some_and(|at| at.evaluations.products > 0.0)
     }
 
     fn over_steps(&self) -> Vec<At> {

@@ -65,22 +65,33 @@ pub(super) fn performance_profile(tasks: &[TaskSummary]) -> Shown {
     }
 }
 
+/// The cost against which a curve is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Against {
+    Passes,
+    Seconds,
+}
+
 /// The curves of a task.
-pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory]) -> Shown {
+pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory], against: Against) -> Shown {
     let find = |label: &str| task.methods.iter().position(|method| method.label == label);
     let best = task.best_tuned.as_ref().map(|best| best.method.as_str());
     let series = shown(task).into_iter().enumerate().filter_map(|(color, (name, _))| {
         let label = if name == BEST_TUNED { best? } else { name };
         let name = if name == BEST_TUNED { format!("{BEST_TUNED}: {label}") } else { name.into() };
         let curve = curves.get(find(label)?)?;
-        Some(Series { name, color, points: points(curve, HIGHEST * task.start) })
+        Some(Series { name, color, points: points(curve, HIGHEST * task.start, against) })
     });
+    let (stem, label) = match against {
+        Against::Passes => ("curve", "forward and backward passes"),
+        Against::Seconds => ("seconds", "seconds"),
+    };
     Shown {
-        stem: format!("curve-{}", task.name),
+        stem: format!("{stem}-{}", task.name),
         caption: format!("{}. {} half.", task.problem, task.half.word()),
         figure: Figure {
             title: task.title.clone(),
-            x: axis("forward and backward passes", false),
+            x: axis(label, false),
             y: axis("objective", true),
             series: series.collect(),
         },
@@ -88,13 +99,17 @@ pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory]) -> Shown {
 }
 
 /// At most about [`POINTS`] points of a curve, with its start and its end.
-fn points(curve: &Trajectory, highest: f64) -> Vec<Point> {
+fn points(curve: &Trajectory, highest: f64, against: Against) -> Vec<Point> {
     let length = curve.points.len().min(curve.epochs + 1);
     let stride = length.div_ceil(POINTS).max(1);
     let point = |at: &TrajectoryPoint| {
         let drawn = |value: f64| if value <= highest { short(value) } else { f64::NAN };
+        let cost = match against {
+            Against::Passes => at.evaluations.passes(),
+            Against::Seconds => at.seconds,
+        };
         Point {
-            x: short(at.evaluations.passes()),
+            x: short(cost),
             y: drawn(at.median),
             low: drawn(at.low),
             high: drawn(at.high.min(highest)),

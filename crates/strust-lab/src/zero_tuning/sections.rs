@@ -2,7 +2,7 @@
 
 use super::{
     compare::Trajectory,
-    figures::{curves as curves_of, parameters, performance_profile, sensitivity, values},
+    figures::{Against, curves as curves_of, parameters, performance_profile, sensitivity, values},
     measures::{CLOSE, NEAR, ratio},
 };
 use crate::{
@@ -57,8 +57,11 @@ pub(super) fn all(
                 )
             });
         }
+        let drawn = |against| {
+            tasks.iter().zip(curves).map(|(task, curves)| curves_of(task, curves, against)).collect::<Vec<_>>()
+        };
         sections.push(Section {
-            figures: tasks.iter().zip(curves).map(|(task, curves)| curves_of(task, curves)).collect(),
+            figures: drawn(Against::Passes),
             ..section(
                 "curves",
                 "Curves",
@@ -66,6 +69,18 @@ pub(super) fn all(
                  seeds; bands are their range.",
             )
         });
+        // Their passes cost other times than those of values and gradients.
+        if curves.iter().flatten().any(Trajectory::has_products) {
+            sections.push(Section {
+                figures: drawn(Against::Seconds),
+                ..section(
+                    "seconds",
+                    "Curves against time",
+                    "The same against the seconds of the steps. Times depend on the machine, and on the number of jobs \
+                     that run at once.",
+                )
+            });
+        }
         sections.push(Section {
             tables: vec![tuning(tasks)],
             ..section(
