@@ -51,14 +51,14 @@ const GOOD: f64 = 0.5;
 /// Two methods compete for the same price, counted in passes over the data: `Auto` on mini-batches, and trust-region
 /// steps on the full sum, whose model is the Gauss–Newton matrix or the Hessian of a part of the terms, minimized by
 /// [truncated conjugate gradients](crate::models::steihaug). One of them leads. Now and then the other one starts from its
-/// point and spends a small price; then the leader spends the same. The one with the smaller f goes on. So a method
-/// that does not pay costs at most its trials, a fixed share of the run. A leader that stays ahead is challenged half as
-/// often, for twice the price.
+/// point and spends a small price; then the leader spends the same. Second-order steps lead if they reduce f by clearly
+/// more. So a method that does not pay costs at most its trials, a fixed share of the run. A leader that stays ahead is
+/// challenged half as often, for twice the price.
 ///
-/// The region and the preconditioner of second-order steps have the metric E[g∘g], the mean of squared gradients of
-/// `Auto`: up to a factor the diagonal of the Gauss–Newton matrix. The steps use as many products as their price permits,
-/// and at first the curvature of a quarter of the terms. After a step that their model did not foresee they see twice as
-/// many.
+/// The region and the preconditioner of second-order steps have the metric of `Auto`, the root of the mean of g∘g. The
+/// steps use as many products as their price permits, and at first the curvature of a quarter of the terms. After a step
+/// that their model did not foresee they see twice as many. They are paid in advance, by samples that are drawn but not
+/// used: at any step a run has spent at most as much as one of `Auto`.
 ///
 /// ```
 /// use strust::{objective::{ProductKind, with_products}, prelude::*};
