@@ -77,6 +77,14 @@ pub fn program(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     ranks::run(args)
 }
 
+/// Ends the process at once, with this exit code. With libtorch its exit handlers do not run: they can hang.
+pub fn leave(code: u8) -> ! {
+    #[cfg(feature = "torch")]
+    strust_torch::leave(code);
+    #[cfg(not(feature = "torch"))]
+    std::process::exit(code.into())
+}
+
 /// Runs a command and returns the exit code.
 fn execute(Args { command, shared }: Args) -> u8 {
     let outcome = match command {

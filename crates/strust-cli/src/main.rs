@@ -1,7 +1,5 @@
 //! The program `strust`; see the library.
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    ExitCode::from(strust_cli::program(std::env::args_os()))
+fn main() {
+    strust_cli::leave(strust_cli::program(std::env::args_os()))
 }

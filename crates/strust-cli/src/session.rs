@@ -86,7 +86,7 @@ pub fn interrupt() -> Result<Arc<AtomicBool>, CommandFailure> {
     let flag = Arc::clone(&interrupt);
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(1);
+            crate::leave(1);
         }
     })
     .map_err(|e| CommandFailure::Failed(format!("cannot handle Ctrl-C: {e}")))?;

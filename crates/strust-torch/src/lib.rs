@@ -73,6 +73,7 @@ mod flat;
 mod gpt;
 pub mod images;
 mod language;
+mod leave;
 mod model_file;
 mod norm_relu;
 mod objective;
@@ -97,6 +98,7 @@ pub use error::Error;
 pub use flat::{Component, Flat, LoadsTo};
 pub use gpt::{Gpt, GptShape};
 pub use language::{LanguageModel, TextLoss};
+pub use leave::leave;
 pub use norm_relu::NormRelu;
 pub use objective::{
     BatchLoss, ModelOutputs, QueuedLoss, SupervisedLoss, TorchObjective, cross_entropy, seeded, supervised,

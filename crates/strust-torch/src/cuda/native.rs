@@ -1,4 +1,4 @@
-//! Bindings of the C++ files in `native`: the only unsafe code of the workspace.
+//! Bindings of the C++ files in `native`: the only unsafe code of the workspace but for `leave`.
 
 #![allow(unsafe_code)] // foreign functions; a comment at each use explains why it is sound
 
