@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure,
     args::Shared,
-    session::{json, print},
+    session::{json, print, print_data},
     show::{heading, table},
 };
 use serde::Serialize;
@@ -152,7 +152,7 @@ fn rows() -> Result<Vec<StepCost>, strust::Error> {
 pub fn run(shared: &Shared) -> Result<(), CommandFailure> {
     let rows = rows().map_err(|e| CommandFailure::Failed(e.to_string()))?;
     if shared.json {
-        return print(&json(&rows)?);
+        return print_data(&json(&rows)?);
     }
     let mut cells = vec![["", "step", "products and f", "products", "overhead"].map(String::from).to_vec()];
     for row in &rows {

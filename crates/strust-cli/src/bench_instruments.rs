@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure,
     args::Shared,
-    session::{json, print},
+    session::{json, print, print_data},
     show::{heading, table},
 };
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub fn run(shared: &Shared) -> Result<(), CommandFailure> {
     let failed = |e: strust::Error| CommandFailure::Failed(e.to_string());
     let rows = measure().map_err(failed)?;
     if shared.json {
-        return print(&json(&rows)?);
+        return print_data(&json(&rows)?);
     }
     let mut cells = vec![["", "time", "relative to the bare step"].map(String::from).to_vec()];
     for row in &rows {

@@ -13,7 +13,7 @@ use crate::{
     CommandFailure,
     args::{Cluster, Shared},
     scaling::Machines,
-    session::{json, print},
+    session::{json, print, print_data},
     show::Activity,
 };
 use measure::{RanksEffort, RanksMeasured};
@@ -43,7 +43,7 @@ pub fn run(cluster: &Cluster, shared: &Shared) -> Result<(), CommandFailure> {
                 predict::draw(&predictions, folder)?;
             }
             if shared.json {
-                return print(&json(&Everything { measured, machines, predictions })?);
+                return print_data(&json(&Everything { measured, machines, predictions })?);
             }
             print(&text::all(&measured, &machines, &predictions, shared))
         }

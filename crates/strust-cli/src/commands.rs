@@ -4,7 +4,8 @@ use crate::{
     CommandFailure,
     args::{Average, Figures, Jobs, Network, PictureFormat, Reproducible, Runs, Saving, Shared},
     session::{
-        all_cores, command_line, conclude, jobs, jobs_on, json, pace, print, resume_command, save_every, unused,
+        ResultsFolder, all_cores, command_line, conclude, jobs, jobs_on, json, pace, print, print_data, resume_command,
+        save_every,
     },
     show::heading,
     tables::{Tables, latex_tables, markdown_tables},
@@ -23,7 +24,7 @@ use strust_lab::{
         summary::Summary,
     },
     device::WITHOUT_DATA,
-    experiment::folder_with,
+    experiment::{ExperimentText, folder_with},
     format::written,
     io::{
         atomic,
@@ -76,15 +77,16 @@ pub fn reproduce(
 
 /// `strust run`.
 pub fn run(file: &Path, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
-    if let Some(theory) = Theory::open(file)? {
+    let text = ExperimentText::open(file)?;
+    if let Some(theory) = Theory::from_text(&text)? {
         check_no_settings(runs)?;
         return crate::theory::run(theory, runs, network, shared);
     }
-    if let Some(benchmark) = crate::zero_tuning::open(file, network)? {
+    if let Some(benchmark) = crate::zero_tuning::read(&text, network)? {
         check_no_settings(runs)?;
         return crate::zero_tuning::run(benchmark, runs, shared);
     }
-    start(Experiment::open_with(file, &runs.set)?, runs, network, shared)
+    start(Experiment::from_text(&text, &runs.set)?, runs, network, shared)
 }
 
 fn check_no_settings(runs: &Runs) -> Result<(), CommandFailure> {
@@ -95,10 +97,11 @@ fn check_no_settings(runs: &Runs) -> Result<(), CommandFailure> {
 fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
     let out = runs.single.out.clone();
     let name = folder_with(&experiment.name, &runs.set);
-    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &name, |path| !path.exists()));
     let mut plan = plan(&mut experiment, runs, network)?;
     let pace = pace(runs.jobs, runs.single.saving, &experiment)?;
-    conclude(&folder, shared, pace, &resume_command(&folder), |options| pipeline::start(&folder, &mut plan, options))
+    let results = ResultsFolder::new(out, &name)?;
+    let folder = results.path();
+    conclude(folder, shared, pace, &resume_command(folder), |options| pipeline::start(folder, &mut plan, options))
 }
 
 /// The plan of an experiment with the options of the command line.
@@ -282,17 +285,19 @@ pub fn report(
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
     let summaries = load_styled(folders, true, figures)?;
-    let folder = match (folders, out) {
+    let out = match (folders, out) {
         (_, Some(out)) => {
             report::check_place(&out, folders)?;
-            out
+            Some(out)
         }
-        ([one], None) => one.clone(),
-        _ => unused(Path::new("runs"), "comparison", |path| !path.exists()),
+        ([one], None) => Some(one.clone()),
+        _ => None,
     };
-    report::write(&folder, &summaries)?;
+    let results = ResultsFolder::new(out, "comparison")?;
+    let folder = results.path();
+    report::write(folder, &summaries)?;
     if shared.json {
-        print(&json(&summaries)?)
+        print_data(&json(&summaries)?)
     } else if shared.quiet {
         Ok(())
     } else {
@@ -314,8 +319,10 @@ fn insert_into(file: &Path, name: &str, table: &str) -> Result<(), CommandFailur
     let marker = |line: &str| line.trim().starts_with("<!-- strust:") || line.trim() == close;
     let end = (start + 1..lines.len()).find(|&i| marker(lines[i])).filter(|&i| lines[i].trim() == close);
     let end = end.ok_or_else(|| failed(format!("the line {close} is missing after {open}: add it")))?;
+    // A name must not look like one of the markers.
+    let table = table.replace("<!--", "&lt;!--");
     // Keep the file's line endings.
-    let table = if lines[start].ends_with("\r\n") { table.replace('\n', "\r\n") } else { table.into() };
+    let table = if lines[start].ends_with("\r\n") { table.replace('\n', "\r\n") } else { table };
     let new = [&lines[..=start].concat(), &table, &lines[end..].concat()].map(String::as_str).concat();
     atomic::write(file, new.as_bytes())?;
     Ok(())
@@ -337,7 +344,7 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), CommandFailure> {
         return Err(CommandFailure::Usage(format!("there is no method or problem `{name}`; {hint}")));
     }
     if shared.json {
-        return print(&json(&serde_json::json!({ "methods": methods, "problems": problems }))?);
+        return print_data(&json(&serde_json::json!({ "methods": methods, "problems": problems }))?);
     }
     let mut text = String::new();
     for (title, entries) in [("Methods", methods), ("Problems", problems)] {

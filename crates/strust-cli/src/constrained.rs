@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure,
     args::{Network, Runs, Shared},
-    session::{command_line, conclude, jobs_on, resume_command, save_every, unused},
+    session::{ResultsFolder, command_line, conclude, jobs_on, resume_command, save_every},
 };
 use std::path::Path;
 use strust_lab::{
@@ -38,9 +38,10 @@ pub fn reproduce(
     let machine = strust_lab::this_machine(jobs, device);
     let plan = ConstrainedPlan::new(settings, reference, tasks, command_line(), machine);
     let out = runs.single.out.clone();
-    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), "constrained", |path| !path.exists()));
     let pace = (jobs, save_every(runs.single.saving)?);
-    conclude(&folder, shared, pace, &resume_command(&folder), |options| constrained::start(&folder, &plan, options))
+    let results = ResultsFolder::new(out, "constrained")?;
+    let folder = results.path();
+    conclude(folder, shared, pace, &resume_command(folder), |options| constrained::start(folder, &plan, options))
 }
 
 /// One seed and one random start, few noisy steps, one epoch, and every third rate.

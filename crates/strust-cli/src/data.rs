@@ -4,7 +4,7 @@ use crate::{
     CommandFailure,
     args::{DataSet, Shared},
     download::{self, FetchOutcome, Wanted},
-    session::{json, print},
+    session::{json, print, print_data},
     show,
 };
 use std::path::Path;
@@ -73,12 +73,12 @@ pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Resu
             print(&format!("{}: {what}, {bytes} bytes, MD5 correct\n", wanted.path.display()))?;
         }
         files.push(serde_json::json!({
-            "path": wanted.path,
+            "path": wanted.path.display().to_string(),
             "url": wanted.url,
             "bytes": bytes,
             "md5": format!("{md5:032x}"),
             "downloaded": outcome == FetchOutcome::Downloaded,
         }));
     }
-    if shared.json { print(&json(&serde_json::json!({ "files": files }))?) } else { Ok(()) }
+    if shared.json { print_data(&json(&serde_json::json!({ "files": files }))?) } else { Ok(()) }
 }

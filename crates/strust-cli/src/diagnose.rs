@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure,
     args::Shared,
-    session::{json, print},
+    session::{json, print, print_data},
     show::heading,
 };
 use std::{fmt::Write as _, path::Path};
@@ -15,7 +15,7 @@ const WIDTH: usize = 100;
 pub fn run(folder: &Path, shared: &Shared) -> Result<(), CommandFailure> {
     let found = diagnose(folder)?;
     if shared.json {
-        return print(&json(&found)?);
+        return print_data(&json(&found)?);
     }
     // With several methods, first one line each.
     let lines: String = if found.len() > 1 { found.iter().map(line).collect::<String>() + "\n" } else { String::new() };

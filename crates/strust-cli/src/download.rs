@@ -2,7 +2,7 @@
 
 use md5::{Digest, Md5};
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, Metadata, OpenOptions, TryLockError},
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     time::Duration,
@@ -57,30 +57,37 @@ pub fn config() -> ConfigBuilder<AgentScope> {
 pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Result<FetchOutcome, String> {
     let Wanted { url, path, bytes, md5 } = wanted;
     let failed = |doing: &str, path: &Path, e| format!("cannot {doing} {}: {e}", path.display());
-    match File::open(path) {
-        Ok(mut file) => {
-            let found = checksum(&mut file).map_err(|e| failed("read", path, e))?;
-            return if found == *md5 {
-                Ok(FetchOutcome::Kept)
-            } else {
-                let path = path.display();
-                Err(format!(
-                    "{path} exists, but it is a different file: its MD5 is {found:032x} instead of {md5:032x}. Move it, or choose another folder with --to"
-                ))
-            };
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-        Err(e) => return Err(failed("read", path, e)),
-    }
-
     let part = path.with_file_name(format!("{}.part", path.file_name().unwrap_or_default().to_string_lossy()));
     let writing = |e| failed("write", &part, e);
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&part).map_err(writing)?;
-    // Some file systems have no locks; the download works without one.
-    if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        return Err(format!("{}: another program is downloading this file: wait for it, or stop it", part.display()));
-    }
+    let mut file = loop {
+        match File::open(path) {
+            Ok(mut file) => {
+                let found = checksum(&mut file).map_err(|e| failed("read", path, e))?;
+                return if found == *md5 {
+                    Ok(FetchOutcome::Kept)
+                } else {
+                    let path = path.display();
+                    Err(format!(
+                        "{path} exists, but it is a different file: its MD5 is {found:032x} instead of {md5:032x}. Move it, or choose another folder with --to"
+                    ))
+                };
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed("read", path, e)),
+        }
+        let file = open_part(&part)?;
+        // Some file systems have no locks; the download works without one.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(format!(
+                "{}: another program is downloading this file: wait for it, or stop it",
+                part.display()
+            ));
+        }
+        // Another program may have finished this part and renamed it before this one had the lock.
+        if is_at(&file, &part).map_err(writing)? {
+            break file;
+        }
+    };
     let manual = || {
         let path = path.display();
         format!(
@@ -118,6 +125,51 @@ pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Res
     file.sync_all().map_err(writing)?;
     std::fs::rename(&part, path).map_err(|e| failed("write", path, e))?;
     Ok(FetchOutcome::Downloaded)
+}
+
+/// Opens or creates the part of a file. It must be a file of its own: a link would lead the download to another file.
+fn open_part(part: &Path) -> Result<File, String> {
+    let failed = |e| format!("cannot write {}: {e}", part.display());
+    loop {
+        let found = match part.symlink_metadata() {
+            Ok(found) if !found.is_file() => {
+                return Err(format!("{} is not a regular file: remove it and repeat the command", part.display()));
+            }
+            Ok(_) => true,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => false,
+            Err(e) => return Err(failed(e)),
+        };
+        // A new file is never created through a link.
+        let opened = OpenOptions::new().read(true).write(true).create_new(!found).open(part);
+        // Another program may rename or create it at any time.
+        let changed = if found { std::io::ErrorKind::NotFound } else { std::io::ErrorKind::AlreadyExists };
+        match opened {
+            Ok(file) if is_at(&file, part).map_err(failed)? => return Ok(file),
+            Ok(_) => {}
+            Err(e) if e.kind() == changed => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
+}
+
+/// Whether a path still leads to an open file, without a link.
+fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
+    match path.symlink_metadata() {
+        Ok(found) => Ok(found.is_file() && same_file(&found, &file.metadata()?)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(unix)]
+fn same_file(a: &Metadata, b: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+#[cfg(not(unix))]
+fn same_file(a: &Metadata, b: &Metadata) -> bool {
+    a.len() == b.len()
 }
 
 /// Requests the missing part of the file and appends it.

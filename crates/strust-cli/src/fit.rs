@@ -4,7 +4,7 @@ use crate::{
     CommandFailure,
     args::{FitArgs, FitModelName, FitTaskName, Shared},
     fit_page,
-    session::{self, json, print},
+    session::{self, json, print, print_data},
     show::{Activity, heading},
 };
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
         Ok(atomic::write(&page, fit_page::html(&fitted, &outcome.verdict).as_bytes())?)
     })?;
     if shared.json && team.leads() {
-        print(&json(&outcome)?)?;
+        print_data(&json(&outcome)?)?;
     } else if !shared.quiet {
         print(&outcome.text(shared))?;
     }
@@ -219,13 +219,20 @@ fn like(table: &DataTable, args: &FitArgs) -> ReadOptions {
 #[derive(Serialize)]
 pub struct FitOutcome<'a> {
     verdict: String,
+    #[serde(serialize_with = "shown")]
     model: &'a Path,
+    #[serde(serialize_with = "shown")]
     report: &'a Path,
     seconds: f64,
     #[serde(flatten)]
     fit: &'a FitReport,
     #[serde(skip)]
     rows: String,
+}
+
+/// A path as text. It need not be text, and the fit must not fail for that.
+fn shown<S: serde::Serializer>(path: &&Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 impl<'a> FitOutcome<'a> {

@@ -4,7 +4,7 @@ use crate::{
     CommandFailure,
     args::{Jobs, Network, Runs, Shared, Single},
     commands,
-    session::{self, json, print},
+    session::{self, json, print, print_data},
     show::{heading, table},
 };
 use std::{io::Read as _, path::Path};
@@ -126,7 +126,7 @@ pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Share
         ));
     }
     let evaluation = measure(model, data, unchecked, network.device.as_deref().unwrap_or("auto"))?;
-    if shared.json { print(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }
+    if shared.json { print_data(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }
 }
 
 fn text(e: &Scores, shared: &Shared) -> String {
@@ -255,7 +255,7 @@ mod with_torch {
         let speed = best.expect("there is at least one turn");
         let (version, images) = pytorch.map(|p| (p.version, p.images_per_second)).unzip();
         let cost = Cost { speed, memory, epochs, pytorch_version: version, pytorch_images_per_second: images };
-        if shared.json { print(&json(&cost)?) } else { print(&text(&cost, shared)) }
+        if shared.json { print_data(&json(&cost)?) } else { print(&text(&cost, shared)) }
     }
 
     /// Epochs of every method: operation by operation, as a CUDA graph, and with several runs in parallel.

@@ -5,7 +5,7 @@ use crate::{
     args::{Network, Shared},
     fit::{grouped, read, scored},
     fit_page::number,
-    session::{self, json, print},
+    session::{self, json, print, print_data},
     show::{Activity, heading, table, warning},
 };
 use std::{fmt::Write as _, path::Path};
@@ -57,11 +57,13 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
         text.push('\n');
     }
     match out {
-        None => print(&text),
+        None => print_data(&text),
         Some(out) => {
             atomic::write(out, text.as_bytes())?;
             if shared.json {
-                return print(&json(&serde_json::json!({ "rows": table.rows, "predictions": out }))?);
+                return print_data(&json(
+                    &serde_json::json!({ "rows": table.rows, "predictions": out.display().to_string() }),
+                )?);
             }
             if shared.quiet {
                 Ok(())
@@ -108,7 +110,7 @@ pub fn evaluate(
     let (scores, losses) = assessed(&model, &table)?;
     warn(&losses, data);
     if shared.json {
-        return print(&json(&scores)?);
+        return print_data(&json(&scores)?);
     }
     let mut text = format!("{}\n", heading(&scored(&scores, ""), shared));
     match &scores {
@@ -155,7 +157,7 @@ pub fn inspect(path: &Path, shared: &Shared) -> Result<(), CommandFailure> {
                 "inputs": about.encoder.input_names(), "weights": weights, "intercepts": intercepts,
             });
         }
-        return print(&json(&value)?);
+        return print_data(&json(&value)?);
     }
     let mut text = format!("{}\n", heading(&format!("{} model of `{}`", about.model.name(), about.target), shared));
     for (name, fact) in facts(&model) {

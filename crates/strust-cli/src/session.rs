@@ -7,7 +7,8 @@ use crate::{
 };
 use std::{
     cell::RefCell,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
+    fmt::Write as _,
     io::Write as _,
     path::{Path, PathBuf},
     sync::{
@@ -28,8 +29,14 @@ use strust_lab::{
     team::Team,
 };
 
-/// Prints to standard output. If the reader has closed it, the program ends without an error.
+/// Prints text for people to standard output, without the control characters that it may have from files of others. If
+/// the reader has closed it, the program ends without an error.
 pub fn print(text: &str) -> Result<(), CommandFailure> {
+    print_data(&show::harmless(text))
+}
+
+/// Prints data for programs to standard output, as they are.
+pub fn print_data(text: &str) -> Result<(), CommandFailure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
@@ -38,9 +45,20 @@ pub fn print(text: &str) -> Result<(), CommandFailure> {
     }
 }
 
-/// A value as indented JSON.
+/// A value as indented JSON. Control characters beyond ASCII are escaped too: a terminal obeys some of them.
 pub fn json(value: &impl serde::Serialize) -> Result<String, CommandFailure> {
-    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|e| CommandFailure::Failed(e.to_string()))
+    let text = serde_json::to_string_pretty(value).map_err(|e| CommandFailure::Failed(e.to_string()))?;
+    let mut shown = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' => {
+                let _ = write!(shown, "\\u{:04x}", u32::from(c));
+            }
+            c => shown.push(c),
+        }
+    }
+    shown.push('\n');
+    Ok(shown)
 }
 
 /// The number of jobs in parallel, and the time between two checkpoints.
@@ -77,7 +95,7 @@ pub fn save_every(Saving { save_every }: Saving) -> Result<Duration, CommandFail
 }
 
 pub fn resume_command(folder: &Path) -> String {
-    format!("strust resume {}", quoted(&folder.display().to_string()))
+    format!("strust resume {}", quoted(folder.as_os_str()))
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C exits at once. This is safe because every file is complete at any time.
@@ -111,7 +129,7 @@ pub fn conclude(
         error => error.into(),
     })?;
     if shared.json {
-        print(&json(&summary)?)?;
+        print_data(&json(&summary)?)?;
     } else if !shared.quiet {
         print(&tables::overview(&summary, shared))?;
         print(&format!("Report: {}\n", folder.join("report.html").display()))?;
@@ -132,6 +150,58 @@ pub fn conclude(
         return Err(CommandFailure::Failed(format!("{runs} failed; see {} for the reasons", report.display())));
     }
     Ok(())
+}
+
+/// The folder of results: the one that the user chose, or a new one of its own in `runs`.
+pub struct ResultsFolder {
+    path: PathBuf,
+    /// Folders that this program made, inner ones first. They are removed if nothing is written into them.
+    made: Vec<PathBuf>,
+}
+
+impl ResultsFolder {
+    /// The folder `out`; without it, the first of NAME, NAME-2, NAME-3, … in `runs` that does not exist. That one is made
+    /// at once, so that programs that start at the same time have different folders.
+    pub fn new(out: Option<PathBuf>, name: &str) -> Result<Self, CommandFailure> {
+        let mut made = Vec::new();
+        if let Some(path) = out {
+            return Ok(Self { path, made });
+        }
+        let failed = |path: &Path, e: std::io::Error| {
+            let why = format!("cannot create the folder {}: {e}. Choose another one with --out", path.display());
+            CommandFailure::Failed(why)
+        };
+        let parent = Path::new("runs");
+        match std::fs::create_dir(parent) {
+            Ok(()) => made.push(parent.into()),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(failed(parent, e)),
+        }
+        loop {
+            let path = unused(parent, name, |path| !path.exists());
+            match std::fs::create_dir(&path) {
+                Ok(()) => {
+                    made.insert(0, path.clone());
+                    return Ok(Self { path, made });
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(failed(&path, e)),
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ResultsFolder {
+    fn drop(&mut self) {
+        for folder in &self.made {
+            // This fails if the folder has contents, as it should.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
 }
 
 /// The first free path of NAME, NAME-2, NAME-3, …
@@ -166,7 +236,7 @@ static COMMAND_LINE: OnceLock<String> = OnceLock::new();
 
 /// Keeps the arguments for [`command_line`]. Those of the process may be an interpreter's.
 pub fn remember(arguments: &[OsString]) {
-    let quoted = arguments.iter().skip(1).map(|arg| quoted(&arg.to_string_lossy()));
+    let quoted = arguments.iter().skip(1).map(|arg| quoted(arg));
     COMMAND_LINE.get_or_init(|| std::iter::once("strust".into()).chain(quoted).collect::<Vec<_>>().join(" "));
 }
 
@@ -175,7 +245,54 @@ pub fn command_line() -> String {
     COMMAND_LINE.get().cloned().unwrap_or_default()
 }
 
-fn quoted(arg: &str) -> String {
+/// An argument as a shell reads it.
+fn quoted(arg: &OsStr) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@%+".contains(c);
-    if !arg.is_empty() && arg.chars().all(plain) { arg.into() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
+    match arg.to_str() {
+        Some(arg) if !arg.is_empty() && arg.chars().all(plain) => arg.into(),
+        Some(arg) if !arg.chars().any(char::is_control) => format!("'{}'", arg.replace('\'', r"'\''")),
+        // Bytes that are not text, and control characters, in the form of bash and zsh.
+        _ => {
+            let escaped = |byte: u8| format!("\\x{byte:02x}");
+            let mut shown = String::from("$'");
+            for chunk in arg.as_encoded_bytes().utf8_chunks() {
+                for c in chunk.valid().chars() {
+                    match c {
+                        '\'' | '\\' => shown.extend(['\\', c]),
+                        c if c.is_control() => {
+                            c.encode_utf8(&mut [0; 4]).bytes().for_each(|b| shown += &escaped(b));
+                        }
+                        c => shown.push(c),
+                    }
+                }
+                chunk.invalid().iter().for_each(|&b| shown += &escaped(b));
+            }
+            shown + "'"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_argument_is_what_a_shell_reads() {
+        assert_eq!(quoted(OsStr::new("runs/a-2")), "runs/a-2");
+        assert_eq!(quoted(OsStr::new("it's")), r"'it'\''s'");
+        assert_eq!(quoted(OsStr::new("a\u{1b}[31mé'")), r"$'a\x1b[31mé\''");
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt;
+            assert_eq!(quoted(OsStr::from_bytes(b"bad\xff")), r"$'bad\xff'");
+        }
+    }
+
+    #[test]
+    fn only_the_sequences_of_the_program_itself_reach_the_terminal() {
+        let text = "\x1b[1mtitle\x1b[0m\ta\x1b[31mb\x07\u{9b}2J\u{202e}c\r\nd\re\n";
+        let expected = "\x1b[1mtitle\x1b[0m\ta\u{fffd}[31mb\u{fffd}\u{fffd}2J\u{fffd}c\r\nd\u{fffd}e\n";
+        assert_eq!(show::harmless(text), expected);
+        assert_eq!(json(&"\x1b\u{9b}é").unwrap_or_default(), "\"\\u001b\\u009bé\"\n");
+    }
 }

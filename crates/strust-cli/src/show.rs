@@ -25,7 +25,30 @@ pub fn error(why: &str, shared: &Shared) {
 
 /// Prints a line to standard error. A failure is ignored: the run is more important than its messages.
 fn print_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", harmless(line));
+}
+
+/// The sequences by which this program itself changes the look of text.
+const OWN_SEQUENCES: [&str; 3] = ["\x1b[0m", "\x1b[1m", "\x1b[1;31m"];
+
+/// A text that a terminal only shows. Names and titles may come from files of others, and a terminal obeys control
+/// characters: each becomes the replacement character. Characters that reverse the direction of text do, too.
+pub fn harmless(text: &str) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(c) = rest.chars().next() {
+        let own = OWN_SEQUENCES.iter().find(|sequence| rest.starts_with(**sequence));
+        let (part, length) = match (own, c) {
+            (Some(own), _) => (*own, own.len()),
+            (None, '\n' | '\t') => (&rest[..1], 1),
+            (None, '\r') if rest.starts_with("\r\n") => ("\r", 1),
+            (None, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => ("\u{fffd}", c.len_utf8()),
+            (None, c) if c.is_control() => ("\u{fffd}", c.len_utf8()),
+            (None, c) => (&rest[..c.len_utf8()], c.len_utf8()),
+        };
+        shown.push_str(part);
+        rest = &rest[length..];
+    }
+    shown
 }
 
 fn colors(shared: &Shared, terminal: bool) -> bool {
@@ -272,12 +295,12 @@ impl JobProgress for JobBar<'_> {
     }
     fn warn(&mut self, warning: &str) {
         if let Some(line) = self.all.warnings.fresh(warning) {
-            let _ = self.all.all.println(line);
+            let _ = self.all.all.println(harmless(&line));
         }
     }
     fn end(&mut self, error: Option<&str>) {
         if let Some(error) = error {
-            let _ = self.all.all.println(format!("{}: {error}", self.name));
+            let _ = self.all.all.println(harmless(&format!("{}: {error}", self.name)));
         } else {
             self.move_to(PART);
         }

@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure,
     args::{Network, Runs, Shared},
-    session::{all_cores, command_line, conclude, resume_command, save_every, unused},
+    session::{ResultsFolder, all_cores, command_line, conclude, resume_command, save_every},
 };
 use std::path::Path;
 use strust_lab::{
@@ -51,7 +51,8 @@ fn start(
     let machine = strust_lab::this_machine(jobs, None);
     let plan = TheoryPlan::new(name, title, experiments, command_line(), machine);
     let out = runs.single.out.clone();
-    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), name, |path| !path.exists()));
     let pace = (jobs, save_every(runs.single.saving)?);
-    conclude(&folder, shared, pace, &resume_command(&folder), |options| theory::start(&folder, &plan, options))
+    let results = ResultsFolder::new(out, name)?;
+    let folder = results.path();
+    conclude(folder, shared, pace, &resume_command(folder), |options| theory::start(folder, &plan, options))
 }

@@ -3,27 +3,28 @@
 use crate::{
     CommandFailure,
     args::{Network, Runs, Shared},
-    session::{command_line, conclude, jobs_on, resume_command, save_every, unused},
+    session::{ResultsFolder, command_line, conclude, jobs_on, resume_command, save_every},
 };
 use std::path::Path;
 use strust_lab::{
     data::benchmark::BenchmarkSpec,
+    experiment::ExperimentText,
     zero_tuning::{self, BenchmarkPlan, Resources},
 };
 
 /// Runs a built-in benchmark.
 pub fn reproduce(name: &str, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
-    let benchmark = open(Path::new(name), network)?;
+    let benchmark = read(&ExperimentText::open(Path::new(name))?, network)?;
     run(benchmark.expect("the built-in file is a benchmark"), runs, shared)
 }
 
-/// Reads a benchmark; `None` if the file is another kind of experiment.
-pub fn open(file: &Path, network: &Network) -> Result<Option<BenchmarkSpec>, CommandFailure> {
+/// Reads a benchmark; `None` if the text is another kind of experiment.
+pub fn read(text: &ExperimentText, network: &Network) -> Result<Option<BenchmarkSpec>, CommandFailure> {
     // The options are those of a benchmark only if the file is one.
-    if BenchmarkSpec::open(file, &Resources::default())?.is_none() {
+    if BenchmarkSpec::from_text(text, &Resources::default())?.is_none() {
         return Ok(None);
     }
-    Ok(BenchmarkSpec::open(file, &resources(network)?)?)
+    Ok(BenchmarkSpec::from_text(text, &resources(network)?)?)
 }
 
 /// The data and the device of tasks.
@@ -55,7 +56,8 @@ pub fn run(mut benchmark: BenchmarkSpec, runs: &Runs, shared: &Shared) -> Result
     let jobs = jobs_on(runs.jobs, benchmark.on_gpu());
     let plan = BenchmarkPlan::new(benchmark, command_line(), strust_lab::this_machine(jobs, device));
     let out = runs.single.out.clone();
-    let folder = out.unwrap_or_else(|| unused(Path::new("runs"), &name, |path| !path.exists()));
     let pace = (jobs, save_every(runs.single.saving)?);
-    conclude(&folder, shared, pace, &resume_command(&folder), |options| zero_tuning::start(&folder, &plan, options))
+    let results = ResultsFolder::new(out, &name)?;
+    let folder = results.path();
+    conclude(folder, shared, pace, &resume_command(folder), |options| zero_tuning::start(folder, &plan, options))
 }

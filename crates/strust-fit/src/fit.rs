@@ -20,6 +20,7 @@ use crate::{
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use strust::ranks::{Alone, Group};
+use strust_problems::limits;
 
 /// The share of the training rows on which a network is scored while it learns.
 const VALIDATION: f64 = 0.1;
@@ -346,10 +347,23 @@ impl FitSetup<'_> {
             any_stops: &|stop| ranks.any(stop),
             report: watch.report,
         };
+        let inputs = own.rows.inputs();
+        let entries = own.rows.stored_per_row(ranks)? * training.len() as f64;
+        // A network is larger than a linear model, and is usually fitted to dense data.
+        let (units, most) = match (self.family, self.options.hidden.first()) {
+            (ModelFamily::Mlp, Some(&first)) => (first, limits::dense(entries as usize)),
+            _ => (outputs, limits::weights(entries as usize)),
+        };
+        if inputs.saturating_mul(units) > most {
+            return Err(Error::Option(format!(
+                "{inputs} inputs × {units} outputs of the first layer are more than the {most} weights that {entries} \
+                 entries of the training rows allow: use fewer columns, classes or hidden units"
+            )));
+        }
         if self.family == ModelFamily::Mlp {
-            let size = own.rows.inputs().saturating_mul(training.len().div_ceil(share.size));
-            if size > MOST_DENSE {
-                let why = format!("{} inputs × {} rows are too many for mlp", own.rows.inputs(), training.len());
+            let size = inputs.saturating_mul(training.len().div_ceil(share.size));
+            if size > MOST_DENSE.min(limits::dense(entries as usize)) {
+                let why = format!("{inputs} inputs × {} rows are too many for mlp", training.len());
                 return Err(Error::Option(format!(
                     "{why}: use a linear model, or --drop columns with many categories"
                 )));
@@ -397,7 +411,8 @@ fn about(
         order: table.order.clone(),
         encoder: (*encoder).clone(),
         data: DataOrigin {
-            file: table.path.file_name().map_or_else(|| table.path.clone(), Into::into),
+            // A model is text, and a name need not be.
+            file: table.path.file_name().unwrap_or(table.path.as_os_str()).to_string_lossy().into_owned().into(),
             md5: table.fingerprint.clone(),
             training_rows,
             held_out_rows,

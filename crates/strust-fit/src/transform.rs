@@ -8,7 +8,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use strust_problems::Csr;
+use strust_problems::{Csr, limits};
 
 /// The most categories of a column. Rarer ones are encoded like unknown ones.
 pub const MOST_CATEGORIES: usize = 200;
@@ -118,6 +118,9 @@ impl Encoder {
                     columns.push(EncodedColumn { name: column.name.clone(), encoding: Encoding::Category { levels } });
                 }
             }
+        }
+        if let Some(csr) = &table.sparse {
+            check_columns(table, csr, ranks)?;
         }
         let sparse_scales = match &table.sparse {
             Some(csr) => sparse_scales(csr, rows, standardize, ranks)?,
@@ -407,6 +410,21 @@ fn levels(codes: &[u32], words: &[String], rows: &[usize], ranks: &Ranks<'_>) ->
     let mut levels: Vec<String> = seen.into_iter().map(|(_, word)| word.to_string()).collect();
     levels.sort();
     Ok(levels)
+}
+
+/// Refuses sparse columns that are too many for the entries of the file: one index of LIBSVM text can be a billion.
+fn check_columns(table: &DataTable, csr: &Csr, ranks: &Ranks<'_>) -> Result<(), Error> {
+    let entries: usize = ranks.all(&csr.entries())?.into_iter().sum();
+    let most = limits::weights(entries).min(MOST_INPUTS);
+    if csr.columns() <= most {
+        return Ok(());
+    }
+    let why = format!(
+        "{} columns, but the file has only {entries} entries, which allow at most {most} columns: number the columns \
+         without gaps",
+        csr.columns()
+    );
+    Err(Error::file(&table.path, why))
 }
 
 /// The largest size of each sparse feature; 1 if it is always 0.

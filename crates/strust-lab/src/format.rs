@@ -100,6 +100,27 @@ pub fn written(value: &toml::Value) -> String {
     if value.is_float() { plain(value) } else { value.to_string() }
 }
 
+/// The rule for names of experiments, tasks and checks, for messages.
+pub(crate) const NAME_RULE: &str = "must have 1 to 100 letters, digits, `-`, `_` and `.`, and not start with a dot, because it names files and folders";
+
+/// Whether a name follows [`NAME_RULE`]. Such a name is a part of paths, and can never lead out of a folder.
+pub(crate) fn is_name(name: &str) -> bool {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=100).contains(&name.len()) && name.chars().all(valid) && !name.starts_with('.')
+}
+
+/// The first control character of a text, as in messages: U+001B. A terminal could obey it. Texts of several lines may have
+/// line breaks and tabs.
+pub(crate) fn control_character(text: &str, lines: bool) -> Option<String> {
+    let found = text.chars().find(|&c| c.is_control() && !(lines && matches!(c, '\n' | '\t' | '\r')));
+    found.map(|c| format!("U+{:04X}", u32::from(c)))
+}
+
+/// A text in one line without control characters, such as the name of a file.
+pub(crate) fn in_one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
 /// A folder's name that every file system accepts.
 pub(crate) fn folder_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect()
@@ -146,6 +167,13 @@ mod tests {
             [0.0, 0.05, 12.345, 12_345.0, 1e-3].map(in_sentence),
             ["0.000", "0.050", "12.35", "1.2e4", "1.0e-3"]
         );
+    }
+
+    #[test]
+    fn a_name_never_leads_out_of_a_folder() {
+        assert!(["a", "subspace-small", "A_1.b", &"x".repeat(100)].into_iter().all(is_name));
+        let wrong = ["", ".", "..", ".a", "a/b", "../a", "/a", "a\\b", "a b", "é", "a\0", "a\n", &"x".repeat(101)];
+        assert!(!wrong.into_iter().any(is_name));
     }
 
     #[test]

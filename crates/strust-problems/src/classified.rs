@@ -2,6 +2,7 @@
 
 use crate::{
     features::{Features, Labeled},
+    limits,
     numerics::{DATA, at_least_one, finite, out_of_range, shape},
     rows::FeatureScaling,
 };
@@ -76,6 +77,12 @@ impl Classified {
         if let Some([left, right, ..]) = classes.windows(2).find(|w| w[0] >= w[1]) {
             let found = format!("{right} after {left}");
             return Err(out_of_range(OWNER, "classes", found, "strictly increasing"));
+        }
+        let (rows, columns, most) =
+            (data.features.rows(), data.features.columns(), limits::dense(data.features.stored()));
+        if rows.saturating_mul(columns) > most {
+            let allowed = format!("at most {most} numbers for a file with so few entries");
+            return Err(out_of_range(OWNER, "features", format!("{rows} × {columns}"), allowed));
         }
         Self::new(data.features.to_dense(), targets(OWNER, &data.labels, classes)?, classes.len())
     }

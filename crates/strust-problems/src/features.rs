@@ -88,7 +88,7 @@ impl Features {
     pub fn stored(&self) -> usize {
         match self {
             Self::Dense(matrix) => matrix.nrows() * matrix.ncols(),
-            Self::Sparse(matrix) => matrix.values.len(),
+            Self::Sparse(matrix) => matrix.entries(),
         }
     }
 }
@@ -163,6 +163,11 @@ impl Csr {
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns
+    }
+    /// The number of stored entries.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.values.len()
     }
     /// The columns and the values of the stored entries of row `i`.
     #[must_use]

@@ -68,6 +68,7 @@ pub mod features;
 pub mod generalized_eigenvalues;
 pub mod images;
 pub mod least_squares;
+pub mod limits;
 pub mod logistic;
 pub mod mixture;
 pub mod mlp;

@@ -60,6 +60,25 @@ fn an_error_names_a_folder_that_cannot_be_written() {
 
 #[cfg(unix)]
 #[test]
+fn a_link_in_the_place_of_the_part_is_refused_and_its_target_stays() {
+    let folder = Folder::new();
+    let (mine, to) = (folder.write("mine.txt", "mine"), folder.path("data"));
+    std::fs::create_dir(&to).unwrap();
+    for (i, target) in [mine.clone(), folder.path("nothing")].iter().enumerate() {
+        let part = to.join("train-images-idx3-ubyte.gz.part");
+        std::os::unix::fs::symlink(target, &part).unwrap();
+        let server = Server::new(vec![0; 9_912_422], &[Answer::Requested]);
+        let result = data(&["mnist", "--to", to.to_str().unwrap(), "--from", &server.url]);
+        assert_eq!((result.code, server.requested().len()), (Some(1), 0), "link {i}: {}", result.err);
+        assert!(result.err.contains(".part is not a regular file: remove it"), "{}", result.err);
+        std::fs::remove_file(part).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(mine).unwrap(), "mine");
+    assert!(!folder.path("nothing").exists());
+}
+
+#[cfg(unix)]
+#[test]
 fn ctrl_c_saves_the_received_bytes_and_the_same_command_resumes() {
     let server = Server::new(vec![0; LENGTH], &[Answer::Stall(100_000), Answer::Status(404)]);
     let folder = Folder::new();

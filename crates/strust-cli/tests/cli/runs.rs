@@ -1,6 +1,6 @@
 //! The files of a run, and that they depend only on the seed.
 
-use crate::support::{Edit, Folder, SMALL, experiment, records, run, same_records, strust};
+use crate::support::{Edit, Folder, SMALL, experiment, lines, records, run, same_records, strust};
 use rand_core::Rng;
 use std::{process::Stdio, time::Duration};
 use strust::sample::generator;
@@ -259,7 +259,7 @@ fn published_results_are_complete_and_contain_no_local_paths() {
 
 /// Forty lines of data.
 fn rows(row: impl Fn(usize) -> String) -> String {
-    (0..40).map(row).collect()
+    lines(40, row)
 }
 
 #[test]

@@ -81,6 +81,11 @@ pub fn experiment(problem: &str, methods: &str) -> String {
     format!("name = \"test\"\nepochs = 3\nbatch = 8\nseeds = 2\n\n[[problem]]\n{problem}\n\n{methods}\n")
 }
 
+/// This number of lines, such as rows of data.
+pub fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
+    (0..count).map(line).collect()
+}
+
 pub const SMALL: &str = "kind = \"subspace\"\nd = 20\nk = 2\nn = 40";
 
 /// The contents of every `records.jsonl` in a results folder, by job.

@@ -25,6 +25,8 @@ use strust_problems::ReadError;
 
 /// The format of a model file. The number grows when older programs cannot read a newer file.
 pub const FORMAT: &str = "strust-fit 1";
+/// The most bytes of a model file.
+const MOST_BYTES: u64 = 1 << 30;
 /// The start of the format of any version.
 const ANY_FORMAT: &str = "strust-fit ";
 
@@ -159,7 +161,12 @@ impl FittedModel {
 
     /// Reads a model file of either form.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        let bytes = std::fs::read(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+        let mut bytes = Vec::new();
+        let read = std::fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+        read.map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(Error::file(path, format!("not a model of `strust fit`: it has more than {MOST_BYTES} bytes")));
+        }
         Self::from_bytes(path, &bytes)
     }
 

@@ -24,6 +24,10 @@ use strust_problems::ReadError;
 /// ```
 pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let missing = match std::fs::metadata(path) {
+        // The file is read more than once.
+        Ok(about) if !about.is_file() && !about.is_dir() => {
+            return Err(Error::file(path, "this is not a file: save the rows to a file first"));
+        }
         Ok(_) => return Ok(vec![path.into()]),
         Err(cause) => ReadError::Io { path: path.into(), cause },
     };

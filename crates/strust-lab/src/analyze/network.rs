@@ -121,7 +121,7 @@ mod with_torch {
     pub fn evaluate(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, Error> {
         let device = device::open(device).map_err(network_error)?;
         let files = if unchecked { ImageFiles::None } else { ImageFiles::Official };
-        let set = cifar10::network::read(&data.to_string_lossy(), files)?;
+        let set = cifar10::network::read(&crate::data::paths::text_of(data), files)?;
         cuda::set_tf32(false);
         let mut network = cifar10::network::resnet20(&set, device)?;
         let x = network.load(model).map_err(network_error)?;

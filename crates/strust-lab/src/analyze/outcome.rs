@@ -11,6 +11,7 @@ use crate::{
         jsonl::{self, RECORDS, TIMINGS},
         results::{job_folder, load_failure},
     },
+    registry::{Quantity, problems},
 };
 use std::path::Path;
 
@@ -46,12 +47,36 @@ pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, 
     let epochs = records(jsonl::read(&folder.join(RECORDS), is_epoch)?);
     let timings: Vec<Timing> = jsonl::read(&folder.join(TIMINGS), |_| true)?;
     let seconds: Vec<f64> = timings.iter().map(|timing| timing.seconds).collect();
-    if epochs.len() as u64 != job.epochs + 1 || seconds.len() != epochs.len() {
+    if epochs.len() as u64 != job.epochs.saturating_add(1) || seconds.len() != epochs.len() {
         let done = epochs.len().saturating_sub(1);
         let why = format!("holds {done} of {} epochs: continue with `strust resume`", job.epochs);
         return Err(Error::saved(&folder, why));
     }
+    check_epochs(&epochs, job).map_err(|why| {
+        let why =
+            format!("{why}: the records were changed; remove the job's folder and resume; this job then starts again");
+        Error::saved(&folder.join(RECORDS), why)
+    })?;
     Ok(Outcome::Finished(Finished { seed: job.seed, epochs, seconds }))
+}
+
+/// Checks that the records of a job are those of all its epochs, in order, each with the metrics of its problem. Records of
+/// earlier programs have no checksum.
+fn check_epochs(epochs: &[EpochRecord], job: &Job) -> Result<(), String> {
+    let Some(first) = epochs.first() else { return Ok(()) };
+    for (i, record) in epochs.iter().enumerate() {
+        if record.epoch != i as u64 {
+            return Err(format!("epoch {} is where epoch {i} was written", record.epoch));
+        }
+        if !record.metrics.keys().eq(first.metrics.keys()) {
+            return Err(format!("epoch {i} has other metrics than the start"));
+        }
+    }
+    let missing = |(quantity, _): &&(Quantity, &str)| !first.metrics.contains_key(quantity.key());
+    match problems::quantities(&job.problem).iter().find(missing) {
+        Some((quantity, _)) => Err(format!("the metric {} is missing", quantity.key())),
+        None => Ok(()),
+    }
 }
 
 /// What a job of a plan has recorded so far, finished or not; `None` before the end of its first epoch.

@@ -16,24 +16,21 @@ use crate::{
     registry::problems,
     statistics::spread,
 };
+use std::collections::BTreeMap;
 
 /// The summary of all jobs that do not belong to a grid search.
 pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
     let e = &plan.experiment;
     let mut problems = Vec::new();
+    let mut by_problem: BTreeMap<&str, Vec<Vec<&Job>>> = BTreeMap::new();
+    for jobs in plan.by_method(false) {
+        by_problem.entry(&jobs[0].problem.name).or_default().push(jobs);
+    }
     for problem in &e.problems {
         let mut methods: Vec<MethodSummary> = Vec::new();
-        let mine = |job: &&Job| !job.tuning && job.problem.name == problem.name;
-        let mut specs: Vec<&MethodSpec> = Vec::new();
-        for job in plan.jobs.iter().filter(mine) {
-            if !specs.iter().any(|s| s.label == job.method.label) {
-                specs.push(&job.method);
-            }
-        }
-        for spec in specs {
-            let outcomes = plan.jobs.iter().filter(mine).filter(|job| job.method.label == spec.label);
-            let outcomes: Vec<Outcome> = outcomes.map(read).collect::<Result<_, _>>()?;
-            methods.push(method_summary(spec, outcomes, e.tune.is_some()));
+        for jobs in by_problem.remove(problem.name.as_str()).unwrap_or_default() {
+            let outcomes: Vec<Outcome> = jobs.iter().map(|job| read(job)).collect::<Result<_, _>>()?;
+            methods.push(method_summary(&jobs[0].method, outcomes, e.tune.is_some()));
         }
         problems.push(ProblemSummary {
             name: problem.name.clone(),
@@ -119,7 +116,9 @@ fn curve(finished: &[Finished]) -> Vec<CurvePoint> {
     };
     let point = |i: usize| {
         let seconds = spread(&finished.iter().map(|f| f.seconds[i]).collect::<Vec<f64>>());
-        let metrics = first.epochs[i].metrics.keys();
+        // A metric that a seed lacks is omitted.
+        let in_all = |key: &&String| finished.iter().all(|f| f.epochs[i].metrics.contains_key(*key));
+        let metrics = first.epochs[i].metrics.keys().filter(in_all);
         CurvePoint {
             epoch: first.epochs[i].epoch,
             seconds,

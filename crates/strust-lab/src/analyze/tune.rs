@@ -11,6 +11,7 @@ use crate::{
     },
     statistics::spread,
 };
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The results of the grid search, one entry per problem and method. Settings are sorted by their median over the tuning
 /// seeds, best first; equal ones keep the order of the file. A setting with a failed seed has no score and comes last.
@@ -22,17 +23,20 @@ pub(crate) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning
             names.push(&method.name);
         }
     }
+    let groups = plan.by_method(true).into_iter();
+    let jobs: BTreeMap<(&str, &str), Vec<&Job>> =
+        groups.map(|jobs| ((jobs[0].problem.name.as_str(), jobs[0].method.label.as_str()), jobs)).collect();
     let mut found = Vec::new();
     for problem in &e.problems {
         for name in &names {
             let settings: Vec<&MethodSpec> = e.methods.iter().filter(|m| m.name == *name).collect();
+            let varied = varied(&settings);
             let mut cost = TuningCost { runs: 0, failed: 0, gradients: 0, values: 0, seconds: 0.0 };
             let mut tried = Vec::new();
             for method in &settings {
-                let mine =
-                    |job: &&Job| job.tuning && job.problem.name == problem.name && job.method.label == method.label;
+                let mine = jobs.get(&(problem.name.as_str(), method.label.as_str()));
                 let (mut scores, before) = (Vec::new(), cost.failed);
-                for job in plan.jobs.iter().filter(mine) {
+                for job in mine.into_iter().flatten() {
                     cost.runs += 1;
                     match read(job)? {
                         Outcome::Failed(_) => cost.failed += 1,
@@ -46,7 +50,7 @@ pub(crate) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning
                     }
                 }
                 let score = (cost.failed == before && !scores.is_empty()).then(|| spread(&scores).median);
-                tried.push((TriedSetting { setting: differing(method, &settings), score }, *method));
+                tried.push((TriedSetting { setting: differing(method, &varied), score }, *method));
             }
             let sign = if higher_is_better(&tune.metric) { -1.0 } else { 1.0 };
             let rank = |trial: &TriedSetting| trial.score.map_or(f64::INFINITY, |score| sign * score);
@@ -66,14 +70,24 @@ pub(crate) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning
 }
 
 /// The hyperparameters that differ between the settings of a method.
-fn differing(method: &MethodSpec, settings: &[&MethodSpec]) -> Parameters {
-    let differs = |key: &String| settings.iter().any(|s| s.hyperparameters.get(key) != method.hyperparameters.get(key));
-    method.hyperparameters.iter().filter(|(key, _)| differs(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
+fn varied<'a>(settings: &[&'a MethodSpec]) -> BTreeSet<&'a str> {
+    let keys = settings.iter().flat_map(|s| s.hyperparameters.keys()).collect::<BTreeSet<_>>();
+    let value = |s: &'a MethodSpec, key: &str| s.hyperparameters.get(key);
+    let differs = |key: &&String| settings.iter().any(|s| value(s, key) != value(settings[0], key));
+    keys.into_iter().filter(differs).map(String::as_str).collect()
+}
+
+/// Those of one setting, with their values.
+fn differing(method: &MethodSpec, varied: &BTreeSet<&str>) -> Parameters {
+    let differs = |(key, _): &(&String, &toml::Value)| varied.contains(key.as_str());
+    method.hyperparameters.iter().filter(differs).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
 /// The best setting of every method on every problem; none for a method if all its settings failed.
 pub(crate) fn choose(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(ProblemSpec, MethodSpec)>, Error> {
-    let found = search(plan, tune, read)?;
-    let problem = |name: &str| plan.experiment.problems.iter().find(|p| p.name == name).cloned();
-    Ok(found.into_iter().filter_map(|(tuning, best)| Some((problem(&tuning.problem)?, best?))).collect())
+    let problems: BTreeMap<&str, &ProblemSpec> =
+        plan.experiment.problems.iter().map(|p| (p.name.as_str(), p)).collect();
+    let of =
+        |(tuning, best): (Tuning, Option<MethodSpec>)| Some(((*problems.get(tuning.problem.as_str())?).clone(), best?));
+    Ok(search(plan, tune, read)?.into_iter().filter_map(of).collect())
 }

@@ -6,7 +6,7 @@ use super::{
 use crate::{
     Error,
     data::{checksum, summary::Summary},
-    io::atomic,
+    io::{atomic, stream},
     run::workers::Tick,
 };
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ impl Part {
     /// The results of a finished part.
     pub fn load(self, folder: &Path, input: PartInput) -> Result<Option<PartResults>, Error> {
         let path = self.path(folder);
-        match std::fs::read(&path) {
+        match stream::read_saved(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::io("read", &path)(e)),
             Ok(text) => match serde_json::from_slice::<SavedPart>(&text) {

@@ -20,7 +20,8 @@ use crate::{
     io::{
         atomic, data_file,
         lock::lock,
-        results::{check_empty, constrained_file},
+        results::{check_empty, check_name, constrained_file},
+        stream,
     },
     pipeline::{self, GRID_SEARCH, RUNS},
     report,
@@ -74,9 +75,10 @@ impl ConstrainedPlan {
     /// Reads `constrained.json`.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let path = constrained_file(folder);
-        let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
+        let text = stream::read_saved(&path).map_err(Error::io("read", &path))?;
         let plan: Self = serde_json::from_slice(&text)
             .map_err(|e| Error::saved(&path, format!("this is not a plan of this version of strust: {e}")))?;
+        check_name(&path, &plan.benchmark.name)?;
         let one =
             |task: &Task| task.experiment.problems.len() == 1 && task.entrants.iter().all(|e| !e.settings.is_empty());
         if plan.benchmark.tasks.iter().all(one) { Ok(plan) } else { Err(Error::saved(&path, "the plan was edited")) }

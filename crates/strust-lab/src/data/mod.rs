@@ -7,6 +7,7 @@ pub mod experiment;
 pub mod figure;
 mod numbers;
 pub mod parameters;
+pub(crate) mod paths;
 pub mod plan;
 pub mod record;
 pub mod section;
@@ -17,4 +18,4 @@ pub mod summary;
 pub(crate) mod totals;
 mod tuning;
 
-pub(crate) use checksum::checksum;
+pub(crate) use checksum::{Checksum, checksum};

@@ -81,6 +81,20 @@ impl Plan {
         plan
     }
 
+    /// The jobs of the grid search, or the others: one list for each method on each problem, in the order of the plan.
+    #[must_use]
+    pub fn by_method(&self, tuning: bool) -> Vec<Vec<&Job>> {
+        let (mut places, mut groups) = (BTreeMap::new(), Vec::<Vec<&Job>>::new());
+        for job in self.jobs.iter().filter(|job| job.tuning == tuning) {
+            let place = *places.entry((job.problem.name.as_str(), job.method.label.as_str())).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push(Vec::new());
+            }
+            groups[place].push(job);
+        }
+        groups
+    }
+
     /// Adds the full runs of the settings that a grid search chose.
     pub fn add_chosen(&mut self, chosen: &[(ProblemSpec, MethodSpec)]) {
         let (seeds, epochs) = (self.experiment.seeds.clone(), self.experiment.epochs);

@@ -6,10 +6,47 @@ mod parse;
 mod set;
 pub(crate) mod source;
 
-use crate::Error;
 pub use crate::data::experiment::Experiment;
+use crate::{Error, io::stream};
 pub use set::{Setting, folder_with};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The most bytes of an experiment file.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The text of an experiment file, or of a built-in experiment. A command reads it once, because it may come from a pipe.
+#[derive(Debug, Clone)]
+pub struct ExperimentText {
+    /// The file, or the name of the built-in experiment.
+    pub file: PathBuf,
+    /// Its text.
+    pub text: String,
+}
+
+impl ExperimentText {
+    /// Reads an experiment file, or the built-in experiment of that name.
+    pub fn open(file: &Path) -> Result<Self, Error> {
+        let e = match stream::read_text(file, MOST_BYTES) {
+            Ok(text) => return Ok(Self { file: file.into(), text }),
+            Err(e) => e,
+        };
+        let all = || built_in::EXPERIMENTS.iter().chain(built_in::THEORY).chain(built_in::BENCHMARKS);
+        match all().find(|(name, _)| Path::new(name) == file) {
+            Some((_, text)) => Ok(Self { file: file.into(), text: (*text).into() }),
+            None if e.kind() == std::io::ErrorKind::NotFound => {
+                let names: Vec<_> = all().map(|(name, _)| *name).collect();
+                let why = format!("no such file, and no built-in experiment has this name ({})", names.join(", "));
+                Err(Error::Experiment { file: file.into(), line: None, why })
+            }
+            None => Err(Error::io("read", file)(e)),
+        }
+    }
+
+    /// Whether its table has a key.
+    pub(crate) fn has_key(&self, key: &str) -> bool {
+        toml::from_str(&self.text).is_ok_and(|table: toml::Table| table.contains_key(key))
+    }
+}
 
 impl Experiment {
     /// Reads an experiment file, or the built-in experiment of that name.
@@ -19,19 +56,12 @@ impl Experiment {
 
     /// The same with settings of the command line, which replace those of the file.
     pub fn open_with(file: &Path, settings: &[Setting]) -> Result<Self, Error> {
-        match std::fs::read_to_string(file) {
-            Ok(text) => Self::parse_with(file, &text, settings),
-            Err(e) => match built_in::EXPERIMENTS.iter().find(|(name, _)| Path::new(name) == file) {
-                Some((name, text)) => Self::parse_with(Path::new(name), text, settings),
-                None if e.kind() == std::io::ErrorKind::NotFound => {
-                    let all = built_in::EXPERIMENTS.iter().chain(built_in::THEORY).chain(built_in::BENCHMARKS);
-                    let names: Vec<_> = all.map(|(name, _)| *name).collect();
-                    let why = format!("no such file, and no built-in experiment has this name ({})", names.join(", "));
-                    Err(Error::Experiment { file: file.into(), line: None, why })
-                }
-                None => Err(Error::io("read", file)(e)),
-            },
-        }
+        Self::from_text(&ExperimentText::open(file)?, settings)
+    }
+
+    /// The experiment of a text, with settings of the command line.
+    pub fn from_text(text: &ExperimentText, settings: &[Setting]) -> Result<Self, Error> {
+        Self::parse_with(&text.file, &text.text, settings)
     }
 
     /// Both built-in experiments of section 5.2, combined, with settings of the command line.

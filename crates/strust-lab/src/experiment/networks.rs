@@ -2,7 +2,10 @@
 
 use crate::{
     Error,
-    data::experiment::{Experiment, ProblemSpec},
+    data::{
+        experiment::{Experiment, ProblemSpec},
+        paths::text_of,
+    },
     device,
     io::data_file::checksum_of,
     registry::problems::{is_network, needs_data},
@@ -84,7 +87,7 @@ impl Experiment {
 fn set_data<'a>(problems: impl Iterator<Item = &'a mut ProblemSpec>, data: &Path) -> Result<(), Error> {
     let sum = checksum_of(data)?;
     for problem in problems {
-        problem.parameters.insert("data".into(), data.to_string_lossy().into_owned().into());
+        problem.parameters.insert("data".into(), text_of(data).into());
         problem.checksum = Some(sum.clone());
     }
     Ok(())

@@ -8,13 +8,16 @@ use crate::{
     Error,
     data::{
         experiment::{Experiment, MAX_EPOCHS, MAX_SEEDS, MethodSpec, ProblemSpec, Tune},
-        parameters::Parameters,
         style::FigureStyle,
     },
-    format::{folder_name, plain},
+    format::{control_character, folder_name, plain},
     registry::{Entry, methods, problems},
 };
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    path::Path,
+};
 
 impl Experiment {
     /// Parses the text of an experiment file. `file` is used for messages and relative paths.
@@ -103,43 +106,68 @@ fn parse_methods(source: &Source) -> Result<Vec<MethodSpec>, Error> {
 
 /// Entries with the same label get the settings in which they differ, or a number if they do not.
 fn name_apart(methods: &mut [MethodSpec]) {
-    let folders: Vec<String> = methods.iter().map(|method| folder_name(&method.label)).collect();
-    let differing = |i: usize| {
-        let group = (0..folders.len()).filter(|&j| folders[j] == folders[i]).map(|j| &methods[j].hyperparameters);
-        let group: Vec<&Parameters> = group.collect();
-        let settings = methods[i]
-            .hyperparameters
-            .iter()
-            .filter(|(key, value)| group.iter().any(|other| other.get(*key) != Some(value)));
-        settings.fold(String::new(), |label, (key, value)| format!("{label} {key}={}", plain(value)))
-    };
-    let settings: Vec<String> = (0..methods.len()).map(differing).collect();
-    for i in 0..methods.len() {
-        methods[i].label.push_str(&settings[i]);
-        if methods[..i].iter().any(|other| folder_name(&other.label) == folder_name(&methods[i].label)) {
-            methods[i].label = format!("{} #{}", methods[i].label, i + 1);
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (i, method) in methods.iter().enumerate() {
+        groups.entry(folder_name(&method.label)).or_default().push(i);
+    }
+    for group in groups.values() {
+        let settings = |i: usize| &methods[i].hyperparameters;
+        let keys: BTreeSet<&String> = group.iter().flat_map(|&i| settings(i).keys()).collect();
+        let differs = |key: &&String| group.iter().any(|&i| settings(i).get(*key) != settings(group[0]).get(*key));
+        let differing: BTreeSet<String> = keys.into_iter().filter(differs).cloned().collect();
+        for &i in group {
+            let MethodSpec { label, hyperparameters, .. } = &mut methods[i];
+            for (key, value) in hyperparameters.iter().filter(|(key, _)| differing.contains(*key)) {
+                let _ = write!(label, " {key}={}", plain(value));
+            }
+        }
+    }
+    let mut known = BTreeSet::new();
+    for (i, method) in methods.iter_mut().enumerate() {
+        if !known.insert(folder_name(&method.label)) {
+            method.label = format!("{} #{}", method.label, i + 1);
+            known.insert(folder_name(&method.label));
         }
     }
 }
 
+/// The most bytes of a problem's name with its settings. The file of a figure has this name, that of the experiment in a
+/// comparison, and those of a metric and an axis; file systems accept 255 bytes.
+const MOST_OF_NAME: usize = 110;
+
 fn parse_problems(source: &Source) -> Result<Vec<ProblemSpec>, Error> {
-    let mut problems: Vec<ProblemSpec> = Vec::new();
+    let (mut problems, mut folders) = (Vec::new(), BTreeSet::new());
     let known = problems::all();
     for item in source.list("problem")? {
         let entry = item.entry("problem", "kind", &known)?;
         let given = match item.table().get("name") {
             None => entry.name,
-            Some(toml::Value::String(name)) if (1..=100).contains(&name.len()) && !name.starts_with('.') => name,
+            Some(toml::Value::String(name))
+                if (1..=100).contains(&name.len())
+                    && !name.starts_with('.')
+                    && control_character(name, false).is_none() =>
+            {
+                name
+            }
             Some(other) => {
                 let why = format!(
-                    "`name` is {other}, but must be a text of 1 to 100 characters that does not start with a dot"
+                    "`name` is {other}, but must be a text of 1 to 100 characters, without control characters, that does \
+                     not start with a dot"
                 );
                 return Err(item.error(&["name"], why));
             }
         };
         for problem in item.problem(&["kind", "name"], given, &entry)? {
             let name = &problem.name;
-            if problems.iter().any(|p| folder_name(&p.name) == folder_name(name)) {
+            if name.len() > MOST_OF_NAME {
+                let why = format!(
+                    "the problem would have a name of {} characters, but at most {MOST_OF_NAME} are allowed, because \
+                     figures have this name: give it a shorter `name`, or use fewer lists",
+                    name.len()
+                );
+                return Err(item.error(&[], why));
+            }
+            if !folders.insert(folder_name(name)) {
                 let why = format!(
                     "two problems would use the same folder name `{name}`: give each [[problem]] a different `name`"
                 );
@@ -172,19 +200,18 @@ fn check_tune(source: &Source, tune: Option<&Tune>, problems: &[ProblemSpec]) ->
 fn check_fit(source: &Source, problems: &[ProblemSpec], methods: &[MethodSpec]) -> Result<(), Error> {
     let constrained = |list: &[Entry], name: &str| list.iter().any(|e| e.name == name && e.constrained);
     let (all_methods, all_problems) = (methods::all(), problems::all());
-    for problem in problems.iter().filter(|p| !constrained(&all_problems, &p.kind)) {
-        if let Some(method) = methods.iter().find(|m| constrained(&all_methods, &m.name)) {
-            let free: Vec<_> = all_methods.iter().filter(|m| !m.constrained).map(|m| m.name).collect();
-            let why = format!(
-                "method `{}` needs a problem with a constraint, but `{}` has none; use one of {}",
-                method.name,
-                problem.kind,
-                free.join(", ")
-            );
-            return Err(source.error(&["method"], why));
-        }
-    }
-    Ok(())
+    let free = problems.iter().find(|p| !constrained(&all_problems, &p.kind));
+    let Some((problem, method)) = free.zip(methods.iter().find(|m| constrained(&all_methods, &m.name))) else {
+        return Ok(());
+    };
+    let free: Vec<_> = all_methods.iter().filter(|m| !m.constrained).map(|m| m.name).collect();
+    let why = format!(
+        "method `{}` needs a problem with a constraint, but `{}` has none; use one of {}",
+        method.name,
+        problem.kind,
+        free.join(", ")
+    );
+    Err(source.error(&["method"], why))
 }
 
 #[cfg(test)]

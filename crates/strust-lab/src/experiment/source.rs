@@ -5,12 +5,16 @@ use crate::{
     data::{
         experiment::{MAX_EPOCHS, MAX_JOBS, MAX_SEEDS, MethodSpec, ProblemSpec},
         parameters::Parameters,
+        paths::{path_of, text_of},
     },
-    format::{plain, written},
+    format::{NAME_RULE, control_character, in_one_line, is_name, plain, written},
     io::data_file,
     registry::{Entry, nearest, problems},
 };
-use std::path::{Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map},
+    path::{Path, PathBuf},
+};
 
 /// A table of an experiment file, with its place in the file.
 #[derive(Clone)]
@@ -79,7 +83,10 @@ impl<'a> Source<'a> {
     pub fn text(&self, key: &str) -> Result<Option<String>, Error> {
         match self.table.get(key) {
             None => Ok(None),
-            Some(toml::Value::String(text)) => Ok(Some(text.clone())),
+            Some(toml::Value::String(text)) => match control_character(text, key == "description") {
+                None => Ok(Some(text.clone())),
+                Some(found) => Err(self.error(&[key], format!("`{key}` has the control character {found}: remove it"))),
+            },
             Some(value) => Err(self.error(&[key], format!("`{key}` is {value}, but must be a text"))),
         }
     }
@@ -87,12 +94,8 @@ impl<'a> Source<'a> {
     /// The key `name`, which must be a valid name of a folder.
     pub fn name(&self) -> Result<String, Error> {
         let name = self.text("name")?.ok_or_else(|| self.error(&[], "`name` is missing"))?;
-        let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || !name.chars().all(valid) || name.starts_with('.') {
-            let why = format!(
-                "`name` is {name:?}, but must consist of letters, digits, `-`, `_` and `.`, because it names a folder"
-            );
-            return Err(self.error(&["name"], why));
+        if !is_name(&name) {
+            return Err(self.error(&["name"], format!("`name` is {name:?}, but {NAME_RULE}")));
         }
         Ok(name)
     }
@@ -132,11 +135,11 @@ impl<'a> Source<'a> {
             return Ok((0..n).collect());
         }
         let list = value.as_array().ok_or_else(wrong)?;
-        let mut seeds = Vec::new();
+        let (mut seeds, mut known) = (Vec::new(), BTreeSet::new());
         for seed in list {
             let seed =
                 seed.as_integer().and_then(|s| u64::try_from(s).ok()).filter(|&s| s < MAX_SEEDS).ok_or_else(wrong)?;
-            if seeds.contains(&seed) {
+            if !known.insert(seed) {
                 return Err(wrong());
             }
             seeds.push(seed);
@@ -204,7 +207,7 @@ impl<'a> Source<'a> {
                 toml::Value::Array(list) if list.is_empty() => {
                     return Err(self.error(&[name], format!("`{name}` is an empty list: give at least one value")));
                 }
-                toml::Value::Array(list) if (1..list.len()).any(|i| list[..i].iter().any(|v| same(v, &list[i]))) => {
+                toml::Value::Array(list) if has_twice(list) => {
                     return Err(self.error(&[name], format!("`{name}` has a value twice")));
                 }
                 toml::Value::Array(list) => {
@@ -269,7 +272,7 @@ impl<'a> Source<'a> {
 
     /// The problems that this table describes. Their names start with `name`.
     pub fn problem(&self, own: &[&str], name: &str, entry: &Entry) -> Result<Vec<ProblemSpec>, Error> {
-        let mut problems = Vec::new();
+        let (mut problems, mut checksums) = (Vec::new(), BTreeMap::new());
         for (mut setting, varied) in self.settings("problem", own, entry)? {
             self.resolve_data(&mut setting)?;
             let mut parameters = self.complete("problem", entry, &setting)?;
@@ -278,7 +281,17 @@ impl<'a> Source<'a> {
                 // The plan must not contain sizes that are not those of the file.
                 parameters.retain(|key, _| !problems::synthetic(entry.name).contains(&key.as_str()));
             }
-            let checksum = data_file::path(&parameters).map(data_file::checksum_of).transpose()?;
+            // The settings of a grid share their data file.
+            let checksum = match data_file::path(&parameters) {
+                None => None,
+                Some(path) => Some(match checksums.entry(path) {
+                    btree_map::Entry::Occupied(known) => String::clone(known.get()),
+                    btree_map::Entry::Vacant(place) => {
+                        let sum = data_file::checksum_of(place.key())?;
+                        place.insert(sum).clone()
+                    }
+                }),
+            };
             problems.push(ProblemSpec { name, kind: entry.name.into(), parameters, checksum });
         }
         Ok(problems)
@@ -289,10 +302,11 @@ impl<'a> Source<'a> {
         let Some(toml::Value::String(data)) = setting.get_mut("data") else { return Ok(()) };
         if !data.is_empty() {
             let path: PathBuf = self.file.parent().unwrap_or(Path::new("")).join(&*data);
+            data_file::check_readable_again(&path).map_err(|why| self.error(&["data"], why.to_string()))?;
             let path = path
                 .canonicalize()
                 .map_err(|e| self.error(&["data"], format!("cannot open the data file {}: {e}", path.display())))?;
-            *data = path.to_string_lossy().into_owned();
+            *data = text_of(&path);
         }
         Ok(())
     }
@@ -302,16 +316,22 @@ impl<'a> Source<'a> {
 fn labeled(name: &str, parameters: &Parameters, varied: &[String]) -> String {
     // Only the name of a data file: its folder belongs to this machine.
     let shown = |key: &String| match parameters[key].as_str().filter(|_| key == "data") {
-        Some(path) => Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        Some(path) => in_one_line(&path_of(path).file_name().unwrap_or_default().to_string_lossy()),
         None => plain(&parameters[key]),
     };
     varied.iter().fold(name.to_string(), |label, key| format!("{label} {key}={}", shown(key)))
 }
 
-/// Whether two values are equal; 1 and 1.0 are.
-fn same(a: &toml::Value, b: &toml::Value) -> bool {
+/// Whether two values of a list are equal; 1 and 1.0 are.
+fn has_twice(list: &[toml::Value]) -> bool {
     let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
-    a == b || number(a).is_some_and(|a| Some(a) == number(b))
+    // The sum turns −0 into 0. Two NaN differ, but neither is ever allowed.
+    let key = |value: &toml::Value| match number(value) {
+        Some(number) => (true, format!("{:x}", (number + 0.0).to_bits())),
+        None => (false, value.to_string()),
+    };
+    let mut known = BTreeSet::new();
+    !list.iter().all(|value| known.insert(key(value)))
 }
 
 /// The parser's message, without Rust type names.

@@ -21,6 +21,8 @@ const TAIL: f32 = 0.045;
 const STRIDE: f32 = 84.0;
 /// Pixels between two rows of the legend.
 const ROW: f32 = 19.0;
+/// The most entries of the legend. With more of them it would be larger than the plot, and a picture has a largest size.
+const MOST_ENTRIES: usize = 40;
 /// Width and height of the sample of a line in a legend.
 pub(super) const KEY: (f32, f32) = (30.0, 12.0);
 
@@ -152,12 +154,20 @@ fn line(from: Place, to: Place, ink: Ink) -> Shape {
     Shape::Line { points: vec![from, to], ink, width: 1.0, dash: &[] }
 }
 
-/// The legend, in rows above the plot. Returns its lower end.
+/// The legend, in rows above the plot. Of very many series it names the first ones, and counts the rest. Returns its lower
+/// end.
 fn legend(figure: &Figure, page: f32, top: f32, shapes: &mut Vec<Shape>) -> f32 {
     let (named, others): (Vec<_>, Vec<_>) = figure.series.iter().partition(|series| series.color != Series::OTHERS);
     let mut entries: Vec<(&str, usize)> = named.iter().map(|series| (series.name.as_str(), series.color)).collect();
-    let count = plural(others.len(), "other");
-    if !others.is_empty() {
+    let more = entries.len().saturating_sub(MOST_ENTRIES);
+    if more > 0 {
+        entries.truncate(MOST_ENTRIES);
+    }
+    let count = match (more, others.len()) {
+        (0, others) => plural(others, "other"),
+        (more, others) => format!("and {} more", more + others),
+    };
+    if more > 0 || !others.is_empty() {
         entries.push((&count, Series::OTHERS));
     }
     let (mut x, mut y) = (EDGE, top);

@@ -203,3 +203,15 @@ proptest! {
         prop_assert!(tiny_skia::Pixmap::decode_png(&figure.png(0.5).expect("a picture")).is_ok());
     }
 }
+
+#[test]
+fn a_figure_of_thousands_of_series_has_a_legend_of_bounded_size() {
+    let all: Vec<Series> = (0..3000)
+        .map(|i| Series { color: i, ..series(&format!("a long name of a method {i}"), &[1.0, 0.1]) })
+        .collect();
+    let figure = figure(all, true);
+    assert!(figure.png(2.0).is_ok());
+    let svg = figure.svg(Theme::File);
+    assert!(svg.contains(">a long name of a method 39<") && !svg.contains(">a long name of a method 40<"));
+    assert!(svg.contains(">and 2960 more<"));
+}

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use serde::Serialize;
-use std::{fs, io::Write, path::Path};
+use std::{ffi::OsStr, fs, io::Write, path::Path};
 
 const PREFIX: &str = ".strust-";
 const SUFFIX: &str = ".tmp";
@@ -11,12 +11,17 @@ const SUFFIX: &str = ".tmp";
 pub(crate) fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
+        if is_temporary(&entry.file_name()) {
             // An unused file does no harm, so errors are ignored.
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether a file has the name of a temporary file of [`write()`].
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
 }
 
 /// Writes the file completely or not at all: writes a temporary file in the same folder, syncs it and renames it.

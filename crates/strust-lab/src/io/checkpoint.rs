@@ -2,7 +2,7 @@
 //!
 //! Layout: the line `strust-checkpoint 2 <checksum>\n`, then a MessagePack map.
 
-use super::atomic;
+use super::{atomic, jsonl::LogMark, stream};
 use crate::{
     Error,
     data::{checksum, totals::Totals},
@@ -27,6 +27,9 @@ pub(crate) struct Head {
     pub records: u64,
     /// Length of `timings.jsonl` at this point.
     pub timings: u64,
+    /// The checksums of both logs up to these lengths. Checkpoints of earlier programs have none.
+    #[serde(default)]
+    pub checksums: Option<[u64; 2]>,
     /// Totals so far.
     pub totals: Totals,
     /// Whether the job is done.
@@ -43,6 +46,8 @@ struct Whole<'a, S> {
     job: u64,
     records: u64,
     timings: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checksums: Option<[u64; 2]>,
     totals: Totals,
     done: bool,
     #[serde(skip_serializing_if = "<[u8]>::is_empty")]
@@ -51,11 +56,20 @@ struct Whole<'a, S> {
 }
 
 impl Head {
+    /// The logs at this point: `records.jsonl` and `timings.jsonl`.
+    pub fn logs(&self) -> [LogMark; 2] {
+        let checksum = |i: usize| self.checksums.map(|sums| sums[i]);
+        [
+            LogMark { length: self.records, checksum: checksum(0) },
+            LogMark { length: self.timings, checksum: checksum(1) },
+        ]
+    }
+
     /// Writes this and a method's state atomically.
     pub fn save<S: Serialize>(&self, path: &Path, state: &S) -> Result<(), Error> {
-        let Self { version, job, records, timings, totals, done, extra_state } = self;
-        let (&job, &records, &timings, &totals, &done) = (job, records, timings, totals, done);
-        let whole = Whole { version, job, records, timings, totals, done, extra_state, state };
+        let Self { version, job, records, timings, checksums, totals, done, extra_state } = self;
+        let (&job, &records, &timings, &checksums, &totals, &done) = (job, records, timings, checksums, totals, done);
+        let whole = Whole { version, job, records, timings, checksums, totals, done, extra_state, state };
         let body = rmp_serde::to_vec_named(&whole).map_err(|e| Error::saved(path, e.to_string()))?;
         let mut bytes = format!("{MAGIC} {FORMAT} {:016x}\n", checksum(&body)).into_bytes();
         bytes.extend(body);
@@ -117,7 +131,7 @@ fn damaged(path: &Path, what: &str) -> Error {
 
 /// The checkpoint's map. It must be complete and belong to this version and this job. `None` if there is no file.
 fn body(path: &Path, job: u64) -> Result<Option<Vec<u8>>, Error> {
-    let mut bytes = match std::fs::read(path) {
+    let mut bytes = match stream::read_saved(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Error::io("read", path)(e)),

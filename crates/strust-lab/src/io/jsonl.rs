@@ -1,13 +1,17 @@
 //! Logs with one JSON value per line. When a job resumes, its logs are cut back to the last checkpoint.
 
+use super::stream;
 use crate::{
     Error,
-    data::record::{Line, Timing},
+    data::{
+        Checksum,
+        record::{Line, Timing},
+    },
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
     fs::{File, OpenOptions},
-    io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
+    io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
@@ -43,10 +47,49 @@ pub(crate) fn read_so_far<T: DeserializeOwned>(path: &Path, keep: impl Fn(&str) 
     whole.lines().enumerate().filter(|(_, line)| keep(line)).map(parse).collect()
 }
 
-/// An error for a log whose length does not match its checkpoint.
-pub(crate) fn wrong_length(path: &Path, found: u64, expected: u64) -> Error {
-    let why = format!("{found} bytes, but the checkpoint expects {expected}: remove the job's folder and resume");
-    Error::saved(path, why)
+/// The state of a log at a checkpoint.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LogMark {
+    /// Its length in bytes.
+    pub length: u64,
+    /// The checksum of these bytes; `None` if an earlier program wrote the checkpoint.
+    pub checksum: Option<u64>,
+}
+
+impl LogMark {
+    /// Checks that a log ends here, with the same contents.
+    pub fn check_end(self, path: &Path) -> Result<(), Error> {
+        let found = std::fs::metadata(path).map_or(0, |data| data.len());
+        if found != self.length {
+            return Err(self.wrong_length(path, found));
+        }
+        if self.checksum.is_some() {
+            self.check(path, File::open(path).map_err(Error::io("read", path))?)?;
+        }
+        Ok(())
+    }
+
+    /// The checksum of the log up to this point. It must have the same contents.
+    fn check(self, path: &Path, file: impl Read) -> Result<Checksum, Error> {
+        let (sum, found) = stream::checksum_of(file.take(self.length)).map_err(Error::io("read", path))?;
+        if found < self.length {
+            return Err(self.wrong_length(path, found));
+        }
+        if self.checksum.is_some_and(|expected| expected != sum.value()) {
+            let why = "the contents were changed: they do not match their checksum; remove the job's folder and resume; \
+                       this job then starts again";
+            return Err(Error::saved(path, why));
+        }
+        Ok(sum)
+    }
+
+    fn wrong_length(self, path: &Path, found: u64) -> Error {
+        let why = format!(
+            "{found} bytes, but the checkpoint expects {}: remove the job's folder and resume; this job then starts again",
+            self.length
+        );
+        Error::saved(path, why)
+    }
 }
 
 /// `records.jsonl`, which depends only on the seed, and `timings.jsonl`.
@@ -56,7 +99,8 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    pub fn open(folder: &Path, records: u64, timings: u64) -> Result<Self, Error> {
+    /// Opens both logs and cuts them back to these marks. The run writes all later lines again.
+    pub fn open(folder: &Path, [records, timings]: [LogMark; 2]) -> Result<Self, Error> {
         Ok(Self {
             records: Log::open(folder.join(RECORDS), records)?,
             timings: Log::open(folder.join(TIMINGS), timings)?,
@@ -68,9 +112,9 @@ impl Logs {
     pub fn timing(&mut self, timing: &Timing) -> Result<(), Error> {
         self.timings.line(timing)
     }
-    /// Syncs both logs and returns their lengths for the checkpoint.
-    pub fn sync(&mut self) -> Result<(u64, u64), Error> {
-        Ok((self.records.sync()?, self.timings.sync()?))
+    /// Syncs both logs. Returns their lengths and their checksums for the checkpoint.
+    pub fn sync(&mut self) -> Result<[(u64, u64); 2], Error> {
+        Ok([self.records.sync()?, self.timings.sync()?])
     }
 }
 
@@ -78,33 +122,32 @@ struct Log {
     path: PathBuf,
     file: BufWriter<File>,
     length: u64,
+    sum: Checksum,
 }
 
 impl Log {
-    /// Opens the log and cuts it back to `length`. The run writes all later lines again.
-    fn open(path: PathBuf, length: u64) -> Result<Self, Error> {
+    fn open(path: PathBuf, mark: LogMark) -> Result<Self, Error> {
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)
+            .read(true)
             .write(true)
             .open(&path)
             .map_err(Error::io("write", &path))?;
-        let found = file.metadata().map_err(Error::io("read", &path))?.len();
-        if found < length {
-            return Err(wrong_length(&path, found, length));
-        }
-        file.set_len(length).map_err(Error::io("write", &path))?;
+        let sum = mark.check(&path, &file)?;
+        file.set_len(mark.length).map_err(Error::io("write", &path))?;
         file.seek(SeekFrom::End(0)).map_err(Error::io("write", &path))?;
-        Ok(Self { path, file: BufWriter::with_capacity(1 << 16, file), length })
+        Ok(Self { path, file: BufWriter::with_capacity(1 << 16, file), length: mark.length, sum })
     }
     fn line(&mut self, value: &impl Serialize) -> Result<(), Error> {
         let mut line = serde_json::to_vec(value).map_err(|e| Error::saved(&self.path, e.to_string()))?;
         line.push(b'\n');
         self.length += line.len() as u64;
+        self.sum.add(&line);
         self.file.write_all(&line).map_err(Error::io("write", &self.path))
     }
-    fn sync(&mut self) -> Result<u64, Error> {
+    fn sync(&mut self) -> Result<(u64, u64), Error> {
         self.file.flush().and_then(|()| self.file.get_ref().sync_data()).map_err(Error::io("write", &self.path))?;
-        Ok(self.length)
+        Ok((self.length, self.sum.value()))
     }
 }

@@ -6,3 +6,4 @@ pub(crate) mod data_file;
 pub(crate) mod jsonl;
 pub(crate) mod lock;
 pub mod results;
+pub(crate) mod stream;

@@ -3,16 +3,19 @@
 use super::{
     atomic,
     checkpoint::Checkpoint,
-    jsonl::{self, RECORDS, TIMINGS, wrong_length},
+    jsonl::{self, RECORDS, TIMINGS},
+    stream,
 };
 use crate::{
     Error,
     data::{
         checksum,
+        experiment::MAX_EPOCHS,
         plan::{Job, Plan},
         record::Timing,
         summary::{Failure, Summary},
     },
+    format::{NAME_RULE, control_character, is_name},
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -93,11 +96,22 @@ pub(crate) fn check_empty(folder: &Path) -> Result<(), Error> {
             "the folder already holds a run: continue it with `strust resume`, or choose another folder with --out";
         return Err(Error::saved(folder, why));
     }
-    let mut entries = std::fs::read_dir(folder).map_err(Error::io("read", folder))?;
-    if entries.next().is_some() {
+    // A program that was killed while it wrote its plan has left a temporary file and nothing else.
+    atomic::sweep(folder);
+    if !is_empty(folder).map_err(Error::io("read", folder))? {
         return Err(Error::saved(folder, "the folder is not empty: choose another one with --out"));
     }
     Ok(())
+}
+
+/// Whether a folder has nothing but temporary files of killed writers.
+fn is_empty(folder: &Path) -> std::io::Result<bool> {
+    for entry in std::fs::read_dir(folder)? {
+        if !atomic::is_temporary(&entry?.file_name()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Plan {
@@ -109,7 +123,7 @@ impl Plan {
     /// Reads `plan.json`.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(PLAN);
-        let text = std::fs::read(&path).map_err(|e| match e.kind() {
+        let text = stream::read_saved(&path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound if !folder.exists() => Error::saved(folder, "there is no such folder"),
             std::io::ErrorKind::NotADirectory => Error::saved(folder, "this is a file, not a results folder"),
             std::io::ErrorKind::NotFound if is_benchmark(folder) => {
@@ -122,15 +136,23 @@ impl Plan {
                 folder,
                 "these are published results: `strust report` shows them, but there is no run here",
             ),
+            std::io::ErrorKind::NotFound if is_empty(folder).unwrap_or(false) => Error::saved(
+                folder,
+                "this is not a results folder: it has no plan.json. If a run was stopped before its plan was written, \
+                 start it again with `strust run` and --out",
+            ),
             std::io::ErrorKind::NotFound => Error::saved(folder, "this is not a results folder: it has no plan.json"),
             _ => Error::io("read", &path)(e),
         })?;
         let plan: Self = serde_json::from_slice(&text)
             .map_err(|e| Error::saved(&path, format!("this is not a plan of this version of strust: {e}")))?;
+        check_name(&path, &plan.experiment.name)?;
         // A job's name is a path: an edited name could refer to any folder.
-        let edited =
-            |job: &&Job| job.name != Job::new(job.tuning, &job.problem, &job.method, job.seed, job.epochs).name;
-        if plan.jobs.is_empty() || plan.jobs.iter().any(|job| edited(&job)) {
+        let edited = |job: &Job| {
+            let expected = Job::new(job.tuning, &job.problem, &job.method, job.seed, job.epochs);
+            job.name != expected.name || !(1..=MAX_EPOCHS).contains(&job.epochs)
+        };
+        if plan.jobs.is_empty() || plan.jobs.iter().any(edited) {
             return Err(Error::saved(&path, "the plan was edited: its jobs do not match its settings"));
         }
         Ok(plan)
@@ -144,12 +166,8 @@ impl Plan {
         if !saved.head.done {
             return Ok(false);
         }
-        for (name, length) in [(RECORDS, saved.head.records), (TIMINGS, saved.head.timings)] {
-            let path = folder.join(name);
-            let found = std::fs::metadata(&path).map_or(0, |data| data.len());
-            if found != length {
-                return Err(wrong_length(&path, found, length));
-            }
+        for (name, mark) in [RECORDS, TIMINGS].iter().zip(saved.head.logs()) {
+            mark.check_end(&folder.join(name))?;
         }
         if self.experiment.first_epochs.is_some() && !job.tuning {
             let timings: Vec<Timing> = jsonl::read(&folder.join(TIMINGS), |_| true)?;
@@ -162,8 +180,32 @@ impl Plan {
 /// The summary in a folder.
 pub(crate) fn load_summary_file(folder: &Path) -> Result<Summary, Error> {
     let path = folder.join("summary.json");
-    let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
-    serde_json::from_slice(&text).map_err(|e| Error::saved(&path, format!("this is not a summary of strust: {e}")))
+    let text = stream::read_saved(&path).map_err(Error::io("read", &path))?;
+    let summary: Summary = serde_json::from_slice(&text)
+        .map_err(|e| Error::saved(&path, format!("this is not a summary of strust: {e}")))?;
+    check_name(&path, &summary.experiment)?;
+    let problems = summary.problems.iter();
+    let names = problems.flat_map(|problem| {
+        let methods = problem.methods.iter().flat_map(|method| [&method.name, &method.label]);
+        let metrics = problem.metrics.iter().flat_map(|metric| [&metric.key, &metric.label]);
+        [&problem.name, &problem.title].into_iter().chain(methods).chain(metrics)
+    });
+    if let Some(found) = names.chain([&summary.title]).find_map(|name| control_character(name, false)) {
+        return Err(Error::saved(
+            &path,
+            format!("the file was edited: a name in it has the control character {found}"),
+        ));
+    }
+    Ok(summary)
+}
+
+/// Checks the name of an experiment that was read from a file. Names become parts of paths, and the file may come from
+/// somebody else.
+pub(crate) fn check_name(path: &Path, name: &str) -> Result<(), Error> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(Error::saved(path, format!("the file was edited: the name {name:?} {NAME_RULE}")))
 }
 
 /// The contents of `failed.json`.
@@ -184,7 +226,7 @@ pub(crate) fn save_failure(folder: &Path, job: u64, failure: &Failure) -> Result
 /// The failure of the job with this checksum, if it failed.
 pub(crate) fn load_failure(folder: &Path, job: u64) -> Result<Option<Failure>, Error> {
     let path = folder.join(FAILED);
-    match std::fs::read(&path) {
+    match stream::read_saved(&path) {
         Ok(text) => match serde_json::from_slice::<Failed>(&text) {
             Ok(failed) if failed.job == job => Ok(Some(failed.failure)),
             Ok(_) => Err(Error::saved(&path, "belongs to other settings: remove the job's folder and resume")),

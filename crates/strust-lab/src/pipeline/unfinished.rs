@@ -13,20 +13,16 @@ use crate::{
     },
     io::results::job_folder,
 };
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 /// The summary of an unfinished run, from what it has recorded. A method is shown by its finished seeds; before the
 /// first one is finished, by all seeds up to the epoch that all of them have reached.
 pub(super) fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
-    let (mut shown, mut outcomes, mut done) = (plan.clone(), Vec::new(), 0);
+    let (mut shown, mut outcomes, mut done) = (plan.clone(), BTreeMap::new(), 0);
     shown.jobs.clear();
-    for (i, job) in plan.jobs.iter().enumerate() {
-        let first_of_method = plan.jobs[..i].iter().all(|other| !same_method(other, job));
-        if job.tuning || !first_of_method {
-            continue;
-        }
+    for jobs in plan.by_method(false) {
         let mut seeds = Vec::new();
-        for job in plan.jobs.iter().filter(|other| same_method(other, job)) {
+        for job in jobs {
             if let Some(outcome) = so_far(folder, plan, job)? {
                 seeds.push((job, outcome, plan.is_done(job, &job_folder(folder, job))?));
             }
@@ -38,15 +34,15 @@ pub(super) fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
         let shortest = seeds.iter().filter_map(|(_, outcome, _)| epochs(outcome)).min().unwrap_or(0);
         for (job, outcome, _) in seeds {
             shown.jobs.push(job.clone());
-            outcomes.push((job.name.clone(), truncated(outcome, shortest)));
+            outcomes.insert(job.name.clone(), truncated(outcome, shortest));
         }
     }
     if shown.jobs.is_empty() {
         let why = "no run has finished an epoch yet: continue with `strust resume`, or wait";
         return Err(Error::saved(folder, why));
     }
-    let read = |job: &Job| match outcomes.iter().find(|(name, _)| *name == job.name) {
-        Some((_, outcome)) => Ok(outcome.clone()),
+    let read = |job: &Job| match outcomes.get(&job.name) {
+        Some(outcome) => Ok(outcome.clone()),
         None => crate::analyze::outcome(folder, plan, job),
     };
     // The grid search is complete, because its choices run.
@@ -62,10 +58,6 @@ pub(super) fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
     summary.diagnoses = of_plan(folder, plan, Effort::Report)?;
     summary.diagnoses.retain(|diagnosis| diagnosis.verdict.is_some());
     Ok(summary)
-}
-
-fn same_method(a: &Job, b: &Job) -> bool {
-    !a.tuning && !b.tuning && a.problem.name == b.problem.name && a.method.label == b.method.label
 }
 
 fn is_failed(outcome: &Outcome) -> bool {

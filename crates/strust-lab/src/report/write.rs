@@ -8,6 +8,7 @@ use crate::{
         summary::Summary,
     },
     figure::{Figure, Theme},
+    format::folder_name,
     io::{atomic, results::holds_run},
 };
 use std::path::{Path, PathBuf};
@@ -54,12 +55,13 @@ pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
         atomic::write(&folder.join("comparison.csv"), text.as_bytes())?;
     }
     for (i, summary) in summaries.iter().enumerate() {
+        let experiment = folder_name(&summary.experiment);
         let same = summaries.iter().filter(|other| other.experiment == summary.experiment).count();
         for (stem, figure) in figures(summary) {
             let stem = match (summaries.len(), same) {
                 (1, _) => stem,
-                (_, 1) => format!("{}-{stem}", summary.experiment),
-                _ => format!("{}-run{}-{stem}", summary.experiment, i + 1),
+                (_, 1) => format!("{experiment}-{stem}"),
+                _ => format!("{experiment}-run{}-{stem}", i + 1),
             };
             save(&place, &stem, &figure, &summary.figures)?;
         }

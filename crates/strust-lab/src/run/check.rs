@@ -16,15 +16,19 @@ use strust_problems::Problem;
 /// Constructs every problem of a plan once and starts a method on it. Returns the sizes of the problems with a data
 /// file.
 pub(crate) fn check(plan: &Plan) -> Result<BTreeMap<String, ProblemSize>, Error> {
-    let mut sizes = BTreeMap::new();
+    let (mut sizes, mut first) = (BTreeMap::new(), BTreeMap::new());
+    for job in &plan.jobs {
+        first.entry(job.problem.name.as_str()).or_insert(job);
+    }
     for problem in &plan.experiment.problems {
-        let Some(job) = plan.jobs.iter().find(|job| job.problem.name == problem.name) else { continue };
+        let Some(&job) = first.get(problem.name.as_str()) else { continue };
         let start = || prepare(job, &plan.experiment, Path::new(""), Start { seed: job.seed });
         let data = data_file::path(&problem.parameters);
         let size = caught(start).map_err(|error| match error {
-            Error::Read(error) => Error::Read(error),
+            // These name the file.
+            error @ (Error::Read(_) | Error::Saved { .. }) => error,
             error => {
-                let of = data.map(|data| format!("{}: ", data.display())).unwrap_or_default();
+                let of = data.as_ref().map(|data| format!("{}: ", data.display())).unwrap_or_default();
                 Error::Problem { problem: problem.name.clone(), why: format!("{of}{error}") }
             }
         })?;

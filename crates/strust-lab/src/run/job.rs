@@ -162,8 +162,7 @@ impl RunJob<'_, '_> {
         }
         atomic::make_folder(self.folder)?;
         let saved = Checkpoint::load(&checkpoint_file(self.folder), self.id)?;
-        let (records, timings) = saved.as_ref().map_or((0, 0), |saved| (saved.head.records, saved.head.timings));
-        let logs = Logs::open(self.folder, records, timings)?;
+        let logs = Logs::open(self.folder, saved.as_ref().map(|saved| saved.head.logs()).unwrap_or_default())?;
         Ok((saved, Some(logs)))
     }
 }
@@ -319,9 +318,10 @@ impl<F: Problem> Journal<F> {
     /// Syncs the logs, then writes the checkpoint: a checkpoint never refers to lines that are not on the disk.
     fn save(&mut self, done: bool) -> Result<(), Error> {
         let Some(logs) = &mut self.logs else { return Ok(()) };
-        let (records, timings) = logs.sync()?;
+        let [(records, of_records), (timings, of_timings)] = logs.sync()?;
+        let checksums = Some([of_records, of_timings]);
         let (version, extra_state) = (env!("CARGO_PKG_VERSION").into(), self.f.extra_state());
-        let head = Head { version, job: self.id, records, timings, totals: self.totals, done, extra_state };
+        let head = Head { version, job: self.id, records, timings, checksums, totals: self.totals, done, extra_state };
         self.stepper.save(&mut self.f, &head, &self.path)
     }
 }

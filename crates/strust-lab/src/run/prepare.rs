@@ -6,7 +6,7 @@ use crate::{
         experiment::{Experiment, Sampling},
         plan::Job,
     },
-    io::{checkpoint::Checkpoint, results::checkpoint_file},
+    io::{checkpoint::Checkpoint, data_file::DataReading, results::checkpoint_file},
     registry::{SaveModel, Setup, TestMetric, Visitor, methods, problems},
     stepper::Stepper,
     team::Sharing,
@@ -53,7 +53,8 @@ pub(crate) fn prepare_shared<P: Purpose>(
     sharing: Sharing,
     purpose: P,
 ) -> Result<P::Output, Error> {
-    let visitor = Constructed { job, experiment, purpose };
+    let reading = DataReading::begin(&job.problem)?;
+    let visitor = Constructed { job, experiment, reading, purpose };
     problems::visit(&job.problem, job.seed, sharing, visitor).map_err(|error| match error {
         // The settings of a plan were checked. If they do not fit, the plan was edited or is of another version.
         Error::Misfit(why) => Error::saved(folder, format!("the plan does not fit this program: {why}")),
@@ -64,6 +65,7 @@ pub(crate) fn prepare_shared<P: Purpose>(
 struct Constructed<'a, P> {
     job: &'a Job,
     experiment: &'a Experiment,
+    reading: DataReading,
     purpose: P,
 }
 
@@ -75,6 +77,7 @@ impl<P: Purpose> Visitor for Constructed<'_, P> {
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
+        self.reading.end()?;
         let sampler = sampler(self.experiment, setup.f.terms(), self.job.seed)?;
         let steps = self.job.epochs * sampler.steps_per_epoch();
         let stepper = methods::stepper(&self.job.method, &setup, self.experiment.batch as usize, steps)?;

@@ -142,7 +142,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint.bin");
         let (version, extra_state) = (env!("CARGO_PKG_VERSION").into(), f.extra_state());
-        let head = Head { version, job: 1, records: 0, timings: 0, totals: Totals::default(), done, extra_state };
+        let head = Head {
+            version,
+            job: 1,
+            records: 0,
+            timings: 0,
+            checksums: None,
+            totals: Totals::default(),
+            done,
+            extra_state,
+        };
         stepper.save(f, &head, &path).unwrap();
         Checkpoint::load(&path, 1).unwrap().unwrap()
     }

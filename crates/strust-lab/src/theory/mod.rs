@@ -23,7 +23,8 @@ pub use run::{TheoryPlan, load_summary, resume, start};
 use crate::{
     Error,
     data::section::{Check, Section, Shown, Table},
-    experiment::built_in,
+    experiment::ExperimentText,
+    format::{NAME_RULE, control_character, is_name},
     run::workers::Tick,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -89,14 +90,9 @@ fn five() -> u64 {
 }
 
 impl Theory {
-    /// Reads an experiment file or the built-in one of that name; `None` if it is no theory experiment.
-    pub fn open(file: &Path) -> Result<Option<Self>, Error> {
-        let built_in =
-            || built_in::THEORY.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string());
-        // Reading the file as an ordinary experiment reports the error.
-        let Some(text) = std::fs::read_to_string(file).ok().or_else(built_in) else { return Ok(None) };
-        let on_theory = |table: toml::Table| table.contains_key("theory");
-        if toml::from_str(&text).is_ok_and(on_theory) { Self::parse(file, &text).map(Some) } else { Ok(None) }
+    /// The theory experiment of a text; `None` if it is another kind of experiment.
+    pub fn from_text(text: &ExperimentText) -> Result<Option<Self>, Error> {
+        if text.has_key("theory") { Self::parse(&text.file, &text.text).map(Some) } else { Ok(None) }
     }
 
     /// Parses the text of an experiment file; `file` is for messages.
@@ -121,13 +117,13 @@ impl Theory {
         let read: File<S> = toml::from_str(text).map_err(|e| wrong(file, text, &e))?;
         let refuse = |why: String| Error::Experiment { file: file.into(), line: None, why };
         read.settings.clone().check().map_err(|e| refuse(e.to_string()))?;
-        let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if read.name.is_empty() || !read.name.chars().all(valid) || read.name.starts_with('.') {
-            let why = format!(
-                "`name` is {:?}, but must consist of letters, digits, `-`, `_` and `.`, because it names a file",
-                read.name
-            );
-            return Err(refuse(why));
+        if !is_name(&read.name) {
+            return Err(refuse(format!("`name` is {:?}, but {NAME_RULE}", read.name)));
+        }
+        for (key, text) in [("title", &read.title), ("description", &read.description)] {
+            if let Some(found) = control_character(text, key == "description") {
+                return Err(refuse(format!("`{key}` has the control character {found}: remove it")));
+            }
         }
         if !(1..=1000).contains(&read.seeds) {
             return Err(refuse(format!("`seeds` is {}, but must be a whole number in [1, 1000]", read.seeds)));

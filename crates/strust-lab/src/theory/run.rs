@@ -12,7 +12,8 @@ use crate::{
     io::{
         atomic,
         lock::lock,
-        results::{check_empty, theory_file},
+        results::{check_empty, check_name, theory_file},
+        stream,
     },
     report,
     run::{
@@ -51,9 +52,12 @@ impl TheoryPlan {
 
     fn load(folder: &Path) -> Result<Self, Error> {
         let path = theory_file(folder);
-        let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
-        serde_json::from_slice(&text)
-            .map_err(|e| Error::saved(&path, format!("this is not a plan of this version of strust: {e}")))
+        let text = stream::read_saved(&path).map_err(Error::io("read", &path))?;
+        let plan: Self = serde_json::from_slice(&text)
+            .map_err(|e| Error::saved(&path, format!("this is not a plan of this version of strust: {e}")))?;
+        check_name(&path, &plan.name)?;
+        plan.experiments.iter().try_for_each(|theory| check_name(&path, &theory.name))?;
+        Ok(plan)
     }
 
     fn summary(&self, sections: Vec<Section>) -> Summary {
@@ -126,7 +130,7 @@ pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
 
 fn load(folder: &Path, theory: &Theory) -> Result<Option<Section>, Error> {
     let path = path(folder, theory);
-    match std::fs::read(&path) {
+    match stream::read_saved(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("read", &path)(e)),
         Ok(text) => match serde_json::from_slice::<SavedSection>(&text) {

@@ -7,7 +7,7 @@ use crate::{
         experiment::{Experiment, MAX_JOBS, MAX_SEEDS, MethodSpec, Parallel, Records, Sampling},
         style::FigureStyle,
     },
-    experiment::{built_in, source::Source},
+    experiment::{ExperimentText, source::Source},
     format::{folder_name, plain},
     registry::{Entry, methods, problems},
 };
@@ -28,19 +28,9 @@ pub struct Resources {
 const LARGEST_FACTOR: f64 = 1e12;
 
 impl BenchmarkSpec {
-    /// Reads the file of a benchmark, or the built-in one of that name; `None` if it is no benchmark.
-    pub fn open(file: &Path, resources: &Resources) -> Result<Option<Self>, Error> {
-        let built_in = || {
-            built_in::BENCHMARKS.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_string())
-        };
-        // Reading the file as an ordinary experiment reports the error.
-        let Some(text) = std::fs::read_to_string(file).ok().or_else(built_in) else { return Ok(None) };
-        let has_tasks = |table: toml::Table| table.contains_key("task");
-        if toml::from_str(&text).is_ok_and(has_tasks) {
-            Self::parse(file, &text, resources).map(Some)
-        } else {
-            Ok(None)
-        }
+    /// The benchmark of a text; `None` if it is another kind of experiment.
+    pub fn from_text(text: &ExperimentText, resources: &Resources) -> Result<Option<Self>, Error> {
+        if text.has_key("task") { Self::parse(&text.file, &text.text, resources).map(Some) } else { Ok(None) }
     }
 
     /// Parses the text of a file; `file` is for messages. Tasks whose data, library or device is missing are skipped.
@@ -398,6 +388,7 @@ fn with_resources(item: &Source, mut task: Task, resources: &Resources) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::built_in;
 
     #[test]
     fn the_built_in_benchmark_has_all_its_tasks_and_equal_budgets() {

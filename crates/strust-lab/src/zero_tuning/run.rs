@@ -17,7 +17,8 @@ use crate::{
     io::{
         atomic, data_file,
         lock::lock,
-        results::{benchmark_file, check_empty},
+        results::{benchmark_file, check_empty, check_name},
+        stream,
     },
     pipeline::{self, GRID_SEARCH, RUNS},
     registry::problems,
@@ -64,9 +65,10 @@ impl BenchmarkPlan {
     /// Reads `benchmark.json`.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let path = benchmark_file(folder);
-        let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
+        let text = stream::read_saved(&path).map_err(Error::io("read", &path))?;
         let plan: Self = serde_json::from_slice(&text)
             .map_err(|e| Error::saved(&path, format!("this is not a plan of this version of strust: {e}")))?;
+        check_name(&path, &plan.benchmark.name)?;
         let one =
             |task: &Task| task.experiment.problems.len() == 1 && task.entrants.iter().all(|e| !e.settings.is_empty());
         if plan.benchmark.tasks.iter().all(one) { Ok(plan) } else { Err(Error::saved(&path, "the plan was edited")) }

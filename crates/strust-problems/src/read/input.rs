@@ -26,6 +26,44 @@ impl Skip for BufReader<File> {
     }
 }
 
+/// A stream with a largest length: the memory must not depend on a pipe that never ends, or on a small file that unpacks
+/// to a huge one.
+pub(super) struct Bounded<R> {
+    reader: R,
+    left: u64,
+    why: &'static str,
+}
+
+impl<R: BufRead> Bounded<R> {
+    /// The stream may have `most` bytes. If it continues, `why` says what to do.
+    pub(super) fn new(reader: R, most: u64, why: &'static str) -> Self {
+        Self { reader, left: most, why }
+    }
+}
+
+impl<R: BufRead> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut part = self.fill_buf()?;
+        let read = part.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Bounded<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let part = self.reader.fill_buf()?;
+        if self.left == 0 && !part.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, self.why));
+        }
+        Ok(&part[..part.len().min(usize::try_from(self.left).unwrap_or(usize::MAX))])
+    }
+    fn consume(&mut self, amount: usize) {
+        self.left -= amount as u64;
+        self.reader.consume(amount);
+    }
+}
+
 pub(crate) struct Input<'a, R> {
     pub(crate) reader: R,
     pub(crate) path: &'a Path,

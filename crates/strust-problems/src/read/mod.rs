@@ -48,6 +48,8 @@ mod libsvm;
 mod lines;
 mod npy;
 
+use input::Bounded;
+
 pub use idx::{Idx, read_idx};
 
 /// Why a file could not be read.
@@ -106,7 +108,22 @@ pub enum ReadError {
 /// The largest XZ dictionary. `xz -9` needs 64 MiB, but a damaged header may ask for 4 GiB.
 const XZ_MEMORY_KIB: u32 = 1 << 20;
 
+/// The most bytes that are read from something that is not a file, such as a pipe.
+const MOST_OF_PIPE: u64 = 256 << 20;
+const PIPE_TOO_LONG: &str = "more than 256 MiB from something that is not a file: save the data to a file first";
+/// The most bytes that a compressed file may unpack to: this number, or so many times its own length.
+const MOST_UNPACKED: u64 = 64 << 20;
+const MOST_TIMES: u64 = 100;
+const UNPACKS_TOO_LONG: &str =
+    "the file unpacks to more than 100 times its length: if you trust it, unpack it first and use the unpacked file";
+/// The same for the numbers of an array, each of which becomes 8 bytes.
+const MOST_NUMBERS: u64 = 1 << 25;
+const MOST_NUMBERS_TIMES: u64 = 32;
+
 /// Opens a file. The extensions `.gz` and `.xz` select decompression; any other file is read unchanged.
+///
+/// What is not a file, such as a pipe, may have 256 MiB. A compressed file may unpack to 64 MiB, or to 100 times its own
+/// length.
 ///
 /// ```
 /// use std::io::Read;
@@ -121,8 +138,34 @@ const XZ_MEMORY_KIB: u32 = 1 << 20;
 /// ```
 pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn BufRead>, ReadError> {
     let path = path.as_ref();
-    let file = File::open(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
-    Ok(decompress(BufReader::new(file), Compression::of(path)))
+    let failed = |cause| ReadError::Io { path: path.into(), cause };
+    let file = File::open(path).map_err(failed)?;
+    let (about, compression) = (file.metadata().map_err(failed)?, Compression::of(path));
+    let bytes = decompress(BufReader::new(file), compression);
+    Ok(if !about.is_file() {
+        Box::new(Bounded::new(bytes, MOST_OF_PIPE, PIPE_TOO_LONG))
+    } else if compression == Compression::None {
+        bytes
+    } else {
+        let most = about.len().saturating_mul(MOST_TIMES).max(MOST_UNPACKED);
+        Box::new(Bounded::new(bytes, most, UNPACKS_TOO_LONG))
+    })
+}
+
+/// The most numbers that an array may announce. In a plain file they are limited by its length.
+fn most_numbers(path: &Path) -> Result<usize, ReadError> {
+    let about = std::fs::metadata(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+    let most = match (about.is_file(), Compression::of(path)) {
+        (true, Compression::None) => return Ok(usize::MAX),
+        (true, _) => about.len().saturating_mul(MOST_NUMBERS_TIMES).max(MOST_NUMBERS),
+        (false, _) => MOST_NUMBERS,
+    };
+    Ok(usize::try_from(most).unwrap_or(usize::MAX))
+}
+
+/// Reads the rows of a share of an array.
+fn read_npy(path: &Path, share: RowShare) -> Result<(Mat<f64>, usize), ReadError> {
+    npy::read(open(path)?, path, share, most_numbers(path)?)
 }
 
 /// Reads a matrix from an NPY or CSV file. Rows stay rows.
@@ -141,7 +184,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn BufRead>, ReadError> {
 pub fn read_matrix(path: impl AsRef<Path>) -> Result<Mat<f64>, ReadError> {
     let path = path.as_ref();
     match format(path) {
-        Some(Format::Npy) => Ok(npy::read(open(path)?, path, RowShare::default())?.0),
+        Some(Format::Npy) => Ok(read_npy(path, RowShare::default())?.0),
         Some(Format::Csv) => csv::read_matrix(open(path)?, path),
         _ => Err(ReadError::Ending { path: path.into(), understood: ".npy and .csv" }),
     }
@@ -208,10 +251,10 @@ pub fn read_labeled_by(path: impl AsRef<Path>, label: &str) -> Result<Labeled, R
 pub fn read_npy_rows(path: impl AsRef<Path>, share: RowShare) -> Result<(Mat<f64>, usize), ReadError> {
     let path = path.as_ref();
     if share.is_all() || Compression::of(path) != Compression::None {
-        return npy::read(open(path)?, path, share);
+        return read_npy(path, share);
     }
     let file = File::open(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
-    npy::read(BufReader::new(file), path, share)
+    npy::read(BufReader::new(file), path, share, most_numbers(path)?)
 }
 
 /// Reads the rows of a share from LIBSVM text, and the number of all its rows. The other rows are counted, not checked, and
@@ -242,7 +285,7 @@ fn unknown_ending(path: &Path) -> ReadError {
 
 /// An array with a column of labels.
 fn npy_labeled(path: &Path, label: &str) -> Result<Labeled, ReadError> {
-    let (matrix, _) = npy::read(open(path)?, path, RowShare::default())?;
+    let (matrix, _) = read_npy(path, RowShare::default())?;
     let columns = matrix.ncols();
     let number = if label.is_empty() { Some(columns) } else { label.parse().ok() };
     let Some(column) = number.filter(|number| columns > 1 && (1..=columns).contains(number)) else {

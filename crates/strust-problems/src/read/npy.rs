@@ -20,11 +20,23 @@ const LONGEST_HEADER: usize = 1 << 20;
 /// Bytes decoded at once; a multiple of every item size.
 const PIECE: usize = 1 << 16;
 
-/// The rows of a share, and the number of all rows.
-pub(super) fn read(reader: impl Skip, path: &Path, share: RowShare) -> Result<(Mat<f64>, usize), ReadError> {
+/// The rows of a share, and the number of all rows. The array may have `most` numbers.
+pub(super) fn read(
+    reader: impl Skip,
+    path: &Path,
+    share: RowShare,
+    most: usize,
+) -> Result<(Mat<f64>, usize), ReadError> {
     let mut input = Input::new(reader, path);
     let header = read_header(&mut input)?;
     let (rows, columns) = header.shape;
+    if rows.saturating_mul(columns) > most {
+        let why = format!(
+            "the header announces {rows}×{columns} numbers, but at most {most} are read from a pipe or from a compressed \
+             file of this length: if you trust the file, unpack it first and use the unpacked file"
+        );
+        return Err(input.error(input.offset, why));
+    }
     let values = read_values(&mut input, &header, share)?;
     let kept = share.count(rows);
     let matrix = if header.fortran_order {
@@ -327,7 +339,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn parsed(bytes: &[u8]) -> Result<Mat<f64>, String> {
-        read(bytes, Path::new("f.npy"), RowShare::default()).map(|(matrix, _)| matrix).map_err(|e| e.to_string())
+        read(bytes, Path::new("f.npy"), RowShare::default(), usize::MAX)
+            .map(|(matrix, _)| matrix)
+            .map_err(|e| e.to_string())
     }
 
     fn file(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
@@ -447,7 +461,7 @@ mod tests {
     fn a_file_that_ends_too_early_or_too_late_is_an_error_for_every_share() {
         let whole = file(1, &header("<f8", false, "(4, 2)"), &f8(&[1.0; 8]));
         for rank in 0..3 {
-            let of = |bytes: &[u8]| read(bytes, Path::new("f.npy"), RowShare { rank, size: 3 });
+            let of = |bytes: &[u8]| read(bytes, Path::new("f.npy"), RowShare { rank, size: 3 }, usize::MAX);
             assert_eq!(of(&whole).unwrap().1, 4);
             let short = of(&whole[..whole.len() - 9]).unwrap_err().to_string();
             assert!(short.contains("the file ends after 6 of the 4×2"), "{short}");
@@ -497,7 +511,7 @@ mod tests {
             let bytes = file(1, &header("<f8", fortran, &format!("({rows}, {columns})")), &data);
             for rank in 0..3 {
                 let share = RowShare { rank, size: 3 };
-                let (part, all) = read(&bytes[..], Path::new("f.npy"), share).unwrap();
+                let (part, all) = read(&bytes[..], Path::new("f.npy"), share, usize::MAX).unwrap();
                 let expected = Mat::from_fn(share.count(rows), columns, |i, j| matrix[(share.row(i), j)]);
                 prop_assert_eq!((part, all), (expected, rows));
             }

@@ -31,7 +31,7 @@ use crate::{
     },
     registry::problems::is_network,
 };
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 /// How much a diagnosis may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,13 +66,12 @@ pub fn diagnose(folder: &Path) -> Result<Vec<Diagnosis>, Error> {
 
 /// The first seed of every method on every problem; after a grid search, only of the settings it chose.
 pub(crate) fn of_plan(folder: &Path, plan: &Plan, effort: Effort) -> Result<Vec<Diagnosis>, Error> {
-    let mut done: Vec<(&str, &str)> = Vec::new();
+    let mut done: BTreeSet<(&str, &str)> = BTreeSet::new();
     let mut found = Vec::new();
     let tuned = plan.jobs.iter().any(|job| !job.tuning);
     for job in plan.jobs.iter().filter(|job| !(tuned && job.tuning)) {
         let which = (job.problem.name.as_str(), job.method.label.as_str());
-        if !done.contains(&which) {
-            done.push(which);
+        if done.insert(which) {
             found.push(of_job(folder, plan, job, effort)?);
         }
     }

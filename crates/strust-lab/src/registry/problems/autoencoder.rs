@@ -55,8 +55,8 @@ fn encoder(c: &AutoencoderConfig) -> Result<Vec<usize>, String> {
 }
 
 fn network<T: Real>(c: &AutoencoderConfig) -> Result<Autoencoder<T>, Error> {
-    let (train, test) = train_and_test(&c.data, "", TEST_SHARE)?;
     let encoder = encoder(c).map_err(Error::Misfit)?;
+    let (train, test) = train_and_test(&c.data, "", TEST_SHARE, encoder.first().copied())?;
     Ok(Autoencoder::new(train.features(), Some(test.features()), &encoder, c.activation.into())?)
 }
 

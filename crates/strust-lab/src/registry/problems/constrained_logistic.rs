@@ -1,9 +1,11 @@
 //! Logistic regression on the unit sphere, with linear equations.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use super::{
+    ProblemEntry, Quantity, Setup, Visitor, check_size,
+    from_file::{FileSize, labeled},
+};
 use crate::Error;
-use std::path::Path;
-use strust_problems::{ConstrainedLogistic, Logistic, read};
+use strust_problems::{ConstrainedLogistic, Logistic};
 
 strust::config! {
     /// Logistic regression with constraints.
@@ -39,9 +41,12 @@ impl ProblemEntry for Problem {
     fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
         let loss = if c.data.is_empty() {
             check_size(c.n, c.d)?;
+            check_size(c.rows, c.d)?;
             Logistic::separable(c.n as usize, c.d as usize, MARGIN, seed)?
         } else {
-            Logistic::new(read::read_labeled(Path::new(&c.data))?, 0.0)?
+            let data = labeled(&c.data, "", 0)?;
+            FileSize::of(&c.data, &data).check_dense((c.rows as usize, "equations"))?;
+            Logistic::new(data, 0.0)?
         };
         let f = ConstrainedLogistic::new(loss.with_wrong_labels(c.wrong_labels, seed)?, c.rows as usize, seed)?;
         let constraint = f.constraint();

@@ -61,7 +61,6 @@ impl ProblemEntry for Problem {
 mod with_torch {
     use super::{super::cifar10::network, ConvnetConfig, Switch};
     use crate::{Error, device::network_error, registry::Visitor};
-    use std::path::Path;
     use strust_problems::{digits, images};
     use strust_torch::{ImageClassification, device::Device};
 
@@ -72,7 +71,8 @@ mod with_torch {
     }
 
     fn problem(c: &ConvnetConfig, device: Device) -> Result<ImageClassification, Error> {
-        let set = if c.data.is_empty() { digits::images()? } else { images::mnist(Path::new(&c.data))? };
+        let set =
+            if c.data.is_empty() { digits::images()? } else { images::mnist(&crate::data::paths::path_of(&c.data))? };
         let (train, test) = (network::bytes(&set.train), network::bytes(&set.test));
         ImageClassification::convnet(&train, Some(&test), set.classes.len(), c.batch_norm == Switch::On, device)
             .map_err(network_error)

@@ -1,8 +1,7 @@
 //! Low-rank matrix factorization.
 
 use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
-use crate::Error;
-use std::path::Path;
+use crate::{Error, data::paths::path_of};
 use strust_problems::{Factorization, read};
 
 strust::config! {
@@ -36,7 +35,9 @@ impl ProblemEntry for Problem {
             check_size(c.m + c.n, c.width)?;
             Factorization::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
         } else {
-            Factorization::new(&read::read_matrix(Path::new(&c.data))?, width)?
+            let data = read::read_matrix(path_of(&c.data))?;
+            check_size((data.nrows() + data.ncols()) as u64, c.width)?;
+            Factorization::new(&data, width)?
         };
         visitor.visit(Setup::unconstrained(f))
     }

@@ -1,15 +1,18 @@
 //! What problems with a data file share: reading it, their metrics, which of their keys have an effect, and f*.
 
 use super::{ProblemEntry, Quantity, default_effect, number, text, words};
-use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
+use crate::{
+    Error,
+    data::{parameters::Parameters, paths::path_of},
+    registry::entry::Switch,
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     fmt::Debug,
-    path::Path,
     sync::{Mutex, PoisonError},
 };
-use strust_problems::{Convex, Labeled, read_labeled_by};
+use strust_problems::{Convex, Labeled, ReadError, limits, read_labeled_by};
 
 /// How the test set of a file is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +28,52 @@ words!(HeldOut);
 
 /// The rows of a data file with the label in the column `label`; with `rows` > 0 only this number of rows.
 pub(super) fn labeled(data: &str, label: &str, rows: u64) -> Result<Labeled, Error> {
-    let data = read_labeled_by(Path::new(data), label)?;
-    Ok(if rows == 0 { data } else { data.thinned(rows as usize)? })
+    let read = read_labeled_by(path_of(data), label)?;
+    let size = FileSize::of(data, &read);
+    size.check_weights(1)?;
+    Ok(if rows == 0 { read } else { read.thinned(rows as usize)? })
+}
+
+/// The size of a data file. A problem must not be far larger than its file: one index of LIBSVM text can be a billion.
+pub(super) struct FileSize<'a> {
+    path: &'a str,
+    pub rows: usize,
+    pub columns: usize,
+    entries: usize,
+}
+
+impl<'a> FileSize<'a> {
+    pub fn of(path: &'a str, Labeled { features, .. }: &Labeled) -> Self {
+        Self { path, rows: features.rows(), columns: features.columns(), entries: features.stored() }
+    }
+
+    /// The size of a dense matrix that was read.
+    pub fn of_matrix(path: &'a str, rows: usize, columns: usize) -> Self {
+        Self { path, rows, columns, entries: rows.saturating_mul(columns) }
+    }
+
+    /// Refuses a model with too many weights for the file: `outputs` for each column.
+    pub fn check_weights(&self, outputs: usize) -> Result<(), Error> {
+        self.check("the weights", (self.columns, "columns"), (outputs, "outputs"), limits::weights(self.entries))
+    }
+
+    /// Refuses a dense matrix that is too large for the file: `columns` × `by`, where `what` says what these are.
+    pub fn check_dense(&self, (by, what): (usize, &str)) -> Result<(), Error> {
+        self.check("a dense matrix", (self.columns, "columns"), (by, what), limits::dense(self.entries))
+    }
+
+    fn check(&self, of: &str, (a, first): (usize, &str), (b, second): (usize, &str), most: usize) -> Result<(), Error> {
+        if a.saturating_mul(b) <= most {
+            return Ok(());
+        }
+        let size = if b == 1 { format!("{a} {first}") } else { format!("{a} {first} × {b} {second}") };
+        let why = format!(
+            "{size} are too many for {of}: the {} entries of the file allow at most {most} numbers; number the columns \
+             without gaps, or use fewer of them",
+            self.entries
+        );
+        Err(ReadError::Contents { path: path_of(self.path), why }.into())
+    }
 }
 
 const OBJECTIVE: (Quantity, &str) = (Quantity::Objective, "objective f(x)");

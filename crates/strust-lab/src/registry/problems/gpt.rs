@@ -70,7 +70,7 @@ mod with_torch {
         device::network_error,
         registry::{Setup, Visitor},
     };
-    use std::{borrow::Cow, path::Path};
+    use std::borrow::Cow;
     use strust_problems::text::{self, Characters};
     use strust_torch::{Flat, GptShape, LanguageModel, device::Device};
 
@@ -89,7 +89,7 @@ mod with_torch {
         let text = if c.data.is_empty() {
             Cow::Borrowed(text::built_in())
         } else {
-            Cow::Owned(text::read(Path::new(&c.data))?)
+            Cow::Owned(text::read(&crate::data::paths::path_of(&c.data))?)
         };
         let [layers, width, heads, context] = [c.layers, c.width, c.heads, c.context].map(|size| size as usize);
         let shape = GptShape { layers, width, heads, context };

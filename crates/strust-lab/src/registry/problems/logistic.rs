@@ -2,7 +2,7 @@
 
 use super::{
     ProblemEntry, Quantity, SPLIT_SEED, Setup, Visitor, check_size,
-    from_file::{HeldOut, accuracies, effect, labeled, with_optimum},
+    from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text, words,
 };
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
@@ -105,7 +105,12 @@ impl ProblemEntry for Problem {
 
 fn data(c: &LogisticConfig, seed: u64) -> Result<Logistic, Error> {
     if !c.data.is_empty() {
-        return Ok(Logistic::new(labeled(&c.data, &c.label, c.rows)?, c.regularization)?);
+        let data = labeled(&c.data, &c.label, c.rows)?;
+        if c.standardize == Switch::On {
+            let size = FileSize::of(&c.data, &data);
+            size.check_dense((size.rows, "rows"))?;
+        }
+        return Ok(Logistic::new(data, c.regularization)?);
     }
     check_size(c.n, c.d)?;
     let (n, d) = (c.n as usize, c.d as usize);

@@ -125,10 +125,11 @@ impl From<HiddenActivation> for Activation {
 }
 
 fn network<T: Real>(c: &MlpConfig, seed: u64) -> Result<Mlp<T>, Error> {
-    let (mut train, mut test) = train_and_test(&c.data, &c.label, c.test_share)?;
+    let hidden = hidden(c).map_err(Error::Misfit)?;
+    let (mut train, mut test) = train_and_test(&c.data, &c.label, c.test_share, hidden.first().copied())?;
     if c.standardize == Switch::On {
         (train, test) = train.standardized(&test)?;
     }
     let train = train.with_wrong_labels(c.wrong_labels, seed)?;
-    Ok(Mlp::new(&train, Some(&test), &hidden(c).map_err(Error::Misfit)?, c.activation.into())?)
+    Ok(Mlp::new(&train, Some(&test), &hidden, c.activation.into())?)
 }

@@ -2,17 +2,17 @@
 
 mod from_file;
 
-use self::from_file::labeled;
+use self::from_file::{FileSize, labeled};
 use super::{
     entry::{Entry, config, values},
     setup::{Quantity, Setup, Visitor, metric},
 };
 use crate::{
     Error,
-    data::{experiment::ProblemSpec, parameters::Parameters, summary::Metric},
+    data::{experiment::ProblemSpec, parameters::Parameters, paths::path_of, summary::Metric},
+    format::in_one_line,
     team::Sharing,
 };
-use std::path::Path;
 use strust::{config::Config, constraints::Manifold};
 use strust_problems::{Classified, Problem, digits, images};
 
@@ -288,7 +288,7 @@ pub(crate) fn with_effect(kind: &str, parameters: &Parameters) -> Parameters {
     });
     if let Some(toml::Value::String(data)) = shown.get_mut("data") {
         // A report must not depend on the path of the file on this machine.
-        *data = Path::new(data).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        *data = in_one_line(&path_of(data).file_name().unwrap_or_default().to_string_lossy());
     }
     shown
 }
@@ -308,16 +308,27 @@ fn number(parameters: &Parameters, name: &str) -> f64 {
 const TEST_SHARE: f64 = 0.2;
 
 /// The training set and the test set of a file, of a folder with the files of MNIST, or, if `data` is empty, of the
-/// built-in digits. In a file, `label` is the label's column, and `test_share` of the rows become the test set.
-fn train_and_test(data: &str, label: &str, test_share: f64) -> Result<(Classified, Classified), Error> {
+/// built-in digits. In a file, `label` is the label's column, and `test_share` of the rows become the test set. `first` is
+/// the width of the first layer over these data; by default, the number of classes.
+fn train_and_test(
+    data: &str,
+    label: &str,
+    test_share: f64,
+    first: Option<usize>,
+) -> Result<(Classified, Classified), Error> {
     Ok(if data.is_empty() {
         digits::load()?
-    } else if Path::new(data).is_dir() {
-        let set = images::mnist(Path::new(data))?;
+    } else if path_of(data).is_dir() {
+        let set = images::mnist(&path_of(data))?;
         let classes = set.classes.len();
         (set.train.classified(classes)?, set.test.classified(classes)?)
     } else {
-        Classified::from_labeled(&labeled(data, label, 0)?)?.split(test_share, SPLIT_SEED)?
+        let read = labeled(data, label, 0)?;
+        let size = FileSize::of(data, &read);
+        size.check_dense((size.rows, "rows"))?;
+        let all = Classified::from_labeled(&read)?;
+        size.check_dense((first.unwrap_or(all.classes()), "units of the first layer"))?;
+        all.split(test_share, SPLIT_SEED)?
     })
 }
 

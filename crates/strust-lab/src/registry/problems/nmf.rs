@@ -1,8 +1,7 @@
 //! Nonnegative matrix factorization.
 
 use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
-use crate::Error;
-use std::path::Path;
+use crate::{Error, data::paths::path_of};
 use strust_problems::{Nmf, read};
 
 strust::config! {
@@ -40,7 +39,9 @@ impl ProblemEntry for Problem {
             check_size(c.m + c.n, c.width.max(c.rank))?;
             Nmf::random(c.m as usize, c.n as usize, c.rank as usize, width, c.noise, seed)?
         } else {
-            Nmf::from_data(&read::read_matrix(Path::new(&c.data))?, width)?
+            let data = read::read_matrix(path_of(&c.data))?;
+            check_size((data.nrows() + data.ncols()) as u64, c.width)?;
+            Nmf::from_data(&data, width)?
         };
         let bounds = f.constraint();
         visitor.visit(Setup::constrained(f, move |_| bounds.clone()))

@@ -38,8 +38,9 @@ impl ProblemEntry for Problem {
     }
 
     fn visit<V: Visitor>(c: Self::Config, _seed: u64, visitor: V) -> Result<V::Output, Error> {
-        let (train, test) = train_and_test(&c.data, "", TEST_SHARE)?;
-        let mlp = Mlp::<f64>::new(&train, Some(&test), &hidden(&c).map_err(Error::Misfit)?, c.activation.into())?;
+        let hidden = hidden(&c).map_err(Error::Misfit)?;
+        let (train, test) = train_and_test(&c.data, "", TEST_SHARE, hidden.first().copied())?;
+        let mlp = Mlp::<f64>::new(&train, Some(&test), &hidden, c.activation.into())?;
         let f = OrthonormalMlp::new(mlp)?;
         let frames = f.constraint();
         let setup = Setup::constrained(f, move |retraction| frames.clone().with_retraction(retraction));

@@ -1,8 +1,7 @@
 //! Principal components.
 
-use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Visitor, check_size};
-use crate::Error;
-use std::path::Path;
+use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Visitor, check_size, from_file::FileSize};
+use crate::{Error, data::paths::path_of};
 use strust_problems::{Pca, read};
 
 strust::config! {
@@ -44,5 +43,9 @@ pub(super) fn points(d: u64, k: u64, n: u64, decay: f64, data: &str, seed: u64) 
         check_size(d, d)?;
         return Ok(Pca::decaying(d as usize, k as usize, n as usize, decay, seed)?);
     }
-    Ok(Pca::from_data(&read::read_matrix(Path::new(data))?.transpose().to_owned(), k as usize)?)
+    let points = read::read_matrix(path_of(data))?;
+    // f* comes from the covariance.
+    let size = FileSize::of_matrix(data, points.nrows(), points.ncols());
+    size.check_dense((size.columns, "columns"))?;
+    Ok(Pca::from_data(&points.transpose().to_owned(), k as usize)?)
 }

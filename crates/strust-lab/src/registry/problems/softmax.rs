@@ -2,7 +2,7 @@
 
 use super::{
     ProblemEntry, Quantity, SPLIT_SEED, Setup, Visitor,
-    from_file::{HeldOut, accuracies, effect, labeled, with_optimum},
+    from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text,
 };
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
@@ -84,7 +84,13 @@ fn data(c: &SoftmaxConfig) -> Result<Softmax, Error> {
         let (train, test) = digits::load()?;
         return Ok(Softmax::new(train.into(), c.regularization)?.with_test(test.into())?);
     }
-    let f = Softmax::new(labeled(&c.data, &c.label, c.rows)?, c.regularization)?;
+    let data = labeled(&c.data, &c.label, c.rows)?;
+    let size = FileSize::of(&c.data, &data);
+    if c.standardize == Switch::On {
+        size.check_dense((size.rows, "rows"))?;
+    }
+    let f = Softmax::new(data, c.regularization)?;
+    size.check_weights(f.classes().len())?;
     Ok(match (c.test_share, c.split) {
         (0.0, _) => f,
         (share, HeldOut::Random) => f.with_test_share(share, SPLIT_SEED)?,

@@ -1,8 +1,7 @@
 //! Orthogonal subspace fitting.
 
 use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
-use crate::Error;
-use std::path::Path;
+use crate::{Error, data::paths::path_of};
 use strust_problems::{SubspaceFit, read};
 
 strust::config! {
@@ -41,7 +40,7 @@ impl ProblemEntry for Problem {
             SubspaceFit::<f64>::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
         } else {
             // The file has one point per row, the problem one per column.
-            SubspaceFit::from_data(&read::read_matrix(Path::new(&c.data))?.transpose().to_owned(), k)?
+            SubspaceFit::from_data(&read::read_matrix(path_of(&c.data))?.transpose().to_owned(), k)?
         };
         let stiefel = f.constraint();
         visitor.visit(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))

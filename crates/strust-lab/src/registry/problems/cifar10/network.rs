@@ -10,7 +10,6 @@ use crate::{
         methods::{Gpu, on_gpu},
     },
 };
-use std::path::Path;
 use strust::objective::Objective;
 use strust_problems::images::{self, Checksums, ImageSet, Images};
 use strust_torch::{
@@ -84,7 +83,7 @@ pub(crate) fn read(data: &str, files: ImageFiles) -> Result<ImageSet, Error> {
         ImageFiles::Official => Checksums::Official,
         ImageFiles::None => Checksums::Unchecked,
     };
-    Ok(images::cifar10(Path::new(data), checksums)?)
+    Ok(images::cifar10(&crate::data::paths::path_of(data), checksums)?)
 }
 
 pub(crate) fn bytes(images: &Images) -> ImageBytes<'_> {
