@@ -121,6 +121,9 @@ class Case:
     """A command that writes. `prepare` makes what is there before; `command` is what a user types next."""
 
     name = ""
+    # Whether the next command removes the temporary files of a killed one. `strust resume` does, because it has the lock of
+    # the folder. Other commands cannot know whether a temporary file belongs to a program that still runs.
+    sweeps = False
 
     def prepare(self, folder: Path, strust):
         """Makes the inputs. `strust` runs the program to its end."""
@@ -149,6 +152,8 @@ class Case:
 class Run(Case):
     """`strust run`, and `strust resume` once the folder has a plan."""
 
+    sweeps = True
+
     def __init__(self, name: str, text: str, plan="plan.json"):
         self.name, self.text, self.plan = name, text, plan
 
@@ -164,6 +169,7 @@ class Run(Case):
 
 class Reproduce(Case):
     name = "reproduce"
+    sweeps = True
 
     def command(self, folder):
         if (folder / "out" / "plan.json").exists():
@@ -175,6 +181,7 @@ class Lengthen(Case):
     """`strust resume --epochs` of a finished run."""
 
     name = "lengthen"
+    sweeps = True
 
     def prepare(self, folder, strust):
         finished_run(folder, strust, epochs=20)

@@ -22,7 +22,7 @@ def kill(campaign, cases, seed, folder):
     rng = random.Random(seed)
     case = cases[rng.choice(cases.names())]
     case.copy_to(folder)
-    for _ in range(rng.randint(1, 6)):
+    for _ in range(rng.randint(1, 8)):
         process = case.next(folder)
         time.sleep(rng.uniform(0, 1) ** 2 * 1.1 * case.seconds)
         # Only these two differ for children of the program.
@@ -37,4 +37,5 @@ def kill(campaign, cases, seed, folder):
         else:
             ended.expect(case.case.code())
     case.next(folder).wait().expect(case.case.code())
-    same(folder, case.expected)
+    left = same(folder, case.expected, leftovers=not case.case.sweeps)
+    campaign.counts["temporary files left"] += left
