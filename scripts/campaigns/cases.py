@@ -121,8 +121,8 @@ class Case:
     """A command that writes. `prepare` makes what is there before; `command` is what a user types next."""
 
     name = ""
-    # Whether the next command removes the temporary files of a killed one. `strust resume` does, because it has the lock of
-    # the folder. Other commands cannot know whether a temporary file belongs to a program that still runs.
+    # Whether the next command removes the temporary files of a killed one. `strust resume` does, because it has the
+    # lock of the folder. Other commands cannot know whether a temporary file belongs to a program that still runs.
     sweeps = False
 
     def prepare(self, folder: Path, strust):
@@ -279,8 +279,8 @@ class Predict(Case):
 
 
 class Data(Case):
-    """`strust data` from a local server. Its file has the right length and a wrong checksum, because the real files are
-    not here: the download must be complete, and then refused and removed."""
+    """`strust data` from a local server. Its file has the right length and a wrong checksum, because the real files
+    are not here: the download must be complete, and then refused and removed."""
 
     name = "data"
     LENGTH = 9_912_422

@@ -9,8 +9,8 @@ from .tries import Failed
 
 
 def same(folder: Path, expected: dict, leftovers=False) -> int:
-    """Fails unless the folder has exactly the expected files. With `leftovers` it may also have temporary files of killed
-    programs; returns their number."""
+    """Fails unless the folder has exactly the expected files. With `leftovers` it may also have temporary files of
+    killed programs; returns their number."""
     found = files(folder)
     temporary = {name for name in found if is_temporary(name)} if leftovers else set()
     for name in temporary:

@@ -1,8 +1,8 @@
 """A disk that fails at the n-th operation, for every n: once, or from then on as a full disk.
 
-The program must say what failed, exit with an error, and neither panic nor hang. On a disk that works again, the next command
-of a user gives the result of an undisturbed run. A program may succeed although an operation failed only if its results are
-complete.
+The program must say what failed, exit with an error, and neither panic nor hang. On a disk that works again, the next
+command of a user gives the result of an undisturbed run. A program may succeed although an operation failed only if
+its results are complete.
 """
 
 from .cases import prepared

@@ -104,8 +104,8 @@ def several_processes(campaign, cases, name, shim, rng, folder):
 
 
 def data_replaced(campaign, cases, name, shim, rng, folder):
-    """A data file is replaced during a run: the run uses the old data throughout, or refuses. After the old data are restored,
-    it can be resumed."""
+    """A data file is replaced during a run: the run uses the old data throughout, or refuses. After the old data are
+    restored, it can be resumed."""
     if "from-file" not in cases.names():
         return
     case = cases["from-file"]

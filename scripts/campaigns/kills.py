@@ -1,7 +1,7 @@
 """SIGKILL at random moments, several times in a row, and then what a user would do until the command ends.
 
-The results must be those of an undisturbed run, byte for byte, and at any time a file that was there before is the old one
-or the new one.
+The results must be those of an undisturbed run, byte for byte, and at any time a file that was there before is the old
+one or the new one.
 """
 
 import random

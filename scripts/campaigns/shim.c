@@ -1,7 +1,8 @@
 /* A disk that fails and a clock that jumps, for `scripts/campaign`. Loaded with LD_PRELOAD.
  *
  * FAULT_FOLDER  only files below this folder count
- * FAULT_AT      the number of the operation that fails, from 1: open for writing, mkdir, write, fsync, ftruncate, rename
+ * FAULT_AT      the number of the operation that fails, from 1. Operations are opening for writing, mkdir, write,
+ *               fsync, ftruncate and rename
  * FAULT_ONCE    if set, only this one fails; otherwise all later ones fail too, as on a full disk
  * FAULT_MARK    this file is made when an operation fails; it has the name of the operation
  * CLOCK_JUMP    seconds by which the clocks jump; with a following "r", only the time of day jumps
@@ -79,17 +80,22 @@ static int writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags 
 
 static int open_at(int at, const char *path, int flags, mode_t mode) {
     if (writes(flags) && below(path) && fails("open")) FAIL(ENOSPC);
-    return syscall(SYS_openat, at, path, flags, mode);
+    return syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
 }
 
 #define MODE(flags, mode) \
     mode_t mode = 0; \
-    if ((flags) & (O_CREAT | O_TMPFILE)) { va_list list; va_start(list, flags); mode = va_arg(list, mode_t); va_end(list); }
+    if ((flags) & (O_CREAT | O_TMPFILE)) { \
+        va_list list; \
+        va_start(list, flags); \
+        mode = va_arg(list, mode_t); \
+        va_end(list); \
+    }
 
 int open(const char *path, int flags, ...) { MODE(flags, mode) return open_at(AT_FDCWD, path, flags, mode); }
-int open64(const char *path, int flags, ...) { MODE(flags, mode) return open_at(AT_FDCWD, path, flags | O_LARGEFILE, mode); }
+int open64(const char *path, int flags, ...) { MODE(flags, mode) return open_at(AT_FDCWD, path, flags, mode); }
 int openat(int at, const char *path, int flags, ...) { MODE(flags, mode) return open_at(at, path, flags, mode); }
-int openat64(int at, const char *path, int flags, ...) { MODE(flags, mode) return open_at(at, path, flags | O_LARGEFILE, mode); }
+int openat64(int at, const char *path, int flags, ...) { MODE(flags, mode) return open_at(at, path, flags, mode); }
 
 int mkdir(const char *path, mode_t mode) {
     if (below(path) && fails("mkdir")) FAIL(ENOSPC);
@@ -99,7 +105,7 @@ int mkdir(const char *path, mode_t mode) {
 ssize_t write(int fd, const void *bytes, size_t count) {
     if (of_file(fd) && fails("write")) {
         /* A disk that fills up takes the first part. */
-        if (count > 1 && !once) { ssize_t some = REAL(write)(fd, bytes, count / 2); if (some > 0 && operations == fail_at) return some; }
+        if (!once && count > 1 && operations == fail_at) return REAL(write)(fd, bytes, count / 2);
         FAIL(ENOSPC);
     }
     return REAL(write)(fd, bytes, count);

@@ -58,9 +58,9 @@ pub fn records(data: &[u8]) {
 /// The map of a checkpoint. The target adds the first line, because no mutation finds a checksum.
 pub fn checkpoint(data: &[u8]) {
     let Some((folder_of_job, body)) = job(data) else { return };
-    let sum = body.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let sum = body
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let file = [format!("strust-checkpoint 2 {sum:016x}\n").as_bytes(), body].concat();
     std::fs::write(folder_of_job.join("checkpoint.bin"), file).expect("a file in memory");
     let _ = diagnose(&folder_of_job);
