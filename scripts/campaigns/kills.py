@@ -25,7 +25,7 @@ def kill(campaign, cases, seed, folder):
     for _ in range(rng.randint(1, 8)):
         process = case.next(folder)
         time.sleep(rng.uniform(0, 1) ** 2 * 1.1 * case.seconds)
-        # Only these two differ for children of the program.
+        # The program has no children now. If it gets some, both must be safe.
         group = rng.random() < 0.5
         was_running = process.running()
         process.send(signal.SIGKILL, group)
