@@ -4,10 +4,18 @@
 
 use std::collections::BTreeSet;
 use strust::{
-    objective::{ProductKind, full_value, full_value_and_gradient},
+    methods::TrustRegion,
+    models::Newton,
+    objective::{Evaluations, ProductKind, full_value, full_value_and_gradient},
     prelude::*,
+    radius::RegionConfig,
+    vector::Elementwise,
 };
-use strust_problems::unconstrained::{UnconstrainedProblem, all_problems, fixed_problems, sized_problems};
+use strust_problems::{
+    Problem,
+    second_order::{low_rank_factorization, mlp_on_digits},
+    unconstrained::{UnconstrainedProblem, all_problems, fixed_problems, sized_problems},
+};
 
 /// x + size·d, where the components of d are in [−1, 1] and depend only on the seed.
 fn perturbed(x: &[f64], size: f64, seed: usize) -> Vec<f64> {
@@ -233,4 +241,69 @@ fn limited_memory_methods_solve_all_but_the_worst_conditioned_problems() {
         (0..2).for_each(|i| unsolved[i] += u64::from(!solved[i]));
     }
     assert!(unsolved.iter().all(|&count| count <= 5), "{unsolved:?}");
+}
+
+/// The evaluations of a run that makes every product, of one that uses those of rejected steps again, and the rejections.
+/// Both make the same steps, and a run that is resumed at every step has the same records.
+fn with_and_without_reuse<F: Objective<Point: Elementwise + PartialEq + std::fmt::Debug>>(
+    f: &mut F,
+    start: F::Point,
+) -> (Evaluations, Evaluations, u64) {
+    let config = StrNewtonConfig::default();
+    let StrNewtonConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow, .. } =
+        config;
+    let region = RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow };
+    let model = Newton::new(ProductKind::Hessian, config.products, config.forcing, config.at_boundary);
+    let mut plain = TrustRegion::with_model(region, model).unwrap();
+    let mut reusing = StrNewton::default();
+    let (mut all, mut new, mut rejected) = (Evaluations::default(), Evaluations::default(), 0);
+    let mut state = plain.init(f, start.clone()).unwrap();
+    let mut other = reusing.init(f, start).unwrap();
+    let (mut sampler, mut sample) = (FullBatch::over(f), Sample::default());
+    for k in 0..200 {
+        sampler.draw(k, &mut sample);
+        let mut resumed = other.clone();
+        let record = plain.step(f, &mut state, &sample).unwrap();
+        let fewer = reusing.step(f, &mut other, &sample).unwrap();
+        assert_eq!(StepRecord { evaluations: record.evaluations, ..fewer.clone() }, record, "step {k}");
+        assert!(state.radius.to_bits() == other.radius.to_bits() && state.x == other.x);
+        let mut fresh = StrNewton::default();
+        all += record.evaluations;
+        new += fewer.evaluations;
+        assert_eq!((fresh.step(f, &mut resumed, &sample).unwrap(), &resumed), (fewer, &other), "step {k}");
+        rejected += u64::from(record.verdict == Verdict::Rejected);
+        if record.gradient_norm <= 1e-8 {
+            break;
+        }
+    }
+    (all, new, rejected)
+}
+
+#[test]
+fn the_step_after_a_rejection_makes_no_product_again() {
+    let (mut before, mut after, mut rejections) = (0, 0, 0);
+    for mut p in all_problems() {
+        let start = p.start.clone();
+        let (all, new, rejected) = with_and_without_reuse(&mut p, start);
+        assert!(all.values == new.values && all.gradients == new.gradients, "{}", p.name);
+        (before, after, rejections) = (before + all.products, after + new.products, rejections + rejected);
+    }
+    println!("47 problems: {rejections} rejections, {before} products, {after} with those of rejected steps");
+    assert!(after * 20 < before * 19, "{after} of {before}");
+    let mut f = low_rank_factorization().unwrap();
+    let start = f.start(0);
+    let (all, new, rejected) = with_and_without_reuse(&mut f, start);
+    println!(
+        "factorization: {rejected} rejections, {} products, {} with those of rejected steps",
+        all.products, new.products
+    );
+    assert!(rejected == 0 || new.products < all.products);
+    let mut f = mlp_on_digits().unwrap();
+    let start = f.start(0);
+    let (all, new, rejected) = with_and_without_reuse(&mut f, start);
+    println!(
+        "network: {rejected} rejections, {} products, {} with those of rejected steps",
+        all.products, new.products
+    );
+    assert!(rejected == 0 || new.products < all.products);
 }

@@ -49,7 +49,8 @@ impl StrNewtonConfig {
 ///
 /// p minimizes gᵀp + ½pᵀHp over ‖p‖ ≤ Δ approximately, by conjugate gradients ([`steihaug`](crate::models::steihaug)). The
 /// verdict and the radius are those of Algorithm 1, but the radius grows only after a step to the boundary, and after a
-/// rejection it is smaller than the step. All products use the sample of the step.
+/// rejection it is smaller than the step. All products use the sample of the step. With the full batch, the step after a
+/// rejection uses the products of the rejected one again.
 ///
 /// Use it if the problem is ill-conditioned and the batch large enough for its Hessian: best with the full batch.
 ///
@@ -83,7 +84,8 @@ impl<V: Vector> StrNewton<V> {
     }
     fn of(kind: ProductKind, config: StrNewtonConfig) -> Result<Self, Error> {
         let config = config.check()?;
-        Self::with_model(config.region(), Newton::new(kind, config.products, config.forcing, config.at_boundary))
+        let model = Newton::new(kind, config.products, config.forcing, config.at_boundary);
+        Self::with_model(config.region(), model.reusing_products())
     }
 }
 

@@ -2,7 +2,8 @@ use super::{CgSpace, Exit, Local, Model, Step, Subproblem, Trial, radius_after, 
 use crate::{
     Error,
     objective::{Evaluations, Objective, ProductKind},
-    radius::Judgment,
+    radius::{Judgment, Verdict},
+    ranks::fingerprint,
     vector::{Elementwise, Vector},
 };
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub struct Newton<V> {
     at_boundary: u64,
     /// D of the norm of the region and of the preconditioner.
     metric: Option<V>,
+    /// Whether the step after a rejection uses its products again.
+    reuses: bool,
     space: Option<NewtonSpace<V>>,
 }
 
@@ -31,6 +34,10 @@ struct NewtonSpace<V> {
     cg: CgSpace<V>,
     /// The length of the last step in the metric.
     length: f64,
+    /// Products of the last step that a step at the same point had already made and counted.
+    counted: u64,
+    /// The number and the fingerprint of the last step, if it was rejected: what `cg` keeps belongs to it.
+    rejected: Option<(u64, u64)>,
     /// The point and the gradient of a difference, if products need one.
     difference: Option<(V, V)>,
 }
@@ -40,7 +47,14 @@ impl<V> Newton<V> {
     /// the model is `forcing`·‖g‖. `at_boundary` is that of [`Subproblem`].
     #[must_use]
     pub fn new(kind: ProductKind, products: u64, forcing: f64, at_boundary: u64) -> Self {
-        Self { kind, products, forcing, at_boundary, metric: None, space: None }
+        Self { kind, products, forcing, at_boundary, metric: None, reuses: false, space: None }
+    }
+    /// After a rejection on the same sample, as with the full batch, the point, the gradient and the matrix are the same, and
+    /// only the region is smaller. Then the conjugate gradients have the same directions, and no product of the rejected
+    /// step is made again, unless `at_boundary` is 0, which keeps no vectors. The steps have the same bits.
+    #[must_use]
+    pub fn reusing_products(self) -> Self {
+        Self { reuses: true, ..self }
     }
 }
 
@@ -63,6 +77,24 @@ impl<V> Newton<V> {
 pub struct NewtonMemory {
     /// The largest ‖g‖ so far. It makes the tolerance of the inner iteration independent of the scale of f.
     pub largest_gradient: f64,
+    /// The last step, if it was rejected and its products can be used again.
+    #[serde(default)]
+    pub rejected: Option<RejectedStep>,
+}
+
+/// A rejected step of [`Newton`]. A run that resumes has lost the vectors, but not this: it makes the products again and
+/// does not count them again, so its records have the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedStep {
+    /// A hash of the terms of the sample, fᵢ(x) and ‖g‖². The step after a rejection is at the same x, so if this is the same
+    /// too, it has the same model. The seed of the sample is new in every step, and does not matter to most objectives.
+    pub fingerprint: u64,
+    /// Products that need not be made again.
+    pub products: u64,
+}
+
+fn fingerprint_of<V>(at: &Local<'_, V>) -> u64 {
+    fingerprint(&(at.sample.indices(), at.evaluation.value, at.gradient_squared))
 }
 
 /// Sets `out` to Hv, exactly or by a difference of gradients, and counts it.
@@ -103,9 +135,21 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
-        let &mut Self { kind, products: most, forcing, at_boundary, ref metric, ref mut space } = self;
-        let NewtonSpace { cg, length, difference } =
-            space.get_or_insert_with(|| NewtonSpace { cg: CgSpace::new(at.x), length: 0.0, difference: None });
+        let &mut Self { kind, products: most, forcing, at_boundary, ref metric, ref mut space, .. } = self;
+        let NewtonSpace { cg, length, counted, rejected, difference } = space.get_or_insert_with(|| NewtonSpace {
+            cg: CgSpace::new(at.x),
+            length: 0.0,
+            counted: 0,
+            rejected: None,
+            difference: None,
+        });
+        let same = memory.rejected.filter(|rejected| rejected.fingerprint == fingerprint_of(at));
+        *counted = same.map_or(0, |rejected| rejected.products);
+        let mut made = 0;
+        if same.is_some_and(|same| rejected.take() == Some((at.k.wrapping_sub(1), same.fingerprint))) {
+            cg.repeat();
+            made = cg.kept();
+        }
         let norm = at.gradient_squared.sqrt();
         let largest = memory.largest_gradient.max(norm);
         // Superlinear where gradients vanish, and not exact where it does not pay.
@@ -114,7 +158,12 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         let problem =
             Subproblem { gradient: at.gradient, radius, metric: metric.as_ref(), tolerance, most, at_boundary };
         let step = steihaug(&problem, cg, |v, out| {
-            multiply(f, kind, at, difference, &mut evaluations, v, out);
+            let mut new = Evaluations::default();
+            multiply(f, kind, at, difference, &mut new, v, out);
+            if made >= *counted {
+                evaluations += new;
+            }
+            made += 1;
             Ok::<(), Error>(())
         })?;
         if step.length == 0.0 && step.exit.exit() != Exit::Stationary {
@@ -129,6 +178,14 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
 
     fn learn(&mut self, memory: &mut NewtonMemory, trial: &Trial<'_, F::Point>) {
         memory.largest_gradient = memory.largest_gradient.max(trial.at.gradient_squared.sqrt());
+        memory.rejected = None;
+        if let Some(space) = self.space.as_mut().filter(|_| self.reuses)
+            && trial.judgment.verdict == Verdict::Rejected
+        {
+            let fingerprint = fingerprint_of(&trial.at);
+            space.rejected = Some((trial.at.k, fingerprint));
+            memory.rejected = Some(RejectedStep { fingerprint, products: space.counted.max(space.cg.kept()) });
+        }
     }
 
     fn next_radius(&self, radius: f64, length: f64, exit: Exit, judgment: &Judgment) -> f64 {

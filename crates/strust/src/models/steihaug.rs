@@ -60,7 +60,7 @@ pub struct TruncatedStep {
     pub length: f64,
     /// m(0) − m(p), never negative: a sum of the reductions of all inner steps.
     pub predicted: f64,
-    /// Products with H.
+    /// Products with H, also those that a repeated problem did not make again.
     pub products: u64,
     /// Why it ended.
     pub exit: InnerExit,
@@ -78,6 +78,10 @@ pub struct CgSpace<V> {
     /// Residuals: the last one alone, or all of them.
     residuals: Vec<V>,
     tridiagonal: Tridiagonal,
+    /// qᵀHq of each direction whose next residual is kept.
+    curvatures: Vec<f64>,
+    /// Whether the next problem has the same g, H and D.
+    repeats: bool,
 }
 
 impl<V: Vector> CgSpace<V> {
@@ -91,7 +95,18 @@ impl<V: Vector> CgSpace<V> {
             preconditioned: None,
             residuals: vec![zero()],
             tridiagonal: Tridiagonal::default(),
+            curvatures: Vec::new(),
+            repeats: false,
         }
+    }
+    /// The next problem is the last one in another region. The directions do not depend on the region, so its kept
+    /// products are not made again, and the step has the same bits as if they were.
+    pub(super) fn repeat(&mut self) {
+        self.repeats = true;
+    }
+    /// The number of products that a repeated problem does not make again: none if `at_boundary` is 0.
+    pub(super) fn kept(&self) -> u64 {
+        self.curvatures.len() as u64
     }
 }
 
@@ -132,10 +147,9 @@ pub fn steihaug<V: Elementwise, E>(
     // dᵀDd, dᵀDq and qᵀDq, by their recurrences.
     let (mut dd, mut dq, mut qq) = (0.0, 0.0, rr);
     while step.products < problem.most.max(1) {
-        let CgSpace { solution: d, direction: q, product: hq, .. } = space;
-        multiply(q, hq)?;
+        let curvature = space.curvature(step.products, &mut multiply)?;
         step.products += 1;
-        let curvature = q.dot(hq);
+        let CgSpace { solution: d, direction: q, .. } = space;
         if !curvature.is_finite() {
             step.exit = InnerExit::NotFinite;
             break;
@@ -177,6 +191,9 @@ impl<V: Elementwise> CgSpace<V> {
     fn start(&mut self, problem: &Subproblem<'_, V>) -> f64 {
         self.solution.set_zero();
         self.tridiagonal.clear();
+        if !std::mem::take(&mut self.repeats) {
+            self.curvatures.clear();
+        }
         let r = &mut self.residuals[0];
         r.copy_from(problem.gradient);
         match problem.metric {
@@ -184,6 +201,19 @@ impl<V: Elementwise> CgSpace<V> {
             None => self.direction.copy_from(r),
         }
         r.dot(&self.direction)
+    }
+
+    /// qᵀHq of the direction after so many products: kept, or with a new product.
+    fn curvature<E>(
+        &mut self,
+        products: u64,
+        multiply: &mut impl FnMut(&V, &mut V) -> Result<(), E>,
+    ) -> Result<f64, E> {
+        if let Some(&kept) = self.curvatures.get(products as usize) {
+            return Ok(kept);
+        }
+        multiply(&self.direction, &mut self.product)?;
+        Ok(self.direction.dot(&self.product))
     }
 
     /// r ← r − a·Hq and q ← D⁻¹r + b·q after an inner step a = `square`/`curvature`. Returns rᵀD⁻¹r.
@@ -196,11 +226,14 @@ impl<V: Elementwise> CgSpace<V> {
             // All residuals stay: they are the basis in which the model is minimized at the boundary.
             self.tridiagonal.push(square, curvature);
             let at = self.tridiagonal.len();
-            if self.residuals.len() == at {
-                self.residuals.push(problem.gradient.zeros_like());
+            if self.curvatures.len() < at {
+                self.curvatures.push(curvature);
+                if self.residuals.len() == at {
+                    self.residuals.push(problem.gradient.zeros_like());
+                }
+                let (before, after) = self.residuals.split_at_mut(at);
+                after[0].set_sum(&before[at - 1], -a, &self.product);
             }
-            let (before, after) = self.residuals.split_at_mut(at);
-            after[0].set_sum(&before[at - 1], -a, &self.product);
             at
         };
         let r = &self.residuals[at];
@@ -239,9 +272,8 @@ impl<V: Elementwise> CgSpace<V> {
             if done || found.is_none() || step.products >= problem.most.min(problem.at_boundary) {
                 break;
             }
-            multiply(&self.direction, &mut self.product)?;
+            (square, curvature) = (next, self.curvature(step.products, &mut multiply)?);
             step.products += 1;
-            (square, curvature) = (next, self.direction.dot(&self.product));
         }
         if let Some(predicted) = found.filter(|&predicted| predicted > step.predicted) {
             self.combine(problem, step, predicted);
@@ -350,6 +382,30 @@ mod tests {
             let shift = rest.dot(&d) / dd.dot(&d);
             rest.add(-shift, &dd);
             prop_assert!(shift >= -1e-6 && rest.norm() <= 1e-4 * g.norm(), "λ = {shift}, {} left", rest.norm());
+        }
+
+        #[test]
+        fn a_repeated_problem_has_the_same_bits_and_makes_no_product_again(
+            (h, g) in problem(), radii in prop::collection::vec(1e-3..10.0_f64, 3),
+            metric in prop::option::of(prop::collection::vec(0.2..5.0_f64, D)),
+        ) {
+            prop_assume!(g.norm() > 1e-3);
+            let (mut space, mut most) = (CgSpace::new(&g), 0);
+            for radius in radii {
+                let mut made = 0;
+                let problem =
+                    Subproblem { gradient: &g, radius, metric: metric.as_ref(), tolerance: 1e-9, most: 50, at_boundary: 50 };
+                let step = steihaug(&problem, &mut space, |v: &Vec<f64>, out: &mut Vec<f64>| {
+                    made += 1;
+                    out.copy_from_slice(&times(&h, v));
+                    Ok::<(), ()>(())
+                }).unwrap();
+                let (fresh, d) = solve_in(&h, &g, radius, 50, metric.as_ref(), 50);
+                prop_assert_eq!((step, &space.solution), (fresh, &d));
+                prop_assert!(made == step.products.saturating_sub(most) && space.kept() <= most + made);
+                most = space.kept();
+                space.repeat();
+            }
         }
 
         #[test]
