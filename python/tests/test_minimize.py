@@ -28,12 +28,18 @@ OPTIONS = {
     "auglag": {"learning_rate": 0.02, "penalty": 10.0},
     "landing": {"learning_rate": 0.1},
 }
+#: Methods that make products; one of them cannot do without `hessp`.
+PRODUCTS = ("auto-newton", "str-newton", "str-gauss-newton")
 CONSTRAINED = ("str-p", "str-sqp", "sgd-proj", "riemannian", "auglag", "landing")
 
 
 def residuals(x, i):
     r = A[i] @ x - B[i]
     return 0.5 * np.mean(r**2), A[i].T @ r / len(i)
+
+
+def product(x, p, i):
+    return A[i].T @ (A[i] @ p) / len(i)
 
 
 def run(fun=residuals, **changes):
@@ -161,7 +167,8 @@ def test_a_deterministic_function_needs_no_indices():
 def test_every_method_runs_by_name(method):
     constraints = "sphere" if method in CONSTRAINED else ()
     start = SOLUTION / np.linalg.norm(SOLUTION) + 0.1
-    result = run(x0=start, method=method, constraints=constraints, options=OPTIONS.get(method), epochs=40)
+    hessp = product if method in PRODUCTS else None
+    result = run(x0=start, method=method, constraints=constraints, hessp=hessp, options=OPTIONS.get(method), epochs=40)
     assert result.status in (0, 1)
     assert residuals(result.x, np.arange(60))[0] < residuals(start, np.arange(60))[0] or method in CONSTRAINED
     if method in CONSTRAINED:
@@ -173,6 +180,7 @@ def test_an_exception_leaves_the_state_before_the_failed_step(method):
     """A run that fails at any evaluation continues from its state as if nothing had happened."""
     settings = {"method": method, "options": OPTIONS.get(method), "epochs": 4}
     settings["constraints"] = "sphere" if method in CONSTRAINED else ()
+    settings["hessp"] = product if method in PRODUCTS else None
     start = SOLUTION / np.linalg.norm(SOLUTION) + 0.1
     whole = run(x0=start, **settings)
     for fails_at in (7, 8, 9, 10, 23):
@@ -190,7 +198,12 @@ def test_an_exception_leaves_the_state_before_the_failed_step(method):
         partial = caught.value.result
         assert partial.state.steps < whole.nit
         again = strust.minimize(
-            residuals, state=partial.state, n_terms=60, epochs=4, constraints=settings["constraints"]
+            residuals,
+            state=partial.state,
+            n_terms=60,
+            epochs=4,
+            constraints=settings["constraints"],
+            hessp=settings["hessp"],
         )
         assert (again.x == whole.x).all(), fails_at
 

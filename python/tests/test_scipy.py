@@ -125,3 +125,44 @@ def test_wrong_input_is_explained():
         solve(constraints=[3])
     with pytest.raises(ValueError, match="'type'"):
         solve(constraints={"fun": lambda x: x})
+
+
+@pytest.mark.parametrize("given", [{"hessp": optimize.rosen_hess_prod}, {"hess": optimize.rosen_hess}], ids=str)
+def test_the_hessian_is_used(given):
+    start = [1.3, 0.7, 0.8, 1.9, 1.2]
+    result = optimize.minimize(
+        optimize.rosen, start, jac=optimize.rosen_der, method=strust.scipy.auto, tol=1e-8, **given
+    )
+    assert result.success
+    assert np.allclose(result.x, 1, atol=1e-7)
+    assert result.state.method == "str-newton"
+    assert result.nit < 60
+    assert result.nhev > 0
+
+
+def test_a_hessian_gets_args_and_is_computed_once_a_point():
+    points = []
+
+    def hess(x, a):
+        points.append(tuple(x))
+        return np.diag(a)
+
+    scale = np.array([1.0, 10.0, 100.0])
+    result = optimize.minimize(
+        lambda x, a: float(0.5 * x @ (a * x)),
+        [1.0, 2.0, 3.0],
+        args=(scale,),
+        jac=lambda x, a: a * x,
+        hess=hess,
+        method=strust.scipy.auto,
+    )
+    assert result.success
+    assert len(points) == len(set(points))
+    assert len(points) < result.nhev
+
+
+def test_first_order_methods_and_constraints_ignore_the_hessian():
+    for settings in ({"method": strust.scipy.method("str")}, {"bounds": [(0, 1), (-1, 1)]}):
+        result = solve(hessp=lambda x, p: 2 * p, **settings)
+        assert result.success
+        assert result.nhev == 0

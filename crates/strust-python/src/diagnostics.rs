@@ -44,11 +44,11 @@ macro_rules! at {
             }
             MeasuredTarget::Functions((fun, gradient, terms)) => {
                 if $x.cast::<PyArrayDyn<f32>>().is_ok() {
-                    let mut $f = function::<f32>(fun, gradient, terms, 0.0, &$exception);
+                    let mut $f = function::<f32>(fun, gradient, None, terms, 0.0, &$exception);
                     let $point = Array::from_numpy(&readonly::<f32>("x", $x)?);
                     $body
                 } else {
-                    let mut $f = function::<f64>(fun, gradient, terms, 0.0, &$exception);
+                    let mut $f = function::<f64>(fun, gradient, None, terms, 0.0, &$exception);
                     let $point = Array::from_numpy(&readonly::<f64>("x", $x)?);
                     $body
                 }

@@ -11,7 +11,7 @@ use pyo3::{
     types::PyTuple,
 };
 use strust::{
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::Real,
 };
@@ -22,6 +22,8 @@ pub struct Function<T: Scalar> {
     pub fun: Py<PyAny>,
     /// `jac(x, indices)`.
     pub gradient: Option<Py<PyAny>>,
+    /// `hessp(x, p, indices)`, and the matrix that it multiplies.
+    pub products: Option<(ProductKind, Py<PyAny>)>,
     /// The number of terms, if `fun` has indices.
     pub terms: Option<usize>,
     /// The size of the numbers whose differences are squared, or 0.
@@ -29,6 +31,8 @@ pub struct Function<T: Scalar> {
     pub exception: RaisedException,
     /// Where x is handed over.
     pub handed: Handed<T>,
+    /// Where the direction of a product is handed over.
+    pub direction: Handed<T>,
     /// The last sample as an array.
     pub indices: Option<(Vec<usize>, Py<PyArray1<i64>>)>,
 }
@@ -114,6 +118,33 @@ impl<T: Scalar> Function<T> {
         number(&pair.get_item(0)?, "fun must return a number and its gradient")
     }
 
+    /// product ← Hv by `hessp`. False if there is none for this matrix.
+    fn multiply(
+        &mut self,
+        py: Python<'_>,
+        kind: ProductKind,
+        x: &Array<T>,
+        sample: &Sample,
+        direction: &Array<T>,
+        product: &mut Array<T>,
+    ) -> PyResult<bool> {
+        let Some((given, hessp)) = &self.products else { return Ok(false) };
+        if *given != kind {
+            return Ok(false);
+        }
+        let hessp = hessp.bind(py).clone();
+        let x = self.handed.array(py, x)?;
+        let direction = self.direction.array(py, direction)?;
+        let arguments = if self.terms.is_some() {
+            let indices = self.indices(py, sample)?;
+            PyTuple::new(py, [x.as_any(), direction.as_any(), indices.as_any()])?
+        } else {
+            PyTuple::new(py, [x.as_any(), direction.as_any()])?
+        };
+        copy_into("the product of hessp", &hessp.call1(&arguments)?, product)?;
+        Ok(true)
+    }
+
     /// The terms of the sample as an array. A step evaluates the same sample twice.
     fn indices<'py>(&mut self, py: Python<'py>, sample: &Sample) -> PyResult<Bound<'py, PyArray1<i64>>> {
         if let Some((last, array)) = &self.indices
@@ -140,6 +171,17 @@ impl<T: Scalar> Objective for Function<T> {
     }
     fn value_and_gradient(&mut self, x: &Array<T>, sample: &Sample, gradient: &mut Array<T>) -> Evaluation {
         self.evaluate(x, sample, Some(gradient))
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Array<T>,
+        sample: &Sample,
+        direction: &Array<T>,
+        product: &mut Array<T>,
+    ) -> bool {
+        let result = Python::attach(|py| self.multiply(py, kind, x, sample, direction, product));
+        self.exception.value(result)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::array::{Array, Scalar};
 use std::sync::{Arc, Mutex, MutexGuard};
 use strust::{
     Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::{Draws, Sample},
 };
 
@@ -36,6 +36,16 @@ impl<T: Scalar> Objective for AnyObjective<T> {
     }
     fn value_and_gradient(&mut self, x: &Array<T>, sample: &Sample, gradient: &mut Array<T>) -> Evaluation {
         self.get().value_and_gradient(x, sample, gradient)
+    }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Array<T>,
+        sample: &Sample,
+        direction: &Array<T>,
+        product: &mut Array<T>,
+    ) -> bool {
+        self.get().curvature_product(kind, x, sample, direction, product)
     }
     fn constraint_norm(&mut self, x: &Array<T>) -> f64 {
         self.get().constraint_norm(x)

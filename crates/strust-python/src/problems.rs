@@ -13,7 +13,7 @@ use pyo3::{
 use std::sync::{Arc, Mutex, MutexGuard};
 use strust::{
     Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ProductKind},
     sample::Sample,
     vector::{Dense, Vector},
 };
@@ -26,6 +26,7 @@ struct OnArray<P: Objective> {
     problem: P,
     x: P::Point,
     gradient: P::Point,
+    direction: P::Point,
     minimum: Minimum<P>,
 }
 
@@ -79,6 +80,23 @@ impl<P: Objective<Point: Dense<Scalar = f64>>> Objective for OnArray<P> {
         copy(&self.gradient, gradient);
         value
     }
+    fn curvature_product(
+        &mut self,
+        kind: ProductKind,
+        x: &Array<f64>,
+        sample: &Sample,
+        direction: &Array<f64>,
+        product: &mut Array<f64>,
+    ) -> bool {
+        copy(x, &mut self.x);
+        copy(direction, &mut self.direction);
+        // The gradient is scratch space.
+        let has = self.problem.curvature_product(kind, &self.x, sample, &self.direction, &mut self.gradient);
+        if has {
+            copy(&self.gradient, product);
+        }
+        has
+    }
     fn check_point(&self, x: &Array<f64>) -> Result<(), Error> {
         let (expected, found) = (Vector::shape(&self.x), x.dimensions().to_vec());
         if expected == found { Ok(()) } else { Err(Error::Shape { place: "x0 of this problem", expected, found }) }
@@ -119,7 +137,7 @@ impl Problem {
     {
         let problem = problem.map_err(crate::error)?;
         let x = problem.start(0);
-        let problem = OnArray { problem, gradient: x.zeros_like(), x, minimum };
+        let problem = OnArray { problem, gradient: x.zeros_like(), direction: x.zeros_like(), x, minimum };
         Ok(Self { built_in: Arc::new(Mutex::new(problem)), constraint })
     }
     fn get(&self) -> MutexGuard<'_, dyn BuiltIn + 'static> {

@@ -22,6 +22,7 @@ use std::{
 };
 use strust::{
     kkt::Measurement,
+    objective::{Evaluations, ProductKind},
     prelude::*,
     run::{Observer, Report},
 };
@@ -53,12 +54,13 @@ pub struct Request {
 
 /// Minimizes functions of the user from `x0`, or from a saved state.
 #[pyfunction]
-#[pyo3(signature = (fun, gradient, terms, magnitude, start, state, request))]
+#[pyo3(signature = (fun, gradient, products, terms, magnitude, start, state, request))]
 #[allow(clippy::too_many_arguments)]
 pub fn minimize_function<'py>(
     py: Python<'py>,
     fun: Py<PyAny>,
     gradient: Option<Py<PyAny>>,
+    products: Option<Py<PyAny>>,
     terms: Option<usize>,
     magnitude: f64,
     start: &Bound<'py, PyAny>,
@@ -66,11 +68,13 @@ pub fn minimize_function<'py>(
     request: Request,
 ) -> PyResult<Bound<'py, PyDict>> {
     let exception = RaisedException::default();
+    let kind = if request.method == "str-gauss-newton" { ProductKind::GaussNewton } else { ProductKind::Hessian };
+    let products = products.map(|hessp| (kind, hessp));
     if start.cast::<PyArrayDyn<f32>>().is_ok() {
-        let f = function::<f32>(fun, gradient, terms, magnitude, &exception);
+        let f = function::<f32>(fun, gradient, products, terms, magnitude, &exception);
         return minimize(py, f, start, state, request, exception);
     }
-    let f = function::<f64>(fun, gradient, terms, magnitude, &exception);
+    let f = function::<f64>(fun, gradient, products, terms, magnitude, &exception);
     minimize(py, f, start, state, request, exception)
 }
 
@@ -90,12 +94,23 @@ pub fn minimize_problem<'py>(
 pub fn function<T: Scalar>(
     fun: Py<PyAny>,
     gradient: Option<Py<PyAny>>,
+    products: Option<(ProductKind, Py<PyAny>)>,
     terms: Option<usize>,
     magnitude: f64,
     exception: &RaisedException,
 ) -> AnyObjective<T> {
-    let (exception, handed) = (exception.clone(), Handed::default());
-    AnyObjective::new(Function { fun, gradient, terms, magnitude, exception, handed, indices: None })
+    let (exception, handed, direction) = (exception.clone(), Handed::default(), Handed::default());
+    AnyObjective::new(Function {
+        fun,
+        gradient,
+        products,
+        terms,
+        magnitude,
+        exception,
+        handed,
+        direction,
+        indices: None,
+    })
 }
 
 fn minimize<'py, T: Scalar>(
@@ -112,8 +127,7 @@ fn minimize<'py, T: Scalar>(
     let outcome =
         with_method(&name, Go { py, objective, x, state, constraint, request, exception: exception.clone() })?;
     let result = PyDict::new(py);
-    let RunOutcome { x, state, reason, converged, breakdown, last, steps, accepted, values, gradients, history } =
-        outcome;
+    let RunOutcome { x, state, reason, converged, breakdown, last, steps, accepted, evaluations, history } = outcome;
     result.set_item("x", x.to_numpy(py)?)?;
     result.set_item("state", PyBytes::new(py, &state))?;
     result.set_item("reason", reason)?;
@@ -122,8 +136,9 @@ fn minimize<'py, T: Scalar>(
     result.set_item("measured", last.map(numbers))?;
     result.set_item("steps", steps)?;
     result.set_item("accepted", accepted)?;
-    result.set_item("values", values)?;
-    result.set_item("gradients", gradients)?;
+    result.set_item("values", evaluations.values)?;
+    result.set_item("gradients", evaluations.gradients)?;
+    result.set_item("products", evaluations.products)?;
     result.set_item("history", history.iter().map(|(k, m)| (*k, numbers(*m))).collect::<Vec<_>>())?;
     result.set_item("error", exception.take().map(|error| error.into_value(py)))?;
     Ok(result)
@@ -143,8 +158,7 @@ struct RunOutcome<T> {
     last: Option<Measurement>,
     steps: u64,
     accepted: u64,
-    values: u64,
-    gradients: u64,
+    evaluations: Evaluations,
     history: Vec<(u64, Measurement)>,
 }
 
@@ -179,7 +193,7 @@ impl<T: Scalar> Action<T> for Go<'_, T> {
         };
         let report = py.detach(|| {
             // All others change their state after the last evaluation. A test raises exceptions everywhere.
-            let changes_early = request.method == "str-sqp";
+            let changes_early = ["str-sqp", "auto-newton", "str-lbfgs", "str-lsr1"].contains(&request.method.as_str());
             let guarded = Guarded { method, exception: exception.clone(), changes_early };
             let run = minimize_with(&mut objective, guarded, &request)?.observe(watch);
             let report = match state {
@@ -277,8 +291,7 @@ fn outcome<S: State<Point = Array<T>>, T: Scalar>(
         last,
         steps: report.steps,
         accepted: report.accepted,
-        values: report.evaluations.values,
-        gradients: report.evaluations.gradients,
+        evaluations: report.evaluations,
         history,
     })
 }

@@ -27,6 +27,8 @@ Sampler: TypeAlias = Literal["epochs", "with-replacement", "full"]
 _FEASIBLE = 1e-6
 #: A deterministic function is measured after this many steps: a measurement costs as much as a step.
 _MEASURE_EVERY = 10
+#: The methods that make products with the Hessian.
+_PRODUCTS = ("str-newton", "str-gauss-newton", "auto-newton")
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,8 @@ class OptimizeResult:
         Steps made in this run.
     accepted : int
         Steps that were accepted.
-    nfev, njev : int
-        Evaluations of f on mini-batches in the steps, and how many of them had a gradient.
+    nfev, njev, nhev : int
+        Evaluations of f on mini-batches in the steps, how many of them had a gradient, and products with the Hessian.
     gradient_norm, constraint_norm : float
         The norms of the (Lagrangian's) gradient and of c at x, on the full sum.
     history : History
@@ -208,6 +210,7 @@ class OptimizeResult:
     accepted: int
     nfev: int
     njev: int
+    nhev: int
     gradient_norm: float
     constraint_norm: float
     history: History
@@ -224,6 +227,8 @@ class OptimizeResult:
             f"     njev: {self.njev}",
             f" gradient: {self.gradient_norm:.3g}",
         ]
+        if self.nhev:
+            lines.insert(-1, f"     nhev: {self.nhev}")
         if self.constraint_norm != 0:
             lines.append(f"      ‖c‖: {self.constraint_norm:.3g}")
         return "\n".join(lines)
@@ -237,6 +242,7 @@ def minimize(
     batch: int | None = None,
     epochs: int | None = None,
     jac: Function | Literal[True] = True,
+    hessp: Function | None = None,
     method: str = "auto",
     options: Mapping[str, Any] | None = None,
     constraints: Constraint | str | Sequence[Constraint | str] = (),
@@ -271,8 +277,13 @@ def minimize(
         longer improves, after 1,000 epochs at the latest (100,000 steps of a deterministic function).
     jac : callable or True
         ``jac(x, indices)`` returns the gradient, and `fun` the value alone. This saves time: a trial needs no gradient.
+    hessp : callable, optional
+        ``hessp(x, p, indices)`` returns the Hessian of the mean of these terms times p, an array with the shape of x;
+        without `n_terms`, ``hessp(x, p)``. With ``method="str-gauss-newton"`` it is the Gauss–Newton matrix instead.
+        Without it, second-order methods use differences of gradients.
     method : str
-        ``"auto"`` (the default): `Auto`, or ``"str-sqp"`` with constraints. ``strust.METHODS`` has all names.
+        ``"auto"`` (the default): `Auto`; with constraints ``"str-sqp"``; with `hessp` ``"auto-newton"``, or
+        ``"str-newton"`` for a deterministic function. ``strust.METHODS`` has all names.
     options : mapping, optional
         The method's own settings, such as ``{"learning_rate": 0.1}`` for ``"sgd"``; ``strust list NAME`` explains them.
     constraints : constraint, name or sequence of them
@@ -306,8 +317,8 @@ def minimize(
     Raises
     ------
     ValueError, TypeError
-        If an argument is wrong. An exception of `fun` comes out as itself, with the result so far as its attribute
-        ``result``; ``error.result.state`` continues before the step that failed.
+        If an argument is wrong. An exception of `fun`, `jac` or `hessp` comes out as itself, with the result so far as
+        its attribute ``result``; ``error.result.state`` continues before the step that failed.
 
     Examples
     --------
@@ -329,14 +340,28 @@ def minimize(
     ...     return r @ r, 2 * r
     >>> strust.minimize(distance, np.array([1.0, 0.0]), constraints="sphere", tol=1e-10).x.round(8)
     array([0.6, 0.8])
+
+    Rosenbrock's function, with its Hessian:
+
+    >>> def rosenbrock(x):
+    ...     a, b = 1 - x[0], x[1] - x[0] ** 2
+    ...     return a**2 + 100 * b**2, np.array([-2 * a - 400 * x[0] * b, 200 * b])
+    >>> def hessp(x, p):
+    ...     return np.array([[2 + 1200 * x[0] ** 2 - 400 * x[1], -400 * x[0]], [-400 * x[0], 200]]) @ p
+    >>> result = strust.minimize(rosenbrock, [-1.2, 1.0], hessp=hessp, tol=1e-8)
+    >>> result.success, result.nit < 40, result.x.round(6)
+    (True, True, array([1., 1.]))
     """
     problem = fun if isinstance(fun, Problem) else None
     if problem is None and not callable(fun):
         raise TypeError(f"fun must be a function or a strust.problems.Problem, not {type(fun).__name__}")
     start = _start(problem, x0, state, 0 if seed is None else seed)
     parts = describe(constraints, bounds, start)
-    name, settings = _settings(method, options, batch, seed, sampler, schedule, state, bool(parts))
     terms = problem.n_terms if problem else n_terms
+    if method == "auto":
+        method = _chosen(bool(parts), hessp is not None, terms is None) if state is None else state.method
+    name, settings = _settings(method, options, batch, seed, sampler, schedule, state)
+    _check_products(hessp, name, problem)
     deterministic = terms is None
     if deterministic:
         if settings["batch"] is not None or settings["sampler"] not in (None, "full"):
@@ -379,7 +404,7 @@ def minimize(
         gradient = None if jac is True else jac
         if gradient is not None and not callable(gradient):
             raise TypeError("jac must be a function, or True if fun returns (value, gradient)")
-        raw = _native.minimize_function(fun, gradient, terms, float(magnitude), start, data, request)
+        raw = _native.minimize_function(fun, gradient, hessp, terms, float(magnitude), start, data, request)
     return _result(raw, name, str(start.dtype), settings)
 
 
@@ -420,25 +445,47 @@ def _settings(
     sampler: str | None,
     schedule: str | None,
     state: State | None,
-    constrained: bool,
 ) -> tuple[str, dict[str, Any]]:
     """Return the method's name and the settings of the run: those given, else those of the state."""
     given: dict[str, Any] = {"options": options, "batch": batch, "seed": seed, "sampler": sampler, "schedule": schedule}
     settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if state is not None:
         settings = {**state.settings, **settings}
-        if method not in ("auto", state.method):
+        if method != state.method:
             raise ValueError(f"the state belongs to method={state.method!r}, not to {method!r}")
-        name = state.method
-    else:
-        name = "str-sqp" if method == "auto" and constrained else method
     settings = {key: settings.get(key) for key in given}
     settings["options"] = dict(settings["options"] or {})
     for key in ("batch", "seed"):
         number, least = settings[key], 1 if key == "batch" else 0
         if number is not None and _whole(key, number) < least:
             raise ValueError(f"{key} is {number}, but must be ≥ {least}")
-    return name, settings
+    return method, settings
+
+
+def _chosen(constrained: bool, products: bool, deterministic: bool) -> str:
+    """Return the method of ``method="auto"``."""
+    if constrained:
+        return "str-sqp"
+    if products:
+        # The curvature of a mini-batch says little about f. That of a deterministic function is exact.
+        return "str-newton" if deterministic else "auto-newton"
+    return "auto"
+
+
+def _check_products(hessp: Function | None, method: str, problem: Problem | None) -> None:
+    """Check that products are given where they are used."""
+    if hessp is None:
+        if method == "str-gauss-newton" and problem is None:
+            raise ValueError(
+                'method="str-gauss-newton" needs hessp, the products with the Gauss–Newton matrix; '
+                'without them use "str-newton"'
+            )
+    elif not callable(hessp):
+        raise TypeError(f"hessp must be a function, not {type(hessp).__name__}")
+    elif problem is not None:
+        raise ValueError("a built-in problem has products of its own: leave out hessp")
+    elif method not in _PRODUCTS:
+        raise ValueError(f"method={method!r} makes no products: leave out hessp, or use one of {', '.join(_PRODUCTS)}")
 
 
 def _whole(name: str, number: Any) -> int:
@@ -477,6 +524,7 @@ def _result(raw: dict[str, Any], method: str, dtype: str, settings: dict[str, An
         accepted=raw["accepted"],
         nfev=raw["values"] + raw["gradients"],
         njev=raw["gradients"],
+        nhev=raw["products"],
         gradient_norm=gradient_norm,
         constraint_norm=constraint_norm,
         history=history,

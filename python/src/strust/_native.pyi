@@ -33,6 +33,7 @@ def load_digits() -> list[tuple[npt.NDArray[np.float64], list[int]]]: ...
 def minimize_function(
     fun: Any,
     gradient: Any,
+    products: Any,
     terms: int | None,
     magnitude: float,
     start: npt.NDArray[Any],

@@ -34,6 +34,9 @@ __all__ = ["auto", "method"]
 #: Options of SciPy's own solvers that mean a budget or a tolerance here.
 _RENAMED = {"maxiter": "max_steps", "maxfev": None, "gtol": "tol", "ftol": None, "xtol": None, "eps": None}
 
+#: Methods that use `hess` and `hessp`. The others ignore them, as SciPy's first-order methods do.
+_SECOND_ORDER = ("auto", "auto-newton", "str-newton", "str-gauss-newton")
+
 
 def method(name: str, **settings: Any) -> Callable[..., Any]:
     """Return a method of strust for ``scipy.optimize.minimize(..., method=...)``.
@@ -62,21 +65,24 @@ def method(name: str, **settings: Any) -> Callable[..., Any]:
         bounds: Any = None,
         constraints: Any = (),
         callback: Callable[..., Any] | None = None,
+        hess: Any = None,
+        hessp: Callable[..., Any] | None = None,
         **options: Any,
     ) -> Any:
-        for unused in ("hess", "hessp"):
-            options.pop(unused, None)
         budget = _budget(options)
         x = np.atleast_1d(np.asarray(x0, dtype=np.float64))
         value, gradient = _functions(fun, jac, args)
+        found, box = _constraints(constraints, x), _bounds(bounds, x)
+        second_order = name in _SECOND_ORDER and not found and box is None
         solution = minimize(
             value,
             x,
             jac=gradient,
+            hessp=_products(hess, hessp, args) if second_order else None,
             method=name,
             options=settings,
-            constraints=_constraints(constraints, x),
-            bounds=_bounds(bounds, x),
+            constraints=found,
+            bounds=box,
             callback=None if callback is None else _callback(callback),
             **budget,
         )
@@ -86,7 +92,7 @@ def method(name: str, **settings: Any) -> Callable[..., Any]:
     return solve
 
 
-#: `Auto`; with constraints or bounds ``"str-sqp"``.
+#: `Auto`; with `hess` or `hessp` ``"str-newton"``; with constraints or bounds ``"str-sqp"``.
 auto = method("auto")
 
 
@@ -128,6 +134,29 @@ def _functions(
         return _differences(value, x)
 
     return value, differences
+
+
+def _products(hess: Any, hessp: Any, args: tuple[Any, ...]) -> Callable[[Array, Array], Array] | None:
+    """Return the products with the Hessian, if SciPy's caller gave them."""
+    if callable(hessp):
+        product_of: Callable[..., Any] = hessp
+
+        def product(x: Array, p: Array) -> Array:
+            return np.asarray(product_of(x, p, *args), dtype=np.float64)
+
+        return product
+    if not callable(hess):
+        return None
+    matrix_of: Callable[..., Any] = hess
+    last: list[tuple[Array, Any]] = []
+
+    def multiply(x: Array, p: Array) -> Array:
+        # All products of a step are at the same point.
+        if not last or not np.array_equal(last[0][0], x):
+            last[:] = [(x.copy(), matrix_of(x, *args))]
+        return np.asarray(last[0][1] @ p, dtype=np.float64)
+
+    return multiply
 
 
 def _differences(fun: Callable[[Array], Any], x: Array) -> Array:
@@ -249,7 +278,8 @@ def _between(
 
 def _scipy_result(found: OptimizeResult, gradient: Callable[[Array], Array]) -> Any:
     fields: dict[str, Any] = {
-        name: getattr(found, name) for name in ("x", "fun", "success", "status", "message", "nit", "nfev", "njev")
+        name: getattr(found, name)
+        for name in ("x", "fun", "success", "status", "message", "nit", "nfev", "njev", "nhev")
     }
     result = _optimize.OptimizeResult(**fields, jac=gradient(found.x), constr_violation=found.constraint_norm)
     result.state = found.state

@@ -17,7 +17,7 @@ fn short(name: &str) -> String {
         "theory-penalty" => &[EPSILON],
         "theory-failures" => &[EPSILON, ("radius_epochs = 1000", "radius_epochs = 200")],
         "theory-rate" => &[("network_steps = 3000", "network_steps = 40"), ("steps = 10_000", "steps = 2000")],
-        "theory-rejections" => &[],
+        "theory-rejections" | "theory-second-order" => &[],
         name => panic!("{name} has no short form"),
     };
     edits.iter().fold(text, |text, (long, short)| text.edit(long, short))
@@ -46,6 +46,7 @@ fn every_theory_experiment_runs_and_every_proved_claim_holds() {
         ("theory-strong-growth", 2),
         ("theory-step-length", 1),
         ("theory-rejections", 2),
+        ("theory-second-order", 1),
         ("theory-penalty", 2),
         ("theory-failures", 2),
     ] {

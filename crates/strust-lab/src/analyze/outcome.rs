@@ -4,7 +4,7 @@ use crate::{
     Error,
     data::{
         plan::{Job, Plan},
-        record::{EpochRecord, Line, Timing},
+        record::{EpochRecord, Line, Timing, is_recorded, recorded_epochs},
         summary::Failure,
     },
     io::{
@@ -44,11 +44,10 @@ pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, 
     if !plan.is_done(job, &folder)? {
         return Err(Error::saved(&folder, "this job is not finished: continue with `strust resume`"));
     }
-    let epochs = records(jsonl::read(&folder.join(RECORDS), is_epoch)?);
-    let timings: Vec<Timing> = jsonl::read(&folder.join(TIMINGS), |_| true)?;
-    let seconds: Vec<f64> = timings.iter().map(|timing| timing.seconds).collect();
-    if epochs.len() as u64 != job.epochs.saturating_add(1) || seconds.len() != epochs.len() {
-        let done = epochs.len().saturating_sub(1);
+    let epochs = records(jsonl::read(&folder.join(RECORDS), is_epoch)?, job);
+    let seconds = seconds(&jsonl::read(&folder.join(TIMINGS), |_| true)?, job);
+    if epochs.last().is_none_or(|last| last.epoch < job.epochs) || seconds.len() != epochs.len() {
+        let done = epochs.last().map_or(0, |last| last.epoch);
         let why = format!("holds {done} of {} epochs: continue with `strust resume`", job.epochs);
         return Err(Error::saved(&folder, why));
     }
@@ -64,8 +63,8 @@ pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, 
 /// earlier programs have no checksum.
 fn check_epochs(epochs: &[EpochRecord], job: &Job) -> Result<(), String> {
     let Some(first) = epochs.first() else { return Ok(()) };
-    for (i, record) in epochs.iter().enumerate() {
-        if record.epoch != i as u64 {
+    for (record, i) in epochs.iter().zip(recorded_epochs(job.epochs)) {
+        if record.epoch != i {
             return Err(format!("epoch {} is where epoch {i} was written", record.epoch));
         }
         if !record.metrics.keys().eq(first.metrics.keys()) {
@@ -85,9 +84,8 @@ pub(crate) fn so_far(folder: &Path, plan: &Plan, job: &Job) -> Result<Option<Out
     if let Some(failure) = load_failure(&folder, job.checksum(&plan.experiment))? {
         return Ok(Some(Outcome::Failed(failure)));
     }
-    let mut epochs = records(jsonl::read_so_far(&folder.join(RECORDS), is_epoch)?);
-    let timings: Vec<Timing> = jsonl::read_so_far(&folder.join(TIMINGS), |_| true)?;
-    let mut seconds: Vec<f64> = timings.iter().map(|timing| timing.seconds).collect();
+    let mut epochs = records(jsonl::read_so_far(&folder.join(RECORDS), is_epoch)?, job);
+    let mut seconds = seconds(&jsonl::read_so_far(&folder.join(TIMINGS), |_| true)?, job);
     // The two logs are written one after the other.
     let both = epochs.len().min(seconds.len());
     epochs.truncate(both);
@@ -100,10 +98,17 @@ fn is_epoch(line: &str) -> bool {
     line.starts_with(r#"{"type":"epoch""#)
 }
 
-fn records(lines: Vec<Line>) -> Vec<EpochRecord> {
+/// The records of a job's epochs. If the run was made longer, the last epoch of the shorter one is left out, unless the longer
+/// one records it too.
+fn records(lines: Vec<Line>, job: &Job) -> Vec<EpochRecord> {
     let epoch = |line| match line {
-        Line::Epoch(record) => Some(record),
+        Line::Epoch(record) => Some(record).filter(|record| is_recorded(record.epoch, job.epochs)),
         Line::Step(_) => None,
     };
     lines.into_iter().filter_map(epoch).collect()
+}
+
+fn seconds(timings: &[Timing], job: &Job) -> Vec<f64> {
+    let recorded = timings.iter().filter(|timing| is_recorded(timing.epoch, job.epochs));
+    recorded.map(|timing| timing.seconds).collect()
 }

@@ -9,7 +9,7 @@ use crate::{
     data::{
         experiment::{MethodSpec, ProblemSpec},
         plan::{Job, Plan, ProblemSize},
-        record::{EpochRecord, TRUST_REGION},
+        record::{EpochRecord, TRUST_REGION, is_sparse},
         summary::{CurvePoint, MeanEvaluations, MethodSummary, ProblemSummary, Spread, Summary},
     },
     format::plain,
@@ -85,13 +85,12 @@ fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> Met
         finished.iter().filter_map(|f| f.epochs.last()).map(|r| count(r) as f64).sum()
     };
     let steps = total(|r| r.steps);
-    let epochs = finished.first().map_or(0, |f| f.epochs.len());
     // One number per seed and epoch. A quantity that a seed lacks is omitted.
     let over_epochs = |key: &str| -> Option<Vec<Spread>> {
         let at = |i: usize| -> Option<Vec<f64>> {
             finished.iter().map(|f| f.epochs[i].trust_region.get(key).copied()).collect()
         };
-        (1..epochs).map(|i| at(i).map(|numbers| spread(&numbers))).collect()
+        shown(&finished).skip(1).map(|i| at(i).map(|numbers| spread(&numbers))).collect()
     };
     let trust_region = TRUST_REGION.iter().filter_map(|(key, ..)| Some(((*key).to_string(), over_epochs(key)?)));
     MethodSummary {
@@ -130,5 +129,15 @@ fn curve(finished: &[Finished]) -> Vec<CurvePoint> {
             metrics: metrics.map(|key| (key.clone(), spread(&over(i, &|r| r.metrics[key])))).collect(),
         }
     };
-    (0..first.epochs.len()).map(point).collect()
+    shown(finished).map(point).collect()
+}
+
+/// A summary has all epochs up to this one, then every tenth, and so on.
+const ALL_SHOWN: u64 = 1_000;
+
+/// The records that a curve shows, by their place. A report of a long run must still open in a browser.
+fn shown(finished: &[Finished]) -> impl Iterator<Item = usize> {
+    let epochs: &[EpochRecord] = finished.first().map_or(&[], |first| &first.epochs);
+    let last = epochs.len().saturating_sub(1);
+    (0..epochs.len()).filter(move |&i| i == last || is_sparse(epochs[i].epoch, ALL_SHOWN))
 }

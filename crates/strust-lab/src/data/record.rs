@@ -41,6 +41,37 @@ pub struct EpochRecord {
     pub metrics: BTreeMap<String, f64>,
 }
 
+/// All epochs up to this one are recorded.
+pub(crate) const ALL_EPOCHS: u64 = 10_000;
+
+/// Whether the end of an epoch is recorded, in a run of `last` epochs: all of the first 10,000, after them every tenth up to
+/// 100,000, then every hundredth, and so on; and the last one. So files stay small, whatever the number of epochs, and a run
+/// that is made longer has the same records.
+pub(crate) fn is_recorded(epoch: u64, last: u64) -> bool {
+    epoch == last || is_sparse(epoch, ALL_EPOCHS)
+}
+
+/// The recorded epochs of a run, in order.
+pub(crate) fn recorded_epochs(last: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(0), move |&epoch| {
+        let next: u64 = (epoch < last).then(|| epoch + 1)?;
+        Some(next.checked_next_multiple_of(stride(next, ALL_EPOCHS)).map_or(last, |next| next.min(last)))
+    })
+}
+
+/// Whether an epoch is one of the first `all`, of every tenth up to 10·`all`, of every hundredth up to 100·`all`, …
+pub(crate) fn is_sparse(epoch: u64, all: u64) -> bool {
+    epoch.is_multiple_of(stride(epoch, all))
+}
+
+fn stride(epoch: u64, all: u64) -> u64 {
+    let mut stride = 1;
+    while epoch / stride > all {
+        stride *= 10;
+    }
+    stride
+}
+
 /// A line of `timings.jsonl`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
@@ -48,4 +79,20 @@ pub struct Timing {
     pub epoch: u64,
     /// Seconds spent in steps since the start.
     pub seconds: f64,
+}
+
+#[cfg(test)]
+mod sparse_tests {
+    use super::*;
+
+    #[test]
+    fn a_million_epochs_have_few_records() {
+        let recorded: Vec<u64> = recorded_epochs(1_000_003).collect();
+        assert!(recorded.iter().all(|&epoch| is_recorded(epoch, 1_000_003)));
+        let counted = (0..=1_000_003).filter(|&epoch| is_recorded(epoch, 1_000_003)).count();
+        assert_eq!((recorded.len(), recorded.last()), (counted, Some(&1_000_003)));
+        assert_eq!(counted, 1 + 10_000 + 9_000 + 9_000 + 1);
+        assert_eq!(recorded_epochs(12).collect::<Vec<_>>(), (0..=12).collect::<Vec<_>>());
+        assert!(recorded_epochs(u64::MAX).count() < 200_000);
+    }
 }

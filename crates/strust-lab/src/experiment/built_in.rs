@@ -23,6 +23,7 @@ pub const THEORY: &[(&str, &str)] = &[
     ("theory-strong-growth", include_str!("../../../../experiments/theory-strong-growth.toml")),
     ("theory-step-length", include_str!("../../../../experiments/theory-step-length.toml")),
     ("theory-rejections", include_str!("../../../../experiments/theory-rejections.toml")),
+    ("theory-second-order", include_str!("../../../../experiments/theory-second-order.toml")),
     ("theory-rate", include_str!("../../../../experiments/theory-rate.toml")),
     ("theory-penalty", include_str!("../../../../experiments/theory-penalty.toml")),
     ("theory-failures", include_str!("../../../../experiments/theory-failures.toml")),

@@ -12,7 +12,7 @@ use crate::{
     data::{
         experiment::{Experiment, Records},
         plan::{Job, Plan},
-        record::{EpochRecord, Line, Timing},
+        record::{ALL_EPOCHS, EpochRecord, Line, Timing, is_recorded},
         summary::Failure,
         totals::Totals,
     },
@@ -242,7 +242,8 @@ impl RunJob<'_, '_> {
             journal.totals.seconds += began.elapsed().as_secs_f64();
             for record in records.drain(..) {
                 k += 1;
-                journal.write_step(record, experiment.records)?;
+                let wanted = experiment.records == Records::Steps && (k - 1) / epoch_steps < ALL_EPOCHS;
+                journal.write_step(record, wanted)?;
             }
             if outcome.is_err() || k.is_multiple_of(epoch_steps) {
                 // Failed captures and missing kernels become known only during the first steps.
@@ -251,7 +252,7 @@ impl RunJob<'_, '_> {
                 }
             }
             outcome.map_err(|error| journal.f.failure().map_or(error, Error::Method))?;
-            if k.is_multiple_of(epoch_steps) {
+            if k.is_multiple_of(epoch_steps) && is_recorded(k / epoch_steps, job.epochs) {
                 journal.write_epoch(epoch_steps, measure)?;
             }
         }
@@ -284,11 +285,11 @@ impl<F: Problem> Journal<F> {
         self.logs.as_mut().map_or(Ok(()), |logs| logs.record(line))
     }
 
-    fn write_step(&mut self, record: StepRecord, records: Records) -> Result<(), Error> {
+    fn write_step(&mut self, record: StepRecord, wanted: bool) -> Result<(), Error> {
         self.totals.evaluations += record.evaluations;
         self.totals.accepted += u64::from(record.verdict == Verdict::Accepted);
         self.totals.epoch.add(&record);
-        if records == Records::Steps { self.log(&Line::Step(record)) } else { Ok(()) }
+        if wanted { self.log(&Line::Step(record)) } else { Ok(()) }
     }
 
     fn write_epoch<C>(&mut self, epoch_steps: u64, measure: &mut Measure<F, C>) -> Result<(), Error>

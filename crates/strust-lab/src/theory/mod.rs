@@ -13,6 +13,7 @@ mod problems;
 mod rate;
 mod rejections;
 mod run;
+mod second_order;
 mod step_length;
 mod strong_growth;
 
@@ -41,6 +42,8 @@ pub enum Claim {
     StepLength(step_length::StepLengthConfig),
     /// The bound on rejections.
     Rejections(rejections::RejectionsConfig),
+    /// The lemmas with the curvature of mini-batches.
+    SecondOrder(second_order::SecondOrderConfig),
     /// Theorem 1.
     Rate(rate::RateConfig),
     /// Theorem 2 and its corollary.
@@ -50,7 +53,7 @@ pub enum Claim {
 }
 
 /// The words for [`Claim`] in experiment files.
-const CLAIMS: [&str; 6] = ["strong-growth", "step-length", "rejections", "rate", "penalty", "failures"];
+const CLAIMS: [&str; 7] = ["strong-growth", "step-length", "rejections", "second-order", "rate", "penalty", "failures"];
 
 /// One theory experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,6 +106,7 @@ impl Theory {
             "strong-growth" => Self::with(file, text, Claim::StrongGrowth),
             "step-length" => Self::with(file, text, Claim::StepLength),
             "rejections" => Self::with(file, text, Claim::Rejections),
+            "second-order" => Self::with(file, text, Claim::SecondOrder),
             "rate" => Self::with(file, text, Claim::Rate),
             "penalty" => Self::with(file, text, Claim::Penalty),
             "failures" => Self::with(file, text, Claim::Failures),
@@ -139,6 +143,7 @@ impl Theory {
             Claim::StrongGrowth(settings) => strong_growth::run(settings, seeds, tick),
             Claim::StepLength(settings) => step_length::run(settings, seeds, tick),
             Claim::Rejections(settings) => rejections::run(settings, seeds, tick),
+            Claim::SecondOrder(settings) => second_order::run(settings, seeds, tick),
             Claim::Rate(settings) => rate::run(settings, seeds, tick),
             Claim::Penalty(settings) => penalty::run(settings, seeds, tick),
             Claim::Failures(settings) => failures::run(settings, seeds, tick),

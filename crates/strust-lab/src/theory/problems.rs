@@ -2,7 +2,7 @@
 
 use crate::figure::{Axis, Figure, Point, Series};
 use rand_core::Rng;
-use strust::{diagnostics::StrongGrowth, prelude::*, sample::generator};
+use strust::{diagnostics::StrongGrowth, objective::ProductKind, prelude::*, sample::generator};
 
 /// Independent standard normal numbers of a seed.
 pub(crate) fn normals(seed: u64) -> impl FnMut() -> f64 {
@@ -42,6 +42,17 @@ impl Loss {
             // This form does not overflow.
             Self::Logistic => ((-r.abs()).exp().ln_1p() + (-r).max(0.0), -1.0 / (1.0 + r.exp())),
             Self::Bounded => (0.5 * r * r / (1.0 + r * r), r / (1.0 + r * r).powi(2)),
+        }
+    }
+    /// ψ″, or its part without the second derivative of the residual that is squared: of ½s² with s = r/√(1 + r²) the
+    /// Gauss–Newton matrix keeps s′².
+    fn second(self, kind: ProductKind, r: f64) -> f64 {
+        match (self, kind) {
+            (Self::Square, _) => 1.0,
+            // s(1 − s) with the logistic function s, in a form that does not overflow.
+            (Self::Logistic, _) => 0.25 / (0.5 * r).cosh().powi(2),
+            (Self::Bounded, ProductKind::Hessian) => (1.0 - 3.0 * r * r) / (1.0 + r * r).powi(3),
+            (Self::Bounded, ProductKind::GaussNewton) => (1.0 + r * r).powi(-3),
         }
     }
 }
@@ -137,6 +148,16 @@ impl<V: Vector> Objective for Linear<V> {
         gradient.set_zero();
         self.rounded(self.evaluate(x, sample, Some(gradient)))
     }
+    fn curvature_product(&mut self, kind: ProductKind, x: &V, sample: &Sample, v: &V, product: &mut V) -> bool {
+        let scale = 1.0 / sample.len() as f64;
+        product.set_zero();
+        for &i in sample.indices() {
+            let row = &self.rows[i];
+            let second = self.loss.second(kind, row.dot(x) - self.right[i]);
+            product.add(scale * second * row.dot(v), row);
+        }
+        true
+    }
 }
 
 /// The largest eigenvalue of (1/n) Σ aᵢaᵢᵀ, by the power method until it converges.
@@ -191,6 +212,32 @@ mod tests {
             let (fast, exact) = (f.strong_growth(&x), strust::diagnostics::strong_growth(&mut f, &x));
             assert!((fast.gradient_squared / exact.gradient_squared - 1.0).abs() < 1e-12);
             assert!((fast.variance / exact.variance - 1.0).abs() < 1e-12 && fast.terms == exact.terms);
+        }
+    }
+
+    #[test]
+    fn products_are_differences_of_gradients() {
+        for loss in [Loss::Square, Loss::Logistic, Loss::Bounded] {
+            let mut f = Linear::random(12, 7, [0.5, 3.0], loss, 3);
+            let mut next = normals(5);
+            let (x, v, sample) = (normal(7, &mut next), normal(7, &mut next), Sample::range(2..9));
+            let (mut up, mut down, mut moved, h) = (vec![0.0; 7], vec![0.0; 7], vec![0.0; 7], 1e-5);
+            moved.set_sum(&x, h, &v);
+            f.value_and_gradient(&moved, &sample, &mut up);
+            moved.set_sum(&x, -h, &v);
+            f.value_and_gradient(&moved, &sample, &mut down);
+            up.add(-1.0, &down);
+            up.scale(0.5 / h);
+            let mut product = vec![0.0; 7];
+            assert!(f.curvature_product(ProductKind::Hessian, &x, &sample, &v, &mut product));
+            let size = product.norm();
+            product.add(-1.0, &up);
+            assert!(product.norm() <= 1e-8 * (1.0 + size), "{} of {size}", product.norm());
+            // The Gauss–Newton matrix is never indefinite, and is the Hessian where the residuals vanish.
+            assert!(f.curvature_product(ProductKind::GaussNewton, &x, &sample, &v, &mut product));
+            assert!(product.dot(&v) > 0.0);
+            let both = [ProductKind::Hessian, ProductKind::GaussNewton].map(|kind| loss.second(kind, 0.0));
+            assert_eq!(both[0].to_bits(), both[1].to_bits());
         }
     }
 

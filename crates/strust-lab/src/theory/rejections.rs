@@ -42,13 +42,13 @@ strust::config! {
 
 /// A count and its bound after the K steps of a run that give the largest quotient.
 #[derive(Clone, Copy, Default)]
-struct MeasuredAndBound {
+pub(super) struct MeasuredAndBound {
     measured: f64,
     bound: f64,
 }
 
 impl MeasuredAndBound {
-    fn quotient(&self) -> f64 {
+    pub(super) fn quotient(&self) -> f64 {
         match (self.measured, self.bound) {
             // There is no rejection yet.
             (0.0, _) => 0.0,
@@ -58,7 +58,7 @@ impl MeasuredAndBound {
         }
     }
     /// Keeps the pair with the larger quotient; NaN counts as the largest.
-    fn meet(&mut self, measured: f64, bound: f64) {
+    pub(super) fn meet(&mut self, measured: f64, bound: f64) {
         let new = Self { measured, bound };
         if new.quotient() >= self.quotient() || new.quotient().is_nan() {
             *self = new;

@@ -52,7 +52,9 @@ impl Trajectory {
             })
             .collect();
         let failed = outcomes.len() - finished.len();
-        let epochs = epochs as usize;
+        // Long runs do not record every epoch.
+        let place = finished.first().and_then(|f| f.epochs.iter().position(|record| record.epoch == epochs));
+        let epochs = place.unwrap_or(epochs as usize);
         let objective = |f: &Finished, i: usize| f.epochs[i].metrics[&metrics[0].key] + optimum(f.seed);
         let point = |i: usize| {
             let mean = |number: fn(&EpochRecord) -> f64| {

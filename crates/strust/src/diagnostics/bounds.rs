@@ -24,8 +24,8 @@ pub fn accepted_below(region: &RegionConfig, lipschitz: f64) -> f64 {
     accepted_below_with(region, lipschitz, 1.0)
 }
 
-/// The same for a model whose curvature along the step is h = gᵀHg/‖g‖² (Lemma 4.8, Algorithm 2): a < 2(1 − c₀)/(L −
-/// c₀h).
+/// The same for a model whose curvature along the step is h = pᵀHp/‖p‖² (Lemma 4.8, Algorithm 2): a < 2(1 − c₀)/(L −
+/// c₀h). It holds for every step p with gᵀp < 0, along −g or not, if a is ‖p‖²/(−gᵀp).
 ///
 /// *Differs*: the paper uses the largest possible h, 1 + μC². For steps with a smaller h that threshold is too large.
 /// The threshold for h = 1 is valid for all steps.
@@ -38,10 +38,16 @@ pub fn accepted_below_with(region: &RegionConfig, lipschitz: f64, curvature: f64
 
 /// M = (1 + L)/2 with |m(p) + fᵢ(x) − fᵢ(x + p)| ≤ M‖p‖², Lemma 4.2.
 ///
-/// *Differs*: the paper has M = L, which is large enough only for L ≥ 1. For a model of curvature h, M is (h + L)/2.
+/// *Differs*: the paper has M = L, which is large enough only for L ≥ 1.
 #[must_use]
 pub fn model_error(lipschitz: f64) -> f64 {
-    0.5 * (1.0 + lipschitz)
+    model_error_with(lipschitz, 1.0)
+}
+
+/// The same for a model with ‖H‖ ≤ h: M = (h + L)/2. The Hessian has h ≤ L, so M = L, as the paper states.
+#[must_use]
+pub fn model_error_with(lipschitz: f64, curvature: f64) -> f64 {
+    0.5 * (curvature + lipschitz)
 }
 
 /// r = 2/(1 − c₂) of Lemma 4.4: the radius grows wherever Δ ≤ ‖g‖/(rM).
@@ -63,15 +69,32 @@ pub fn growth_factor(region: &RegionConfig) -> f64 {
 /// ```
 #[must_use]
 pub fn radius_floor(region: &RegionConfig, lipschitz: f64, epsilon: f64) -> f64 {
-    let floor = epsilon / (region.shrink * growth_factor(region) * model_error(lipschitz));
-    floor.min(region.initial_radius)
+    radius_floor_with(region, model_error(lipschitz), epsilon)
+}
+
+/// The same for a model with another M. It also holds if the radius shrinks to ‖p‖/ν₁ instead of Δ/ν₁, as with
+/// [`Newton`](crate::models::Newton): a step with ‖p‖ ≤ ‖g‖/(rM) does not shrink the radius.
+#[must_use]
+pub fn radius_floor_with(region: &RegionConfig, model_error: f64, epsilon: f64) -> f64 {
+    lowest_after_rejection(region, model_error, epsilon).min(region.initial_radius)
+}
+
+/// ε/(ν₁rM): the radius after a rejection is not smaller.
+fn lowest_after_rejection(region: &RegionConfig, model_error: f64, epsilon: f64) -> f64 {
+    epsilon / (region.shrink * growth_factor(region) * model_error)
 }
 
 /// The number of rejections in a row is at most log(ν₁rMΔ̄/ε)/log ν₁: each rejection happens at a radius above ε/(rM)
 /// and divides it by ν₁.
 #[must_use]
 pub fn rejections_in_a_row(region: &RegionConfig, lipschitz: f64, epsilon: f64) -> f64 {
-    let above = growth_factor(region) * model_error(lipschitz) * region.max_radius / epsilon;
+    rejections_in_a_row_with(region, model_error(lipschitz), epsilon)
+}
+
+/// The same for a model with another M.
+#[must_use]
+pub fn rejections_in_a_row_with(region: &RegionConfig, model_error: f64, epsilon: f64) -> f64 {
+    let above = growth_factor(region) * model_error * region.max_radius / epsilon;
     (region.shrink * above).ln().max(0.0) / region.shrink.ln()
 }
 
@@ -100,9 +123,15 @@ pub fn unsuccessful_ratio_as_stated(region: &RegionConfig, lipschitz: f64, epsil
 /// ```
 #[must_use]
 pub fn unsuccessful(region: &RegionConfig, lipschitz: f64, epsilon: f64, successful: u64) -> f64 {
+    unsuccessful_with(region, model_error(lipschitz), epsilon, successful)
+}
+
+/// The same for a model with another M. A radius that grows less, or shrinks more, only lowers the number of rejections.
+#[must_use]
+pub fn unsuccessful_with(region: &RegionConfig, model_error: f64, epsilon: f64, successful: u64) -> f64 {
     let successes = successful as f64;
-    let in_rows = (successes + 1.0) * rejections_in_a_row(region, lipschitz, epsilon);
-    let floor = epsilon / (region.shrink * growth_factor(region) * model_error(lipschitz));
+    let in_rows = (successes + 1.0) * rejections_in_a_row_with(region, model_error, epsilon);
+    let floor = lowest_after_rejection(region, model_error, epsilon);
     let start = (region.initial_radius / floor).ln().max(0.0);
     in_rows.min((successes * region.grow.ln() + start) / region.shrink.ln())
 }
