@@ -119,6 +119,26 @@ fn a_run_killed_fifty_times_and_resumed_writes_identical_records() {
     assert_eq!(temporary_files(&out), 0, "the last run must remove the temporary files of the killed runs");
 }
 
+#[test]
+fn a_lengthened_run_that_was_killed_before_its_next_checkpoint_resumes() {
+    let folder = Folder::new();
+    let file = folder.write("experiment.toml", &experiment(SMALL, FOUR));
+    let out = folder.path("out");
+    let strust = |arguments: &[&str]| {
+        let result = run(&[arguments, &["--quiet"]].concat());
+        assert_eq!(result.code, Some(0), "{}", result.err);
+    };
+    strust(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let checkpoint = out.join("runs/subspace.str-p.s0/checkpoint.bin");
+    let before = std::fs::read(&checkpoint).unwrap();
+    strust(&["resume", out.to_str().unwrap(), "--epochs", "6"]);
+    let whole = records(&out);
+    // As after a kill: the logs have more than the last checkpoint, which is that of the shorter run.
+    std::fs::write(&checkpoint, before).unwrap();
+    strust(&["resume", out.to_str().unwrap()]);
+    assert_eq!(records(&out), whole);
+}
+
 fn temporary_files(folder: &std::path::Path) -> usize {
     all_files(folder).iter().filter(|name| std::path::Path::new(name).extension().is_some_and(|e| e == "tmp")).count()
 }

@@ -166,10 +166,16 @@ impl Plan {
         if !saved.head.done {
             return Ok(false);
         }
+        let lengthened = self.experiment.first_epochs.is_some() && !job.tuning;
         for (name, mark) in [RECORDS, TIMINGS].iter().zip(saved.head.logs()) {
-            mark.check_end(&folder.join(name))?;
+            let path = folder.join(name);
+            // A lengthened run that was stopped before its next checkpoint has longer logs. The job cuts them off.
+            if lengthened && std::fs::metadata(&path).is_ok_and(|data| data.len() > mark.length) {
+                return Ok(false);
+            }
+            mark.check_end(&path)?;
         }
-        if self.experiment.first_epochs.is_some() && !job.tuning {
+        if lengthened {
             let timings: Vec<Timing> = jsonl::read(&folder.join(TIMINGS), |_| true)?;
             return Ok(timings.last().is_some_and(|last| last.epoch >= job.epochs));
         }
