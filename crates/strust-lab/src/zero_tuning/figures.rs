@@ -108,12 +108,7 @@ fn points(curve: &Trajectory, highest: f64, against: Against) -> Vec<Point> {
             Against::Passes => at.evaluations.passes(),
             Against::Seconds => at.seconds,
         };
-        Point {
-            x: short(cost),
-            y: drawn(at.median),
-            low: drawn(at.low),
-            high: drawn(at.high.min(highest)),
-        }
+        Point { x: short(cost), y: drawn(at.median), low: drawn(at.low), high: drawn(at.high.min(highest)) }
     };
     let kept = |i: &usize| i.is_multiple_of(stride) || i + 1 == length;
     (0..length).filter(kept).map(|i| point(&curve.points[i])).collect()
