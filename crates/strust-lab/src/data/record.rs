@@ -66,7 +66,7 @@ pub(crate) fn is_sparse(epoch: u64, all: u64) -> bool {
 
 fn stride(epoch: u64, all: u64) -> u64 {
     let mut stride = 1;
-    while epoch / stride > all {
+    while epoch > all.saturating_mul(stride) {
         stride *= 10;
     }
     stride

@@ -67,13 +67,13 @@ pub(super) fn performance_profile(tasks: &[TaskSummary]) -> Shown {
 
 /// The cost against which a curve is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Against {
+pub(super) enum CurveCost {
     Passes,
     Seconds,
 }
 
 /// The curves of a task.
-pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory], against: Against) -> Shown {
+pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory], against: CurveCost) -> Shown {
     let find = |label: &str| task.methods.iter().position(|method| method.label == label);
     let best = task.best_tuned.as_ref().map(|best| best.method.as_str());
     let series = shown(task).into_iter().enumerate().filter_map(|(color, (name, _))| {
@@ -83,8 +83,8 @@ pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory], against: Against
         Some(Series { name, color, points: points(curve, HIGHEST * task.start, against) })
     });
     let (stem, label) = match against {
-        Against::Passes => ("curve", "forward and backward passes"),
-        Against::Seconds => ("seconds", "seconds"),
+        CurveCost::Passes => ("curve", "forward and backward passes"),
+        CurveCost::Seconds => ("seconds", "seconds"),
     };
     Shown {
         stem: format!("{stem}-{}", task.name),
@@ -99,14 +99,14 @@ pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory], against: Against
 }
 
 /// At most about [`POINTS`] points of a curve, with its start and its end.
-fn points(curve: &Trajectory, highest: f64, against: Against) -> Vec<Point> {
+fn points(curve: &Trajectory, highest: f64, against: CurveCost) -> Vec<Point> {
     let length = curve.points.len().min(curve.epochs + 1);
     let stride = length.div_ceil(POINTS).max(1);
     let point = |at: &TrajectoryPoint| {
         let drawn = |value: f64| if value <= highest { short(value) } else { f64::NAN };
         let cost = match against {
-            Against::Passes => at.evaluations.passes(),
-            Against::Seconds => at.seconds,
+            CurveCost::Passes => at.evaluations.passes(),
+            CurveCost::Seconds => at.seconds,
         };
         Point { x: short(cost), y: drawn(at.median), low: drawn(at.low), high: drawn(at.high.min(highest)) }
     };

@@ -2,7 +2,7 @@
 
 use super::{
     compare::Trajectory,
-    figures::{Against, curves as curves_of, parameters, performance_profile, sensitivity, values},
+    figures::{CurveCost, curves as curves_of, parameters, performance_profile, sensitivity, values},
     measures::{CLOSE, NEAR, ratio},
 };
 use crate::{
@@ -61,7 +61,7 @@ pub(super) fn all(
             tasks.iter().zip(curves).map(|(task, curves)| curves_of(task, curves, against)).collect::<Vec<_>>()
         };
         sections.push(Section {
-            figures: drawn(Against::Passes),
+            figures: drawn(CurveCost::Passes),
             ..section(
                 "curves",
                 "Curves",
@@ -72,7 +72,7 @@ pub(super) fn all(
         // Their passes cost other times than those of values and gradients.
         if curves.iter().flatten().any(Trajectory::has_products) {
             sections.push(Section {
-                figures: drawn(Against::Seconds),
+                figures: drawn(CurveCost::Seconds),
                 ..section(
                     "seconds",
                     "Curves against time",
