@@ -52,8 +52,6 @@ pub struct DeviceNewton<T> {
     radius: Tensor,
     /// The largest ‖g‖ so far.
     largest: Tensor,
-    /// How many steps in a row the model has foreseen.
-    foreseen: Tensor,
     /// The number of products of a step, for the records.
     products: Tensor,
     gradient: Flat<T>,
@@ -143,8 +141,7 @@ impl<T: Component> DeviceNewton<T> {
     fn at<L: BatchLoss>(
         config: StrNewtonConfig,
         f: &TorchObjective<T, L>,
-        radius: f64,
-        memory: NewtonMemory,
+        [radius, largest]: [f64; 2],
         k: u64,
         rows: usize,
     ) -> Result<Self, Error> {
@@ -156,8 +153,7 @@ impl<T: Component> DeviceNewton<T> {
         Ok(Self {
             kind: ProductKind::Hessian,
             radius: number(radius),
-            largest: number(memory.largest_gradient),
-            foreseen: number(f64::from(memory.foreseen)),
+            largest: number(largest),
             products: number(config.products as f64),
             gradient: zero(),
             old: zero(),
@@ -182,7 +178,7 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
         L: BatchLoss,
     {
         let radius = config.initial_radius;
-        Self::at(config, f, radius, NewtonMemory::default(), 0, read_every)
+        Self::at(config, f, [radius, 0.0], 0, read_every)
     }
     fn resume<L: BatchLoss>(
         config: StrNewtonConfig,
@@ -192,11 +188,10 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
     ) -> Result<Self, Error> {
         f.check_point(&state.x)?;
         f.set(&state.x);
-        Self::at(config, f, state.radius, state.memory, state.k, read_every)
+        Self::at(config, f, [state.radius, state.memory.largest_gradient], state.k, read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrNewtonState<Flat<T>> {
-        let foreseen = self.foreseen.double_value(&[]) as u32;
-        let memory = NewtonMemory { largest_gradient: self.largest.double_value(&[]), foreseen };
+        let memory = NewtonMemory { largest_gradient: self.largest.double_value(&[]), foreseen: 0 };
         StrNewtonState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]), memory }
     }
 }
@@ -206,16 +201,14 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
         &mut self.progress
     }
     fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
-        let Self { config, kind, radius, largest, foreseen, products, gradient: g, old, space, progress } = self;
+        let Self { config, kind, radius, largest, products, gradient: g, old, space, progress } = self;
 
         // fᵢ(x), g = ∇fᵢ(x); d ≈ H⁻¹g by conjugate gradients
         let value = f.value_and_gradient_here(on, g);
         let squared_norm = g.dot_tensor(g);
         let norm = squared_norm.sqrt();
         let new_largest = largest.maximum(&norm);
-        let more_accurate = (&*foreseen * NewtonMemory::MORE_ACCURATE.ln()).exp();
-        let tolerance = (&norm / &new_largest).sqrt().clamp_max(config.forcing) * more_accurate;
-        let goal = tolerance.square() * &squared_norm;
+        let goal = (&norm / &new_largest).sqrt().clamp_max(config.forcing).square() * &squared_norm;
         space.solution.set_zero();
         space.residual.copy_from(g);
         space.direction.copy_from(g);
@@ -258,10 +251,6 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
             let shrunk = shrunk.clamp_min(f64::MIN_POSITIVE);
             let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(finite, radius);
             let next_largest = new_largest.where_self(finite, largest);
-            let is_foreseen = (&ratio - 1.0).abs().le(NewtonMemory::FORESEEN);
-            let more = (&*foreseen + 1.0).clamp_max(f64::from(NewtonMemory::MOST_FORESEEN));
-            let next_foreseen = more.where_self(&is_foreseen, &foreseen.zeros_like());
-            let next_foreseen = next_foreseen.where_self(&moves.logical_and(finite), foreseen);
 
             let flags = [&accepted, &grows, &keeps, bounded].map(|flag| flag.to_kind(Kind::Double));
             let size = length.ones_like();
@@ -269,7 +258,6 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
             progress.write(&numbers.into_iter().chain(&flags).chain([&*products]).collect::<Vec<_>>());
             radius.copy_(&next);
             largest.copy_(&next_largest);
-            foreseen.copy_(&next_foreseen);
         });
     }
 }

@@ -323,7 +323,7 @@ impl<V: Elementwise> AutoNewton<V> {
 }
 
 fn model<V>() -> Newton<V> {
-    Newton::new(ProductKind::GaussNewton, LEAST_PRODUCTS, FORCING, 0, RETREATS)
+    Newton::new(ProductKind::GaussNewton, LEAST_PRODUCTS, FORCING, 0, RETREATS).adaptive()
 }
 
 /// So many evaluations of one term, in mini-batches.

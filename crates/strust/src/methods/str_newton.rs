@@ -22,7 +22,7 @@ config! {
         pub at_boundary: u64 = 30, Whole(Range::closed(0.0, 1_000.0));
         /// A rejected step is followed by up to this many shorter ones of the same model on the same sample, which need no
         /// products. So many vectors are kept for them.
-        pub retreats: u64 = 2, Whole(Range::closed(0.0, 100.0));
+        pub retreats: u64 = 0, Whole(Range::closed(0.0, 100.0));
         /// Radius of the first step.
         pub initial_radius: f64 = 1.0, Number(Range::above(0.0));
         /// Largest radius.

@@ -23,6 +23,8 @@ pub struct Newton<V> {
     at_boundary: u64,
     /// How many shorter steps are kept for a retreat.
     shorter: usize,
+    /// Whether foreseen steps make the inner iteration more accurate.
+    adapts: bool,
     /// D of the norm of the region and of the preconditioner.
     metric: Option<V>,
     space: Option<NewtonSpace<V>>,
@@ -42,7 +44,13 @@ impl<V> Newton<V> {
     /// the model is `forcing`·‖g‖. `at_boundary` and `shorter` are those of [`Subproblem`].
     #[must_use]
     pub fn new(kind: ProductKind, products: u64, forcing: f64, at_boundary: u64, shorter: usize) -> Self {
-        Self { kind, products, forcing, at_boundary, shorter, metric: None, space: None }
+        Self { kind, products, forcing, at_boundary, shorter, adapts: false, metric: None, space: None }
+    }
+    /// Solves more accurately after every step that the model has foreseen. This pays if a step costs much beside its products,
+    /// as on the full sum with products of a part of it.
+    #[must_use]
+    pub(crate) fn adaptive(self) -> Self {
+        Self { adapts: true, ..self }
     }
 }
 
@@ -65,18 +73,16 @@ impl<V> Newton<V> {
 pub struct NewtonMemory {
     /// The largest ‖g‖ so far. It makes the tolerance of the inner iteration independent of the scale of f.
     pub largest_gradient: f64,
-    /// How many steps in a row the model has foreseen. Each one makes the inner iteration more accurate.
+    /// How many steps in a row the model has foreseen, if this matters. Each one makes the inner iteration more accurate.
     pub foreseen: u32,
 }
 
-impl NewtonMemory {
-    /// A model has foreseen a step if the ratio of the reductions differs from 1 by at most this.
-    pub const FORESEEN: f64 = 0.1;
-    /// The tolerance of the inner iteration after a foreseen step, in multiples of the one without.
-    pub const MORE_ACCURATE: f64 = 0.1;
-    /// At most so many foreseen steps count.
-    pub const MOST_FORESEEN: u32 = 4;
-}
+/// A model has foreseen a step if the ratio of the reductions differs from 1 by at most this.
+const FORESEEN: f64 = 0.1;
+/// The tolerance of the inner iteration after a foreseen step, in multiples of the one without.
+const MORE_ACCURATE: f64 = 0.1;
+/// At most so many foreseen steps count.
+const MOST_FORESEEN: u32 = 4;
 
 /// Sets `out` to Hv, exactly or by a difference of gradients, and counts it.
 fn multiply<F: Objective + ?Sized>(
@@ -116,13 +122,13 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
-        let &mut Self { kind, products: most, forcing, at_boundary, shorter, ref metric, ref mut space } = self;
+        let &mut Self { kind, products: most, forcing, at_boundary, shorter, ref metric, ref mut space, .. } = self;
         let NewtonSpace { cg, length, difference } =
             space.get_or_insert_with(|| NewtonSpace { cg: CgSpace::new(at.x), length: 0.0, difference: None });
         let norm = at.gradient_squared.sqrt();
         let largest = memory.largest_gradient.max(norm);
         // Superlinear where gradients vanish, accurate where the model is, and not where it does not pay.
-        let tolerance = forcing.min((norm / largest).sqrt()) * NewtonMemory::MORE_ACCURATE.powi(memory.foreseen as i32);
+        let tolerance = forcing.min((norm / largest).sqrt()) * MORE_ACCURATE.powi(memory.foreseen as i32);
         let mut evaluations = Evaluations::default();
         let problem = Subproblem {
             gradient: at.gradient,
@@ -149,8 +155,8 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
 
     fn learn(&mut self, memory: &mut NewtonMemory, trial: &Trial<'_, F::Point>) {
         memory.largest_gradient = memory.largest_gradient.max(trial.at.gradient_squared.sqrt());
-        let is_foreseen = (trial.judgment.ratio - 1.0).abs() <= NewtonMemory::FORESEEN;
-        memory.foreseen = if is_foreseen { (memory.foreseen + 1).min(NewtonMemory::MOST_FORESEEN) } else { 0 };
+        let is_foreseen = self.adapts && (trial.judgment.ratio - 1.0).abs() <= FORESEEN;
+        memory.foreseen = if is_foreseen { (memory.foreseen + 1).min(MOST_FORESEEN) } else { 0 };
     }
 
     fn retreat(&mut self) -> Option<Step<'_, F::Point>> {
