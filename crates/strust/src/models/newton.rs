@@ -74,7 +74,7 @@ pub struct NewtonMemory {
     /// The largest ‖g‖ so far. It makes the tolerance of the inner iteration independent of the scale of f.
     pub largest_gradient: f64,
     /// How many steps in a row the model has foreseen, if this matters. Each one makes the inner iteration more accurate.
-    pub foreseen: u32,
+    pub foreseen: i32,
 }
 
 /// A model has foreseen a step if the ratio of the reductions differs from 1 by at most this.
@@ -82,7 +82,7 @@ const FORESEEN: f64 = 0.1;
 /// The tolerance of the inner iteration after a foreseen step, in multiples of the one without.
 const MORE_ACCURATE: f64 = 0.1;
 /// At most so many foreseen steps count.
-const MOST_FORESEEN: u32 = 4;
+const MOST_FORESEEN: i32 = 4;
 
 /// Sets `out` to Hv, exactly or by a difference of gradients, and counts it.
 fn multiply<F: Objective + ?Sized>(
@@ -128,7 +128,7 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         let norm = at.gradient_squared.sqrt();
         let largest = memory.largest_gradient.max(norm);
         // Superlinear where gradients vanish, accurate where the model is, and not where it does not pay.
-        let tolerance = forcing.min((norm / largest).sqrt()) * MORE_ACCURATE.powi(memory.foreseen as i32);
+        let tolerance = forcing.min((norm / largest).sqrt()) * MORE_ACCURATE.powi(memory.foreseen);
         let mut evaluations = Evaluations::default();
         let problem = Subproblem {
             gradient: at.gradient,
