@@ -171,7 +171,7 @@ pub use with_torch::bench;
 
 #[cfg(feature = "torch")]
 mod with_torch {
-    use super::{CommandFailure, Shared, heading, json, print, table};
+    use super::{CommandFailure, Shared, heading, json, print, print_data, table};
     use serde::{Deserialize, Serialize};
     use std::{
         fmt::Write as _,
