@@ -37,8 +37,10 @@ def run(campaign):
 
                 campaign.attempt(f"{name}:{mode}:{at}", action)
         complete = sum(not is_open for is_open in open_ends.values())
-        print(f"disk: {complete} of {len(open_ends)} combinations of case and mode were tried at every operation, "
-              f"{at} operations at most")
+        print(
+            f"disk: {complete} of {len(open_ends)} combinations of case and mode were tried at every operation, "
+            f"{at} operations at most"
+        )
 
 
 def fail(campaign, case, shim, mode, at, folder) -> bool:

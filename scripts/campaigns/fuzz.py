@@ -81,8 +81,11 @@ def fuzz(campaign, fuzzer: Path, target: str, corpus: Path, limits: list):
     covered = re.findall(r"cov: (\d+)", output)
     count = int(executions[1]) if executions else 0
     campaign.counts["executions"] += count
-    print(f"{target:>12}: {count:>11,} executions, {covered[-1] if covered else '?'} edges, "
-          f"{memory[1] if memory else '?'} MiB", flush=True)
+    print(
+        f"{target:>12}: {count:>11,} executions, {covered[-1] if covered else '?'} edges, "
+        f"{memory[1] if memory else '?'} MiB",
+        flush=True,
+    )
     clean_up()
     found = sorted(path.name for path in set(FINDINGS.iterdir()) - before)
     if code != 0 or found:
@@ -91,8 +94,14 @@ def fuzz(campaign, fuzzer: Path, target: str, corpus: Path, limits: list):
 
 
 def again(fuzzer: Path, target: str, file: str):
-    done = subprocess.run([str(fuzzer), *LIMITS, file], env=environment(target), capture_output=True, text=True,
-                          errors="replace", check=False)
+    done = subprocess.run(
+        [str(fuzzer), *LIMITS, file],
+        env=environment(target),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     clean_up()
     if done.returncode != 0:
         raise Failed(done.stderr)

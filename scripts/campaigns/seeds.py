@@ -112,8 +112,9 @@ def results(to: Path, program: str):
 def started(program: str, work: Path, what: str, plan: str) -> bytes:
     """The plan of a long run, which is stopped as soon as it has one."""
     out = work / f"out-{what}"
-    child = subprocess.Popen([program, "reproduce", what, "--out", str(out), "-q"], stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        [program, "reproduce", what, "--out", str(out), "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     while not (out / plan).exists() and child.poll() is None:
         time.sleep(0.05)
     child.kill()
