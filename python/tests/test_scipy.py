@@ -127,7 +127,9 @@ def test_wrong_input_is_explained():
         solve(constraints={"fun": lambda x: x})
 
 
-@pytest.mark.parametrize("given", [{"hessp": optimize.rosen_hess_prod}, {"hess": optimize.rosen_hess}], ids=["hessp", "hess"])
+@pytest.mark.parametrize(
+    "given", [{"hessp": optimize.rosen_hess_prod}, {"hess": optimize.rosen_hess}], ids=["hessp", "hess"]
+)
 def test_the_hessian_is_used(given):
     start = [1.3, 0.7, 0.8, 1.9, 1.2]
     result = optimize.minimize(
