@@ -58,7 +58,7 @@ const GOOD: f64 = 0.5;
 /// The region and the preconditioner of second-order steps have the metric of `Auto`, the root of the mean of g∘g. The
 /// steps use as many products as their price permits, and at first the curvature of a quarter of the terms. After a step
 /// that their model did not foresee they see twice as many. They are paid in advance, by samples that are drawn but not
-/// used: at any step a run has spent at most as much as one of `Auto`.
+/// used: at any step a run has spent about as much as one of `Auto`.
 ///
 /// ```
 /// use strust::{objective::{ProductKind, with_products}, prelude::*};
