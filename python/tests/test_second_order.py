@@ -53,6 +53,25 @@ def test_without_products_differences_of_gradients_give_the_same_answer():
     assert "nhev" not in repr(result)
 
 
+def test_products_with_constraints():
+    def distance(x):
+        r = x - [3.0, 4.0]
+        return r @ ([1.0, 5.0] * r), 2 * np.array([1.0, 5.0]) * r
+
+    def product(x, p):
+        return 2 * np.array([1.0, 5.0]) * p
+
+    options = {"products": 100}
+    plain = strust.minimize(distance, [1.0, 0.3], constraints="sphere")
+    result = strust.minimize(distance, [1.0, 0.3], constraints="sphere", hessp=product, options=options)
+    assert result.success
+    assert result.nhev > 0
+    assert np.allclose(result.x, plain.x, atol=1e-6)
+    differences = strust.minimize(distance, [1.0, 0.3], constraints="sphere", options=options)
+    assert differences.nhev == 0
+    assert differences.njev > differences.nit
+
+
 @pytest.mark.parametrize("method", ["str-lbfgs", "str-lsr1"])
 def test_limited_memory_needs_no_products(method):
     result = strust.minimize(rosenbrock, [-1.2, 1.0], method=method, tol=1e-8)

@@ -114,6 +114,21 @@ d = 10
 noise = 0.5
 """
 
+NETWORK = """name = "network"
+epochs = 1
+batch = 512
+seeds = 1
+
+[figures]
+formats = ["svg"]
+
+[[problem]]
+kind = "convnet"
+
+[[method]]
+name = "str"
+"""
+
 SAVE_OFTEN = ["--save-every", "0.003"]
 
 
@@ -121,9 +136,8 @@ class Case:
     """A command that writes. `prepare` makes what is there before; `command` is what a user types next."""
 
     name = ""
-    # Whether the next command removes the temporary files of a killed one. `strust resume` does, because it has the
-    # lock of the folder. Other commands cannot know whether a temporary file belongs to a program that still runs.
-    sweeps = False
+    # Whether it is tried only if --case names it.
+    by_name = False
 
     def prepare(self, folder: Path, strust):
         """Makes the inputs. `strust` runs the program to its end."""
@@ -152,8 +166,6 @@ class Case:
 class Run(Case):
     """`strust run`, and `strust resume` once the folder has a plan."""
 
-    sweeps = True
-
     def __init__(self, name: str, text: str, plan="plan.json"):
         self.name, self.text, self.plan = name, text, plan
 
@@ -167,9 +179,17 @@ class Run(Case):
         return ["run", "experiment.toml", "--out", "out", "-q", *SAVE_OFTEN]
 
 
+class Network(Run):
+    """A run with libtorch, whose threads must not keep a program from its end."""
+
+    by_name = True
+
+    def __init__(self):
+        super().__init__("network", NETWORK)
+
+
 class Reproduce(Case):
     name = "reproduce"
-    sweeps = True
 
     def command(self, folder):
         if (folder / "out" / "plan.json").exists():
@@ -181,7 +201,6 @@ class Lengthen(Case):
     """`strust resume --epochs` of a finished run."""
 
     name = "lengthen"
-    sweeps = True
 
     def prepare(self, folder, strust):
         finished_run(folder, strust, epochs=20)
@@ -308,6 +327,7 @@ def all_cases(url: str) -> list:
         Run("from-file", FROM_FILE),
         Run("theory", THEORY, "theory.json"),
         Run("benchmark", BENCHMARK, "benchmark.json"),
+        Network(),
         Reproduce(),
         Lengthen(),
         Report(),
@@ -358,7 +378,7 @@ def prepared(campaign: Campaign, names=None):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         cases = all_cases(f"http://127.0.0.1:{server.server_port}")
-        wanted = [c for c in cases if campaign.wants(c.name) and (names is None or c.name in names)]
+        wanted = [c for c in cases if campaign.wants(c.name, c.by_name) and (names is None or c.name in names)]
         if not wanted:
             raise SystemExit(f"--case must be one of {', '.join(c.name for c in cases)}")
         yield Lazily(campaign, wanted)

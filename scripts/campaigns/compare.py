@@ -8,13 +8,9 @@ from pathlib import Path
 from .tries import Failed
 
 
-def same(folder: Path, expected: dict, leftovers=False) -> int:
-    """Fails unless the folder has exactly the expected files. With `leftovers` it may also have temporary files of
-    killed programs; returns their number."""
+def same(folder: Path, expected: dict):
+    """Fails unless the folder has exactly the expected files."""
     found = files(folder)
-    temporary = {name for name in found if is_temporary(name)} if leftovers else set()
-    for name in temporary:
-        del found[name]
     if missing := expected.keys() - found.keys():
         raise Failed(f"missing: {', '.join(sorted(missing))}")
     if more := found.keys() - expected.keys():
@@ -22,12 +18,6 @@ def same(folder: Path, expected: dict, leftovers=False) -> int:
     for name, content in expected.items():
         if found[name] != content:
             raise Failed(f"{name} differs from that of an undisturbed run")
-    return len(temporary)
-
-
-def is_temporary(name: str) -> bool:
-    last = name.rsplit("/", 1)[-1]
-    return last.startswith(".strust-") and last.endswith(".tmp")
 
 
 def files(folder: Path) -> dict:

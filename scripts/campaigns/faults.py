@@ -55,8 +55,7 @@ def stopped_by_signal(campaign, cases, name, shim, rng, folder):
         if ended.code == 1 and "error" not in ended.error and not twice:
             raise Failed(f"{ended.command} ended with 1 after {signal.Signals(number).name} without a message")
     case.next(folder).wait().expect(case.case.code())
-    # A command without a handler leaves what a killed one leaves.
-    same(folder, case.expected, leftovers=not case.case.sweeps)
+    same(folder, case.expected)
 
 
 def paused(campaign, cases, name, shim, rng, folder):

@@ -55,9 +55,9 @@ class Campaign:
             return False
         return tries is None or self.counts["tries"] < tries
 
-    def wants(self, case: str) -> bool:
-        """Whether --case selects this case."""
-        return self.arguments.case is None or case in self.arguments.case.split(",")
+    def wants(self, case: str, by_name=False) -> bool:
+        """Whether --case selects this case. Without it, all are selected that need not be named."""
+        return not by_name if self.arguments.case is None else case in self.arguments.case.split(",")
 
     def seeds(self):
         """Whole numbers as seeds: those of --seed and --tries, otherwise from a number that differs each time."""

@@ -378,7 +378,8 @@ pub enum Benchmark {
     Subspace,
     /// The cost that each diagnostic instrument adds to a step
     Instruments,
-    /// STR-SQP: a step in a million unknowns, and what it adds to its products and gradients; needs 2 GB
+    /// STR-SQP: a step in a million unknowns, what it adds to its products and gradients, and runs with and without
+    /// products of the Lagrangian's Hessian; needs 2 GB
     Constraints,
     /// STR-Newton: steps, products and seconds on many problems, beside SciPy, and what a step in a million unknowns adds
     /// to its evaluations

@@ -1,11 +1,15 @@
-//! `strust bench constraints`: a step of STR-SQP in a million unknowns, beside the products and gradients in it.
+//! `strust bench constraints`: a step of STR-SQP in a million unknowns, beside the products and gradients in it, and
+//! runs with and without products of the Lagrangian's Hessian.
+
+mod products;
 
 use crate::{
     CommandFailure,
     args::Shared,
     session::{json, print, print_data},
-    show::{heading, table},
+    show::{Activity, heading, table},
 };
+use products::{LagrangianKind, LagrangianPair, LagrangianRun, PRODUCTS};
 use serde::Serialize;
 use std::{
     cell::Cell,
@@ -149,14 +153,32 @@ fn rows() -> Result<Vec<StepCost>, strust::Error> {
     ])
 }
 
+/// The output as JSON.
+#[derive(Serialize)]
+struct ConstraintResults {
+    steps: Vec<StepCost>,
+    small: Vec<LagrangianKind>,
+    large: Vec<LagrangianPair>,
+}
+
 pub fn run(shared: &Shared) -> Result<(), CommandFailure> {
-    let rows = rows().map_err(|e| CommandFailure::Failed(e.to_string()))?;
-    if shared.json {
-        return print_data(&json(&rows)?);
-    }
-    let mut cells = vec![["", "step", "products and f", "products", "overhead"].map(String::from).to_vec()];
-    for row in &rows {
-        cells.push(vec![
+    let failed = |e: strust::Error| CommandFailure::Failed(e.to_string());
+    let activity = Activity::new(shared);
+    activity.say("small problems with and without products".into());
+    let small = products::small().map_err(failed)?;
+    activity.say("larger problems with and without products".into());
+    let large = products::large().map_err(failed)?;
+    activity.say("a step with a million unknowns".into());
+    let steps = rows().map_err(failed)?;
+    drop(activity);
+    let results = ConstraintResults { steps, small, large };
+    if shared.json { print_data(&json(&results)?) } else { print(&text(&results, shared)) }
+}
+
+fn text(results: &ConstraintResults, shared: &Shared) -> String {
+    let mut steps = vec![["", "step", "products and f", "products", "overhead"].map(String::from).to_vec()];
+    for row in &results.steps {
+        steps.push(vec![
             row.problem.into(),
             format!("{:.0} ms", row.step_ms),
             format!("{:.0} ms", row.products_ms),
@@ -164,6 +186,42 @@ pub fn run(shared: &Shared) -> Result<(), CommandFailure> {
             format!("{:.0} %", 100.0 * row.overhead),
         ]);
     }
+    let titles = ["", "problems", "ended without", "ended with", "same point", "steps", "price"];
+    let mut small = vec![titles.map(String::from).to_vec()];
+    for kind in &results.small {
+        small.push(vec![
+            kind.kind.into(),
+            kind.problems.len().to_string(),
+            kind.ended.0.to_string(),
+            kind.ended.1.to_string(),
+            kind.same.to_string(),
+            format!("{:.2}", kind.steps),
+            format!("{:.2}", kind.price),
+        ]);
+    }
+    let count = |run: &LagrangianRun| if run.ended { run.steps.to_string() } else { format!("({})", run.steps) };
+    let mut large = vec![["", "steps", "price", "steps with", "products", "price with"].map(String::from).to_vec()];
+    for pair in &results.large {
+        large.push(vec![
+            pair.name.clone(),
+            count(&pair.without),
+            format!("{:.0}", pair.without.price),
+            count(&pair.with),
+            pair.with.products.to_string(),
+            format!("{:.0}", pair.with.price),
+        ]);
+    }
     let title = "A step of STR-SQP, and the time of its products with the constraint and of f, f64, one thread";
-    print(&format!("{}\n{}", heading(title, shared), table(&cells)))
+    let of_small =
+        format!("With and without products = {PRODUCTS}: medians of the ratios where both end at the same point");
+    let of_large = "The same on larger problems; (…) without a verdict. Price: value 1, gradient 3, product 4";
+    format!(
+        "{}\n{}\n{}\n{}\n{}\n{}",
+        heading(title, shared),
+        table(&steps),
+        heading(&of_small, shared),
+        table(&small),
+        heading(of_large, shared),
+        table(&large)
+    )
 }

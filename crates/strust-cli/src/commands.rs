@@ -324,8 +324,8 @@ fn insert_into(file: &Path, name: &str, table: &str) -> Result<(), CommandFailur
     // Keep the file's line endings.
     let table = if lines[start].ends_with("\r\n") { table.replace('\n', "\r\n") } else { table };
     let new = [&lines[..=start].concat(), &table, &lines[end..].concat()].map(String::as_str).concat();
-    atomic::write(file, new.as_bytes())?;
-    Ok(())
+    atomic::prepare(file)?;
+    Ok(atomic::write(file, new.as_bytes())?)
 }
 
 /// `strust list`.

@@ -36,7 +36,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
     let options = options(args, share)?;
     // Rank 0 writes and prints.
     let mut team = session::team();
-    let (save, page) = of_leader(&team, || places(args))?;
+    of_leader(&team, || check_places(args))?;
     let shared = &Shared { quiet: shared.quiet || !team.leads(), ..shared.clone() };
     let interrupt = session::interrupt()?;
     let (fitted, own_test) = {
@@ -58,12 +58,14 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
         let watch = &mut FitWatch { report: &mut report, interrupt: &interrupt };
         (fit_on(&table, test.as_ref(), &options, watch, &mut team)?, test.is_some())
     };
-    let outcome = FitOutcome::new(&fitted, &save, &page, own_test, began.elapsed().as_secs_f64());
+    let seconds = began.elapsed().as_secs_f64();
     // Save the model before printing: a closed output must not lose it.
-    of_leader(&team, || {
-        atomic::write(&save, &contents(&fitted.model, &save))?;
-        Ok(atomic::write(&page, fit_page::html(&fitted, &outcome.verdict).as_bytes())?)
+    let (save, page) = of_leader(&team, || {
+        let (save, page) = save_model(args, &fitted.model)?;
+        atomic::write(&page, fit_page::html(&fitted, &verdict(&fitted)).as_bytes())?;
+        Ok((save, page))
     })?;
+    let outcome = FitOutcome::new(&fitted, &save, &page, own_test, seconds);
     if shared.json && team.leads() {
         print_data(&json(&outcome)?)?;
     } else if !shared.quiet {
@@ -91,12 +93,52 @@ fn of_leader<T: Default>(team: &Team, run: impl FnOnce() -> Result<T, CommandFai
     Ok(value)
 }
 
-/// The files of the model and the report.
-fn places(args: &FitArgs) -> Result<(PathBuf, PathBuf), CommandFailure> {
-    let save = place(args)?;
-    let page = args.report.clone().unwrap_or_else(|| save.with_extension("html"));
-    report::check_page(&page)?;
-    Ok((save, page))
+/// Checks that the model and the report can be written, before hours of training.
+fn check_places(args: &FitArgs) -> Result<(), CommandFailure> {
+    let save = if let Some(save) = &args.save {
+        check_named(save)?;
+        save.clone()
+    } else {
+        let mut number = 1;
+        while default_name(number).exists() {
+            number += 1;
+        }
+        default_name(number)
+    };
+    Ok(report::check_page(&page(args, &save))?)
+}
+
+/// The names of a model that the user does not name, by number from 1 on.
+fn default_name(number: usize) -> PathBuf {
+    if number == 1 { "model.json".into() } else { format!("model-{number}.json").into() }
+}
+
+/// The report of a model.
+fn page(args: &FitArgs, save: &Path) -> PathBuf {
+    args.report.clone().unwrap_or_else(|| save.with_extension("html"))
+}
+
+/// Writes the model. Returns its file and that of its report.
+///
+/// A default name is chosen only now, and by the file system, because programs that run at the same time must not choose the
+/// same one.
+fn save_model(args: &FitArgs, model: &FittedModel) -> Result<(PathBuf, PathBuf), CommandFailure> {
+    if let Some(save) = &args.save {
+        atomic::write(save, &contents(model, save))?;
+        return Ok((save.clone(), page(args, save)));
+    }
+    let bytes = model.to_json();
+    let mut number = 1;
+    loop {
+        let save = default_name(number);
+        let page = page(args, &save);
+        // Another file with the default name of the report stays, too.
+        let fits = args.report.is_some() || report::check_replaceable(&page).is_ok();
+        if fits && atomic::write_new(&save, &bytes)? {
+            return Ok((save, page));
+        }
+        number += 1;
+    }
 }
 
 /// The share of rows to hold out, and the file with held-out rows.
@@ -146,28 +188,20 @@ fn options(args: &FitArgs, test_share: f64) -> Result<FitOptions, CommandFailure
     })
 }
 
-/// Where to write the model. Only a model may be replaced, and only if the user names it.
-fn place(args: &FitArgs) -> Result<PathBuf, CommandFailure> {
-    let Some(save) = &args.save else {
-        let (mut free, mut number) = (PathBuf::from("model.json"), 1);
-        while free.exists() {
-            number += 1;
-            free = format!("model-{number}.json").into();
-        }
-        return Ok(free);
-    };
+/// Checks a file for the model that the user names: only a model may be replaced.
+fn check_named(save: &Path) -> Result<(), CommandFailure> {
     if !matches!(ending(save).as_str(), "json" | "safetensors") {
         let why = format!("--save {}: the name must end with .json or .safetensors", save.display());
         return Err(CommandFailure::Usage(why));
     }
-    atomic::check_writable(save)?;
+    atomic::prepare(save)?;
     if save.exists() && !FittedModel::is_one(save) {
         return Err(CommandFailure::Failed(format!(
             "{}: the file exists and is not a model of `strust fit`: choose another file with --save",
             save.display()
         )));
     }
-    Ok(save.clone())
+    Ok(())
 }
 
 fn ending(path: &Path) -> String {

@@ -63,7 +63,7 @@ pub fn train(
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     experiment.name = format!("{}-{}", experiment.name, method.chars().map(plain).collect::<String>());
     // Find this out now, not after hours of training.
-    atomic::check_writable(save)?;
+    atomic::prepare(save)?;
     if !is_model(save) {
         return Err(CommandFailure::Failed(format!(
             "{}: the file exists and is not a model: choose another file with --save",

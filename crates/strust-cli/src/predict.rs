@@ -30,7 +30,7 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
         return Err(CommandFailure::Usage("--out must not be the model or the data: choose another file".into()));
     }
     if let Some(out) = out {
-        atomic::check_writable(out)?;
+        atomic::prepare(out)?;
     }
     let model = FittedModel::load(path)?;
     let table = rows(&model, new, false, shared)?;

@@ -150,7 +150,7 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let batch = f.terms();
-    let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance }, constraint)?;
+    let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance, ..StrSqpConfig::default() }, constraint)?;
     let (mut curve, mut interrupted, mut has_settled) = (Vec::<LearningPoint>::new(), false, false);
     let report = minimize(f)
         .method(method)

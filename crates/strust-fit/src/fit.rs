@@ -349,17 +349,7 @@ impl FitSetup<'_> {
         };
         let inputs = own.rows.inputs();
         let entries = own.rows.stored_per_row(ranks)? * training.len() as f64;
-        // A network is larger than a linear model, and is usually fitted to dense data.
-        let (units, most) = match (self.family, self.options.hidden.first()) {
-            (ModelFamily::Mlp, Some(&first)) => (first, limits::dense(entries as usize)),
-            _ => (outputs, limits::weights(entries as usize)),
-        };
-        if inputs.saturating_mul(units) > most {
-            return Err(Error::Option(format!(
-                "{inputs} inputs × {units} outputs of the first layer are more than the {most} weights that {entries} \
-                 entries of the training rows allow: use fewer columns, classes or hidden units"
-            )));
-        }
+        self.check_size(inputs, outputs, training.len(), entries as usize)?;
         if self.family == ModelFamily::Mlp {
             let size = inputs.saturating_mul(training.len().div_ceil(share.size));
             if size > MOST_DENSE.min(limits::dense(entries as usize)) {
@@ -379,6 +369,24 @@ impl FitSetup<'_> {
             return constrained(&mut f, self.options.constraint, &self.factors(), FullSumEnd::default(), &mut limits);
         }
         train::linear(data, held_out, &mut limits)
+    }
+
+    /// Refuses a model that is far larger than the training rows explain: one index of LIBSVM text can be a billion.
+    fn check_size(&self, inputs: usize, outputs: usize, rows: usize, entries: usize) -> Result<(), Error> {
+        if self.family == ModelFamily::Mlp {
+            let widths = [&[inputs], &*self.options.hidden, &[outputs]].concat();
+            return limits::network(&widths, rows, size_of::<f32>(), entries).map_err(|why| {
+                Error::Option(format!("{why}: use smaller widths in --hidden, or --drop columns with many categories"))
+            });
+        }
+        let most = limits::weights(entries);
+        if inputs.saturating_mul(outputs) > most {
+            return Err(Error::Option(format!(
+                "{inputs} inputs × {outputs} outputs are more than the {most} weights that {entries} entries of the \
+                 training rows allow: use fewer columns or classes"
+            )));
+        }
+        Ok(())
     }
 
     /// cⱼ: a weight in the units of the file is cⱼ times the weight of the model.

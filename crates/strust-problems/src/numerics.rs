@@ -57,7 +57,7 @@ where
     C: Constraint<Point = F::Point>,
 {
     // Half of the digits of ∇f would be enough for all digits of f, but the violation counts at first order.
-    let method = StrSqp::new(StrSqpConfig { tolerance: 1e-11 }, constraint).ok()?;
+    let method = StrSqp::new(StrSqpConfig { tolerance: 1e-11, ..StrSqpConfig::default() }, constraint).ok()?;
     let report = minimize(&mut f).method(method).full_batch().stop(Stop::steps(2000)).start(start).ok()?;
     report.reason.converged().then_some(report.last.value)
 }

@@ -60,6 +60,28 @@ fn sizes_agree_and_bounds_are_consistent() {
 }
 
 #[test]
+fn second_derivatives_agree_with_central_differences() {
+    for p in all() {
+        for x in [p.start.clone(), perturbed(&p.start, 0.4, 0), perturbed(&p.start, 0.4, 1)] {
+            let v = perturbed(&vec![0.0; x.len()], 1.0, 7);
+            let products = [vec![p.hessian_product(&x, &v)], p.row_hessian_products(&x, &v)].concat();
+            let step = 1e-5 * (1.0 + norm(&x));
+            let gradients_at = |side: f64| {
+                let x: Vec<f64> = x.iter().zip(&v).map(|(x, v)| x + side * step * v).collect();
+                [vec![p.gradient(&x)], p.jacobian(&x)].concat()
+            };
+            for (i, (after, before)) in gradients_at(1.0).iter().zip(gradients_at(-1.0)).enumerate() {
+                for j in 0..x.len() {
+                    let (difference, exact) = ((after[j] - before[j]) / (2.0 * step), products[i][j]);
+                    let size = 1.0 + norm(&products[i]) + norm(after) / norm(&x).max(1.0);
+                    assert!((difference - exact).abs() < 1e-6 * size, "{} {i} {j}: {difference} {exact}", p.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn derivatives_agree_with_central_differences() {
     for p in all() {
         for x in [p.start.clone(), perturbed(&p.start, 0.4, 0), perturbed(&p.start, 0.4, 1)] {

@@ -361,7 +361,7 @@ def minimize(
     if method == "auto":
         method = _chosen(bool(parts), hessp is not None, terms is None) if state is None else state.method
     name, settings = _settings(method, options, batch, seed, sampler, schedule, state)
-    _check_products(hessp, name, problem)
+    _check_products(hessp, name, settings["options"], problem)
     deterministic = terms is None
     if deterministic:
         if settings["batch"] is not None or settings["sampler"] not in (None, "full"):
@@ -472,7 +472,7 @@ def _chosen(constrained: bool, products: bool, deterministic: bool) -> str:
     return "auto"
 
 
-def _check_products(hessp: Function | None, method: str, problem: Problem | None) -> None:
+def _check_products(hessp: Function | None, method: str, options: dict[str, Any], problem: Problem | None) -> None:
     """Check that products are given where they are used."""
     if hessp is None:
         if method == "str-gauss-newton" and problem is None:
@@ -484,6 +484,12 @@ def _check_products(hessp: Function | None, method: str, problem: Problem | None
         raise TypeError(f"hessp must be a function, not {type(hessp).__name__}")
     elif problem is not None:
         raise ValueError("a built-in problem has products of its own: leave out hessp")
+    elif method == "str-sqp":
+        if not options.get("products"):
+            raise ValueError(
+                "method='str-sqp' makes no products by default: leave out hessp, "
+                'or set options={"products": 100}, the most products of a step'
+            )
     elif method not in _PRODUCTS:
         raise ValueError(f"method={method!r} makes no products: leave out hessp, or use one of {', '.join(_PRODUCTS)}")
 

@@ -73,7 +73,7 @@ const PNG: &str = "scaling.png";
 pub fn prepare(folder: &Path) -> Result<(), CommandFailure> {
     std::fs::create_dir_all(folder)
         .map_err(|e| CommandFailure::Failed(format!("cannot create {}: {e}", folder.display())))?;
-    [SVG, PNG].iter().try_for_each(|name| Ok(atomic::check_writable(&folder.join(name))?))
+    [SVG, PNG].iter().try_for_each(|name| Ok(atomic::prepare(&folder.join(name))?))
 }
 
 /// Draws the efficiency over the ranks as `scaling.svg` and `scaling.png`.

@@ -1,6 +1,6 @@
 //! `strust fit`, `predict`, `evaluate` and `inspect`, as a person with a data file uses them.
 
-use crate::support::{Finished, Folder, finished, run, strust};
+use crate::support::{Finished, Folder, finished, refused, run, strust};
 use std::{fmt::Write as _, process::Stdio};
 
 /// Rows of customers: a text label, categories with commas, quotes and blanks.
@@ -30,15 +30,6 @@ fn done(folder: &Folder, arguments: &[&str]) -> String {
     let result = go(folder, arguments);
     assert_eq!(result.code, Some(0), "{}", result.err);
     result.out
-}
-
-#[track_caller]
-fn refused(result: &Finished, code: i32, parts: &[&str]) {
-    assert_eq!(result.code, Some(code), "{}", result.err);
-    for part in parts {
-        assert!(result.err.contains(part), "{part:?} is not in: {}", result.err);
-    }
-    assert!(!result.err.contains("panicked"), "{}", result.err);
 }
 
 #[test]

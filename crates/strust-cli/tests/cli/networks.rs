@@ -62,7 +62,7 @@ fn a_trial_that_is_not_finite_is_rejected_and_recorded() {
 
 #[cfg(feature = "torch")]
 mod with_torch {
-    use crate::support::{Edit, Finished, Folder, finished, records, same_records, strust};
+    use crate::support::{Edit, Finished, Folder, fails, finished, records, same_records, strust};
     use std::{fs, path::PathBuf};
 
     const RECORD: usize = 3073;
@@ -103,15 +103,6 @@ mod with_torch {
 
     fn go(folder: &Folder, arguments: &[&str]) -> Finished {
         finished(&strust().current_dir(folder.0.path()).args(arguments).arg("--quiet").output().unwrap())
-    }
-
-    #[track_caller]
-    fn fails(result: &Finished, parts: &[&str]) {
-        assert_eq!(result.code, Some(1), "{}", result.err);
-        for part in parts {
-            assert!(result.err.contains(part), "{part:?} is not in: {}", result.err);
-        }
-        assert!(!result.err.contains("panicked"), "{}", result.err);
     }
 
     #[test]

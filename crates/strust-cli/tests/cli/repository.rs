@@ -22,7 +22,6 @@ const COMPATIBLE: &[&str] = &[
     "Unlicense",
     "CC0-1.0",
     "BSL-1.0",
-    "MIT-0",
     // Only for data: the root certificates for https.
     "CDLA-Permissive-2.0",
 ];

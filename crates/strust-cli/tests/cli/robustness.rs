@@ -1,6 +1,8 @@
 //! Files that others have made or edited, files that change, and programs that are killed or start at the same time.
 
-use crate::support::{Edit, Finished, Folder, SMALL, experiment, lines, run, same_records, strust};
+use crate::support::{
+    Edit, Finished, Folder, SMALL, experiment, fails, finished, lines, names, refused, run, same_records, strust,
+};
 use std::{
     path::Path,
     process::Stdio,
@@ -23,26 +25,8 @@ fn done(folder: &Folder, text: &str, out: &str) -> String {
     folder.path(out).to_str().unwrap().into()
 }
 
-/// Asserts exit code 1 and a message with all of `parts`, but no panic.
-#[track_caller]
-fn fails(result: &Finished, parts: &[&str]) {
-    assert_eq!(result.code, Some(1), "{}", result.err);
-    for part in parts {
-        assert!(result.err.contains(part), "{part:?} is not in: {}", result.err);
-    }
-    assert!(!result.err.contains("panicked"), "{}", result.err);
-}
-
 fn edit_file(path: &Path, from: &str, to: &str) {
     std::fs::write(path, std::fs::read_to_string(path).unwrap().edit(from, to)).unwrap();
-}
-
-/// The names of everything in a folder.
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 #[test]
@@ -126,6 +110,44 @@ fn a_small_file_with_a_huge_index_is_refused_at_once() {
     done(&folder, &experiment("kind = \"logistic\"\ndata = \"data.svm\"", STR), "out");
 }
 
+#[test]
+fn a_network_on_a_small_file_cannot_ask_for_more_than_a_gibibyte() {
+    let folder = Folder::new();
+    folder.write("small.csv", &lines(30, |i| format!("{i},{},{}\n", i * i % 7, i % 2)));
+    let over = |kind: &str, hidden: &str| {
+        let method = if kind == "orthonormal-mlp" { STR_P } else { STR };
+        let problem = format!("kind = \"{kind}\"\ndata = \"small.csv\"\nhidden = \"{hidden}\"");
+        start(&folder, &experiment(&problem, method).edit("epochs = 3", "epochs = 1"), "out")
+    };
+    for (kind, hidden, widths) in [
+        // Not only the first layer counts.
+        ("mlp", "8-4000-4000", "2-8-4000-4000-2 takes about 1.6 GiB"),
+        ("mlp", "6000000", "2-6000000-2 takes about 8.9 GiB"),
+        ("orthonormal-mlp", "3000-3000", "2-3000-3000-2 takes about 1.8 GiB"),
+        ("autoencoder", "3000-2000", "2-3000-2000-3000-2 takes about 1.2 GiB"),
+    ] {
+        let expected =
+            ["small.csv: a network of the widths ", widths, "60 entries", "at most 1.0 GiB", "make `hidden`"];
+        fails(&over(kind, hidden), &expected);
+        assert!(!folder.path("out").exists());
+    }
+    let data = folder.path("small.csv");
+    let fit = |hidden: &str| {
+        let model = folder.path("model.json");
+        let mut command = strust();
+        command.args(["fit", data.to_str().unwrap(), "--target", "3", "--task", "classes", "--model", "mlp"]);
+        command.args(["--hidden", hidden, "--epochs", "1", "-q", "--save", model.to_str().unwrap()]);
+        finished(&command.output().unwrap())
+    };
+    let expected = ["2-4000-4000-1 takes about 1.6 GiB", "at most 1.0 GiB", "use smaller widths in --hidden"];
+    refused(&fit("4000,4000"), 2, &expected);
+    assert!(!folder.path("model.json").exists());
+    // A network that is far larger than its data is fine.
+    for (result, what) in [(over("mlp", "1000-500"), "run"), (fit("1000,500"), "fit")] {
+        assert_eq!(result.code, Some(0), "{what}: {}", result.err);
+    }
+}
+
 /// The edited records of a finished job are an error of every command that reads them.
 #[track_caller]
 fn edited(folder: &Folder, out: &str, edits: &[(&str, &str)], parts: &[&str]) {
@@ -163,6 +185,14 @@ fn records_edited_at_the_same_length_do_not_match_their_checksum() {
     std::fs::remove_dir_all(folder.path("out/runs/subspace.str-p.s0")).unwrap();
     assert_eq!(run(&["resume", &out, "-q"]).code, Some(0));
     same_records(&folder.path("out"), Path::new(&done(&folder, &experiment(SMALL, STR_P), "again")));
+}
+
+#[test]
+fn more_accepted_steps_than_steps_are_an_error_of_diagnose() {
+    let folder = Folder::new();
+    let out = done(&folder, &experiment(SMALL, STR_P), "out");
+    edit_file(&folder.path("out/runs/subspace.str-p.s0/records.jsonl"), "\"accepted\":0", "\"accepted\":7");
+    fails(&run(&["diagnose", &out]), &["records.jsonl", "line 1: 7 of 0 steps cannot be accepted"]);
 }
 
 /// Removes the checksums of the logs from a checkpoint, as an earlier program wrote it.
@@ -210,7 +240,7 @@ fn a_data_file_that_is_replaced_during_a_run_stops_it_and_is_never_mixed_in() {
         std::thread::sleep(Duration::from_millis(1));
     }
     folder.write("data.csv", &data(2));
-    let result = crate::support::finished(&child.wait_with_output().unwrap());
+    let result = finished(&child.wait_with_output().unwrap());
     fails(&result, &["data.csv: the data file has changed since the run was planned: restore it"]);
     assert!(!out.join("runs/logistic.str.s1/checkpoint.bin").exists(), "the second job read other data");
     fails(&run(&["resume", out.to_str().unwrap(), "-q"]), &["the data file has changed"]);
@@ -237,6 +267,65 @@ fn a_folder_of_a_run_that_was_killed_before_its_plan_was_written_can_be_used() {
     assert_eq!(names(&folder.path("mine")), ["strust-a.tmp"]);
 }
 
+/// The temporary files of a folder.
+fn temporary(folder: &Path) -> Vec<String> {
+    let mut names = names(folder);
+    names.retain(|name| name.starts_with(".strust-"));
+    names
+}
+
+#[test]
+fn temporary_files_of_killed_programs_are_removed_but_not_those_in_use() {
+    let folder = Folder::new();
+    let go = |arguments: &[&str]| {
+        let result = finished(&strust().args(arguments).current_dir(folder.0.path()).output().unwrap());
+        assert_eq!(result.code, Some(0), "{}", result.err);
+    };
+    folder.write("line.csv", &format!("x,y\n{}", lines(40, |i| format!("{i},{}\n", 3 * i % 31))));
+    done(&folder, &experiment(SMALL, STR_P), "out");
+    folder.write("page.md", "<!-- strust:test -->\n<!-- /strust -->\n");
+    for place in ["reports", "reports/figures", "published", "published/figures", "predictions", "out/figures"] {
+        std::fs::create_dir_all(folder.path(place)).unwrap();
+    }
+    let fit = ["fit", "line.csv", "--target", "y", "-q"];
+    let commands: [(&[&str], &[&str]); 6] = [
+        (&fit, &["."]),
+        (
+            &["fit", "line.csv", "--target", "y", "-q", "--save", "model.json", "--report", "reports/fit.html"],
+            &["reports"],
+        ),
+        (&["predict", "model.json", "line.csv", "-q", "--out", "predictions/new.csv"], &["predictions"]),
+        (&["report", "out", "-q"], &["out", "out/figures"]),
+        (&["report", "out", "--publish", "published", "-q"], &["published", "published/figures"]),
+        (&["report", "out", "--into", "page.md"], &["."]),
+    ];
+    for (command, places) in commands {
+        // A killed program has no lock. A running one has, in whatever container it is and whatever the clock says.
+        let in_use: Vec<_> = places.iter().map(|place| format!("{place}/.strust-used00.tmp")).collect();
+        let held: Vec<_> = in_use.iter().map(|name| std::fs::File::create(folder.path(name)).unwrap()).collect();
+        for (file, place) in held.iter().zip(places) {
+            file.lock().unwrap();
+            folder.write(&format!("{place}/.strust-killed.tmp"), "part of a fi");
+        }
+        go(command);
+        for place in places {
+            assert_eq!(temporary(&folder.path(place)), [".strust-used00.tmp"], "{command:?} in {place}");
+        }
+        drop(held);
+        go(command);
+        for place in places {
+            assert_eq!(temporary(&folder.path(place)), [""; 0], "{command:?} in {place}");
+        }
+    }
+    // A link or a folder of this name was made by somebody else.
+    std::fs::create_dir(folder.path(".strust-folder.tmp")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("line.csv", folder.path(".strust-link.tmp")).unwrap();
+    go(&fit);
+    assert!(folder.path(".strust-folder.tmp").exists());
+    assert_eq!(folder.path(".strust-link.tmp").exists(), cfg!(unix));
+}
+
 #[test]
 fn programs_that_start_at_the_same_time_have_folders_of_their_own() {
     let folder = Folder::new();
@@ -248,7 +337,7 @@ fn programs_that_start_at_the_same_time_have_folders_of_their_own() {
     };
     let children: Vec<_> = (0..4).map(begin).collect();
     for child in children {
-        let result = crate::support::finished(&child.wait_with_output().unwrap());
+        let result = finished(&child.wait_with_output().unwrap());
         assert_eq!(result.code, Some(0), "{}", result.err);
     }
     assert_eq!(names(&folder.path("runs")), ["test", "test-2", "test-3", "test-4"]);
@@ -260,4 +349,32 @@ fn programs_that_start_at_the_same_time_have_folders_of_their_own() {
     other.write("wrong.toml", &experiment("kind = \"subspace\"\nd = 3\nk = 4\nn = 40", STR_P));
     let result = strust().args(["run", "wrong.toml"]).current_dir(other.0.path()).output().unwrap();
     assert_eq!((result.status.code(), names(other.0.path())), (Some(1), vec!["wrong.toml".to_string()]));
+}
+
+#[test]
+fn fits_at_the_same_time_save_models_and_reports_of_their_own() {
+    let folder = Folder::new();
+    folder.write("line.csv", &format!("x,y\n{}", lines(200, |i| format!("{i},{}\n", 3 * i % 101))));
+    // A page with a default name that strust did not write stays, and its number is not used.
+    folder.write("model-3.html", "mine");
+    let begin = |seed: usize| {
+        let mut command = strust();
+        command.args(["fit", "line.csv", "--target", "y", "--json", "--seed", &seed.to_string()]);
+        command.current_dir(folder.0.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children: Vec<_> = (0..6).map(begin).collect();
+    let json = |path: &Path| -> serde_json::Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    for (seed, child) in children.into_iter().enumerate() {
+        let result = finished(&child.wait_with_output().unwrap());
+        assert_eq!(result.code, Some(0), "{}", result.err);
+        let outcome: serde_json::Value = serde_json::from_str(&result.out).unwrap();
+        let (model, report) = (outcome["model"].as_str().unwrap(), outcome["report"].as_str().unwrap());
+        assert_eq!(Path::new(report), Path::new(model).with_extension("html"));
+        assert_eq!(json(&folder.path(model))["training"]["seed"], seed, "{model} is of another program");
+    }
+    let mut expected: Vec<String> = ["line.csv", "model.json", "model.html", "model-3.html"].map(String::from).to_vec();
+    expected.extend([2, 4, 5, 6, 7].iter().flat_map(|i| ["json", "html"].map(|ending| format!("model-{i}.{ending}"))));
+    expected.sort();
+    assert_eq!(names(folder.0.path()), expected);
+    assert_eq!(std::fs::read_to_string(folder.path("model-3.html")).unwrap(), "mine");
 }

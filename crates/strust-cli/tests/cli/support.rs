@@ -76,6 +76,30 @@ pub fn finished(output: &Output) -> Finished {
     }
 }
 
+/// Asserts exit code 1 and a message with all of `parts`, but no panic.
+#[track_caller]
+pub fn fails(result: &Finished, parts: &[&str]) {
+    refused(result, 1, parts);
+}
+
+/// The same with another exit code: 2 for wrong arguments.
+#[track_caller]
+pub fn refused(result: &Finished, code: i32, parts: &[&str]) {
+    assert_eq!(result.code, Some(code), "{}", result.err);
+    for part in parts {
+        assert!(result.err.contains(part), "{part:?} is not in: {}", result.err);
+    }
+    assert!(!result.err.contains("panicked"), "{}", result.err);
+}
+
+/// The names of everything in a folder.
+pub fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
 /// The text of an experiment file with one problem.
 pub fn experiment(problem: &str, methods: &str) -> String {
     format!("name = \"test\"\nepochs = 3\nbatch = 8\nseeds = 2\n\n[[problem]]\n{problem}\n\n{methods}\n")

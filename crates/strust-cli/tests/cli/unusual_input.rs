@@ -1,6 +1,8 @@
 //! Input that is unusual but possible: names that are not text, pipes, endless files, huge lists, control characters.
 
-use crate::support::{Edit, Finished, Folder, SMALL, experiment, finished, lines, requires, run, same_records, strust};
+use crate::support::{
+    Edit, Finished, Folder, SMALL, experiment, fails, finished, lines, requires, run, same_records, strust,
+};
 use std::{
     io::Write as _,
     path::Path,
@@ -13,13 +15,6 @@ const STR: &str = "[[method]]\nname = \"str\"\n";
 
 fn rows() -> String {
     lines(40, |i| format!("{},{},{}\n", i % 7, (i * 5) % 11, i % 2))
-}
-
-/// Asserts exit code 1 and a message with this part, but no panic.
-#[track_caller]
-fn fails(result: &Finished, part: &str) {
-    assert_eq!(result.code, Some(1), "{}", result.err);
-    assert!(result.err.contains(part) && !result.err.contains("panicked"), "{part:?} is not in: {}", result.err);
 }
 
 #[cfg(unix)]
@@ -100,15 +95,18 @@ fn inputs_without_an_end_are_refused() {
     let begun = Instant::now();
     let folder = Folder::new();
     let data = folder.write("data.csv", &rows());
-    fails(&run(&["run", "/dev/zero"]), "/dev/zero: it has more than 67108864 bytes");
-    fails(&run(&["fit", "/dev/zero", "--target", "1"]), "/dev/zero: this is not a file: save the rows to a file first");
-    fails(&piped(&["fit", "/dev/stdin"], b"1 1:1\n-1 1:2\n"), "/dev/stdin: this is not a file");
-    fails(&run(&["inspect", "/dev/zero"]), "not a model of `strust fit`: it has more than");
+    fails(&run(&["run", "/dev/zero"]), &["/dev/zero: it has more than 67108864 bytes"]);
+    fails(
+        &run(&["fit", "/dev/zero", "--target", "1"]),
+        &["/dev/zero: this is not a file: save the rows to a file first"],
+    );
+    fails(&piped(&["fit", "/dev/stdin"], b"1 1:1\n-1 1:2\n"), &["/dev/stdin: this is not a file"]);
+    fails(&run(&["inspect", "/dev/zero"]), &["not a model of `strust fit`: it has more than"]);
     for source in ["/dev/zero", "/dev/stdin"] {
         let text = experiment(&format!("kind = \"logistic\"\ndata = \"{source}\""), STR);
         let file = folder.write("experiment.toml", &text);
         let result = piped(&["run", file.to_str().unwrap()], rows().as_bytes());
-        fails(&result, "the data must be in a file, because every job reads them");
+        fails(&result, &["the data must be in a file, because every job reads them"]);
     }
     // A file that the program reads back may be a link to a device.
     let out = folder.path("out");
@@ -117,7 +115,7 @@ fn inputs_without_an_end_are_refused() {
     for name in ["runs/subspace.str-p.s0/checkpoint.bin", "plan.json"] {
         std::fs::remove_file(out.join(name)).unwrap();
         std::os::unix::fs::symlink("/dev/zero", out.join(name)).unwrap();
-        fails(&run(&["report", out.to_str().unwrap()]), "it is not a regular file");
+        fails(&run(&["report", out.to_str().unwrap()]), &["it is not a regular file"]);
     }
     assert!(data.exists() && begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
@@ -149,8 +147,8 @@ fn a_small_file_that_unpacks_to_a_huge_one_is_refused() {
     ] {
         let text = experiment(&format!("kind = \"logistic\"\ndata = \"{name}\""), STR);
         let file = folder.write("experiment.toml", &text);
-        fails(&run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]), expected);
-        fails(&run(&["fit", folder.path(name).to_str().unwrap(), "--target", "1"]), expected);
+        fails(&run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]), &[expected]);
+        fails(&run(&["fit", folder.path(name).to_str().unwrap(), "--target", "1"]), &[expected]);
     }
     // A file of ordinary size that is very regular is fine.
     std::fs::write(folder.path("data.csv.gz"), gzip("1,1,0\n1,2,1\n".repeat(50_000).as_bytes()).unwrap()).unwrap();
@@ -209,7 +207,7 @@ fn names_that_are_too_long_for_the_files_of_figures_are_refused_at_once() {
     let folder = Folder::new();
     let refused = |text: &str, expected: &str| {
         let file = folder.write("experiment.toml", text);
-        fails(&run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]), expected);
+        fails(&run(&["run", file.to_str().unwrap(), "--out", folder.path("out").to_str().unwrap()]), &[expected]);
         assert!(!folder.path("out").exists());
     };
     let (text, long) = (experiment(SMALL, STR_P), "x".repeat(101));
@@ -256,7 +254,7 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
         (format!("\"a\\u001b[31mb\" = 1\n{text}"), "unknown key `a\u{fffd}[31mb`"),
         (text.edit("\"str-p\"", "\"str\\u001b[31m\""), "unknown method `str\u{fffd}[31m`"),
     ] {
-        fails(&start(&edited), expected);
+        fails(&start(&edited), &[expected]);
     }
     let result = start(&format!("description = \"two\\nlines\"\n{text}"));
     assert_eq!(result.code, Some(0), "{}", result.err);
@@ -279,7 +277,7 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
     }
     edit(&kept.join("summary.json"), "\"label\": \"str-p\"", "\"label\": \"a\\n<!-- /strust -->\"");
     let result = run(&["report", kept.to_str().unwrap(), "--markdown"]);
-    fails(&result, "summary.json: the file was edited: a name in it has the control character U+000A");
+    fails(&result, &["summary.json: the file was edited: a name in it has the control character U+000A"]);
 }
 
 #[cfg(unix)]

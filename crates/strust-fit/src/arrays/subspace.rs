@@ -193,7 +193,7 @@ pub fn fit_subspace(
         // All rows are equal, or every frame spans the whole space.
         return Ok(ArrayFrame { frame: start, epochs: 0.0, end: TrainingEnd::Converged });
     }
-    let method = StrSqp::new(StrSqpConfig { tolerance }, Stiefel::new(mean.len(), k)?)?;
+    let method = StrSqp::new(StrSqpConfig { tolerance, ..StrSqpConfig::default() }, Stiefel::new(mean.len(), k)?)?;
     let few = rows.stored_per_row() * (n * k) as f64 <= FEW as f64;
     let batch = if few { n } else { BATCH.min(n) };
     let (mut stopped, mut values) = (false, Vec::new());

@@ -19,16 +19,17 @@ pub fn check_place(folder: &Path, of: &[PathBuf]) -> Result<(), Error> {
     if holds_run(folder) && !(of.len() == 1 && of.iter().all(same)) {
         return Err(Error::saved(folder, "this is the folder of a run with its own report: choose another folder"));
     }
-    check_ours(&folder.join("report.html"))
+    check_replaceable(&folder.join("report.html"))
 }
 
 /// Checks that a page may be written: it may replace only a report of strust, and its folder must be writable.
 pub fn check_page(path: &Path) -> Result<(), Error> {
-    check_ours(path)?;
-    atomic::check_writable(path)
+    check_replaceable(path)?;
+    atomic::prepare(path)
 }
 
-fn check_ours(page: &Path) -> Result<(), Error> {
+/// Checks that a page may be replaced: there is none, or strust wrote it.
+pub fn check_replaceable(page: &Path) -> Result<(), Error> {
     match std::fs::read(page) {
         Ok(text) if !is_ours(&text) => Err(in_the_way(page)),
         _ => Ok(()),
@@ -45,6 +46,7 @@ pub(crate) fn in_the_way(path: &Path) -> Error {
 pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
     let place = folder.join("figures");
     atomic::make_folder(&place)?;
+    [folder, &place].into_iter().for_each(atomic::sweep);
     if let [first, _, ..] = summaries {
         let together =
             Summary { problems: shared_problems(summaries), sections: vec![], tuning: vec![], ..first.clone() };

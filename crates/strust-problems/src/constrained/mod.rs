@@ -23,7 +23,7 @@ use jet::Jet;
 use strust::{
     Error,
     constraints::{Bounds, Constraint, Sense},
-    objective::{Objective, from_fn},
+    objective::{Objective, ProductKind, from_fn, with_products},
     sample::Sample,
     vector::Vector,
 };
@@ -146,6 +146,16 @@ impl ConstrainedProblem {
     pub fn jacobian(&self, x: &[f64]) -> Vec<Vec<f64>> {
         self.jet_rows(x).iter().map(|c| c.gradient(x.len())).collect()
     }
+    /// ∇²f(x)v.
+    #[must_use]
+    pub fn hessian_product(&self, x: &[f64], v: &[f64]) -> Vec<f64> {
+        (self.objective)(&self.variables_along(x, v)).product(x.len())
+    }
+    /// ∇²cᵢ(x)v for every row.
+    #[must_use]
+    pub fn row_hessian_products(&self, x: &[f64], v: &[f64]) -> Vec<Vec<f64>> {
+        (self.constraints)(&self.variables_along(x, v)).iter().map(|c| c.product(x.len())).collect()
+    }
     /// The largest violation of a row or a bound at x.
     #[must_use]
     pub fn violation(&self, x: &[f64]) -> f64 {
@@ -164,16 +174,22 @@ impl ConstrainedProblem {
         assert_eq!(x.len(), self.start.len(), "the number of variables of {}", self.name);
         Jet::variables(x)
     }
+    fn variables_along(&self, x: &[f64], v: &[f64]) -> Vec<Jet> {
+        assert_eq!((x.len(), v.len()), (self.start.len(), self.start.len()), "the variables of {}", self.name);
+        Jet::variables_along(x, v)
+    }
 
-    /// f as an objective with one term.
+    /// f as an objective with one term and exact products with its Hessian.
     #[must_use]
     pub fn objective(&self) -> impl Objective<Point = Vec<f64>> {
-        from_fn(1, |x: &Vec<f64>, _: &Sample, gradient: Option<&mut Vec<f64>>| {
+        let f = from_fn(1, |x: &Vec<f64>, _: &Sample, gradient: Option<&mut Vec<f64>>| {
             if let Some(gradient) = gradient {
                 *gradient = self.gradient(x);
             }
             self.value(x)
-        })
+        });
+        let product = |x: &Vec<f64>, _: &Sample, v: &Vec<f64>, out: &mut Vec<f64>| *out = self.hessian_product(x, v);
+        with_products(f, ProductKind::Hessian, product)
     }
     /// The rows and the bounds as a constraint.
     ///
@@ -245,6 +261,19 @@ impl Constraint for ProblemRows<'_> {
         for (row, y) in self.problem.jacobian(x).iter().zip(y) {
             out.add(a * y, row);
         }
+    }
+    fn add_second_order_product(
+        &mut self,
+        x: &Vec<f64>,
+        a: f64,
+        y: &Vec<f64>,
+        v: &Vec<f64>,
+        out: &mut Vec<f64>,
+    ) -> bool {
+        for (product, y) in self.problem.row_hessian_products(x, v).iter().zip(y) {
+            out.add(a * y, product);
+        }
+        true
     }
     fn sense(&self, row: usize) -> Sense {
         if row < self.problem.equalities { Sense::Equal } else { Sense::AtMost }

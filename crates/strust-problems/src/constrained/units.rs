@@ -4,7 +4,7 @@ use super::{ConstrainedProblem, ProblemRows};
 use strust::{
     Error,
     constraints::{Bounds, Constraint, Sense},
-    objective::{Objective, from_fn},
+    objective::{Objective, ProductKind, from_fn, with_products},
     sample::Sample,
     vector::Vector,
 };
@@ -75,17 +75,21 @@ pub struct ProblemInUnits<'a> {
 }
 
 impl<'a> ProblemInUnits<'a> {
-    /// f as an objective with one term.
+    /// f as an objective with one term and exact products with its Hessian.
     #[must_use]
     pub fn objective(&self) -> impl Objective<Point = Vec<f64>> {
         let Self { problem, units } = *self;
-        from_fn(1, move |x: &Vec<f64>, _: &Sample, gradient: Option<&mut Vec<f64>>| {
+        let f = from_fn(1, move |x: &Vec<f64>, _: &Sample, gradient: Option<&mut Vec<f64>>| {
             let x = units.plain(x);
             if let Some(gradient) = gradient {
                 *gradient = units.plain(&problem.gradient(&x));
                 gradient.scale(units.f);
             }
             units.f * problem.value(&x)
+        });
+        with_products(f, ProductKind::Hessian, move |x: &Vec<f64>, _: &Sample, v: &Vec<f64>, out: &mut Vec<f64>| {
+            *out = units.plain(&problem.hessian_product(&units.plain(x), &units.plain(v)));
+            out.scale(units.f);
         })
     }
     /// The rows and the bounds as a constraint.
@@ -129,6 +133,20 @@ impl Constraint for RowsInUnits<'_> {
         let mut pull = vec![0.0; x.len()];
         self.rows.add_vjp(&self.units.plain(x), a * self.units.c, y, &mut pull);
         out.add(1.0, &self.units.plain(&pull));
+    }
+    fn add_second_order_product(
+        &mut self,
+        x: &Vec<f64>,
+        a: f64,
+        y: &Vec<f64>,
+        v: &Vec<f64>,
+        out: &mut Vec<f64>,
+    ) -> bool {
+        let Self { rows, units, .. } = self;
+        let mut product = vec![0.0; x.len()];
+        let made = rows.add_second_order_product(&units.plain(x), a * units.c, y, &units.plain(v), &mut product);
+        out.add(1.0, &units.plain(&product));
+        made
     }
     fn sense(&self, row: usize) -> Sense {
         self.rows.sense(row)

@@ -244,3 +244,6 @@ impl Drop for Capture {
         unsafe { strust_graph_free(self.0.as_ptr()) }
     }
 }
+
+#[cfg(all(test, miri))]
+mod host;

@@ -2,6 +2,7 @@
 
 mod race;
 
+use race::MEASUREMENT;
 pub use race::{Leader, Race, RaceStage};
 
 use super::{
@@ -52,8 +53,8 @@ const GOOD: f64 = 0.5;
 /// steps on the full sum, whose model is the Gauss–Newton matrix or the Hessian of a part of the terms, minimized by
 /// [truncated conjugate gradients](crate::models::steihaug). One of them leads. Now and then the other one starts from its
 /// point and spends a small price; then the leader spends the same. Second-order steps lead if they reduce f by clearly
-/// more. So a method that does not pay costs at most its trials, a fixed share of the run. A leader that stays ahead is
-/// challenged half as often, for twice the price.
+/// more. Lost trials cost at most a fixed share of the run. A leader that stays ahead is challenged less and less often,
+/// for twice the price each time.
 ///
 /// The region and the preconditioner of second-order steps have the metric of `Auto`, the root of the mean of g∘g. The
 /// steps use as many products as their price permits, and at first the curvature of a quarter of the terms. After a step
@@ -252,7 +253,7 @@ impl<V: Elementwise> AutoNewton<V> {
         if state.race.spend(passes * record.evaluations.price() / 4.0, None, self.config.share) {
             let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&state.auto.x));
             let value = EveryTerm { f, curvature: sample, space }.value(&state.auto.x, sample).value;
-            state.saved -= 0.25 * f.terms() as f64;
+            state.saved -= MEASUREMENT * f.terms() as f64;
             record.evaluations.values += batches(f.terms() as f64, sample);
             state.race.measured(value);
         }

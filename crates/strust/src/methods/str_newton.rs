@@ -18,7 +18,7 @@ config! {
         /// The inner iteration ends at the latest where the gradient of the model is so many times the gradient.
         pub forcing: f64 = 0.1, Number(Range::open(0.0, 1.0));
         /// Where the inner iteration leaves the region, it goes on along the boundary up to this many products in all, and
-        /// keeps as many vectors. 0: the step ends where it leaves.
+        /// keeps as many vectors. If it needs more to get there, the step ends where it leaves.
         pub at_boundary: u64 = 30, Whole(Range::closed(0.0, 1_000.0));
         /// A rejected step is followed by up to this many shorter ones of the same model on the same sample, which need no
         /// products. So many vectors are kept for them.

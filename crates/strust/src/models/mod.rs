@@ -25,6 +25,7 @@ pub use identity::Identity;
 pub use limited_memory::{
     Bfgs, CurvatureMemory, CurvaturePair, LastKind, LastPoint, LimitedMemory, MatrixChange, PairProducts, Sr1, Update,
 };
+pub(crate) use newton::multiply;
 pub use newton::{Newton, NewtonMemory};
 pub use penalty::Penalty;
 pub use steihaug::{CgSpace, InnerExit, Subproblem, TruncatedStep, steihaug};

@@ -85,7 +85,7 @@ const MORE_ACCURATE: f64 = 0.1;
 const MOST_FORESEEN: i32 = 4;
 
 /// Sets `out` to Hv, exactly or by a difference of gradients, and counts it.
-fn multiply<F: Objective + ?Sized>(
+pub(crate) fn multiply<F: Objective + ?Sized>(
     f: &mut F,
     kind: ProductKind,
     at: &Local<'_, F::Point>,

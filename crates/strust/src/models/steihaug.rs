@@ -49,7 +49,8 @@ pub struct Subproblem<'a, V> {
     /// The most products with H.
     pub most: u64,
     /// Where the conjugate gradients leave the region they can go on and minimize the model at its boundary (generalized
-    /// Lanczos, Gould, Lucidi, Roma and Toint 1999), up to this many products in all. 0: the step ends where they leave.
+    /// Lanczos, Gould, Lucidi, Roma and Toint 1999), up to this many products in all. If they need more to get there, the
+    /// step ends where they leave.
     pub at_boundary: u64,
     /// How many shorter steps are kept for [`CgSpace::retreat`].
     pub shorter: usize,
@@ -77,7 +78,7 @@ pub struct CgSpace<V> {
     direction: V,
     product: V,
     preconditioned: Option<V>,
-    /// Residuals: the last one alone, or all of them.
+    /// The first residuals, as many as the boundary may use, and the last one.
     residuals: Vec<V>,
     tridiagonal: Tridiagonal,
     shorter: Vec<ShorterStep<V>>,
@@ -269,20 +270,19 @@ impl<V: Elementwise> CgSpace<V> {
     /// r ← r − a·Hq and q ← D⁻¹r + b·q after an inner step a = `square`/`curvature`. Returns rᵀD⁻¹r.
     fn advance(&mut self, problem: &Subproblem<'_, V>, square: f64, curvature: f64) -> f64 {
         let a = square / curvature;
-        let at = if problem.at_boundary == 0 {
-            self.residuals[0].add(-a, &self.product);
-            0
+        let mut at = self.tridiagonal.len();
+        if at as u64 == problem.at_boundary {
+            self.residuals[at].add(-a, &self.product);
         } else {
-            // All residuals stay: they are the basis in which the model is minimized at the boundary.
+            // The first residuals stay: they are the basis in which the model is minimized at the boundary.
             self.tridiagonal.push(square, curvature);
-            let at = self.tridiagonal.len();
+            at += 1;
             if self.residuals.len() == at {
                 self.residuals.push(problem.gradient.zeros_like());
             }
             let (before, after) = self.residuals.split_at_mut(at);
             after[0].set_sum(&before[at - 1], -a, &self.product);
-            at
-        };
+        }
         let r = &self.residuals[at];
         let z = match problem.metric {
             Some(metric) => {
@@ -307,7 +307,7 @@ impl<V: Elementwise> CgSpace<V> {
         curvature: f64,
         mut multiply: impl FnMut(&V, &mut V) -> Result<(), E>,
     ) -> Result<(), E> {
-        if problem.at_boundary == 0 {
+        if step.products > problem.at_boundary {
             return Ok(());
         }
         let (mut square, mut curvature) = (square, curvature);
@@ -430,6 +430,29 @@ mod tests {
             let shift = rest.dot(&d) / dd.dot(&d);
             rest.add(-shift, &dd);
             prop_assert!(shift >= -1e-6 && rest.norm() <= 1e-4 * g.norm(), "λ = {shift}, {} left", rest.norm());
+        }
+
+        #[test]
+        fn a_small_basis_is_enough_or_the_step_ends_where_it_leaves(
+            (h, g) in problem(), radius in 1e-2..10.0_f64, at_boundary in 0..5_u64,
+        ) {
+            prop_assume!(g.norm() > 1e-3);
+            let mut space = CgSpace::new(&g);
+            let problem =
+                Subproblem { gradient: &g, radius, metric: None, tolerance: 1e-9, most: 50, at_boundary, shorter: 0 };
+            let multiply = |v: &Vec<f64>, out: &mut Vec<f64>| {
+                out.copy_from_slice(&times(&h, v));
+                Ok::<(), ()>(())
+            };
+            let step = steihaug(&problem, &mut space, multiply).unwrap();
+            prop_assert!(space.residuals.len() as u64 <= at_boundary + 1, "{} vectors", space.residuals.len());
+            let (truncated, d) = solve(&h, &g, radius, 50);
+            if step.products > at_boundary {
+                prop_assert_eq!(step, truncated);
+                prop_assert_eq!(&space.solution, &d);
+            } else {
+                prop_assert!(step.predicted >= truncated.predicted * (1.0 - 1e-9));
+            }
         }
 
         #[test]

@@ -68,6 +68,26 @@ impl Number {
     }
 }
 
+/// The number in double precision. A cast may change the payload of a NaN: Rust promises it on no processor.
+fn widened(value: f32) -> f64 {
+    if !value.is_nan() {
+        return value.into();
+    }
+    let bits = u64::from(value.to_bits());
+    f64::from_bits((bits & 1 << 31) << 32 | f64::INFINITY.to_bits() | (bits & 0x7f_ffff) << 29)
+}
+
+/// The number in single precision. For numbers of [`widened`] this is exact.
+fn narrowed(value: f64) -> f32 {
+    if !value.is_nan() {
+        return value as f32;
+    }
+    let (sign, payload) = (value.is_sign_negative(), (value.to_bits() >> 29) as u32 & 0x7f_ffff);
+    // Without a payload it would be infinite.
+    let payload = if payload == 0 { 1 << 22 } else { payload };
+    f32::from_bits(u32::from(sign) << 31 | f32::INFINITY.to_bits() | payload)
+}
+
 /// Binary formats store this type as one block. They would store a `Vec<u8>` as a list of numbers.
 struct Bytes(Vec<u8>);
 
@@ -111,7 +131,7 @@ pub fn serialize<V: Vector, S: Serializer>(vector: &V, serializer: S) -> Result<
     if serializer.is_human_readable() {
         // From the bytes: a component of a vector on a device would be read by itself.
         let values = match V::scalar() {
-            "f32" => bytes.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b)).into()).collect(),
+            "f32" => bytes.as_chunks::<4>().0.iter().map(|b| widened(f32::from_le_bytes(*b)).into()).collect(),
             _ => bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b).into()).collect(),
         };
         return Text { scalar, shape, values, checksum: Some(checksum(&bytes)) }.serialize(serializer);
@@ -129,8 +149,7 @@ pub fn deserialize<'de, V: Vector, D: Deserializer<'de>>(deserializer: D) -> Res
     let values: Vec<f64> =
         saved.values.iter().map(Number::value).collect::<Result<_, _>>().map_err(D::Error::custom)?;
     let bytes: Vec<u8> = match saved.scalar.as_str() {
-        // The cast is exact: these numbers were written from `f32`.
-        "f32" => values.iter().flat_map(|&value| (value as f32).to_le_bytes()).collect(),
+        "f32" => values.iter().flat_map(|&value| narrowed(value).to_le_bytes()).collect(),
         _ => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
     };
     if saved.scalar == V::scalar() && saved.checksum.is_some_and(|sum| sum != checksum(&bytes)) {
@@ -140,4 +159,21 @@ pub fn deserialize<'de, V: Vector, D: Deserializer<'de>>(deserializer: D) -> Res
         ));
     }
     V::read(&saved.scalar, &saved.shape, &bytes).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_number_keeps_its_bits_in_double_precision_and_back() {
+        let kinds = [0, 1, 0x0080_0000, 0x3dcc_cccd, 0x7f7f_ffff, 0x7f80_0000, 0x7f80_0001, 0x7fc0_0000, 0x7fc1_2345];
+        for bits in kinds.into_iter().flat_map(|bits: u32| [bits, bits | 1 << 31]) {
+            assert_eq!(narrowed(widened(f32::from_bits(bits))).to_bits(), bits, "{bits:#x}");
+        }
+        assert_eq!(widened(f32::from_bits(0x7fc0_0000)).to_bits(), 0x7ff8_0000_0000_0000);
+        // As earlier versions wrote it.
+        assert_eq!(widened(f32::from_bits(0xffc1_2345)).to_bits(), 0xfff8_2468_a000_0000);
+        assert!(narrowed(f64::from_bits(0x7ff0_0000_0000_0001)).is_nan());
+    }
 }

@@ -110,6 +110,10 @@ impl RecordStats {
             let line = line.map_err(Error::io("read", path))?;
             match serde_json::from_str(&line) {
                 Ok(Line::Step(record)) => stats.step(&record),
+                Ok(Line::Epoch(EpochRecord { steps, accepted, .. })) if accepted > steps => {
+                    let what = format!("line {}: {accepted} of {steps} steps cannot be accepted", i + 1);
+                    return Err(Error::saved(path, what));
+                }
                 Ok(Line::Epoch(record)) => stats.epoch(&record, job),
                 // A running job may still be writing this line.
                 Err(_) if lines.peek().is_none() => {}
@@ -138,7 +142,7 @@ impl RecordStats {
         let Some((quantity, label)) = problems::quantities(&job.problem).first() else { return };
         let Some(&value) = record.metrics.get(quantity.key()) else { return };
         let first = self.metric.as_ref().map_or(value, |(_, first, _)| *first);
-        if 2 * record.epoch <= job.epochs {
+        if record.epoch <= job.epochs / 2 {
             self.tail = StepSizes::default();
         }
         self.metric = Some((label, first, value));

@@ -56,7 +56,9 @@ fn encoder(c: &AutoencoderConfig) -> Result<Vec<usize>, String> {
 
 fn network<T: Real>(c: &AutoencoderConfig) -> Result<Autoencoder<T>, Error> {
     let encoder = encoder(c).map_err(Error::Misfit)?;
-    let (train, test) = train_and_test(&c.data, "", TEST_SHARE, encoder.first().copied())?;
+    let decoder: Vec<usize> = encoder.iter().rev().skip(1).copied().collect();
+    let layers = |d, _| ([&[d], &*encoder, &*decoder, &[d]].concat(), size_of::<T>());
+    let (train, test) = train_and_test(&c.data, "", TEST_SHARE, layers)?;
     Ok(Autoencoder::new(train.features(), Some(test.features()), &encoder, c.activation.into())?)
 }
 

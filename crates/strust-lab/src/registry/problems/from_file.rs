@@ -62,6 +62,15 @@ impl<'a> FileSize<'a> {
         self.check("a dense matrix", (self.columns, "columns"), (by, what), limits::dense(self.entries))
     }
 
+    /// Refuses a network with these widths, from the data to the outputs, if it takes too much memory for the file. A number
+    /// has `bytes` bytes.
+    pub fn check_network(&self, widths: &[usize], bytes: usize) -> Result<(), Error> {
+        limits::network(widths, self.rows, bytes, self.entries).map_err(|why| {
+            let why = format!("{why}: make `hidden` smaller, or use fewer columns");
+            ReadError::Contents { path: path_of(self.path), why }.into()
+        })
+    }
+
     fn check(&self, of: &str, (a, first): (usize, &str), (b, second): (usize, &str), most: usize) -> Result<(), Error> {
         if a.saturating_mul(b) <= most {
             return Ok(());

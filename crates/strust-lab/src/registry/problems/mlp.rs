@@ -126,7 +126,8 @@ impl From<HiddenActivation> for Activation {
 
 fn network<T: Real>(c: &MlpConfig, seed: u64) -> Result<Mlp<T>, Error> {
     let hidden = hidden(c).map_err(Error::Misfit)?;
-    let (mut train, mut test) = train_and_test(&c.data, &c.label, c.test_share, hidden.first().copied())?;
+    let layers = |features, classes| ([&[features], &*hidden, &[classes]].concat(), size_of::<T>());
+    let (mut train, mut test) = train_and_test(&c.data, &c.label, c.test_share, layers)?;
     if c.standardize == Switch::On {
         (train, test) = train.standardized(&test)?;
     }

@@ -308,26 +308,32 @@ fn number(parameters: &Parameters, name: &str) -> f64 {
 const TEST_SHARE: f64 = 0.2;
 
 /// The training set and the test set of a file, of a folder with the files of MNIST, or, if `data` is empty, of the
-/// built-in digits. In a file, `label` is the label's column, and `test_share` of the rows become the test set. `first` is
-/// the width of the first layer over these data; by default, the number of classes.
+/// built-in digits. In a file, `label` is the label's column, and `test_share` of the rows become the test set. `layers` is
+/// the network over these data, from the numbers of features and classes: its widths, and the bytes of its numbers.
 fn train_and_test(
     data: &str,
     label: &str,
     test_share: f64,
-    first: Option<usize>,
+    layers: impl Fn(usize, usize) -> (Vec<usize>, usize),
 ) -> Result<(Classified, Classified), Error> {
+    let check = |size: &FileSize, classes: usize| {
+        let (widths, bytes) = layers(size.columns, classes);
+        size.check_network(&widths, bytes)
+    };
     Ok(if data.is_empty() {
         digits::load()?
     } else if path_of(data).is_dir() {
         let set = images::mnist(&path_of(data))?;
         let classes = set.classes.len();
-        (set.train.classified(classes)?, set.test.classified(classes)?)
+        let (train, test) = (set.train.classified(classes)?, set.test.classified(classes)?);
+        check(&FileSize::of_matrix(data, train.rows(), train.columns()), classes)?;
+        (train, test)
     } else {
         let read = labeled(data, label, 0)?;
         let size = FileSize::of(data, &read);
         size.check_dense((size.rows, "rows"))?;
         let all = Classified::from_labeled(&read)?;
-        size.check_dense((first.unwrap_or(all.classes()), "units of the first layer"))?;
+        check(&size, all.classes())?;
         all.split(test_share, SPLIT_SEED)?
     })
 }

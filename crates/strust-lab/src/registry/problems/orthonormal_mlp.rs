@@ -39,7 +39,8 @@ impl ProblemEntry for Problem {
 
     fn visit<V: Visitor>(c: Self::Config, _seed: u64, visitor: V) -> Result<V::Output, Error> {
         let hidden = hidden(&c).map_err(Error::Misfit)?;
-        let (train, test) = train_and_test(&c.data, "", TEST_SHARE, hidden.first().copied())?;
+        let layers = |features, classes| ([&[features], &*hidden, &[classes]].concat(), size_of::<f64>());
+        let (train, test) = train_and_test(&c.data, "", TEST_SHARE, layers)?;
         let mlp = Mlp::<f64>::new(&train, Some(&test), &hidden, c.activation.into())?;
         let f = OrthonormalMlp::new(mlp)?;
         let frames = f.constraint();

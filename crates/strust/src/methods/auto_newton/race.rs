@@ -31,8 +31,11 @@ pub enum RaceStage {
     Reply(f64),
 }
 
-/// The price of the first challenge. It doubles whenever the leader stays ahead.
-const FIRST: f64 = 1.5;
+/// The price of the first challenge: a gradient, a value and four products of a quarter of the terms. It doubles whenever
+/// the leader stays ahead.
+const FIRST: f64 = 2.0;
+/// The price of f at the end of a part of first-order steps: a forward pass.
+pub(super) const MEASUREMENT: f64 = 0.25;
 
 /// Second-order steps lead only if they reduce f so many times as much as first-order ones. Without a margin chance often
 /// decides, and first-order steps, whose average changes slowly, win back late.
@@ -49,6 +52,8 @@ pub struct Race {
     pub spent: f64,
     /// Spent in all.
     pub total: f64,
+    /// Spent by the losers of all races.
+    pub wasted: f64,
     /// The price of the next challenge, or that of the present one.
     pub challenge: f64,
     /// The price of the last second-order step.
@@ -69,6 +74,7 @@ impl Race {
             stage: RaceStage::Alone,
             spent: 0.0,
             total: 0.0,
+            wasted: 0.0,
             challenge: FIRST,
             step: 0.0,
             value: 0.0,
@@ -93,7 +99,8 @@ impl Race {
     }
 
     /// Notes the price of a step, and f before and after it if it is known. Returns true if the runner has spent its part
-    /// and f must be measured. A leader that reduces f by less per pass than its rival did last has a race at once.
+    /// and f must be measured. First-order steps have a race when its loser leaves the waste within `share` of the rest;
+    /// second-order ones twice as often, and at once if they reduce f by less per pass than their rival did last.
     pub(super) fn spend(&mut self, passes: f64, values: Option<(f64, f64)>, share: f64) -> bool {
         if let Some((before, after)) = values {
             self.step = passes;
@@ -108,7 +115,11 @@ impl Race {
         match self.stage {
             RaceStage::Alone => {
                 let slow = values.is_some_and(|(before, after)| before - after < self.first_order * passes);
-                if slow || self.spent * share >= self.challenge {
+                let is_due = match self.leader {
+                    Leader::First => self.wasted + MEASUREMENT + self.challenge <= share * (self.total - self.wasted),
+                    Leader::Second => self.challenge <= 2.0 * share * self.spent,
+                };
+                if slow || is_due {
                     (self.stage, self.spent) = (RaceStage::Challenge, 0.0);
                 }
                 false
@@ -119,15 +130,14 @@ impl Race {
 
     /// Second-order steps cannot go on.
     pub(super) fn give_up(&mut self) {
-        (self.leader, self.stage, self.spent) = (Leader::First, RaceStage::Alone, 0.0);
-        self.races.0 += 1;
+        self.end(self.leader == Leader::Second);
     }
 
     /// Notes f at the end of a stage. Second-order steps lead from here on if they have reduced f enough.
     pub(super) fn measured(&mut self, value: f64) {
         if self.runner() == Leader::First {
-            // 0 if it is not a number.
-            self.first_order = ((self.value - value) / self.spent).max(0.0);
+            self.first_order = self.reduction(value) / self.spent;
+            (self.total, self.wasted) = (self.total + MEASUREMENT, self.wasted + MEASUREMENT);
         }
         match self.stage {
             RaceStage::Alone => {}
@@ -140,15 +150,21 @@ impl Race {
             }
             RaceStage::Reply(other) => {
                 let (first, second) = if self.leader == Leader::First { (value, other) } else { (other, value) };
-                let is_better = self.value - second >= MARGIN * (self.value - first).max(0.0);
+                let is_better = self.reduction(second) >= MARGIN * self.reduction(first);
                 let wins = second.is_finite() && (!first.is_finite() || second < first && is_better);
                 self.end(wins != (self.leader == Leader::Second));
             }
         }
     }
 
+    /// By how much f has fallen to this value; 0 if it has grown or is not a number.
+    fn reduction(&self, value: f64) -> f64 {
+        (self.value - value).max(0.0)
+    }
+
     /// Ends a race.
     fn end(&mut self, rival_wins: bool) {
+        self.wasted += self.challenge;
         if rival_wins {
             self.leader = self.leader.other();
             self.challenge = FIRST;
@@ -173,7 +189,7 @@ mod tests {
         while race.stage == RaceStage::Alone {
             assert!(!race.spend(1.0, None, SHARE));
         }
-        assert!((race.total - 15.0).abs() < 1e-12, "a trial of 1.5 passes after {}", race.total);
+        assert!((race.total - 23.0).abs() < 1e-12, "a trial of 2 passes and a value after {}", race.total);
         race
     }
 
@@ -203,6 +219,27 @@ mod tests {
         assert_eq!((race.leader, race.races), (Leader::First, (1, 0)));
         assert!((race.challenge - 4.0).abs() < 1e-12, "the next trial costs twice as much");
         assert!((race.first_order - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn races_that_are_lost_cost_at_most_a_tenth_of_the_rest() {
+        let mut race = Race::new();
+        for _ in 0..2000 {
+            let values = (race.runner() == Leader::Second).then_some((1.0, 0.9));
+            if race.spend(1.0, values, SHARE) {
+                race.measured(if values.is_some() { 0.9 } else { 0.5 });
+            }
+            assert!(race.wasted <= SHARE * (race.total - race.wasted) + 1e-9, "{race:?}");
+        }
+        assert!(race.races.0 >= 4 && race.races.1 == 0, "{race:?}");
+    }
+
+    #[test]
+    fn second_order_steps_that_fail_are_not_tried_again_at_once() {
+        let mut race = challenged();
+        race.give_up();
+        assert_eq!((race.leader, race.stage), (Leader::First, RaceStage::Alone));
+        assert!(!race.spend(1.0, None, SHARE) && race.stage == RaceStage::Alone);
     }
 
     #[test]

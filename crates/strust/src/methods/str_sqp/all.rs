@@ -1,7 +1,9 @@
 //! The step on all terms: curvature by limited-memory BFGS, trials until one is accepted, and a verdict.
 
 use super::{
-    SqpVerdict, StrSqp, StrSqpState, largest,
+    SqpVerdict, StrSqp, StrSqpState,
+    exact::{InnerLimits, Lagrangian},
+    largest,
     linear::{Linearized, LocalModel, LocalProducts, Proposal},
     memory::LagrangianCurvature,
     scaled::ScaledRows,
@@ -10,7 +12,7 @@ use crate::{
     Error,
     constraints::Constraint,
     methods::evaluate,
-    models::CurvaturePair,
+    models::{CurvaturePair, Local},
     objective::{Evaluation, Evaluations, Objective},
     radius::Verdict,
     record::StepRecord,
@@ -27,6 +29,14 @@ const STIFFEN: f64 = 0.1;
 const SOFTEN: f64 = 0.5;
 /// Below this ratio a correction for the constraints' curvature is tried.
 const CORRECT: f64 = 0.25;
+/// The largest tolerance of conjugate gradients with products.
+const FORCING: f64 = 0.1;
+/// Conjugate gradients end at this share of the stationarity that counts as converged.
+const INNER: f64 = 0.1;
+/// The region of steps with products shrinks below this ratio,
+const SHRINK: f64 = 0.25;
+/// and grows above this one.
+const GROW: f64 = 0.75;
 /// Trials of one step.
 const TRIALS: u64 = 40;
 /// π becomes this multiple of the multipliers where it is far too large.
@@ -132,12 +142,13 @@ impl<V: Vector> StrSqpState<V> {
 }
 
 impl<C: Constraint> StrSqp<C> {
-    /// One step on all terms, and the reduction that its model predicts.
+    /// One step on all terms with at most this many products, and the reduction that its model predicts.
     pub(super) fn step_on_all<F: Objective<Point = C::Point>>(
         &mut self,
         f: &mut F,
         state: &mut StrSqpState<F::Point>,
         sample: &Sample,
+        most: u64,
         g: &mut F::Point,
     ) -> Result<(StepRecord, f64), Error> {
         let (value, squared_norm) = evaluate(f, &state.x, sample, g, state.k)?;
@@ -183,8 +194,17 @@ impl<C: Constraint> StrSqp<C> {
                     break;
                 }
             }
-            let tried = try_step(f, state, sample, &here, &model, &step);
-            evaluations.values += tried.evaluations;
+            let mut exact = None;
+            if trial == 0 && most > 0 {
+                let made;
+                (exact, made) = try_products(f, state, sample, &here, g, &step, (most, tolerance));
+                evaluations += made;
+            }
+            let tried = exact.unwrap_or_else(|| {
+                let tried = try_step(f, state, sample, &here, &model, &step);
+                evaluations.values += tried.evaluations;
+                tried
+            });
             if tried.ratio < STIFFEN {
                 state.damping = (4.0 * state.damping).max(0.5 * step.curvature);
             } else if tried.ratio > SOFTEN {
@@ -236,27 +256,91 @@ fn try_step<F: Objective, C: Constraint<Point = F::Point>>(
     model: &LocalModel<'_, C>,
     step: &Proposal<F::Point>,
 ) -> Tried<F::Point> {
+    let Here { linear, .. } = here;
+    let plain = evaluate_trial(f, state, sample, here, step.predicted, &step.p, &step.y);
+    if plain.ratio >= CORRECT || linear.is_empty() || !plain.c.iter().all(|c| c.is_finite()) {
+        return plain;
+    }
+    let corrected = model.correct(&plain.c, &step.p, state.penalty);
+    let corrected = evaluate_trial(f, state, sample, here, step.predicted, &corrected.p, &corrected.y);
+    let better = if corrected.ratio > plain.ratio { corrected } else { plain };
+    Tried { evaluations: 2, ..better }
+}
+
+/// The step with at most this many products of the Lagrangian's Hessian, and the same step corrected for the rows'
+/// curvature if it is not good enough. Returns the better one if it is accepted, and all evaluations.
+fn try_products<F: Objective, C: Constraint<Point = F::Point>>(
+    f: &mut F,
+    state: &mut StrSqpState<F::Point>,
+    sample: &Sample,
+    here: &Here<'_, C>,
+    g: &F::Point,
+    dual: &Proposal<F::Point>,
+    (most, tolerance): (u64, f64),
+) -> (Option<Tried<F::Point>>, Evaluations) {
+    let linear = &here.linear;
+    let radius = *state.region.get_or_insert(here.length);
+    let inner = InnerLimits {
+        most,
+        radius,
+        // Quadratic convergence where the gradient of the Lagrangian vanishes.
+        tolerance: FORCING.min(dual.stationarity / state.largest.0),
+        enough: INNER * tolerance * state.largest.0,
+        length: here.length,
+    };
+    let at = Local {
+        k: state.k,
+        x: linear.x,
+        sample,
+        evaluation: here.f,
+        gradient: g,
+        gradient_squared: here.gradient_norm * here.gradient_norm,
+    };
+    let mut lagrangian = Lagrangian::new(f, at, linear, inner);
+    let step = lagrangian.propose(dual, &mut state.penalty);
+    let mut evaluations = lagrangian.evaluations;
+    let Some(step) = step else { return (None, evaluations) };
+    let mut tried = evaluate_trial(f, state, sample, here, step.predicted, &step.p, &step.y);
+    evaluations.values += 1;
+    if tried.ratio < CORRECT && !linear.is_empty() && tried.c.iter().all(|c| c.is_finite()) {
+        let mut corrected = step.face.normal(&tried.c);
+        corrected.add(1.0, &step.p);
+        let corrected = evaluate_trial(f, state, sample, here, step.predicted, &corrected, &step.y);
+        evaluations.values += 1;
+        if corrected.ratio > tried.ratio {
+            tried = corrected;
+        }
+    }
+    if tried.ratio < SHRINK {
+        state.region = Some(radius / 4.0);
+    } else if tried.ratio > GROW && step.at_boundary {
+        state.region = Some(2.0 * radius);
+    }
+    ((tried.ratio >= ACCEPT).then_some(tried), evaluations)
+}
+
+/// Evaluates x + p.
+fn evaluate_trial<F: Objective, C: Constraint<Point = F::Point>>(
+    f: &mut F,
+    state: &StrSqpState<F::Point>,
+    sample: &Sample,
+    here: &Here<'_, C>,
+    predicted: f64,
+    p: &F::Point,
+    y: &[f64],
+) -> Tried<F::Point> {
     let Here { f: value, linear, violation, .. } = here;
     let penalty = state.penalty;
     let now = value.value + penalty * violation;
     let of_rows = linear.scaled.rounding(&state.x, &linear.c);
     let rounding = value.rounding.max(F::Point::EPSILON * now.abs()) + penalty * of_rows;
-    let mut evaluate = |p: &F::Point, y: &[f64], evaluations: u64| {
-        let mut x = p.zeros_like();
-        linear.scaled.set_trial(&state.x, p, y, &mut x);
-        let c = linear.scaled.residual(&x);
-        let left = linear.scaled.violation(&c);
-        let then = f.value(&x, sample).value + penalty * left;
-        let ratio = (now - then + rounding) / (step.predicted + rounding);
-        let trusted = left <= *violation || (left <= state.most_violation && linear.is_trusted(&c, p));
-        let ratio = if ratio.is_finite() && trusted { ratio } else { f64::NEG_INFINITY };
-        Tried { x, y: y.to_vec(), c, length: p.norm(), ratio, evaluations }
-    };
-    let plain = evaluate(&step.p, &step.y, 1);
-    if plain.ratio >= CORRECT || linear.is_empty() || !plain.c.iter().all(|c| c.is_finite()) {
-        return plain;
-    }
-    let corrected = model.correct(&plain.c, &step.p, penalty);
-    let corrected = evaluate(&corrected.p, &corrected.y, 2);
-    if corrected.ratio > plain.ratio { corrected } else { Tried { evaluations: 2, ..plain } }
+    let mut x = p.zeros_like();
+    linear.scaled.set_trial(&state.x, p, y, &mut x);
+    let c = linear.scaled.residual(&x);
+    let left = linear.scaled.violation(&c);
+    let then = f.value(&x, sample).value + penalty * left;
+    let ratio = (now - then + rounding) / (predicted + rounding);
+    let trusted = left <= *violation || (left <= state.most_violation && linear.is_trusted(&c, p));
+    let ratio = if ratio.is_finite() && trusted { ratio } else { f64::NEG_INFINITY };
+    Tried { x, y: y.to_vec(), c, length: p.norm(), ratio, evaluations: 1 }
 }

@@ -56,7 +56,7 @@ impl<C: Constraint> StrSqp<C> {
             state.most_violation = 2.0 * state.largest.1;
         }
         state.x.copy_from(&batch.iterate);
-        let (mut record, predicted) = match self.step_on_all(&mut AllTerms(f), state, sample, g) {
+        let (mut record, predicted) = match self.step_on_all(&mut AllTerms(f), state, sample, 0, g) {
             Ok(step) => step,
             Err(error) => {
                 state.batch = Some(batch);

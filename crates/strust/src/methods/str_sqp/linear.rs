@@ -17,10 +17,10 @@ const FORMED: usize = 24;
 /// C and A at a point.
 pub(super) struct Linearized<'a, C: Constraint> {
     pub scaled: &'a ScaledRows<C>,
-    x: &'a C::Point,
+    pub x: &'a C::Point,
     pub c: Vec<f64>,
     /// The rows of A, if there are few.
-    formed: Option<Vec<C::Point>>,
+    pub formed: Option<Vec<C::Point>>,
     /// The relative error of multipliers, if the rows are not formed.
     accuracy: f64,
     scratch: RefCell<Option<C::Point>>,
@@ -72,7 +72,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         self.c.is_empty()
     }
     /// Av.
-    fn product(&self, v: &C::Point) -> Vec<f64> {
+    pub fn product(&self, v: &C::Point) -> Vec<f64> {
         match &self.formed {
             Some(rows) => rows.iter().map(|row| row.dot(v)).collect(),
             None => self.scaled.product(self.x, v),
@@ -101,7 +101,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         product
     }
     /// Aᵀy.
-    fn pull(&self, y: &[f64]) -> C::Point {
+    pub fn pull(&self, y: &[f64]) -> C::Point {
         let mut pull = self.x.zeros_like();
         self.add_pull(y, &mut pull);
         pull
@@ -135,7 +135,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         (0..y.len()).map(|i| y[i] * (at_trial[i] - self.c[i] - ahead[i])).sum()
     }
     /// Minimizes ½‖Aᵀy‖² + bᵀy within bounds.
-    fn least_squares(&self, b: &[f64], lower: &[f64], upper: &[f64]) -> Vec<f64> {
+    pub fn least_squares(&self, b: &[f64], lower: &[f64], upper: &[f64]) -> Vec<f64> {
         let mut y = vec![0.0; b.len()];
         let formed = |rows: &Vec<C::Point>| Mat::from_fn(rows.len(), rows.len(), |i, j| rows[i].dot(&rows[j]));
         let formed = self.formed.as_ref().map(formed);

@@ -3,6 +3,8 @@
 mod all;
 mod batch;
 mod dual;
+mod exact;
+mod face;
 mod hybrid;
 mod linear;
 mod memory;
@@ -34,6 +36,8 @@ config! {
     pub struct StrSqpConfig for "str-sqp" {
         /// Relative tolerance of feasibility, of the Lagrangian's gradient and of complementarity.
         pub tolerance: f64 = 1e-8, Number(Range::open(0.0, 1.0));
+        /// The most products with the Lagrangian's Hessian in a step on all terms. 0: limited-memory BFGS alone.
+        pub products: u64 = 0, Whole(Range::closed(0.0, 1_000_000.0));
     }
 }
 
@@ -51,6 +55,11 @@ config! {
 /// ```
 ///
 /// B is limited-memory BFGS of the Lagrangian f + yᵀc. σ plays the radius: it shortens the step.
+///
+/// With `products` above 0, p only names the active rows. Projected conjugate gradients then minimize gᵀp + ½pᵀWp where
+/// these rows are 0, with exact products of W = ∇²f + Σyᵢ∇²cᵢ and inside a radius of their own. The same merit judges this
+/// step. If it is not accepted, the one above follows. Where f or c has no such products, differences of gradients or of
+/// Jᵀy take their place.
 ///
 /// On a **mini-batch** the same problem is solved with B = κI. κ is learned from the trials on the sample, and is at
 /// least 2√(k·n)/r̄, where n is the mean of ½‖ĝₖ − ĝₖ₋₁‖² over the last quarter of the projected gradients
@@ -196,6 +205,9 @@ pub struct StrSqpState<V> {
     /// A step that increases the violation leaves at most this much. A penalty alone would not keep x from following
     /// an f that falls without bound outside of the constraints.
     pub most_violation: f64,
+    /// The radius of steps with products of the Lagrangian's Hessian; `None` before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<f64>,
     /// What the steps on mini-batches have learned; `None` on the full sum.
     pub batch: Option<BatchMemory<V>>,
     /// What is known about the problem.
@@ -251,6 +263,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
             last: None,
             largest: (0.0, 0.0),
             most_violation: 0.0,
+            region: None,
             batch: None,
             verdict: SqpVerdict::Running,
             k: 0,
@@ -264,7 +277,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
             self.step_in_turn(f, state, sample, &mut g)
         } else {
             state.batch = None;
-            self.step_on_all(f, state, sample, &mut g).map(|(record, _)| record)
+            self.step_on_all(f, state, sample, self.config.products, &mut g).map(|(record, _)| record)
         };
         self.gradient = Some(g);
         record

@@ -78,6 +78,27 @@ impl<C: Constraint> ScaledRows<C> {
             }
         }
     }
+    /// out ← out + Σ yᵢ∇²Cᵢ(x)v over the rows; bounds have no curvature. A constraint without such products gets central
+    /// differences of A(x)ᵀy, over a step that is short beside `length`.
+    pub fn add_second_order_product(&self, x: &C::Point, y: &[f64], v: &C::Point, length: f64, out: &mut C::Point) {
+        let (constraint, c) = &mut *self.constraint.borrow_mut();
+        let scaled: Vec<f64> = y.iter().zip(&self.weights).map(|(y, weight)| y * weight).collect();
+        if scaled.iter().all(|&y| y == 0.0) {
+            return;
+        }
+        c.set_components(&scaled);
+        let mut product = x.zeros_like();
+        if !constraint.add_second_order_product(x, 1.0, c, v, &mut product) {
+            product.set_zero();
+            let h = C::Point::EPSILON.cbrt() * length / v.norm();
+            let mut point = x.zeros_like();
+            for side in [1.0, -1.0] {
+                point.set_sum(x, side * h, v);
+                constraint.add_vjp(&point, side / (2.0 * h), c, &mut product);
+            }
+        }
+        out.add(1.0, &product);
+    }
     /// The rounding error of C at a point where it is `c`.
     pub fn rounding(&self, x: &C::Point, c: &[f64]) -> f64 {
         let plain = c.iter().zip(&self.weights).map(|(c, weight)| (c / weight).powi(2)).sum::<f64>().sqrt();
