@@ -95,22 +95,24 @@ fn of_leader<T: Default>(team: &Team, run: impl FnOnce() -> Result<T, CommandFai
 
 /// Checks that the model and the report can be written, before hours of training.
 fn check_places(args: &FitArgs) -> Result<(), CommandFailure> {
-    let save = if let Some(save) = &args.save {
-        check_named(save)?;
-        save.clone()
-    } else {
-        let mut number = 1;
-        while default_name(number).exists() {
-            number += 1;
+    let page = match &args.save {
+        Some(save) => {
+            check_named(save)?;
+            page(args, save)
         }
-        default_name(number)
+        None => default_places(args).find(|(save, _)| !save.exists()).expect("numbers do not end").1,
     };
-    Ok(report::check_page(&page(args, &save))?)
+    Ok(report::check_page(&page)?)
 }
 
-/// The names of a model that the user does not name, by number from 1 on.
-fn default_name(number: usize) -> PathBuf {
-    if number == 1 { "model.json".into() } else { format!("model-{number}.json").into() }
+/// The files of a model that the user does not name, by number from 1 on, and of its report. Another file with the default
+/// name of a report stays, and its number is not used.
+fn default_places(args: &FitArgs) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+    let named = |number| if number == 1 { "model.json".into() } else { PathBuf::from(format!("model-{number}.json")) };
+    (1_usize..)
+        .map(named)
+        .map(|save| (save.clone(), page(args, &save)))
+        .filter(|(_, page)| args.report.is_some() || report::check_replaceable(page).is_ok())
 }
 
 /// The report of a model.
@@ -128,17 +130,12 @@ fn save_model(args: &FitArgs, model: &FittedModel) -> Result<(PathBuf, PathBuf),
         return Ok((save.clone(), page(args, save)));
     }
     let bytes = model.to_json();
-    let mut number = 1;
-    loop {
-        let save = default_name(number);
-        let page = page(args, &save);
-        // Another file with the default name of the report stays, too.
-        let fits = args.report.is_some() || report::check_replaceable(&page).is_ok();
-        if fits && atomic::write_new(&save, &bytes)? {
+    for (save, page) in default_places(args) {
+        if atomic::write_new(&save, &bytes)? {
             return Ok((save, page));
         }
-        number += 1;
     }
+    unreachable!("numbers do not end")
 }
 
 /// The share of rows to hold out, and the file with held-out rows.

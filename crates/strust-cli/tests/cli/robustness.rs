@@ -356,7 +356,8 @@ fn fits_at_the_same_time_save_models_and_reports_of_their_own() {
     let folder = Folder::new();
     folder.write("line.csv", &format!("x,y\n{}", lines(200, |i| format!("{i},{}\n", 3 * i % 101))));
     // A page with a default name that strust did not write stays, and its number is not used.
-    folder.write("model-3.html", "mine");
+    let mine = ["model.html", "model-3.html"];
+    mine.iter().for_each(|page| drop(folder.write(page, "mine")));
     let begin = |seed: usize| {
         let mut command = strust();
         command.args(["fit", "line.csv", "--target", "y", "--json", "--seed", &seed.to_string()]);
@@ -372,9 +373,12 @@ fn fits_at_the_same_time_save_models_and_reports_of_their_own() {
         assert_eq!(Path::new(report), Path::new(model).with_extension("html"));
         assert_eq!(json(&folder.path(model))["training"]["seed"], seed, "{model} is of another program");
     }
-    let mut expected: Vec<String> = ["line.csv", "model.json", "model.html", "model-3.html"].map(String::from).to_vec();
-    expected.extend([2, 4, 5, 6, 7].iter().flat_map(|i| ["json", "html"].map(|ending| format!("model-{i}.{ending}"))));
+    let mut expected: Vec<String> = ["line.csv", "model.html", "model-3.html"].map(String::from).to_vec();
+    expected
+        .extend([2, 4, 5, 6, 7, 8].iter().flat_map(|i| ["json", "html"].map(|ending| format!("model-{i}.{ending}"))));
     expected.sort();
     assert_eq!(names(folder.0.path()), expected);
-    assert_eq!(std::fs::read_to_string(folder.path("model-3.html")).unwrap(), "mine");
+    for page in mine {
+        assert_eq!(std::fs::read_to_string(folder.path(page)).unwrap(), "mine");
+    }
 }
