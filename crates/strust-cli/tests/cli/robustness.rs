@@ -357,7 +357,9 @@ fn fits_at_the_same_time_save_models_and_reports_of_their_own() {
     folder.write("line.csv", &format!("x,y\n{}", lines(200, |i| format!("{i},{}\n", 3 * i % 101))));
     // A page with a default name that strust did not write stays, and its number is not used.
     let mine = ["model.html", "model-3.html"];
-    mine.iter().for_each(|page| drop(folder.write(page, "mine")));
+    for page in mine {
+        folder.write(page, "mine");
+    }
     let begin = |seed: usize| {
         let mut command = strust();
         command.args(["fit", "line.csv", "--target", "y", "--json", "--seed", &seed.to_string()]);
