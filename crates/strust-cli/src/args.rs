@@ -394,8 +394,8 @@ pub enum Benchmark {
 /// The data and the device of networks.
 #[derive(clap::Args)]
 pub struct Network {
-    /// The CIFAR-10 folder or archive; `strust data cifar10` downloads it. zero-tuning, kernels and constrained: a folder
-    /// of data sets
+    /// The CIFAR-10 folder or archive; `strust data cifar10` downloads it. zero-tuning, kernels, second-order and
+    /// constrained: a folder of data sets
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The device for networks: cpu, cuda, cuda:N or auto (the first GPU, otherwise the CPU)

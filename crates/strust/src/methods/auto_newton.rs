@@ -3,7 +3,7 @@
 mod race;
 
 use race::MEASUREMENT;
-pub use race::{Leader, Race, RaceStage};
+pub use race::{Leader, Probation, Race, RaceStage};
 
 use super::{
     Measurement, Method, State,
@@ -41,7 +41,7 @@ const FORCING: f64 = 0.05;
 /// Lower bound of the root of the metric, relative to its mean, as in [`Auto`].
 const EPSILON: f64 = 1e-6;
 /// The share of all terms whose curvature the first step sees.
-const FIRST_TERMS: f64 = 0.25;
+const FIRST_TERMS: f64 = 0.125;
 /// A rejected step is followed by up to this many shorter ones, which need no products.
 const RETREATS: usize = 3;
 /// A step whose ratio is below this sees twice as many terms the next time.
@@ -53,11 +53,11 @@ const GOOD: f64 = 0.5;
 /// steps on the full sum, whose model is the Gauss–Newton matrix or the Hessian of a part of the terms, minimized by
 /// [truncated conjugate gradients](crate::models::steihaug). One of them leads. Now and then the other one starts from its
 /// point and spends a small price; then the leader spends the same. Second-order steps lead if they reduce f by clearly
-/// more. Lost trials cost at most a fixed share of the run. A leader that stays ahead is challenged less and less often,
-/// for twice the price each time.
+/// more, and stay if they go on faster than `Auto` did before the race. Lost trials cost at most a fixed share of the run. A
+/// leader that stays ahead is challenged less and less often, for twice the price each time.
 ///
 /// The region and the preconditioner of second-order steps have the metric of `Auto`, the root of the mean of g∘g. The
-/// steps use as many products as their price permits, and at first the curvature of a quarter of the terms. After a step
+/// steps use as many products as their price permits, and at first the curvature of an eighth of the terms. After a step
 /// that their model did not foresee they see twice as many. They are paid in advance, by samples that are drawn but not
 /// used: at any step a run has spent about as much as one of `Auto`.
 ///
@@ -238,7 +238,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for AutoNewton<F::Point> {
 }
 
 impl<V: Elementwise> AutoNewton<V> {
-    /// A step of [`Auto`]. At the end of its part of a race it measures f.
+    /// A step of [`Auto`]. Some time before a race, and at the end of its part of it, f is measured.
     fn first_order_step<F: Objective<Point = V>>(
         &mut self,
         f: &mut F,
@@ -305,8 +305,11 @@ impl<V: Elementwise> AutoNewton<V> {
         let passes = record.evaluations.price() / 4.0 * sample.len() as f64 / n as f64;
         state.before = (value, record.gradient_norm);
         state.saved += sample.len() as f64 - passes * n as f64;
+        let led = state.race.leader == Leader::Second;
         if state.race.spend(passes, Some((record.value, value)), self.config.share) {
             state.race.measured(value);
+        } else if led && state.race.leader == Leader::First {
+            state.auto.move_to(&state.newton.x);
         }
         record
     }

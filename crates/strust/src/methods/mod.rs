@@ -43,7 +43,7 @@ pub use crate::models::CurvaturePair;
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
 pub use auto::{Auto, AutoConfig, AutoState, Learned};
-pub use auto_newton::{AutoNewton, AutoNewtonConfig, AutoNewtonState, Leader, Race, RaceStage};
+pub use auto_newton::{AutoNewton, AutoNewtonConfig, AutoNewtonState, Leader, Probation, Race, RaceStage};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use dog::{DoG, DoGConfig, DoGState};
 pub use landing::{Landing, LandingConfig};
