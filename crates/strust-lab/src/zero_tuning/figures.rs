@@ -19,6 +19,8 @@ const LAST: f64 = 10.0;
 const POINTS: usize = 40;
 /// Values above this multiple of the start are not drawn: a method that diverges must not hide the others.
 const HIGHEST: f64 = 10.0;
+/// A curve ends where a method has made this many times the passes of the method under test, for the same reason.
+const DEAREST: f64 = 1.25;
 /// The name of the best tuned baseline in figures.
 pub(super) const BEST_TUNED: &str = "best tuned";
 
@@ -76,11 +78,13 @@ pub(super) enum CurveCost {
 pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory], against: CurveCost) -> Shown {
     let find = |label: &str| task.methods.iter().position(|method| method.label == label);
     let best = task.best_tuned.as_ref().map(|best| best.method.as_str());
+    let tested = task.methods.iter().position(|method| method.role == Role::Tested).and_then(|i| curves.get(i));
+    let dearest = tested.and_then(|curve| drawn(curve).last()).map_or(f64::INFINITY, |last| DEAREST * passes(last));
     let series = shown(task).into_iter().enumerate().filter_map(|(color, (name, _))| {
         let label = if name == BEST_TUNED { best? } else { name };
         let name = if name == BEST_TUNED { format!("{BEST_TUNED}: {label}") } else { name.into() };
         let curve = curves.get(find(label)?)?;
-        Some(Series { name, color, points: points(curve, HIGHEST * task.start, against) })
+        Some(Series { name, color, points: points(curve, HIGHEST * task.start, dearest, against) })
     });
     let (stem, label) = match against {
         CurveCost::Passes => ("curve", "forward and backward passes"),
@@ -99,19 +103,28 @@ pub(super) fn curves(task: &TaskSummary, curves: &[Trajectory], against: CurveCo
 }
 
 /// At most about [`POINTS`] points of a curve, with its start and its end.
-fn points(curve: &Trajectory, highest: f64, against: CurveCost) -> Vec<Point> {
-    let length = curve.points.len().min(curve.epochs + 1);
-    let stride = length.div_ceil(POINTS).max(1);
+fn points(curve: &Trajectory, highest: f64, dearest: f64, against: CurveCost) -> Vec<Point> {
+    let all: Vec<&TrajectoryPoint> = drawn(curve).take_while(|at| passes(at) <= dearest).collect();
+    let stride = all.len().div_ceil(POINTS).max(1);
     let point = |at: &TrajectoryPoint| {
-        let drawn = |value: f64| if value <= highest { short(value) } else { f64::NAN };
+        let below = |value: f64| if value <= highest { short(value) } else { f64::NAN };
         let cost = match against {
-            CurveCost::Passes => at.evaluations.passes(),
+            CurveCost::Passes => passes(at),
             CurveCost::Seconds => at.seconds,
         };
-        Point { x: short(cost), y: drawn(at.median), low: drawn(at.low), high: drawn(at.high.min(highest)) }
+        Point { x: short(cost), y: below(at.median), low: below(at.low), high: below(at.high.min(highest)) }
     };
-    let kept = |i: &usize| i.is_multiple_of(stride) || i + 1 == length;
-    (0..length).filter(kept).map(|i| point(&curve.points[i])).collect()
+    let kept = |i: &usize| i.is_multiple_of(stride) || i + 1 == all.len();
+    (0..all.len()).filter(kept).map(|i| point(all[i])).collect()
+}
+
+/// The points of a curve up to the epochs that all methods run.
+fn drawn(curve: &Trajectory) -> impl Iterator<Item = &TrajectoryPoint> {
+    curve.points.iter().take(curve.epochs + 1)
+}
+
+fn passes(at: &TrajectoryPoint) -> f64 {
+    at.evaluations.passes()
 }
 
 /// Four digits, which a figure can show.
