@@ -204,13 +204,11 @@ impl Race {
             }
             RaceStage::Reply(other) => {
                 let (first, second) = if self.leader == Leader::First { (value, other) } else { (other, value) };
-                let earlier = self.earlier.take();
+                let earlier = self.earlier;
                 let lowest = earlier.map_or(first, |(earlier, _)| first.min(earlier));
                 let is_better = fall(self.value, second) >= MARGIN * fall(self.value, first);
                 let wins = second.is_finite() && (!first.is_finite() || second < lowest && is_better);
-                if !wins {
-                    self.probation = None;
-                } else if let Some((earlier, at)) = earlier {
+                if wins && let Some((earlier, at)) = earlier {
                     let passes = self.total - MEASUREMENT - self.spent - self.challenge - at;
                     let speed = fall(earlier, self.value) / passes;
                     self.probation = Some(Probation { value: self.value, speed, price: self.challenge });
@@ -228,6 +226,10 @@ impl Race {
             self.challenge = FIRST;
         } else {
             self.challenge *= 2.0;
+        }
+        self.earlier = None;
+        if self.leader == Leader::First {
+            self.probation = None;
         }
         self.races.0 += 1;
         self.races.1 += u64::from(self.leader == Leader::Second);
@@ -254,8 +256,7 @@ mod tests {
         race
     }
 
-    /// A race of one second-order step from 1 to `second`, and first-order steps to `first`. Before it, f fell by e⁻¹ or so in
-    /// 4.5 passes.
+    /// A race of one second-order step from 1 to `second`, and first-order steps to `first`. Before it, f fell from 2.7 to 1.
     fn raced(second: f64, first: f64) -> Race {
         let mut race = challenged(2.7);
         assert!(race.begins() && race.runner() == Leader::Second);
@@ -302,7 +303,11 @@ mod tests {
     fn second_order_steps_that_fail_are_not_tried_again_at_once() {
         let mut race = challenged(1.0);
         race.give_up();
-        assert_eq!((race.leader, race.stage), (Leader::First, RaceStage::Alone));
+        assert_eq!((race.leader, race.stage, race.earlier), (Leader::First, RaceStage::Alone, None));
+        let mut winner = raced(0.5, 0.9);
+        assert!(winner.probation.is_some());
+        winner.give_up();
+        assert_eq!((winner.leader, winner.probation), (Leader::First, None));
         assert!(!race.spend(1.0, None, SHARE) && race.stage == RaceStage::Alone);
     }
 
