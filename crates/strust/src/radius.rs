@@ -56,6 +56,9 @@ pub enum Verdict {
     Accepted,
     /// x is unchanged, bit for bit.
     Rejected,
+    /// Nothing was evaluated: the sample was drawn to pay for a step that costs more than one. The record has no value and
+    /// no gradient, and counts in no rate and no mean.
+    Skipped,
 }
 
 /// What happens to the radius.

@@ -57,6 +57,14 @@ impl StepRecord {
             evaluations: Evaluations { values: 0, gradients: 1, products: 0 },
         }
     }
+
+    /// The record of a step that evaluated nothing ([`Verdict::Skipped`]). Its value and its gradient are NaN, so a
+    /// comparison with them is false.
+    #[must_use]
+    pub fn skipped(k: u64) -> Self {
+        let (verdict, evaluations) = (Verdict::Skipped, Evaluations::default());
+        Self { verdict, evaluations, ..Self::plain(k, f64::NAN, f64::NAN, 0.0, 0.0) }
+    }
 }
 
 /// The data of the trust region in a [`StepRecord`].

@@ -58,6 +58,8 @@ pub struct Report<S: State> {
     pub steps: u64,
     /// Steps that were accepted.
     pub accepted: u64,
+    /// Steps that evaluated nothing ([`Verdict::Skipped`]).
+    pub skipped: u64,
 }
 
 impl<S: State> Report<S> {
@@ -65,10 +67,11 @@ impl<S: State> Report<S> {
     pub fn point(&self) -> &S::Point {
         self.state.point()
     }
-    /// The fraction of accepted steps; 1 if there were no steps.
+    /// The fraction of accepted steps, without those that evaluated nothing; 1 if there were no others.
     #[must_use]
     pub fn acceptance_rate(&self) -> f64 {
-        if self.steps == 0 { 1.0 } else { self.accepted as f64 / self.steps as f64 }
+        let tried = self.steps - self.skipped;
+        if tried == 0 { 1.0 } else { self.accepted as f64 / tried as f64 }
     }
 }
 
@@ -236,20 +239,20 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             Progress { steps: first_step, steps_per_epoch: sampler.steps_per_epoch(), ..Progress::default() };
         let start = self.method.measure(self.f, &state)?;
         if !start.is_finite() {
-            return Err(self.f.failure().unwrap_or(if start.value.is_finite() {
+            return Err(self.failure().unwrap_or(if start.value.is_finite() {
                 Error::Start { why: "the gradient or the constraint is not finite there".into() }
             } else {
                 Error::NonFiniteStart { value: start.value }
             }));
         }
-        let mut tally = Tally { measurements: 1, accepted: 0, best: (state.point().clone(), start) };
+        let mut tally = Tally { measurements: 1, accepted: 0, skipped: 0, best: (state.point().clone(), start) };
         let mut safe = LastGood::new(&state);
         progress.measured = Some(start);
         progress.add_merit(start.merit);
 
         let stopped = self.repeat(&mut state, &mut *sampler, &mut progress, &mut tally, &mut safe, began);
         let stopped = stopped.and_then(|reason| self.finish(reason, &state, &mut progress, &mut tally));
-        let stopped = stopped.map_err(|error| self.f.failure().unwrap_or(error));
+        let stopped = stopped.map_err(|error| self.failure().unwrap_or(error));
         let (reason, breakdown, last) = match stopped {
             Ok((reason, last)) => (reason, None, last),
             // Nothing was done yet, so nothing is lost.
@@ -282,6 +285,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             measurements: tally.measurements,
             steps: progress.steps - first_step,
             accepted: tally.accepted,
+            skipped: tally.skipped,
             state,
         })
     }
@@ -334,19 +338,18 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         let interval = self.measure_every.or(needed);
         let mut sample = Sample::default();
         loop {
-            if let Some(reason) = self.stop.decide(progress) {
+            if let Some(reason) = state.settled().or_else(|| self.stop.decide(progress)) {
                 return Ok(reason);
             }
             safe.before_step(state);
-            sampler.draw(state.steps(), &mut sample);
-            check_sample(&sample, state.steps(), self.f.terms())?;
-            let record = self.method.step(self.f, state, &sample)?;
+            let record = next_step(&mut self.method, self.f, state, sampler, &mut sample)?;
             safe.after_step();
             progress.steps = state.steps();
             progress.evaluations += record.evaluations;
             progress.elapsed = began.elapsed();
             progress.measured = None;
             tally.accepted += u64::from(record.verdict == Verdict::Accepted);
+            tally.skipped += u64::from(record.verdict == Verdict::Skipped);
             let mut flow = self.notify(|observer| observer.step(&record, state));
             if interval.is_some_and(|every| progress.steps.is_multiple_of(every)) {
                 let measured = self.measure(state, progress, tally)?;
@@ -356,9 +359,6 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             }
             if self.agree(state, progress, flow)?.is_break() {
                 return Ok(StopReason::Observer);
-            }
-            if let Some(reason) = self.method.settled(state) {
-                return Ok(reason);
             }
         }
     }
@@ -373,9 +373,16 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         let (steps, elapsed) = (progress.steps, progress.elapsed);
         let hash = || fingerprint(state);
         let mut consensus = Consensus { steps, elapsed, stop: flow.is_break(), fingerprint: &hash };
-        self.f.agree(&mut consensus)?;
+        if let Some(team) = self.f.team() {
+            team.agree(&mut consensus)?;
+        }
         progress.elapsed = consensus.elapsed;
         Ok(if consensus.stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Why evaluations are NaN, if the other processes of the run are the cause.
+    fn failure(&mut self) -> Option<Error> {
+        self.f.team()?.failure()
     }
 
     /// Calls every observer, even if an earlier one stops the run.
@@ -390,11 +397,26 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
     }
 }
 
+/// The next step of a run: draws its sample, checks it, and makes the step. Every loop over steps calls this.
+pub fn next_step<F: Objective, M: Method<F>>(
+    method: &mut M,
+    f: &mut F,
+    state: &mut M::State,
+    sampler: &mut (impl Sampler + ?Sized),
+    sample: &mut Sample,
+) -> Result<StepRecord, Error> {
+    sampler.draw(state.steps(), sample);
+    check_sample(sample, state.steps(), f.terms())?;
+    method.step(f, state, sample)
+}
+
 /// A sampler of the user's own may draw anything.
 fn check_sample(sample: &Sample, k: u64, terms: usize) -> Result<(), Error> {
+    let count = sample.len();
     let why = match sample.indices().iter().find(|&&i| i >= terms) {
         Some(i) => format!("it holds term {i}, but the objective has {terms} terms, from 0 on"),
         None if sample.is_empty() => "it is empty".into(),
+        None if sample.is_all() && count != terms => format!("it claims to be all {terms} terms, but has {count}"),
         None => return Ok(()),
     };
     Err(Error::Sample { k, why })
@@ -404,6 +426,7 @@ fn check_sample(sample: &Sample, k: u64, terms: usize) -> Result<(), Error> {
 struct Tally<V> {
     measurements: u64,
     accepted: u64,
+    skipped: u64,
     best: (V, Measurement),
 }
 

@@ -2,72 +2,148 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// The terms of a mini-batch, and a seed for augmentation, dropout and other randomness in the objective.
 ///
 /// The same sample always defines the same function. The sample of a step has a seed. A sample that measures a point
 /// has no seed: then the objective must use no randomness and must not update running statistics.
 ///
+/// A sample knows whether it is [all terms](Self::is_all), and [whether its seed was read](Self::function): an
+/// objective that never reads it is the same function on every sample of the same terms.
+///
 /// ```
 /// use strust::sample::Sample;
 /// assert_eq!(Sample::new(vec![3, 1], 0).seed(), Some(0));
 /// assert_eq!(Sample::range(0..2).seed(), None);
+/// // Three draws out of three terms may repeat one, so their number alone says nothing.
+/// assert!(Sample::all(3).is_all() && !Sample::new(vec![2, 0, 2], 0).is_all());
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub struct Sample {
     indices: Vec<usize>,
     seed: Option<u64>,
+    all: bool,
+    /// Whether the seed was read. Parts of a sample share it with the whole.
+    read: Arc<AtomicBool>,
 }
+
+impl Clone for Sample {
+    /// A sample of its own: reading its seed does not mark the original.
+    fn clone(&self) -> Self {
+        let read = AtomicBool::new(self.seed_was_read());
+        Self { indices: self.indices.clone(), seed: self.seed, all: self.all, read: Arc::new(read) }
+    }
+}
+
+impl PartialEq for Sample {
+    fn eq(&self, other: &Self) -> bool {
+        self.indices == other.indices && self.seed == other.seed && self.all == other.all
+    }
+}
+impl Eq for Sample {}
 
 impl Sample {
     /// A sample of the given terms, with a seed.
     #[must_use]
     pub fn new(indices: Vec<usize>, seed: u64) -> Self {
-        Self { indices, seed: Some(seed) }
+        Self { indices, seed: Some(seed), ..Self::default() }
     }
-    /// The terms in `range`, without a seed. Measurements of the full sum use such samples.
+    /// The terms in `range`, without a seed. Measurements use such samples.
     #[must_use]
     pub fn range(range: std::ops::Range<usize>) -> Self {
-        Self { indices: range.collect(), seed: None }
+        Self { indices: range.collect(), ..Self::default() }
     }
-    /// Overwrites the sample by the terms in `range`, without a seed. Allocates only if it becomes longer.
-    pub(crate) fn set_range(&mut self, range: std::ops::Range<usize>) {
-        self.set_terms(range);
-    }
-    /// Overwrites the sample by these terms, without a seed. Allocates only if it becomes longer.
-    pub(crate) fn set_terms(&mut self, terms: impl IntoIterator<Item = usize>) {
-        self.indices.clear();
-        self.indices.extend(terms);
-        self.seed = None;
+    /// All of `terms` terms, without a seed.
+    #[must_use]
+    pub fn all(terms: usize) -> Self {
+        Self { all: true, ..Self::range(0..terms) }
     }
     /// Overwrites the sample. Allocates only if it becomes longer.
     pub fn set(&mut self, indices: impl IntoIterator<Item = usize>, seed: u64) {
-        self.indices.clear();
-        self.indices.extend(indices);
-        self.seed = Some(seed);
+        self.overwrite(indices, Some(seed));
+    }
+    /// Overwrites the sample by all terms of an objective, each once, in this order. A run checks their number. Allocates
+    /// only if it becomes longer.
+    pub fn set_all(&mut self, order: impl IntoIterator<Item = usize>, seed: u64) {
+        self.overwrite(order, Some(seed));
+        self.all = true;
     }
     /// Overwrites the sample by the terms at the places `part` of another one, with its seed. Allocates only if it becomes
     /// longer.
     pub fn set_part(&mut self, whole: &Self, part: std::ops::Range<usize>) {
-        self.indices.clear();
-        self.indices.extend_from_slice(&whole.indices[part]);
-        self.seed = whole.seed;
+        self.set_terms_of(whole, whole.indices[part].iter().copied());
     }
     /// Overwrites the sample by other terms, with the seed of `whole`. Allocates only if it becomes longer.
-    pub(crate) fn set_terms_of(&mut self, whole: &Self, indices: impl IntoIterator<Item = usize>) {
+    pub fn set_terms_of(&mut self, whole: &Self, indices: impl IntoIterator<Item = usize>) {
         self.indices.clear();
         self.indices.extend(indices);
-        self.seed = whole.seed;
+        (self.seed, self.all) = (whole.seed, false);
+        // Whoever reads the seed of the part has read the seed of the whole.
+        self.read = Arc::clone(&whole.read);
+    }
+    fn overwrite(&mut self, indices: impl IntoIterator<Item = usize>, seed: Option<u64>) {
+        self.indices.clear();
+        self.indices.extend(indices);
+        (self.seed, self.all) = (seed, false);
+        match Arc::get_mut(&mut self.read) {
+            Some(read) => *read.get_mut() = false,
+            // A part of the last sample still has the mark.
+            None => self.read = Arc::default(),
+        }
     }
     /// The terms.
     #[must_use]
     pub fn indices(&self) -> &[usize] {
         &self.indices
     }
-    /// The seed; `None` if the sample measures a point.
+    /// The seed; `None` if the sample measures a point. Reading it marks the function of this sample as one that depends
+    /// on the seed.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
+        self.read.store(true, Ordering::Relaxed);
         self.seed
+    }
+    /// Whether the sample measures a point: it has no seed.
+    #[must_use]
+    pub fn measures(&self) -> bool {
+        self.seed.is_none()
+    }
+    /// The seed, to choose terms or to compare samples. The objective does not see it, so nothing is marked.
+    pub(crate) fn quiet_seed(&self) -> Option<u64> {
+        self.seed
+    }
+    fn seed_was_read(&self) -> bool {
+        self.read.load(Ordering::Relaxed)
+    }
+    /// Whether the sample is all terms of the objective, each once. Draws with replacement never are, whatever their
+    /// number.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.all
+    }
+    /// A number that two samples share only if they define the same function: they have the same terms and, if their seeds
+    /// were read in an evaluation, the same seed.
+    ///
+    /// ```
+    /// use strust::sample::Sample;
+    /// let (mut a, mut b) = (Sample::default(), Sample::default());
+    /// a.set_all([0, 1, 2], 7);
+    /// b.set_all([2, 0, 1], 8);
+    /// assert_eq!(a.function(), b.function()); // the order of a sum does not matter
+    /// let (_, _) = (a.seed(), b.seed()); // as an objective with dropout does
+    /// assert_ne!(a.function(), b.function());
+    /// ```
+    #[must_use]
+    pub fn function(&self) -> u64 {
+        let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+        let head = [self.indices.len() as u64, u64::from(self.all)].into_iter().fold(0, mix);
+        let terms: &[usize] = if self.all { &[] } else { &self.indices };
+        let hash = terms.iter().fold(head, |hash, &i| mix(hash, i as u64));
+        if self.seed_was_read() { mix(hash, self.seed.map_or(1, |seed| seed.wrapping_add(2))) } else { hash }
     }
     /// The number of terms.
     #[must_use]

@@ -145,8 +145,9 @@ impl Sampler for Epochs {
             self.cached = Some(epoch);
         }
         let start = position as usize * self.batch;
-        let batch = &self.order[start.min(n)..(start + self.batch).min(n)];
-        sample.set(batch.iter().copied(), sample_seed(self.seed, k));
+        let batch = self.order[start.min(n)..(start + self.batch).min(n)].iter().copied();
+        let seed = sample_seed(self.seed, k);
+        if batch.len() == n { sample.set_all(batch, seed) } else { sample.set(batch, seed) }
     }
     fn terms(&self) -> usize {
         self.order.len()
@@ -250,7 +251,7 @@ impl FullBatch {
 
 impl Sampler for FullBatch {
     fn draw(&mut self, k: u64, sample: &mut Sample) {
-        sample.set(0..self.n, sample_seed(self.seed, k));
+        sample.set_all(0..self.n, sample_seed(self.seed, k));
     }
     fn terms(&self) -> usize {
         self.n

@@ -20,7 +20,7 @@ pub enum Stop {
     Steps(u64),
     /// After this many passes over the terms.
     Epochs(u64),
-    /// After this many mini-batch evaluations, values and gradients together.
+    /// After this many mini-batch evaluations: values, gradients and products together.
     Evaluations(u64),
     /// After this much time, checked after every step.
     WallClock(Duration),
@@ -131,9 +131,7 @@ impl Stop {
         match self {
             Self::Steps(n) => (now.steps >= *n).then_some(StopReason::Steps),
             Self::Epochs(n) => (now.steps >= n.saturating_mul(now.steps_per_epoch)).then_some(StopReason::Epochs),
-            Self::Evaluations(n) => {
-                (now.evaluations.values + now.evaluations.gradients >= *n).then_some(StopReason::Evaluations)
-            }
+            Self::Evaluations(n) => (now.evaluations.count() >= *n).then_some(StopReason::Evaluations),
             Self::WallClock(limit) => (now.elapsed >= *limit).then_some(StopReason::WallClock),
             Self::GradientNorm(tolerance) => now.is_kkt_point(*tolerance).then_some(StopReason::GradientNorm),
             Self::Kkt(tolerance) => now.is_kkt_point(*tolerance).then_some(StopReason::Kkt),

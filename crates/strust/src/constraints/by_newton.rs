@@ -1,5 +1,5 @@
 use super::{
-    Bounds, Constraint, Manifold, Sense, check_equations,
+    Constraint, ConstraintWrapper, Manifold, check_equations,
     least_squares::{least_norm_step, least_squares_multipliers},
 };
 use crate::{Error, vector::Vector};
@@ -33,45 +33,13 @@ pub fn by_newton<C: Constraint>(constraint: C) -> Result<ByNewton<C>, Error> {
 #[derive(Debug, Clone)]
 pub struct ByNewton<C>(C);
 
-impl<C: Constraint> Constraint for ByNewton<C> {
-    type Point = C::Point;
-    type Residual = C::Residual;
-    fn new_residual(&self) -> C::Residual {
-        self.0.new_residual()
+impl<C: Constraint> ConstraintWrapper for ByNewton<C> {
+    type Inner = C;
+    fn wrapped(&self) -> &C {
+        &self.0
     }
-    fn residual(&mut self, x: &C::Point, c: &mut C::Residual) {
-        self.0.residual(x, c);
-    }
-    fn jvp(&mut self, x: &C::Point, v: &C::Point, out: &mut C::Residual) {
-        self.0.jvp(x, v, out);
-    }
-    fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
-        self.0.add_vjp(x, a, y, out);
-    }
-    fn add_second_order_product(
-        &mut self,
-        x: &C::Point,
-        a: f64,
-        y: &C::Residual,
-        v: &C::Point,
-        out: &mut C::Point,
-    ) -> bool {
-        self.0.add_second_order_product(x, a, y, v, out)
-    }
-    fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
-        self.0.rounding(x, norm)
-    }
-    fn redundant(&self) -> usize {
-        self.0.redundant()
-    }
-    fn sense(&self, row: usize) -> Sense {
-        self.0.sense(row)
-    }
-    fn bounds(&self) -> Option<&Bounds<C::Point>> {
-        self.0.bounds()
-    }
-    fn check_point(&self, x: &C::Point) -> Result<(), Error> {
-        self.0.check_point(x)
+    fn wrapped_mut(&mut self) -> &mut C {
+        &mut self.0
     }
 }
 

@@ -1,6 +1,6 @@
 //! Constraints made of others: inequalities, and several at once.
 
-use super::{Bounds, Constraint, Sense};
+use super::{Bounds, Constraint, ConstraintWrapper, Sense};
 use crate::{Error, vector::Vector};
 
 /// c(x) ≤ 0 for every row of a constraint, instead of c(x) = 0.
@@ -28,45 +28,16 @@ pub fn at_most<C: Constraint>(constraint: C) -> AtMost<C> {
 #[derive(Debug, Clone)]
 pub struct AtMost<C>(C);
 
-impl<C: Constraint> Constraint for AtMost<C> {
-    type Point = C::Point;
-    type Residual = C::Residual;
-    fn new_residual(&self) -> C::Residual {
-        self.0.new_residual()
+impl<C: Constraint> ConstraintWrapper for AtMost<C> {
+    type Inner = C;
+    fn wrapped(&self) -> &C {
+        &self.0
     }
-    fn residual(&mut self, x: &C::Point, c: &mut C::Residual) {
-        self.0.residual(x, c);
+    fn wrapped_mut(&mut self) -> &mut C {
+        &mut self.0
     }
-    fn jvp(&mut self, x: &C::Point, v: &C::Point, out: &mut C::Residual) {
-        self.0.jvp(x, v, out);
-    }
-    fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
-        self.0.add_vjp(x, a, y, out);
-    }
-    fn add_second_order_product(
-        &mut self,
-        x: &C::Point,
-        a: f64,
-        y: &C::Residual,
-        v: &C::Point,
-        out: &mut C::Point,
-    ) -> bool {
-        self.0.add_second_order_product(x, a, y, v, out)
-    }
-    fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
-        self.0.rounding(x, norm)
-    }
-    fn redundant(&self) -> usize {
-        self.0.redundant()
-    }
-    fn sense(&self, _row: usize) -> Sense {
+    fn sense(_this: &Self, _row: usize) -> Sense {
         Sense::AtMost
-    }
-    fn bounds(&self) -> Option<&Bounds<C::Point>> {
-        self.0.bounds()
-    }
-    fn check_point(&self, x: &C::Point) -> Result<(), Error> {
-        self.0.check_point(x)
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod least_squares;
 mod simplex;
 mod sphere;
 mod stiefel;
+mod wrapper;
 
 pub use affine::Affine;
 pub use bounds::Bounds;
@@ -20,6 +21,7 @@ pub use generalized_stiefel::GeneralizedStiefel;
 pub use simplex::Simplex;
 pub use sphere::Sphere;
 pub use stiefel::{Retraction, Stiefel};
+pub use wrapper::ConstraintWrapper;
 
 use crate::{Error, config::out_of_range, vector::Vector};
 use std::marker::PhantomData;
@@ -99,48 +101,6 @@ pub enum Sense {
     Equal,
     /// cᵢ(x) ≤ 0.
     AtMost,
-}
-
-impl<C: Constraint + ?Sized> Constraint for &mut C {
-    type Point = C::Point;
-    type Residual = C::Residual;
-    fn new_residual(&self) -> C::Residual {
-        (**self).new_residual()
-    }
-    fn residual(&mut self, x: &C::Point, c: &mut C::Residual) {
-        (**self).residual(x, c);
-    }
-    fn jvp(&mut self, x: &C::Point, v: &C::Point, out: &mut C::Residual) {
-        (**self).jvp(x, v, out);
-    }
-    fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
-        (**self).add_vjp(x, a, y, out);
-    }
-    fn add_second_order_product(
-        &mut self,
-        x: &C::Point,
-        a: f64,
-        y: &C::Residual,
-        v: &C::Point,
-        out: &mut C::Point,
-    ) -> bool {
-        (**self).add_second_order_product(x, a, y, v, out)
-    }
-    fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
-        (**self).rounding(x, norm)
-    }
-    fn redundant(&self) -> usize {
-        (**self).redundant()
-    }
-    fn sense(&self, row: usize) -> Sense {
-        (**self).sense(row)
-    }
-    fn bounds(&self) -> Option<&Bounds<C::Point>> {
-        (**self).bounds()
-    }
-    fn check_point(&self, x: &C::Point) -> Result<(), Error> {
-        (**self).check_point(x)
-    }
 }
 
 /// A set {x : c(x) = 0} with a tangent space and a retraction. With bounds, these belong to the face that x is on.

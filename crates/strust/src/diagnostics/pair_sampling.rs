@@ -5,8 +5,7 @@ use super::{
     interpolation::{Evidence, Interpolation, TOO_FEW, rounding},
 };
 use crate::{
-    Error,
-    objective::{Evaluation, Objective},
+    objective::{Evaluation, Objective, ObjectiveWrapper},
     sample::{Draws, Sample},
     vector::Vector,
 };
@@ -123,50 +122,43 @@ impl<F: Objective> SplitBatch<F> {
     }
 }
 
-/// Forwards everything but the gradient to `inner`.
-macro_rules! forward {
+/// The parts that both wrappers share.
+macro_rules! wrapper {
     () => {
-        type Point = F::Point;
-        fn terms(&self) -> usize {
-            self.inner.terms()
+        type Inner = F;
+        fn wrapped(&self) -> &F {
+            &self.inner
         }
-        fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-            self.inner.value(x, sample)
+        fn wrapped_mut(&mut self) -> &mut F {
+            &mut self.inner
         }
-        fn constraint_norm(&mut self, x: &F::Point) -> f64 {
-            self.inner.constraint_norm(x)
-        }
-        fn draws(&self) -> Option<Draws> {
-            Some(self.watch.draws)
-        }
-        fn check_point(&self, x: &F::Point) -> Result<(), Error> {
-            self.inner.check_point(x)
+        fn draws(this: &Self) -> Option<Draws> {
+            Some(this.watch.draws)
         }
     };
 }
 
-impl<F: Objective> Objective for SplitBatch<F> {
-    forward!();
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        let Some(seed) = sample.seed().filter(|_| sample.len() >= 2) else {
-            // The sample measures a point, or it has a single term.
-            return self.inner.value_and_gradient(x, sample, gradient);
-        };
-        let other = self.other.get_or_insert_with(|| x.zeros_like());
-        let (first, second) = sample.indices().split_at(sample.len() / 2);
-        self.halves[0].set(first.iter().copied(), seed);
-        self.halves[1].set(second.iter().copied(), seed);
-        let sizes = [first.len(), second.len()];
+impl<F: Objective> ObjectiveWrapper for SplitBatch<F> {
+    wrapper!();
+    fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        if sample.measures() || sample.len() < 2 {
+            return this.inner.value_and_gradient(x, sample, gradient);
+        }
+        let other = this.other.get_or_insert_with(|| x.zeros_like());
+        let middle = sample.len() / 2;
+        this.halves[0].set_part(sample, 0..middle);
+        this.halves[1].set_part(sample, middle..sample.len());
+        let sizes = [middle, sample.len() - middle];
         let [a, b] = sizes.map(|size| size as f64 / sample.len() as f64);
-        let first = self.inner.value_and_gradient(x, &self.halves[0], gradient);
-        let second = self.inner.value_and_gradient(x, &self.halves[1], other);
+        let first = this.inner.value_and_gradient(x, &this.halves[0], gradient);
+        let second = this.inner.value_and_gradient(x, &this.halves[1], other);
         // Compute ‖A − B‖² from the vector. The difference of three products would cancel.
         let product = gradient.dot(other);
         other.scale_add(-1.0, 1.0, gradient);
         let pair = Pair { product, distance_squared: other.norm_squared(), sizes };
         // A − b·(A − B) = a·A + b·B
         gradient.add(-b, other);
-        self.watch.add(&pair, sample.len());
+        this.watch.add(&pair, sample.len());
         Evaluation { value: a * first.value + b * second.value, rounding: a * first.rounding + b * second.rounding }
     }
 }
@@ -222,23 +214,23 @@ impl<F: Objective> Consecutive<F> {
     }
 }
 
-impl<F: Objective> Objective for Consecutive<F> {
-    forward!();
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        let value = self.inner.value_and_gradient(x, sample, gradient);
-        if sample.seed().is_none() {
+impl<F: Objective> ObjectiveWrapper for Consecutive<F> {
+    wrapper!();
+    fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        let value = this.inner.value_and_gradient(x, sample, gradient);
+        if sample.measures() {
             return value;
         }
-        let last = self.last.get_or_insert_with(|| x.zeros_like());
-        if self.waiting == 0 {
+        let last = this.last.get_or_insert_with(|| x.zeros_like());
+        if this.waiting == 0 {
             last.copy_from(gradient);
-            self.waiting = sample.len();
+            this.waiting = sample.len();
         } else {
             let product = last.dot(gradient);
             last.scale_add(-1.0, 1.0, gradient);
-            let pair = Pair { product, distance_squared: last.norm_squared(), sizes: [self.waiting, sample.len()] };
-            self.watch.add(&pair, sample.len());
-            self.waiting = 0;
+            let pair = Pair { product, distance_squared: last.norm_squared(), sizes: [this.waiting, sample.len()] };
+            this.watch.add(&pair, sample.len());
+            this.waiting = 0;
         }
         value
     }

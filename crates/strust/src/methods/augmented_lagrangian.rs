@@ -43,13 +43,15 @@ pub struct AugLag<C: Constraint> {
     schedule: Schedule,
     constraint: C,
     gradient: Option<C::Point>,
-    residual: Option<(C::Residual, C::Residual)>,
+    next: Option<C::Point>,
+    residual: Option<[C::Residual; 3]>,
 }
 
 impl<C: Constraint> AugLag<C> {
     /// Checks the configuration.
     pub fn new(config: AugLagConfig, constraint: C) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, schedule: Schedule::Constant, constraint, gradient: None, residual: None })
+        let (config, schedule) = (config.check()?, Schedule::Constant);
+        Ok(Self { config, schedule, constraint, gradient: None, next: None, residual: None })
     }
     /// Multiplies η by the factor of a schedule.
     #[must_use]
@@ -82,7 +84,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     type State = AugLagState<F::Point, C::Residual>;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        (self.gradient, self.residual) = (None, None);
+        (self.gradient, self.next, self.residual) = (None, None, None);
         f.check_point(x)?;
         check_equations(AugLagConfig::NAME, &self.constraint)?;
         self.constraint.check_point(x)
@@ -97,7 +99,8 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let AugLagState { x, multipliers, penalty, terms_seen, k } = state;
         let g = scratch(&mut self.gradient, x);
-        let (c, y) = self.residual.get_or_insert_with(|| (multipliers.zeros_like(), multipliers.zeros_like()));
+        let zero = || multipliers.zeros_like();
+        let [c, y, other] = self.residual.get_or_insert_with(|| [zero(), zero(), zero()]);
 
         let eta = self.config.learning_rate * self.schedule.factor(*k);
         let (step, mu) = (*k, *penalty);
@@ -122,18 +125,22 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
             return Err(cause(Error::NonFiniteGradient { step, norm }));
         }
 
-        x.add(-eta, g);
-        *k += 1;
-
-        *terms_seen += sample.len() as u64;
-        if *terms_seen >= self.config.inner_epochs.saturating_mul(f.terms() as u64) {
-            *terms_seen = 0;
-            self.constraint.residual(x, c);
-            multipliers.add(self.config.damping * *penalty, c);
-            let limit = (eta * largest_square(&mut self.constraint, x, y, c, g)).recip();
-            let grown = self.config.growth * *penalty;
-            *penalty = if limit.is_finite() { grown.min(limit.max(*penalty)) } else { grown };
+        // The new point is in scratch space until the last evaluation of the constraint.
+        let next = scratch(&mut self.next, x);
+        next.set_sum(x, -eta, g);
+        let seen = *terms_seen + sample.len() as u64;
+        let outer = seen >= self.config.inner_epochs.saturating_mul(f.terms() as u64);
+        if outer {
+            self.constraint.residual(next, c);
+            y.set_sum(multipliers, self.config.damping * mu, c);
+            let limit = (eta * largest_square(&mut self.constraint, next, other, c, g)).recip();
+            let grown = self.config.growth * mu;
+            *penalty = if limit.is_finite() { grown.min(limit.max(mu)) } else { grown };
+            std::mem::swap(multipliers, y);
         }
+        *terms_seen = if outer { 0 } else { seen };
+        std::mem::swap(x, next);
+        *k += 1;
         Ok(StepRecord {
             constraint_norm: Some(constraint_norm),
             ..StepRecord::plain(*k - 1, lagrangian, norm, eta, eta * norm)

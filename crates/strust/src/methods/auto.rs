@@ -317,7 +317,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
                 *learned = Learned { accepted: seen.accepted + 1, curvature, size, at_average: false, ..seen };
                 learned.feel(pull, self.config.gamma);
             }
-            Verdict::Rejected => learned.size = Some(a / SHRINK),
+            _ => learned.size = Some(a / SHRINK),
         }
         *k += 1;
         Ok(record(*k - 1, f0.value, squared_norm.sqrt(), a, length, verdict, 1))

@@ -15,11 +15,12 @@ use crate::{
     config::{Checked, Config},
     kkt::measure,
     models::{Newton, NewtonMemory},
-    objective::{Evaluations, EveryTerm, EveryTermSpace, Objective, ProductKind},
+    objective::{AllTerms, AllTermsSpace, Evaluations, Objective, ProductKind},
     radius::{RegionConfig, Verdict},
     record::StepRecord,
     sample::{Sample, generator},
     samplers::below,
+    stop::StopReason,
     vector::{Elementwise, Vector},
 };
 use serde::{Deserialize, Serialize};
@@ -81,7 +82,7 @@ pub struct AutoNewton<V> {
     newton: Newton<V>,
     region: RegionConfig,
     scratch: Scratch<V>,
-    space: Option<EveryTermSpace<V>>,
+    space: Option<AllTermsSpace<V>>,
     terms: Sample,
 }
 
@@ -132,8 +133,6 @@ pub struct AutoNewtonState<V> {
     pub terms: f64,
     /// Terms of samples that were drawn but not used, to pay for second-order steps. Negative: it was not enough.
     pub saved: f64,
-    /// f and ‖∇f‖ before the last second-order step.
-    pub before: (f64, f64),
     /// Who leads.
     pub race: Race,
     /// Steps made.
@@ -166,6 +165,9 @@ impl<V: Vector> State for AutoNewtonState<V> {
     }
     fn is_averaged(&self) -> bool {
         true
+    }
+    fn settled(&self) -> Option<StopReason> {
+        None
     }
 }
 
@@ -209,7 +211,6 @@ impl<F: Objective<Point: Elementwise>> Method<F> for AutoNewton<F::Point> {
             newton,
             terms: FIRST_TERMS,
             saved: 0.0,
-            before: (0.0, 0.0),
             race: Race::new(),
             k: 0,
         })
@@ -219,17 +220,19 @@ impl<F: Objective<Point: Elementwise>> Method<F> for AutoNewton<F::Point> {
             Leader::First => 0.0,
             Leader::Second => state.price() * f.terms() as f64,
         };
-        let record = if state.saved < due.min(0.0) || state.saved + (sample.len() as f64) < due {
+        if state.saved < due.min(0.0) || state.saved + (sample.len() as f64) < due {
             state.saved += sample.len() as f64;
-            let record = StepRecord::plain(state.k, state.before.0, state.before.1, 0.0, 0.0);
-            StepRecord { evaluations: Evaluations::default(), ..record }
-        } else {
-            match state.race.runner() {
-                Leader::First => self.first_order_step(f, state, sample)?,
-                Leader::Second => self.second_order_step(f, state, sample),
-            }
+            state.k += 1;
+            return Ok(StepRecord::skipped(state.k - 1));
+        }
+        // The state changes between evaluations, so the step changes a copy.
+        let mut next = state.clone();
+        let record = match state.race.runner() {
+            Leader::First => self.first_order_step(f, &mut next, sample)?,
+            Leader::Second => self.second_order_step(f, &mut next, sample),
         };
-        state.k += 1;
+        next.k += 1;
+        *state = next;
         Ok(StepRecord { k: state.k - 1, ..record })
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
@@ -251,8 +254,8 @@ impl<V: Elementwise> AutoNewton<V> {
         let mut record = self.auto.step(f, &mut state.auto, sample)?;
         let passes = sample.len() as f64 / f.terms() as f64;
         if state.race.spend(passes * record.evaluations.price() / 4.0, None, self.config.share) {
-            let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&state.auto.x));
-            let value = EveryTerm { f, curvature: sample, space }.value(&state.auto.x, sample).value;
+            let space = self.space.get_or_insert_with(|| AllTermsSpace::like(&state.auto.x));
+            let value = AllTerms { f, curvature: None, space }.value(&state.auto.x, sample).value;
             state.saved -= MEASUREMENT * f.terms() as f64;
             record.evaluations.values += batches(f.terms() as f64, sample);
             state.race.measured(value);
@@ -269,7 +272,7 @@ impl<V: Elementwise> AutoNewton<V> {
     ) -> StepRecord {
         let n = f.terms();
         let auto = &state.auto;
-        let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&auto.x));
+        let space = self.space.get_or_insert_with(|| AllTermsSpace::like(&auto.x));
         let metric = self.newton.metric(&auto.x);
         let spare = space.spare();
         metric.set_affine(1.0, &auto.root, EPSILON * auto.root.norm_1() / auto.root.dimension() as f64);
@@ -282,8 +285,8 @@ impl<V: Elementwise> AutoNewton<V> {
         }
         self.draw(n, state.terms, sample, state.k);
         self.newton.set_products(state.products());
-        let space = self.space.get_or_insert_with(|| EveryTermSpace::like(&state.auto.x));
-        let mut full = EveryTerm { f, curvature: &self.terms, space };
+        let space = self.space.get_or_insert_with(|| AllTermsSpace::like(&state.auto.x));
+        let mut full = AllTerms { f, curvature: Some(&self.terms), space };
         let Self { newton, region, scratch, .. } = self;
         let step = trust_region_step(&mut full, region, newton, &mut state.newton, sample, scratch);
         let Ok(mut record) = step else { return state.give_up(n, sample) };
@@ -292,7 +295,7 @@ impl<V: Elementwise> AutoNewton<V> {
         let ratio = record.region.as_ref().and_then(|region| region.ratio).unwrap_or(f64::NEG_INFINITY);
         let value = match record.verdict {
             Verdict::Accepted => record.region.as_ref().and_then(|region| region.trial).unwrap_or(record.value),
-            Verdict::Rejected => record.value,
+            _ => record.value,
         };
         if ratio < GOOD {
             state.terms = (2.0 * state.terms).min(1.0);
@@ -303,7 +306,6 @@ impl<V: Elementwise> AutoNewton<V> {
             products: products * batches(self.terms.len() as f64, sample),
         };
         let passes = record.evaluations.price() / 4.0 * sample.len() as f64 / n as f64;
-        state.before = (value, record.gradient_norm);
         state.saved += sample.len() as f64 - passes * n as f64;
         let led = state.race.leader == Leader::Second;
         if state.race.spend(passes, Some((record.value, value)), self.config.share) {
@@ -318,10 +320,10 @@ impl<V: Elementwise> AutoNewton<V> {
     fn draw(&mut self, n: usize, share: f64, sample: &Sample, k: u64) {
         let some = ((share * n as f64).ceil() as usize).max(sample.len()).min(n);
         if some == n {
-            self.terms.set_range(0..n);
+            self.terms.set_terms_of(sample, 0..n);
         } else {
-            let mut random = generator(sample.seed().unwrap_or(k), u64::MAX - 1);
-            self.terms.set_terms((0..some).map(|_| below(n, &mut random)));
+            let mut random = generator(sample.quiet_seed().unwrap_or(k), u64::MAX - 1);
+            self.terms.set_terms_of(sample, (0..some).map(|_| below(n, &mut random)));
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     objective::Objective,
     record::StepRecord,
     sample::Sample,
+    stop::StopReason,
     vector::{Vector, saved},
 };
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,8 @@ config! {
 /// Any method, with the average of its iterates as the answer: x̄ ← x̄ + c(x − x̄) with c = (r+1)/(k+r+1).
 ///
 /// The weights are those of polynomial-decay averaging (Shamir and Zhang 2013). The steps of the method do not change;
-/// its iterate is [`AveragedState::inner`]. On a manifold the average of points lies next to the manifold, not on it.
+/// its iterate is [`AveragedState::inner`]. On a manifold the average of points lies next to the manifold, not on it. If
+/// the method [settles](State::settled), as [`StrSqp`](super::StrSqp) does when it has converged, its point is the answer.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -82,6 +84,9 @@ impl<V: Vector, S: State<Point = V>> State for AveragedState<S, V> {
     fn is_averaged(&self) -> bool {
         true
     }
+    fn settled(&self) -> Option<StopReason> {
+        self.inner.settled()
+    }
 }
 
 impl<F: Objective + ?Sized, M: Method<F>> Method<F> for Averaged<M> {
@@ -98,8 +103,13 @@ impl<F: Objective + ?Sized, M: Method<F>> Method<F> for Averaged<M> {
         let AveragedState { inner, average } = state;
         let (k, r) = (inner.steps() as f64, self.config.power);
         let record = self.inner.step(f, inner, sample)?;
-        let c = (r + 1.0) / (k + r + 1.0);
-        average.scale_add(1.0 - c, c, inner.point());
+        if inner.settled().is_some() {
+            // The method has found its answer. A verdict such as *converged* is about this point, not about an average.
+            average.copy_from(inner.point());
+        } else {
+            let c = (r + 1.0) / (k + r + 1.0);
+            average.scale_add(1.0 - c, c, inner.point());
+        }
         Ok(record)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {

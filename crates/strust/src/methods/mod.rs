@@ -77,6 +77,8 @@ use crate::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// A method. It holds its checked configuration and scratch space; the caller owns the state.
+///
+/// No function here has a default, so a wrapper around another method cannot leave out a part of it.
 pub trait Method<F: Objective + ?Sized> {
     /// Everything on which the next step depends, except the sample.
     type State: State<Point = F::Point>;
@@ -89,16 +91,11 @@ pub trait Method<F: Objective + ?Sized> {
 
     /// One step on one sample. Only the first call allocates, except for retractions onto a manifold, [`Landing`],
     /// [`StrSqp`], whose dual is small beside a gradient, and [`StrNewton`], which makes up to `at_boundary` vectors when it
-    /// first needs them. An error leaves the state unchanged.
+    /// first needs them. A step is a transaction: an error, or a panic in an evaluation, leaves the state unchanged.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
 
     /// Measures the current point on the full sum.
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error>;
-
-    /// The reason to stop that the method itself has found, such as constraints that contradict each other.
-    fn settled(&self, _state: &Self::State) -> Option<StopReason> {
-        None
-    }
 }
 
 impl<F: Objective + ?Sized, M: Method<F> + ?Sized> Method<F> for &mut M {
@@ -114,9 +111,6 @@ impl<F: Objective + ?Sized, M: Method<F> + ?Sized> Method<F> for &mut M {
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         (**self).measure(f, state)
-    }
-    fn settled(&self, state: &Self::State) -> Option<StopReason> {
-        (**self).settled(state)
     }
 }
 
@@ -135,9 +129,10 @@ pub trait State: Clone + Serialize + DeserializeOwned {
     fn steps(&self) -> u64;
     /// Whether x is an average, at which no gradient was taken. Statistics that a problem keeps from step to step, such as
     /// those of batch-norm, then do not belong to x.
-    fn is_averaged(&self) -> bool {
-        false
-    }
+    fn is_averaged(&self) -> bool;
+    /// The reason to stop that the method itself has found, such as constraints that contradict each other. `None`: make
+    /// another step.
+    fn settled(&self) -> Option<StopReason>;
 }
 
 /// The state of a method that needs only the point and the step count.
@@ -151,12 +146,22 @@ pub struct Iterate<V> {
     pub k: u64,
 }
 
-/// Implements [`State`] for a struct with the fields `x` and `k`. With `is_averaged`, x is an average.
+/// Implements [`State`] for a struct with the fields `x` and `k`. With `is_averaged`, x is an average. With
+/// `settled by`, this function of the state is [`State::settled`].
 macro_rules! state {
     ($name:ident) => {
         state!($name<V>);
     };
-    ($name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?> $(, $is_averaged:ident)?) => {
+    ($name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>) => {
+        state!(@ $name<V $(, $s: $first $(+ $bound)*)?>, false, |_: &Self| None);
+    };
+    ($name:ident<V>, is_averaged) => {
+        state!(@ $name<V>, true, |_: &Self| None);
+    };
+    ($name:ident<V>, settled by $reason:ident) => {
+        state!(@ $name<V>, false, Self::$reason);
+    };
+    (@ $name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>, $is_averaged:literal, $settled:expr) => {
         impl<V: crate::vector::Vector $(, $s: $first $(+ $bound)*)?> crate::methods::State for $name<V $(, $s)?> {
             type Point = V;
             fn point(&self) -> &V {
@@ -171,9 +176,13 @@ macro_rules! state {
             fn steps(&self) -> u64 {
                 self.k
             }
-            $(fn $is_averaged(&self) -> bool {
-                true
-            })?
+            fn is_averaged(&self) -> bool {
+                $is_averaged
+            }
+            fn settled(&self) -> Option<crate::stop::StopReason> {
+                let settled: fn(&Self) -> Option<crate::stop::StopReason> = $settled;
+                settled(self)
+            }
         }
     };
 }

@@ -4,7 +4,8 @@ use super::{Measurement, Method, finite, state};
 use crate::{
     Error,
     config::{Checked, Config},
-    models::{Exit, Identity, Local, Model, Trial},
+    kkt::measure,
+    models::{Exit, Identity, Local, Model, Step, Trial},
     objective::{Evaluations, Objective},
     radius::{Change, RegionConfig, Verdict},
     record::{RegionRecord, StepRecord},
@@ -43,6 +44,8 @@ pub type StrState<V> = TrustRegionState<V, ()>;
 #[derive(Debug, Clone)]
 pub struct TrustRegion<V, M> {
     region: Checked<RegionConfig>,
+    /// The model as it was given. Every run begins with a clone of it, so no scratch space is left from another shape.
+    given: M,
     model: M,
     scratch: Scratch<V>,
 }
@@ -61,10 +64,10 @@ impl<V: Vector> Default for Str<V> {
     }
 }
 
-impl<V: Vector, M> TrustRegion<V, M> {
+impl<V: Vector, M: Clone> TrustRegion<V, M> {
     /// Checks the configuration. See [`Model`] for an example.
     pub fn with_model(config: RegionConfig, model: M) -> Result<Self, Error> {
-        Ok(Self { region: config.check()?, model, scratch: Scratch::default() })
+        Ok(Self { region: config.check()?, given: model.clone(), model, scratch: Scratch::default() })
     }
     /// The model.
     pub fn model(&self) -> &M {
@@ -92,7 +95,7 @@ impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
     type State = TrustRegionState<F::Point, M::Memory>;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.scratch = Scratch::default();
+        (self.model, self.scratch) = (self.given.clone(), Scratch::default());
         f.check_point(x)
     }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
@@ -104,7 +107,7 @@ impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
         trust_region_step(f, &self.region, &mut self.model, state, sample, &mut self.scratch)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
-        Ok(self.model.measure(f, &state.memory, &state.x))
+        Ok(measure(f, &state.x))
     }
 }
 
@@ -119,7 +122,7 @@ impl<V> Default for Scratch<V> {
 }
 
 /// One step of Algorithm 1. With a penalized objective and the model [`Penalty`](crate::models::Penalty) it is a step
-/// of Algorithm 2.
+/// of Algorithm 2. The state changes only after the last evaluation.
 pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     f: &mut F,
     region: &RegionConfig,
@@ -130,53 +133,60 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
 ) -> Result<StepRecord, Error> {
     let TrustRegionState { x, radius, k, memory } = state;
     let (g, trial) = scratch.0.get_or_insert_with(|| (x.zeros_like(), x.zeros_like()));
-    let (step, old_radius) = (*k, *radius);
 
     // fᵢ(x) and g = ∇fᵢ(x)
-    let evaluation = model.value_and_gradient(f, memory, x, sample, g);
-    let gradient_squared = finite(evaluation, g, step)?;
-    let at = Local { k: step, x, sample, evaluation, gradient: g, gradient_squared };
+    let evaluation = f.value_and_gradient(x, sample, g);
+    let gradient_squared = finite(evaluation, g, *k)?;
+    let at = Local { k: *k, x, sample, evaluation, gradient: g, gradient_squared };
+    let mut evaluations = Evaluations { values: 0, gradients: 1, products: 0 };
 
     // p = argmin m(p) subject to ‖p‖ ≤ Δ
-    let looked = model.arrive(f, memory, &at);
-    let p = model.propose(f, memory, &at, old_radius)?;
+    evaluations += model.arrive(f, memory, &at);
+    let p = model.propose(f, memory, &at, *radius)?;
     trial.set_sum(x, -p.size, p.direction);
-    let mut evaluations = Evaluations { values: 0, gradients: 1, products: 0 };
-    evaluations += looked;
     evaluations += p.evaluations;
-    let (mut size, mut length, mut predicted, mut exit) = (p.size, p.length, p.predicted, p.exit);
+    let Step { mut size, mut length, mut predicted, mut exit, .. } = p;
 
     // r on the same sample, the verdict and the next radius
-    let mut trial_value = None;
-    let (mut ratio, mut verdict, mut change) = (None, Verdict::Accepted, Change::Keep);
+    let (mut next_radius, mut retreats, mut tried) = (*radius, 0, None);
     while exit != Exit::Stationary {
         evaluations.values += 1;
-        let at_trial = model.value(f, memory, trial, sample).value;
-        let actual = evaluation.value - at_trial;
-        let judgment = region.judge(*radius, actual, predicted, evaluation.rounding);
-        model.learn(memory, &Trial { at, point: trial, size, value: at_trial, actual, predicted, judgment });
-        *radius = model.next_radius(*radius, length, exit, &judgment);
-        (verdict, change) = (judgment.verdict, judgment.change);
-        (trial_value, ratio) = at_trial.is_finite().then_some((at_trial, judgment.ratio)).unzip();
-        if verdict == Verdict::Accepted {
-            // The old point becomes scratch space. A rejected step never changes x.
-            std::mem::swap(x, trial);
+        let value = f.value(trial, sample).value;
+        let actual = evaluation.value - value;
+        let judgment = region.judge(next_radius, actual, predicted, evaluation.rounding);
+        next_radius = model.next_radius(next_radius, length, exit, &judgment);
+        tried = Some((value, judgment));
+        if judgment.verdict != Verdict::Rejected {
             break;
         }
         let Some(p) = model.retreat() else { break };
         trial.set_sum(x, -p.size, p.direction);
-        (size, length, predicted, exit) = (p.size, p.length, p.predicted, p.exit);
+        Step { size, length, predicted, exit, .. } = p;
+        retreats += 1;
     }
+    let tried = tried.map(|(value, judgment)| {
+        let actual = evaluation.value - value;
+        model.learn(memory, &Trial { at, point: trial, size, value, actual, predicted, judgment, retreats });
+        (value, judgment)
+    });
+    let verdict = tried.map_or(Verdict::Accepted, |(_, judgment)| judgment.verdict);
+    if tried.is_some() && verdict == Verdict::Accepted {
+        // The old point becomes scratch space. A rejected step never changes x.
+        std::mem::swap(x, trial);
+    }
+    let old_radius = std::mem::replace(radius, next_radius);
     *k += 1;
 
+    let (trial, ratio) = tried.filter(|(value, _)| value.is_finite()).map(|(value, j)| (value, j.ratio)).unzip();
+    let change = tried.map_or(Change::Keep, |(_, judgment)| judgment.change);
     Ok(StepRecord {
-        k: step,
+        k: *k - 1,
         value: evaluation.value,
         gradient_norm: gradient_squared.sqrt(),
         step_size: size,
         step_length: length,
         verdict,
-        region: Some(RegionRecord { radius: old_radius, exit, trial: trial_value, predicted, ratio, change }),
+        region: Some(RegionRecord { radius: old_radius, exit, trial, predicted, ratio, change }),
         constraint_norm: None,
         evaluations,
     })

@@ -13,7 +13,7 @@ use crate::{
     vector::{Vector, saved},
 };
 use basis::Basis;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::marker::PhantomData;
 
 /// A change of the gradient below this many rounding errors is noise.
@@ -60,15 +60,29 @@ pub struct LastPoint<V> {
 }
 
 /// What a [`LastPoint`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LastKind {
     /// Already used, or of no use.
     Used,
-    /// x before an accepted step to a point with this value of f on the same sample.
-    Accepted(f64),
-    /// A rejected trial, with this value of f at x on the same sample.
-    Rejected(f64),
+    /// x before an accepted step, on a sample with this [function](crate::sample::Sample::function).
+    Accepted(#[serde(deserialize_with = "function")] u64),
+    /// A rejected trial, on a sample with this function.
+    Rejected(#[serde(deserialize_with = "function")] u64),
+}
+
+/// Version 0.1.0 saved a value of f in this place. It says nothing about the sample, so the next pair costs a gradient.
+fn function<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Saved {
+        Function(u64),
+        Value(#[expect(dead_code, reason = "only its type matters")] f64),
+    }
+    Ok(match Saved::deserialize(from)? {
+        Saved::Function(function) => function,
+        Saved::Value(_) => 0,
+    })
 }
 
 /// The model m(p) = gᵀp + ½pᵀBp with B = γI + Q(B̂ − γI)Qᵀ. The columns of Q are an orthonormal basis of the kept steps s
@@ -79,10 +93,10 @@ pub enum LastKind {
 /// Q is not stored: its products follow from those of the pairs. A step costs about as much as 6 products of two vectors
 /// for each pair.
 ///
-/// Both gradients of a pair use one sample. If f has the same value at x, bit for bit, on the samples of two steps, then both
-/// steps have the same function, as with the full batch. The pair of an accepted step is then free: the next step evaluates
-/// the gradient at the new point anyway. Else the gradient at the other point is evaluated on the sample of the next step, for
-/// every so many trials. A pair is refused if its y is not larger than rounding errors.
+/// Both gradients of a pair use one function. If two steps have the same
+/// [function](crate::sample::Sample::function), as with the full batch, the pair of an accepted step is free: the next step
+/// evaluates the gradient at the new point anyway. Else the gradient at the other point is evaluated on the sample of the
+/// next step, once in `every` trials. A pair is refused if its y is not larger than rounding errors.
 ///
 /// Rejected trials make pairs too: they show where the matrix is wrong. Without them, the problems of Moré, Garbow and
 /// Hillstrom took 1.2 times the gradients in all with BFGS and 1.4 times with SR1.
@@ -105,6 +119,76 @@ struct Space<V> {
     step: Vec<f64>,
     change: Vec<f64>,
     product: Vec<f64>,
+    arrival: Arrival<V>,
+}
+
+/// What the point of a step adds to the memory. [`Model::learn`] carries it over.
+#[derive(Debug, Clone)]
+struct Arrival<V> {
+    /// Whether the last point of the memory is used up.
+    used: bool,
+    /// Trials since the last pair that could have been one.
+    skipped: u64,
+    /// Whether there is a new pair.
+    is_new: bool,
+    /// s and y of the new pair.
+    pair: CurvaturePair<V>,
+    /// The products of s, and then of y, with all columns.
+    products: [Vec<f64>; 2],
+}
+
+/// The pairs of a memory, with the new one in the place of the oldest if there is no other.
+#[derive(Debug)]
+struct Pairs<'a, V> {
+    memory: &'a CurvatureMemory<V>,
+    new: Option<&'a Arrival<V>>,
+}
+
+// A derived copy would need a vector that can be copied.
+impl<V> Clone for Pairs<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<V> Copy for Pairs<'_, V> {}
+
+impl<'a, V: Vector> Pairs<'a, V> {
+    /// Columns of the memory that are not in use any more.
+    fn dropped(&self) -> usize {
+        if self.new.is_some() && 2 * self.memory.pairs.len() == self.memory.most() { 2 } else { 0 }
+    }
+    /// Columns of the memory that are in use.
+    fn old(&self) -> usize {
+        2 * self.memory.pairs.len() - self.dropped()
+    }
+    /// The number of pairs.
+    fn len(&self) -> usize {
+        self.old() / 2 + usize::from(self.new.is_some())
+    }
+    /// Vector `i` of s₁, y₁, s₂, y₂, ….
+    fn column(&self, i: usize) -> &'a V {
+        let pair = match self.new {
+            Some(new) if i >= self.old() => &new.pair,
+            _ => &self.memory.pairs[(i + self.dropped()) / 2],
+        };
+        if i.is_multiple_of(2) { &pair.step } else { &pair.change }
+    }
+    /// The product of columns `i` and `j`.
+    fn product(&self, i: usize, j: usize) -> f64 {
+        let (low, high) = (i.min(j), i.max(j));
+        match self.new {
+            Some(new) if high >= self.old() => new.products[high - self.old()][low],
+            _ => self.memory.products[(low + self.dropped()) * self.memory.most() + high + self.dropped()],
+        }
+    }
+    /// γ; 1 without a pair.
+    fn curvature<U: Update>(&self) -> f64 {
+        let curvature = U::curvature((0..self.len()).map(|i| {
+            let (s, y) = (2 * i, 2 * i + 1);
+            PairProducts { ss: self.product(s, s), sy: self.product(s, y), yy: self.product(y, y) }
+        }));
+        if curvature.is_finite() && curvature > 0.0 { curvature } else { 1.0 }
+    }
 }
 
 impl<V, U> LimitedMemory<V, U> {
@@ -123,43 +207,42 @@ impl<V: Vector> CurvatureMemory<V> {
     fn most(&self) -> usize {
         self.products.len().isqrt()
     }
-    /// Vector `i` of s₁, y₁, s₂, y₂, ….
-    fn column(&self, i: usize) -> &V {
-        let pair = &self.pairs[i / 2];
-        if i.is_multiple_of(2) { &pair.step } else { &pair.change }
-    }
-    /// Adds the pair in `last`. The oldest pair makes place for it.
-    fn push(&mut self) {
+    /// Adds a new pair. The oldest pair makes place for it.
+    fn push(&mut self, new: &mut Arrival<V>) {
         let most = self.most();
-        let Some(last) = &mut self.last else { return };
         if 2 * self.pairs.len() == most {
             self.pairs.rotate_left(1);
-            let oldest = &mut self.pairs[most / 2 - 1];
-            std::mem::swap(&mut oldest.step, &mut last.point);
-            std::mem::swap(&mut oldest.change, &mut last.gradient);
+            std::mem::swap(&mut self.pairs[most / 2 - 1], &mut new.pair);
             for i in 2..most {
                 self.products.copy_within(i * most + 2..(i + 1) * most, (i - 2) * most);
             }
         } else {
-            self.pairs.push(CurvaturePair { step: last.point.clone(), change: last.gradient.clone() });
+            self.pairs.push(new.pair.clone());
         }
         let n = 2 * self.pairs.len();
-        for i in 0..n {
-            for j in [n - 2, n - 1] {
-                let product = self.column(i).dot(self.column(j));
+        for (j, products) in (n - 2..n).zip(&new.products) {
+            for (i, &product) in products[..n].iter().enumerate() {
                 self.products[i * most + j] = product;
                 self.products[j * most + i] = product;
             }
         }
     }
-    /// γ; 1 without a pair.
-    fn curvature<U: Update>(&self) -> f64 {
-        let most = self.most();
-        let curvature = U::curvature((0..self.pairs.len()).map(|i| {
-            let product = |i: usize, j: usize| self.products[i * most + j];
-            PairProducts { ss: product(2 * i, 2 * i), sy: product(2 * i, 2 * i + 1), yy: product(2 * i + 1, 2 * i + 1) }
-        }));
-        if curvature.is_finite() && curvature > 0.0 { curvature } else { 1.0 }
+}
+
+impl<V: Vector> Arrival<V> {
+    fn new(columns: usize, like: &V) -> Self {
+        let pair = CurvaturePair { step: like.zeros_like(), change: like.zeros_like() };
+        Self { used: false, skipped: 0, is_new: false, pair, products: [vec![0.0; columns], vec![0.0; columns]] }
+    }
+    /// Makes the pair in `self.pair` a new one of this memory.
+    fn add(&mut self, memory: &CurvatureMemory<V>) {
+        self.is_new = true;
+        let mut products = std::mem::take(&mut self.products);
+        let pairs = Pairs { memory, new: Some(self) };
+        for (j, products) in (pairs.old()..).zip(&mut products) {
+            (0..2 * pairs.len()).for_each(|i| products[i] = pairs.column(i).dot(pairs.column(j)));
+        }
+        self.products = products;
     }
 }
 
@@ -175,19 +258,22 @@ impl<V: Vector> Space<V> {
             step: list(),
             change: list(),
             product: list(),
+            arrival: Arrival::new(columns, like),
         }
     }
-    /// B̂ in the basis.
-    fn build<U: Update>(&mut self, memory: &CurvatureMemory<V>) {
-        let Self { basis, region, step: s, change: y, product: w, .. } = self;
-        let (n, most, gamma) = (basis.pivots.len(), basis.most, memory.curvature::<U>());
+    /// B̂ in the basis of g and all pairs.
+    fn build<U: Update>(&mut self, memory: &CurvatureMemory<V>, at: &Local<'_, V>) {
+        let Self { basis, region, step: s, change: y, product: w, arrival, .. } = self;
+        let pairs = Pairs { memory, new: arrival.is_new.then_some(arrival) };
+        basis.build(pairs, at);
+        let (n, most, gamma) = (basis.pivots.len(), basis.most, pairs.curvature::<U>());
         for i in 0..n {
             for j in 0..n {
                 let place = region.place(i, j);
                 region.matrix[place] = if i == j { gamma } else { 0.0 };
             }
         }
-        for pair in 0..memory.pairs.len() {
+        for pair in 0..pairs.len() {
             let (of_step, of_change) = (2 * pair + 1, 2 * pair + 2);
             // Both divided by the length of the step, which changes nothing in the formulas.
             let ratio = basis.lengths[of_change] / basis.lengths[of_step];
@@ -219,33 +305,39 @@ impl<F: Objective + ?Sized, U: Update> Model<F> for LimitedMemory<F::Point, U> {
     type Memory = CurvatureMemory<F::Point>;
 
     fn init(&mut self, _: &mut F, _: &F::Point) -> Result<CurvatureMemory<F::Point>, Error> {
-        self.space = None;
         Ok(CurvatureMemory::new(self.pairs))
     }
 
-    fn arrive(&mut self, f: &mut F, memory: &mut CurvatureMemory<F::Point>, at: &Local<'_, F::Point>) -> Evaluations {
+    fn arrive(&mut self, f: &mut F, memory: &CurvatureMemory<F::Point>, at: &Local<'_, F::Point>) -> Evaluations {
+        // A state that was saved by a method with another number of pairs keeps that number.
+        let space = self.space.take().filter(|space| space.basis.most == memory.most() + 1);
+        let arrival = &mut self.space.insert(space.unwrap_or_else(|| Space::new(memory.most(), at.x))).arrival;
+        (arrival.used, arrival.is_new, arrival.skipped) = (false, false, memory.skipped);
         let mut evaluations = Evaluations::default();
-        let Some(last) = &mut memory.last else { return evaluations };
-        let kind = std::mem::replace(&mut last.kind, LastKind::Used);
-        let (LastKind::Accepted(value) | LastKind::Rejected(value)) = kind else { return evaluations };
-        let same = value.to_bits() == at.evaluation.value.to_bits();
-        memory.skipped += 1;
-        if !same && memory.skipped < self.every {
+        let Some(last) = &memory.last else { return evaluations };
+        let (LastKind::Accepted(function) | LastKind::Rejected(function)) = last.kind else { return evaluations };
+        arrival.used = true;
+        let same = function == at.sample.function();
+        arrival.skipped += 1;
+        if !same && arrival.skipped < self.every {
             return evaluations;
         }
-        if !same || matches!(kind, LastKind::Rejected(_)) {
-            f.value_and_gradient(&last.point, at.sample, &mut last.gradient);
+        arrival.skipped = 0;
+        let CurvaturePair { step: s, change: y } = &mut arrival.pair;
+        if same && matches!(last.kind, LastKind::Accepted(_)) {
+            y.copy_from(&last.gradient);
+        } else {
+            f.value_and_gradient(&last.point, at.sample, y);
             evaluations.gradients += 1;
         }
-        memory.skipped = 0;
-        let noise = ROUNDING * F::Point::EPSILON * (last.gradient.norm() + at.gradient_squared.sqrt());
-        // s and y take the place of the point and its gradient.
-        last.point.scale_add(-1.0, 1.0, at.x);
-        last.gradient.scale_add(-1.0, 1.0, at.gradient);
-        let (s, y) = (&last.point, &last.gradient);
+        let noise = ROUNDING * F::Point::EPSILON * (y.norm() + at.gradient_squared.sqrt());
+        // s is −1·(the other point) + x, and y likewise.
+        s.copy_from(&last.point);
+        s.scale_add(-1.0, 1.0, at.x);
+        y.scale_add(-1.0, 1.0, at.gradient);
         let pair = PairProducts { ss: s.norm_squared(), sy: s.dot(y), yy: y.norm_squared() };
         if pair.ss > 0.0 && pair.yy.is_finite() && pair.yy > noise * noise && U::accepts(pair) {
-            memory.push();
+            arrival.add(memory);
         }
         evaluations
     }
@@ -257,33 +349,41 @@ impl<F: Objective + ?Sized, U: Update> Model<F> for LimitedMemory<F::Point, U> {
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
-        // A state that was saved by a method with another number of pairs keeps that number.
-        let space = self.space.take().filter(|space| space.basis.most == memory.most() + 1);
-        let space = self.space.insert(space.unwrap_or_else(|| Space::new(memory.most(), at.x)));
+        let space = self.space.get_or_insert_with(|| Space::new(memory.most(), at.x));
         let gradient = at.gradient_squared.sqrt();
         let (mut length, mut predicted, mut exit) = (0.0, 0.0, Exit::Stationary);
         if gradient > 0.0 {
-            space.basis.build(memory, at);
-            space.build::<U>(memory);
-            let step = space.region.minimize(space.basis.pivots.len(), gradient, radius);
+            space.build::<U>(memory, at);
+            let Space { direction, basis, region, arrival, .. } = &mut *space;
+            let step = region.minimize(basis.pivots.len(), gradient, radius);
             (length, predicted, exit) = (step.length, step.predicted, step.exit);
-            space.basis.expand(memory, at, &mut space.region.solution, &mut space.direction);
+            let pairs = Pairs { memory, new: arrival.is_new.then_some(arrival) };
+            basis.expand(pairs, at, &mut region.solution, direction);
         }
         let evaluations = Evaluations::default();
         Ok(Step { direction: &space.direction, size: 1.0, length, predicted, exit, evaluations })
     }
 
     fn learn(&mut self, memory: &mut CurvatureMemory<F::Point>, trial: &Trial<'_, F::Point>) {
-        let x = trial.at.x;
+        let Local { x, gradient, sample, .. } = trial.at;
+        if let Some(Space { arrival, .. }) = &mut self.space {
+            memory.skipped = arrival.skipped;
+            if arrival.is_new {
+                memory.push(arrival);
+            }
+            if let Some(last) = memory.last.as_mut().filter(|_| arrival.used) {
+                last.kind = LastKind::Used;
+            }
+        }
         let new = || LastPoint { point: x.zeros_like(), gradient: x.zeros_like(), kind: LastKind::Used };
         let last = memory.last.get_or_insert_with(new);
         if trial.judgment.verdict == Verdict::Accepted {
             last.point.copy_from(x);
-            last.gradient.copy_from(trial.at.gradient);
-            last.kind = LastKind::Accepted(trial.value);
+            last.gradient.copy_from(gradient);
+            last.kind = LastKind::Accepted(sample.function());
         } else if trial.value.is_finite() {
             last.point.copy_from(trial.point);
-            last.kind = LastKind::Rejected(trial.at.evaluation.value);
+            last.kind = LastKind::Rejected(sample.function());
         }
     }
 
@@ -305,17 +405,22 @@ mod tests {
         for k in 0..pairs {
             let s: Vec<f64> = (0..D).map(|i| ((i * k + i + k) as f64).sin() + 0.3).collect();
             let y = (0..D).map(|i| diagonal[i] * s[i]).collect();
-            memory.last = Some(LastPoint { point: s, gradient: y, kind: LastKind::Used });
-            memory.push();
+            push(&mut memory, CurvaturePair { step: s, change: y });
         }
         memory
+    }
+
+    fn push(memory: &mut CurvatureMemory<Vec<f64>>, pair: CurvaturePair<Vec<f64>>) {
+        let mut new = Arrival { pair, ..Arrival::new(memory.most(), &vec![0.0; D]) };
+        new.add(memory);
+        memory.push(&mut new);
     }
 
     /// B by the dense formulas, from the same γ.
     fn dense<U: Update>(memory: &CurvatureMemory<Vec<f64>>) -> Vec<Vec<f64>> {
         let mut b: Vec<Vec<f64>> = (0..D).map(|i| (0..D).map(|j| f64::from(u8::from(i == j))).collect()).collect();
         for row in &mut b {
-            row.scale(memory.curvature::<U>());
+            row.scale(Pairs { memory, new: None }.curvature::<U>());
         }
         for CurvaturePair { step: s, change: y } in &memory.pairs {
             let w: Vec<f64> = b.iter().map(|row| row.dot(s)).collect();
@@ -379,14 +484,14 @@ mod tests {
     fn pairs_that_repeat_each_other_do_no_harm() {
         let mut memory = memory(4, 2, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         for _ in 0..2 {
-            let CurvaturePair { step, change } = memory.pairs[1].clone();
-            memory.last = Some(LastPoint { point: step, gradient: change, kind: LastKind::Used });
-            memory.push();
+            let pair = memory.pairs[1].clone();
+            push(&mut memory, pair);
         }
         let mut basis = Basis::new(9);
         let (x, g, sample) = (vec![0.0; D], vec![1.0; D], Sample::range(0..1));
         let evaluation = Evaluation { value: 0.0, rounding: 0.0 };
-        basis.build(&memory, &Local { k: 0, x: &x, sample: &sample, evaluation, gradient: &g, gradient_squared: 6.0 });
+        let pairs = Pairs { memory: &memory, new: None };
+        basis.build(pairs, &Local { k: 0, x: &x, sample: &sample, evaluation, gradient: &g, gradient_squared: 6.0 });
         assert_eq!(basis.pivots.len(), 5);
     }
 }

@@ -32,7 +32,6 @@ pub use steihaug::{CgSpace, InnerExit, Subproblem, TruncatedStep, steihaug};
 
 use crate::{
     Error,
-    kkt::{self, Measurement},
     objective::{Evaluation, Evaluations, Objective},
     radius::{Change, Judgment},
     sample::Sample,
@@ -42,17 +41,17 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// A model m(p) of f(x + p) − f(x) on one sample.
 ///
-/// The model itself holds only scratch space. Values that it keeps from step to step are its [`Memory`](Self::Memory).
-/// The memory is part of the method's state, so checkpoints contain it. The model gets the sample of the step and must
-/// evaluate f on this sample only. It must not change x.
-///
-/// [`TrustRegion`](crate::methods::TrustRegion) calls these functions for a method with one point. A method with several
-/// points, such as a base and an average, calls them itself.
+/// The model itself holds only settings and scratch space. [`TrustRegion`](crate::methods::TrustRegion) starts and resumes
+/// every run with a clone of the model that it was given. Values that the model keeps from step to step are its
+/// [`Memory`](Self::Memory). The memory is part of the method's state, so checkpoints contain it. Only [`Self::learn`]
+/// changes it, after the last evaluation of a step, so a step that fails leaves it as it was. The model gets the sample of
+/// the step and must evaluate f on this sample only. It must not change x.
 ///
 /// ```
 /// use strust::{methods::TrustRegion, models::{Local, Model, Step, Trial, cauchy_step}, prelude::*};
 ///
 /// /// H = κI with the largest observed curvature κ: STR without a fixed scale.
+/// #[derive(Clone)]
 /// struct Learned;
 ///
 /// impl<F: Objective> Model<F> for Learned {
@@ -81,7 +80,7 @@ use serde::{Serialize, de::DeserializeOwned};
 /// assert!((report.state.memory - 200.0).abs() < 1e-6 && report.point()[0].abs() < 1e-6);
 /// # Ok::<(), strust::Error>(())
 /// ```
-pub trait Model<F: Objective + ?Sized> {
+pub trait Model<F: Objective + ?Sized>: Clone {
     /// The values that the model keeps from step to step, as plain data. `()` if there are none.
     type Memory: Clone + Serialize + DeserializeOwned;
 
@@ -90,7 +89,7 @@ pub trait Model<F: Objective + ?Sized> {
 
     /// Looks at the point of a step before it proposes. It may evaluate f at other points on the same sample, and returns how
     /// often it did. The default does nothing.
-    fn arrive(&mut self, _f: &mut F, _memory: &mut Self::Memory, _at: &Local<'_, F::Point>) -> Evaluations {
+    fn arrive(&mut self, _f: &mut F, _memory: &Self::Memory, _at: &Local<'_, F::Point>) -> Evaluations {
         Evaluations::default()
     }
 
@@ -109,35 +108,12 @@ pub trait Model<F: Objective + ?Sized> {
         None
     }
 
-    /// Updates the memory after the trial of the last proposal, accepted or rejected. The default does nothing.
+    /// Updates the memory after the last trial of a step, accepted or rejected. The default does nothing.
     fn learn(&mut self, _memory: &mut Self::Memory, _trial: &Trial<'_, F::Point>) {}
 
     /// The next radius, after a step of this length and exit in a region of this radius. By default the judgment's.
     fn next_radius(&self, _radius: f64, _length: f64, _exit: Exit, judgment: &Judgment) -> f64 {
         judgment.next_radius
-    }
-
-    /// The function that the method minimizes, at x on the sample; its gradient overwrites `gradient`. The default is f.
-    /// An augmented Lagrangian adds ⟨λ, c⟩ + (μ/2)‖c‖² with the multipliers from its memory.
-    fn value_and_gradient(
-        &mut self,
-        f: &mut F,
-        _memory: &Self::Memory,
-        x: &F::Point,
-        sample: &Sample,
-        gradient: &mut F::Point,
-    ) -> Evaluation {
-        f.value_and_gradient(x, sample, gradient)
-    }
-
-    /// The same function without its gradient.
-    fn value(&mut self, f: &mut F, _memory: &Self::Memory, x: &F::Point, sample: &Sample) -> Evaluation {
-        f.value(x, sample)
-    }
-
-    /// Measures x on the full sum. A model with a constraint measures ‖c‖ and the Lagrangian's gradient.
-    fn measure(&mut self, f: &mut F, _memory: &Self::Memory, x: &F::Point) -> Measurement {
-        kkt::measure(f, x)
     }
 }
 
@@ -217,6 +193,8 @@ pub struct Trial<'a, V: Vector> {
     pub predicted: f64,
     /// The judgment of the trust region.
     pub judgment: Judgment,
+    /// Rejected trials of this step before this one ([`Model::retreat`]).
+    pub retreats: u64,
 }
 
 /// The next radius of a model with curvature: a step that ends inside says nothing about a larger region, and after a

@@ -111,7 +111,6 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
     type Memory = NewtonMemory;
 
     fn init(&mut self, _: &mut F, _: &F::Point) -> Result<NewtonMemory, Error> {
-        self.space = None;
         Ok(NewtonMemory::default())
     }
 
@@ -156,7 +155,9 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
     fn learn(&mut self, memory: &mut NewtonMemory, trial: &Trial<'_, F::Point>) {
         memory.largest_gradient = memory.largest_gradient.max(trial.at.gradient_squared.sqrt());
         let is_foreseen = self.adapts && (trial.judgment.ratio - 1.0).abs() <= FORESEEN;
-        memory.foreseen = if is_foreseen { (memory.foreseen + 1).min(MOST_FORESEEN) } else { 0 };
+        // A step that was tried shorter was not foreseen at first.
+        let before = if trial.retreats == 0 { memory.foreseen } else { 0 };
+        memory.foreseen = if is_foreseen { (before + 1).min(MOST_FORESEEN) } else { 0 };
     }
 
     fn retreat(&mut self) -> Option<Step<'_, F::Point>> {

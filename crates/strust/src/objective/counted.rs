@@ -1,8 +1,5 @@
-use super::{Consensus, Evaluation, Objective, ProductKind};
-use crate::{
-    Error,
-    sample::{Draws, Sample},
-};
+use super::{Evaluation, Objective, ObjectiveWrapper, ProductKind};
+use crate::sample::Sample;
 use serde::{Deserialize, Serialize};
 
 /// The number of mini-batch evaluations.
@@ -23,6 +20,11 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Evaluations {
+    /// All of them.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.values + self.gradients + self.products
+    }
     /// Their price in forward passes over a mini-batch: a value is one, a gradient three, because a backward pass costs as
     /// much as two forward passes, and a product four.
     #[must_use]
@@ -61,57 +63,32 @@ impl<F> Counted<F> {
     }
 }
 
-impl<F: Objective> Objective for Counted<F> {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        self.inner.terms()
+impl<F: Objective> ObjectiveWrapper for Counted<F> {
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.inner
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        self.evaluations.values += 1;
-        self.inner.value(x, sample)
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.inner
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        self.evaluations.gradients += 1;
-        self.inner.value_and_gradient(x, sample, gradient)
+    fn value(this: &mut Self, x: &F::Point, sample: &Sample) -> Evaluation {
+        this.evaluations.values += 1;
+        this.inner.value(x, sample)
+    }
+    fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        this.evaluations.gradients += 1;
+        this.inner.value_and_gradient(x, sample, gradient)
     }
     fn curvature_product(
-        &mut self,
+        this: &mut Self,
         kind: ProductKind,
         x: &F::Point,
         sample: &Sample,
         direction: &F::Point,
         product: &mut F::Point,
     ) -> bool {
-        let made = self.inner.curvature_product(kind, x, sample, direction, product);
-        self.evaluations.products += u64::from(made);
+        let made = this.inner.curvature_product(kind, x, sample, direction, product);
+        this.evaluations.products += u64::from(made);
         made
-    }
-    fn slices(&self) -> Vec<usize> {
-        self.inner.slices()
-    }
-    fn value_and_gradient_in_slices(
-        &mut self,
-        x: &F::Point,
-        sample: &Sample,
-        gradient: &mut F::Point,
-        ready: &mut dyn FnMut(&F::Point, usize),
-    ) -> Evaluation {
-        self.evaluations.gradients += 1;
-        self.inner.value_and_gradient_in_slices(x, sample, gradient, ready)
-    }
-    fn constraint_norm(&mut self, x: &F::Point) -> f64 {
-        self.inner.constraint_norm(x)
-    }
-    fn draws(&self) -> Option<Draws> {
-        self.inner.draws()
-    }
-    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
-        self.inner.check_point(x)
-    }
-    fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
-        self.inner.agree(consensus)
-    }
-    fn failure(&self) -> Option<Error> {
-        self.inner.failure()
     }
 }

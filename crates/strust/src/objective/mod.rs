@@ -11,29 +11,30 @@
 //! | with products for second-order methods | [`with_products`] |
 //! | that counts its evaluations | [`Counted`] |
 //! | whose samples are shared out among threads or machines | [`Sharded`](crate::ranks::Sharded) |
+//! | around another one, with a part of it changed | implement [`ObjectiveWrapper`] |
 
 mod all_terms;
 mod closures;
-mod consensus;
 mod counted;
 mod evaluation;
-mod every_term;
 mod penalized;
 mod products;
 mod scaled;
+mod team;
+mod wrapper;
 
-pub(crate) use all_terms::AllTerms;
+pub(crate) use all_terms::{AllTerms, AllTermsSpace};
 pub use closures::{
     ApproximateGradient, FromFn, FromResiduals, FromTerms, from_fn, from_fn_approximate_gradient, from_residuals,
     from_terms,
 };
-pub use consensus::Consensus;
 pub use counted::{Counted, Evaluations};
 pub use evaluation::Evaluation;
-pub(crate) use every_term::{EveryTerm, EveryTermSpace};
 pub use penalized::{Penalized, PenaltyScratch};
 pub use products::{ProductKind, WithProducts, with_products};
 pub use scaled::Scaled;
+pub use team::{Consensus, Sliced, Team};
+pub use wrapper::ObjectiveWrapper;
 
 use crate::{
     Error,
@@ -72,25 +73,6 @@ pub trait Objective {
         false
     }
 
-    /// Places at which the gradient can be cut, from the last to the first: the components from such a place on are ready
-    /// before those below it, as those of the last layers of a network are. None by default.
-    fn slices(&self) -> Vec<usize> {
-        Vec::new()
-    }
-
-    /// [`Self::value_and_gradient`] that calls `ready(gradient, place)` as soon as all components from `place` on have their
-    /// final bits, so that [`Sharded`](crate::ranks::Sharded) can send them while the rest is computed. It may leave out
-    /// any of [`Self::slices`], which then count as ready at the end, as all do by default.
-    fn value_and_gradient_in_slices(
-        &mut self,
-        x: &Self::Point,
-        sample: &Sample,
-        gradient: &mut Self::Point,
-        _ready: &mut dyn FnMut(&Self::Point, usize),
-    ) -> Evaluation {
-        self.value_and_gradient(x, sample, gradient)
-    }
-
     /// ‖c(x)‖ of a constraint inside this objective, such as the penalty of [`Penalized`]; 0 without one. A point where it
     /// is large never counts as converged.
     fn constraint_norm(&mut self, _x: &Self::Point) -> f64 {
@@ -107,108 +89,27 @@ pub trait Objective {
         Ok(())
     }
 
-    /// Agrees with the other processes of the run, if there are any. A run calls this after every step.
-    fn agree(&mut self, _consensus: &mut Consensus) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Why evaluations are NaN, if the objective itself failed. A run reports it instead of the NaN.
-    fn failure(&self) -> Option<Error> {
+    /// The other processes that share the work of this objective; `None` if there are none.
+    fn team(&mut self) -> Option<&mut dyn Team> {
         None
     }
-}
 
-impl<F: Objective + ?Sized> Objective for &mut F {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        (**self).terms()
-    }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        (**self).value(x, sample)
-    }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        (**self).value_and_gradient(x, sample, gradient)
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &F::Point,
-        sample: &Sample,
-        direction: &F::Point,
-        product: &mut F::Point,
-    ) -> bool {
-        (**self).curvature_product(kind, x, sample, direction, product)
-    }
-    fn slices(&self) -> Vec<usize> {
-        (**self).slices()
-    }
-    fn value_and_gradient_in_slices(
-        &mut self,
-        x: &F::Point,
-        sample: &Sample,
-        gradient: &mut F::Point,
-        ready: &mut dyn FnMut(&F::Point, usize),
-    ) -> Evaluation {
-        (**self).value_and_gradient_in_slices(x, sample, gradient, ready)
-    }
-    fn constraint_norm(&mut self, x: &F::Point) -> f64 {
-        (**self).constraint_norm(x)
-    }
-    fn draws(&self) -> Option<Draws> {
-        (**self).draws()
-    }
-    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
-        (**self).check_point(x)
-    }
-    fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
-        (**self).agree(consensus)
-    }
-    fn failure(&self) -> Option<Error> {
-        (**self).failure()
+    /// This objective, if it computes its gradient from the end to the start, so that other processes can get the end of it
+    /// early; otherwise `None`.
+    fn sliced(&mut self) -> Option<&mut dyn Sliced<Point = Self::Point>> {
+        None
     }
 }
 
 /// Terms per evaluation when the full sum is measured: enough for fast products, few enough for the memory.
 const PIECE: usize = 512;
 
-/// Calls `piece` with samples of at most `most` terms and with their share of all terms.
-fn over_pieces(terms: usize, most: usize, mut piece: impl FnMut(&Sample, f64)) {
-    let mut start = 0;
-    while start < terms {
-        let end = (start + most).min(terms);
-        piece(&Sample::range(start..end), (end - start) as f64 / terms as f64);
-        start = end;
-    }
-}
-
 /// f(x) over all terms.
 pub fn full_value<F: Objective + ?Sized>(f: &mut F, x: &F::Point) -> f64 {
-    value_in_pieces(f, x, PIECE).value
+    all_terms::value(f, x, &Sample::range(0..PIECE), &mut Sample::default()).value
 }
 
 /// f(x) and ∇f(x) over all terms; the gradient overwrites `gradient`.
 pub fn full_value_and_gradient<F: Objective + ?Sized>(f: &mut F, x: &F::Point, gradient: &mut F::Point) -> f64 {
-    value_and_gradient_in_pieces(f, x, gradient, PIECE).value
-}
-
-fn value_in_pieces<F: Objective + ?Sized>(f: &mut F, x: &F::Point, most: usize) -> Evaluation {
-    let mut sum = Evaluation { value: 0.0, rounding: 0.0 };
-    over_pieces(f.terms(), most, |sample, weight| sum.add(weight, f.value(x, sample)));
-    sum
-}
-
-fn value_and_gradient_in_pieces<F: Objective + ?Sized>(
-    f: &mut F,
-    x: &F::Point,
-    gradient: &mut F::Point,
-    most: usize,
-) -> Evaluation {
-    let mut sum = Evaluation { value: 0.0, rounding: 0.0 };
-    let mut piece = x.zeros_like();
-    gradient.set_zero();
-    over_pieces(f.terms(), most, |sample, weight| {
-        sum.add(weight, f.value_and_gradient(x, sample, &mut piece));
-        gradient.add(weight, &piece);
-    });
-    sum
+    all_terms::value_and_gradient(f, x, &Sample::range(0..PIECE), &mut AllTermsSpace::like(x), gradient).value
 }

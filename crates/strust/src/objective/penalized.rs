@@ -1,8 +1,8 @@
-use super::{Consensus, Evaluation, Objective, ProductKind};
+use super::{Evaluation, Objective, ObjectiveWrapper, ProductKind};
 use crate::{
     Error,
     constraints::Constraint,
-    sample::{Draws, Sample},
+    sample::Sample,
     vector::Vector,
 };
 
@@ -68,58 +68,52 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Penalized<F, C> {
     }
 }
 
-impl<F: Objective, C: Constraint<Point = F::Point>> Objective for Penalized<F, C> {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        self.objective.terms()
+impl<F: Objective, C: Constraint<Point = F::Point>> ObjectiveWrapper for Penalized<F, C> {
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.objective
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        let value = self.objective.value(x, sample);
-        self.penalize(x, value).0
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.objective
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        let value = self.objective.value_and_gradient(x, sample, gradient);
+    fn value(this: &mut Self, x: &F::Point, sample: &Sample) -> Evaluation {
+        let value = this.objective.value(x, sample);
+        this.penalize(x, value).0
+    }
+    fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        let value = this.objective.value_and_gradient(x, sample, gradient);
         let penalized;
-        (penalized, self.gradient_norm) = self.penalize(x, value);
-        self.constraint.add_vjp(x, self.penalty, &self.scratch.residual, gradient);
+        (penalized, this.gradient_norm) = this.penalize(x, value);
+        this.constraint.add_vjp(x, this.penalty, &this.scratch.residual, gradient);
         penalized
     }
     /// Adds μ(JᵀJv + Σ cᵢ∇²cᵢv) to the product with the Hessian of f, and μJᵀJv to that with its Gauss–Newton matrix.
     fn curvature_product(
-        &mut self,
+        this: &mut Self,
         kind: ProductKind,
         x: &F::Point,
         sample: &Sample,
         direction: &F::Point,
         product: &mut F::Point,
     ) -> bool {
-        if !self.objective.curvature_product(kind, x, sample, direction, product) {
+        if !this.objective.curvature_product(kind, x, sample, direction, product) {
             return false;
         }
-        let PenaltyScratch { residual, product: change } = &mut self.scratch;
-        self.constraint.jvp(x, direction, change);
-        self.constraint.add_vjp(x, self.penalty, change, product);
+        let PenaltyScratch { residual, product: change } = &mut this.scratch;
+        this.constraint.jvp(x, direction, change);
+        this.constraint.add_vjp(x, this.penalty, change, product);
         if kind == ProductKind::GaussNewton {
             return true;
         }
-        self.constraint.residual(x, residual);
-        self.constraint.add_second_order_product(x, self.penalty, residual, direction, product)
+        this.constraint.residual(x, residual);
+        this.constraint.add_second_order_product(x, this.penalty, residual, direction, product)
     }
-    fn constraint_norm(&mut self, x: &F::Point) -> f64 {
-        self.constraint.residual(x, &mut self.scratch.residual);
-        self.scratch.residual.norm()
+    fn constraint_norm(this: &mut Self, x: &F::Point) -> f64 {
+        this.constraint.residual(x, &mut this.scratch.residual);
+        this.scratch.residual.norm()
     }
-    fn draws(&self) -> Option<Draws> {
-        self.objective.draws()
-    }
-    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
-        self.objective.check_point(x)?;
-        self.constraint.check_point(x)
-    }
-    fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
-        self.objective.agree(consensus)
-    }
-    fn failure(&self) -> Option<Error> {
-        self.objective.failure()
+    fn check_point(this: &Self, x: &F::Point) -> Result<(), Error> {
+        this.objective.check_point(x)?;
+        this.constraint.check_point(x)
     }
 }

@@ -1,8 +1,5 @@
-use super::{Consensus, Evaluation, Objective};
-use crate::{
-    Error,
-    sample::{Draws, Sample},
-};
+use super::{Objective, ObjectiveWrapper, Sliced};
+use crate::sample::Sample;
 
 /// A matrix that describes the curvature of the mean of sampled terms at a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,60 +45,33 @@ where
     WithProducts { inner, kind, product }
 }
 
-impl<F, P> Objective for WithProducts<F, P>
+impl<F, P> ObjectiveWrapper for WithProducts<F, P>
 where
     F: Objective,
     P: FnMut(&F::Point, &Sample, &F::Point, &mut F::Point),
 {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        self.inner.terms()
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.inner
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        self.inner.value(x, sample)
-    }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        self.inner.value_and_gradient(x, sample, gradient)
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.inner
     }
     fn curvature_product(
-        &mut self,
+        this: &mut Self,
         kind: ProductKind,
         x: &F::Point,
         sample: &Sample,
         direction: &F::Point,
         product: &mut F::Point,
     ) -> bool {
-        if kind != self.kind {
-            return self.inner.curvature_product(kind, x, sample, direction, product);
+        if kind != this.kind {
+            return this.inner.curvature_product(kind, x, sample, direction, product);
         }
-        (self.product)(x, sample, direction, product);
+        (this.product)(x, sample, direction, product);
         true
     }
-    fn slices(&self) -> Vec<usize> {
-        self.inner.slices()
-    }
-    fn value_and_gradient_in_slices(
-        &mut self,
-        x: &F::Point,
-        sample: &Sample,
-        gradient: &mut F::Point,
-        ready: &mut dyn FnMut(&F::Point, usize),
-    ) -> Evaluation {
-        self.inner.value_and_gradient_in_slices(x, sample, gradient, ready)
-    }
-    fn constraint_norm(&mut self, x: &F::Point) -> f64 {
-        self.inner.constraint_norm(x)
-    }
-    fn draws(&self) -> Option<Draws> {
-        self.inner.draws()
-    }
-    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
-        self.inner.check_point(x)
-    }
-    fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
-        self.inner.agree(consensus)
-    }
-    fn failure(&self) -> Option<Error> {
-        self.inner.failure()
+    fn sliced(this: &mut Self) -> Option<&mut dyn Sliced<Point = F::Point>> {
+        this.inner.sliced()
     }
 }

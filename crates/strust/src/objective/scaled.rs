@@ -1,9 +1,5 @@
-use super::{Consensus, Evaluation, Objective, ProductKind};
-use crate::{
-    Error,
-    sample::{Draws, Sample},
-    vector::Vector,
-};
+use super::{Evaluation, Objective, ObjectiveWrapper, ProductKind, Sliced};
+use crate::{sample::Sample, vector::Vector};
 
 /// s·f(x) for a number s > 0, with the rounding error of f multiplied too. With s = 1 every bit is that of f.
 ///
@@ -50,67 +46,42 @@ impl<F> Scaled<F> {
     }
 }
 
-impl<F: Objective> Objective for Scaled<F> {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        self.inner.terms()
+impl<F: Objective> ObjectiveWrapper for Scaled<F> {
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.inner
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        let f = self.inner.value(x, sample);
-        self.scaled(f)
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.inner
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        let f = self.inner.value_and_gradient(x, sample, gradient);
+    fn value(this: &mut Self, x: &F::Point, sample: &Sample) -> Evaluation {
+        let f = this.inner.value(x, sample);
+        this.scaled(f)
+    }
+    fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        let f = this.inner.value_and_gradient(x, sample, gradient);
         // A pass over the gradient that would change nothing is skipped.
-        if !self.is_one() {
-            gradient.scale(self.scale);
+        if !this.is_one() {
+            gradient.scale(this.scale);
         }
-        self.scaled(f)
+        this.scaled(f)
     }
     fn curvature_product(
-        &mut self,
+        this: &mut Self,
         kind: ProductKind,
         x: &F::Point,
         sample: &Sample,
         direction: &F::Point,
         product: &mut F::Point,
     ) -> bool {
-        let made = self.inner.curvature_product(kind, x, sample, direction, product);
-        if made && !self.is_one() {
-            product.scale(self.scale);
+        let made = this.inner.curvature_product(kind, x, sample, direction, product);
+        if made && !this.is_one() {
+            product.scale(this.scale);
         }
         made
     }
-    fn slices(&self) -> Vec<usize> {
+    fn sliced(this: &mut Self) -> Option<&mut dyn Sliced<Point = F::Point>> {
         // Another factor changes the gradient at the end.
-        if self.is_one() { self.inner.slices() } else { Vec::new() }
-    }
-    fn value_and_gradient_in_slices(
-        &mut self,
-        x: &F::Point,
-        sample: &Sample,
-        gradient: &mut F::Point,
-        ready: &mut dyn FnMut(&F::Point, usize),
-    ) -> Evaluation {
-        if self.is_one() {
-            self.inner.value_and_gradient_in_slices(x, sample, gradient, ready)
-        } else {
-            self.value_and_gradient(x, sample, gradient)
-        }
-    }
-    fn constraint_norm(&mut self, x: &F::Point) -> f64 {
-        self.inner.constraint_norm(x)
-    }
-    fn draws(&self) -> Option<Draws> {
-        self.inner.draws()
-    }
-    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
-        self.inner.check_point(x)
-    }
-    fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
-        self.inner.agree(consensus)
-    }
-    fn failure(&self) -> Option<Error> {
-        self.inner.failure()
+        if this.is_one() { this.inner.sliced() } else { None }
     }
 }

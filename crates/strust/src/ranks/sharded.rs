@@ -1,8 +1,8 @@
 use super::Group;
 use crate::{
     Error,
-    objective::{Consensus, Evaluation, Objective, ProductKind},
-    sample::{Draws, Sample},
+    objective::{Consensus, Evaluation, Objective, ObjectiveWrapper, ProductKind, Team},
+    sample::Sample,
     vector::Vector,
 };
 use std::time::Duration;
@@ -113,7 +113,7 @@ impl<F, G: Group> Sharded<F, G> {
         }
     }
     /// How the sums are added; [`Reduction::Fast`] by default. If the terms are dealt out it is the only one, because a block
-    /// of the fixed order may need the terms of several ranks: then another one is the [`Objective::failure`].
+    /// of the fixed order may need the terms of several ranks: then another one is the [`Team::failure`].
     #[must_use]
     pub fn reduction(self, reduction: Reduction) -> Self {
         let refused = (self.places.is_some() && reduction != Reduction::Fast).then(|| Error::OutOfRange {
@@ -130,7 +130,7 @@ impl<F, G: Group> Sharded<F, G> {
         Self { check_every: steps.max(1), ..self }
     }
     /// The fewest numbers of a slice; 131,072 by default. If an objective computes its gradient from the end to the start
-    /// ([`Objective::slices`]), slices of at least so many numbers are summed while the rest is computed. With
+    /// ([`Sliced`](crate::objective::Sliced)), slices of at least so many numbers are summed while the rest is computed. With
     /// `usize::MAX` the gradient is always one sum.
     #[must_use]
     pub fn slices_of(self, numbers: usize) -> Self {
@@ -210,7 +210,7 @@ impl<F: Objective, G: Group> Sharded<F, G> {
     /// has the terms of this rank, in their order. A rank may have none.
     ///
     /// The samples are those of one process, so each is evaluated by the owners of its terms. An `inner` with another number
-    /// of terms is the [`Objective::failure`].
+    /// of terms is the [`Team::failure`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -384,61 +384,64 @@ fn width<V: Vector>(gradient: Option<&V>) -> usize {
 
 /// A hash of a sample, so short that sums of squares over a million ranks are exact.
 fn tag(sample: &Sample) -> u16 {
-    let start = sample.seed().map_or(0, |seed| seed.wrapping_add(1));
+    let start = sample.quiet_seed().map_or(0, |seed| seed.wrapping_add(1));
     let mix = |hash: u64, &i: &usize| (hash ^ i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
     (mix(sample.indices().iter().fold(start, mix), &sample.len()) >> 48) as u16
 }
 
-impl<F: Objective, G: Group> Objective for Sharded<F, G> {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        self.places.as_ref().map_or_else(|| self.inner.terms(), Vec::len)
+impl<F: Objective, G: Group> ObjectiveWrapper for Sharded<F, G> {
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.inner
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        if self.is_alone() { self.inner.value(x, sample) } else { self.evaluate(x, sample, None) }
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.inner
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        if self.is_alone() {
-            return self.inner.value_and_gradient(x, sample, gradient);
+    fn terms(this: &Self) -> usize {
+        this.places.as_ref().map_or_else(|| this.inner.terms(), Vec::len)
+    }
+    fn value(this: &mut Self, x: &F::Point, sample: &Sample) -> Evaluation {
+        if this.is_alone() { this.inner.value(x, sample) } else { this.evaluate(x, sample, None) }
+    }
+    fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        if this.is_alone() {
+            return this.inner.value_and_gradient(x, sample, gradient);
         }
-        self.evaluate(x, sample, Some(gradient))
+        this.evaluate(x, sample, Some(gradient))
     }
     fn curvature_product(
-        &mut self,
+        this: &mut Self,
         kind: ProductKind,
         x: &F::Point,
         sample: &Sample,
         direction: &F::Point,
         product: &mut F::Point,
     ) -> bool {
-        if self.is_alone() {
-            return self.inner.curvature_product(kind, x, sample, direction, product);
+        if this.is_alone() {
+            return this.inner.curvature_product(kind, x, sample, direction, product);
         }
         // In a fixed order, products come from differences of gradients, which have that order.
-        if self.failure.is_some() || self.reduction != Reduction::Fast {
+        if this.failure.is_some() || this.reduction != Reduction::Fast {
             return false;
         }
-        self.add_product(kind, x, sample, direction, product).unwrap_or_else(|failure| {
-            self.failure = Some(failure);
+        this.add_product(kind, x, sample, direction, product).unwrap_or_else(|failure| {
+            this.failure = Some(failure);
             false
         })
     }
-    fn constraint_norm(&mut self, x: &F::Point) -> f64 {
-        self.inner.constraint_norm(x)
+    fn team(this: &mut Self) -> Option<&mut dyn Team> {
+        Some(this)
     }
-    fn draws(&self) -> Option<Draws> {
-        self.inner.draws()
-    }
-    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
-        self.inner.check_point(x)
-    }
+}
+
+impl<F: Objective, G: Group> Team for Sharded<F, G> {
     fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
         if self.failure.is_none() && self.group.size() > 1 {
             self.failure = self.try_to_agree(consensus).err();
         }
         self.failure.clone().map_or(Ok(()), Err)
     }
-    fn failure(&self) -> Option<Error> {
-        self.failure.clone().or_else(|| self.inner.failure())
+    fn failure(&mut self) -> Option<Error> {
+        self.failure.clone().or_else(|| self.inner.team()?.failure())
     }
 }

@@ -57,7 +57,8 @@ impl<F: Objective, G: Group> Sharded<F, G> {
     /// the same slices in the same order, also one without a term.
     pub(super) fn add_gradient(&mut self, x: &F::Point, whole: usize, gradient: &mut F::Point) -> Result<(), Error> {
         let dimension = gradient.dimension();
-        let starts = worthwhile(self.inner.slices(), dimension, self.slice);
+        let announced = self.inner.sliced().map(|inner| inner.slices()).unwrap_or_default();
+        let starts = worthwhile(announced, dimension, self.slice);
         self.traffic.collectives += starts.len() as u64;
         self.count(HEAD + dimension);
         let Self { inner, group, part, sums, total, tag, .. } = self;
@@ -70,9 +71,11 @@ impl<F: Objective, G: Group> Sharded<F, G> {
             let f = if part.is_empty() {
                 gradient.set_zero();
                 Evaluation { value: 0.0, rounding: 0.0 }
-            } else {
+            } else if let Some(inner) = inner.sliced() {
                 let mut ready = |gradient: &F::Point, start| rest.give(gradient, start, give);
                 inner.value_and_gradient_in_slices(x, part, gradient, &mut ready)
+            } else {
+                inner.value_and_gradient(x, part, gradient)
             };
             rest.finish([weight * f.value, weight * f.rounding, tag, tag * tag], gradient, give);
         })?;

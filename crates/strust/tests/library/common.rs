@@ -3,7 +3,7 @@
 use rand_core::Rng;
 use std::{cell::RefCell, rc::Rc};
 use strust::{
-    objective::ProductKind,
+    objective::{ObjectiveWrapper, ProductKind},
     prelude::*,
     sample::generator,
     vector::{Dense, Real},
@@ -176,6 +176,32 @@ pub struct Log {
     pub value: Option<f64>,
     /// A factor of the gradient.
     pub gradient: Option<f64>,
+    /// Evaluations so far.
+    pub calls: u64,
+    /// The evaluation that fails, and how.
+    pub fuse: Option<(u64, Failure)>,
+}
+
+/// How an evaluation fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// All of its numbers are NaN.
+    Nan,
+    /// It panics, as an exception of a Python function does.
+    Panic,
+}
+
+impl Log {
+    /// Counts an evaluation. Returns true if all of its numbers are NaN.
+    pub fn fails(&mut self) -> bool {
+        self.calls += 1;
+        let failure = self.fuse.filter(|&(call, _)| call + 1 == self.calls).map(|(_, failure)| failure);
+        if failure == Some(Failure::Panic) {
+            // This calls no panic hook, so nothing is printed.
+            std::panic::resume_unwind(Box::new("the fuse"));
+        }
+        failure.is_some()
+    }
 }
 
 /// Records the samples of an objective and replaces its values as the log states.
@@ -190,37 +216,46 @@ impl<F> Probe<F> {
     }
 }
 
-impl<F: Objective> Objective for Probe<F> {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        self.inner.terms()
+impl<F: Objective> ObjectiveWrapper for Probe<F> {
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.inner
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        self.log.borrow_mut().samples.push(sample.clone());
-        let truth = self.inner.value(x, sample);
-        Evaluation { value: self.log.borrow().trial.unwrap_or(truth.value), ..truth }
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.inner
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        self.log.borrow_mut().samples.push(sample.clone());
-        let truth = self.inner.value_and_gradient(x, sample, gradient);
-        if let Some(factor) = self.log.borrow().gradient {
+    fn value(this: &mut Self, x: &F::Point, sample: &Sample) -> Evaluation {
+        this.log.borrow_mut().samples.push(sample.clone());
+        let fails = this.log.borrow_mut().fails();
+        let truth = this.inner.value(x, sample);
+        let value = this.log.borrow().trial.unwrap_or(truth.value);
+        Evaluation { value: if fails { f64::NAN } else { value }, ..truth }
+    }
+    fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        this.log.borrow_mut().samples.push(sample.clone());
+        let fails = this.log.borrow_mut().fails();
+        let truth = this.inner.value_and_gradient(x, sample, gradient);
+        if let Some(factor) = this.log.borrow().gradient.or(fails.then_some(f64::NAN)) {
             let copy = gradient.clone();
             gradient.scale_add(0.0, factor, &copy);
         }
-        Evaluation { value: self.log.borrow().value.unwrap_or(truth.value), ..truth }
+        let value = this.log.borrow().value.unwrap_or(truth.value);
+        Evaluation { value: if fails { f64::NAN } else { value }, ..truth }
     }
     fn curvature_product(
-        &mut self,
+        this: &mut Self,
         kind: ProductKind,
         x: &F::Point,
         sample: &Sample,
         v: &F::Point,
         out: &mut F::Point,
     ) -> bool {
-        self.log.borrow_mut().samples.push(sample.clone());
-        self.inner.curvature_product(kind, x, sample, v, out)
-    }
-    fn check_point(&self, x: &F::Point) -> Result<(), Error> {
-        self.inner.check_point(x)
+        this.log.borrow_mut().samples.push(sample.clone());
+        let fails = this.log.borrow_mut().fails();
+        let made = this.inner.curvature_product(kind, x, sample, v, out);
+        if fails {
+            out.scale(f64::NAN);
+        }
+        made
     }
 }

@@ -1,9 +1,15 @@
 //! One contract suite for all methods.
 
-use crate::common::{LeastSquares, Log, Probe, Targets, bits, normal, normals};
+use crate::common::{Failure, LeastSquares, Log, Probe, Targets, bits, normal, normals};
 use faer::Mat;
-use std::{cell::RefCell, fmt::Debug, rc::Rc};
+use std::{
+    cell::RefCell,
+    fmt::Debug,
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+};
 use strust::{
+    constraints::ConstraintWrapper,
     objective::Evaluations,
     prelude::*,
     ranks::{Reduction, ThreadRank, on_threads},
@@ -164,6 +170,57 @@ where
     }
 }
 
+/// Whichever evaluation fails, and however it does: a step that does not succeed leaves the state as it was, bit for bit,
+/// and the method as good as new.
+pub fn a_step_is_a_transaction<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point, steps: u64)
+where
+    F: Objective,
+    M: Method<Wrapped<F>>,
+{
+    let mut failed = [0, 0];
+    for failure in [Failure::Nan, Failure::Panic] {
+        let ((mut f, log), mut method) = (wrap(f()), method());
+        let mut state = method.init(&mut f, x.clone()).unwrap();
+        let (mut sampler, mut sample) = (sampler(), Sample::default());
+        for k in 0..steps {
+            sampler.draw(k, &mut sample);
+            failed[failure as usize] += a_step_fails_safely(&mut f, &mut method, &mut state, &sample, &log, failure);
+        }
+    }
+    assert!(failed[0] > 0 && failed[1] >= steps, "{failed:?}");
+}
+
+/// Makes a step, after tries in which each of its evaluations failed once. Returns the number of tries that did not succeed.
+pub fn a_step_fails_safely<F: Objective, M: Method<F>>(
+    f: &mut F,
+    method: &mut M,
+    state: &mut M::State,
+    sample: &Sample,
+    log: &RefCell<Log>,
+    failure: Failure,
+) -> u64 {
+    let text = |state: &M::State| serde_json::to_string(state).unwrap();
+    let (before, mut after, mut failed) = (text(state), state.clone(), 0);
+    log.borrow_mut().calls = 0;
+    let record = serde_json::to_string(&method.step(f, &mut after, sample).unwrap()).unwrap();
+    let calls = log.borrow().calls;
+    for call in 0..calls {
+        let mut tried = state.clone();
+        (log.borrow_mut().calls, log.borrow_mut().fuse) = (0, Some((call, failure)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| method.step(f, &mut tried, sample)));
+        log.borrow_mut().fuse = None;
+        if let Ok(Ok(_)) = outcome {
+            assert_eq!(failure, Failure::Nan, "evaluation {call} of {calls} was not made again");
+        } else {
+            failed += 1;
+            assert_eq!(text(&tried), before, "step {}, evaluation {call} of {calls}", state.steps());
+        }
+    }
+    let again = method.step(f, state, sample).unwrap();
+    assert_eq!((serde_json::to_string(&again).unwrap(), text(state)), (record, text(&after)));
+    failed
+}
+
 /// With a fixed order of summation, the records and x have the same bits for any number of ranks. Batches of 5, 5 and 3
 /// terms in blocks of 2 do not divide evenly, and some of 4 and 7 ranks have no block.
 fn any_number_of_ranks_gives_the_same_run<F, M>(f: impl Fn() -> F + Sync, method: impl Fn() -> M + Sync, x: &F::Point)
@@ -226,6 +283,10 @@ macro_rules! contract {
             fn a_wrong_shape_or_a_number_that_is_not_finite_is_an_error() {
                 broken_input_is_an_error(|| $f, || $method, &$start, $wrong);
             }
+            #[test]
+            fn a_step_that_fails_at_any_evaluation_leaves_the_state_unchanged() {
+                a_step_is_a_transaction(|| $f, || $method, &$start, STEPS);
+            }
         }
     )*};
 }
@@ -272,6 +333,75 @@ mod auto_newton {
     fn a_wrong_shape_or_a_number_that_is_not_finite_is_an_error() {
         broken_input_is_an_error(squares, often, &at(), vec![0.0; 8]);
     }
+    #[test]
+    fn a_step_that_fails_at_any_evaluation_leaves_the_state_unchanged() {
+        a_step_is_a_transaction(squares, often, &at(), 200);
+    }
+}
+
+/// Counts the evaluations of a constraint, and fails in one of them.
+struct Fused<C>(C, Rc<RefCell<Log>>);
+
+impl<C> Fused<C> {
+    fn call(&self) {
+        self.1.borrow_mut().fails();
+    }
+}
+
+impl<C: Constraint> ConstraintWrapper for Fused<C> {
+    type Inner = C;
+    fn wrapped(&self) -> &C {
+        &self.0
+    }
+    fn wrapped_mut(&mut self) -> &mut C {
+        &mut self.0
+    }
+    fn residual(this: &mut Self, x: &C::Point, c: &mut C::Residual) {
+        this.call();
+        this.0.residual(x, c);
+    }
+    fn jvp(this: &mut Self, x: &C::Point, v: &C::Point, out: &mut C::Residual) {
+        this.call();
+        this.0.jvp(x, v, out);
+    }
+    fn add_vjp(this: &mut Self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
+        this.call();
+        this.0.add_vjp(x, a, y, out);
+    }
+}
+
+impl<C: Manifold> Manifold for Fused<C> {
+    fn project_tangent(&mut self, x: &C::Point, v: &mut C::Point) -> Result<(), Error> {
+        self.call();
+        self.0.project_tangent(x, v)
+    }
+    fn restore(&mut self, x: &mut C::Point) -> Result<(), Error> {
+        self.call();
+        self.0.restore(x)
+    }
+}
+
+/// Methods evaluate constraints between and after their evaluations of f.
+#[test]
+fn a_step_that_fails_in_its_constraint_leaves_the_state_unchanged() {
+    fn check<M: Method<Targets<Mat<f64>>>>(method: impl Fn(Fused<Stiefel>) -> M) {
+        let log = Rc::default();
+        let (mut f, mut method) = (matrices(), method(Fused(stiefel(Retraction::Qr), Rc::clone(&log))));
+        let mut state = method.init(&mut f, frame()).unwrap();
+        let (mut sampler, mut sample, mut failed) = (sampler(), Sample::default(), 0);
+        for k in 0..30 {
+            sampler.draw(k, &mut sample);
+            failed += a_step_fails_safely(&mut f, &mut method, &mut state, &sample, &log, Failure::Panic);
+        }
+        assert!(failed >= 30, "{failed}");
+    }
+    check(|c| StrP::new(StrPConfig::default(), c).unwrap());
+    check(|c| StrSqp::new(StrSqpConfig::default(), c).unwrap());
+    check(|c| AugLag::new(auglag(), c).unwrap());
+    check(|c| Landing::new(LandingConfig::default(), c).unwrap());
+    check(|c| ProjectedSgd::new(ProjectedSgdConfig::default(), c).unwrap());
+    check(|c| Riemannian::new(RiemannianConfig::default(), c).unwrap());
+    check(|c| Averaged::of(StrSqp::new(StrSqpConfig::default(), c).unwrap()));
 }
 
 pub fn vectors() -> Targets<Vec<f64>> {

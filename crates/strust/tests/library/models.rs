@@ -3,7 +3,6 @@
 use crate::common::{LeastSquares, bits, normal, normals};
 use serde::{Deserialize, Serialize};
 use strust::{
-    kkt::{Measurement, kkt},
     methods::TrustRegionState,
     models::{Exit, Identity, cauchy_step},
     prelude::*,
@@ -11,7 +10,7 @@ use strust::{
 };
 
 /// H = κD with D = √v from a running mean of squared gradients, and κ learned from every trial.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct LearnedMetric {
     direction: Vec<f64>,
     /// The mean of squared gradients with the gradient of this step. The memory takes it over after the trial.
@@ -130,7 +129,7 @@ impl HessianProducts for LeastSquares<f64> {
 }
 
 /// The model's minimizer by conjugate gradients, truncated at the boundary (Steihaug).
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct TruncatedCg {
     /// −p, because a step is p = −1·direction.
     direction: Vec<f64>,
@@ -234,96 +233,4 @@ fn the_identity_model_proposes_the_step_of_the_paper() {
         assert!((p.predicted - (a * squared - 0.5 * a * a * squared)).abs() <= 1e-14 * p.predicted);
         assert_eq!(p.exit, cauchy_step(squared, squared, radius).exit);
     }
-}
-
-/// STR on the augmented Lagrangian of the unit sphere: the multiplier is the memory, and H = I + μJᵀJ.
-struct SphereLagrangian {
-    sphere: Sphere<Vec<f64>>,
-    penalty: f64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Multiplier {
-    value: f64,
-    accepted: u64,
-}
-
-impl SphereLagrangian {
-    fn residual(&mut self, x: &Vec<f64>) -> f64 {
-        let mut c = vec![0.0];
-        self.sphere.residual(x, &mut c);
-        c[0]
-    }
-    /// ⟨λ, c⟩ + (μ/2)c².
-    fn term(&mut self, memory: &Multiplier, x: &Vec<f64>) -> f64 {
-        let c = self.residual(x);
-        memory.value * c + 0.5 * self.penalty * c * c
-    }
-}
-
-impl<F: Objective<Point = Vec<f64>>> Model<F> for SphereLagrangian {
-    type Memory = Multiplier;
-
-    fn init(&mut self, _: &mut F, _: &Vec<f64>) -> Result<Multiplier, Error> {
-        Ok(Multiplier { value: 0.0, accepted: 0 })
-    }
-    fn value_and_gradient(
-        &mut self,
-        f: &mut F,
-        memory: &Multiplier,
-        x: &Vec<f64>,
-        sample: &Sample,
-        gradient: &mut Vec<f64>,
-    ) -> Evaluation {
-        let at = f.value_and_gradient(x, sample, gradient);
-        let pull = memory.value + self.penalty * self.residual(x);
-        self.sphere.add_vjp(x, 1.0, &vec![pull], gradient);
-        Evaluation { value: at.value + self.term(memory, x), ..at }
-    }
-    fn value(&mut self, f: &mut F, memory: &Multiplier, x: &Vec<f64>, sample: &Sample) -> Evaluation {
-        let at = f.value(x, sample);
-        Evaluation { value: at.value + self.term(memory, x), ..at }
-    }
-    fn measure(&mut self, f: &mut F, memory: &Multiplier, x: &Vec<f64>) -> Measurement {
-        let pull = memory.value + self.penalty * self.residual(x);
-        kkt(f, &mut self.sphere, x, &vec![pull])
-    }
-    fn propose<'a>(
-        &'a mut self,
-        _: &mut F,
-        _: &Multiplier,
-        at: &Local<'a, Vec<f64>>,
-        radius: f64,
-    ) -> Result<Step<'a, Vec<f64>>, Error> {
-        let mut jg = vec![0.0];
-        self.sphere.jvp(at.x, at.gradient, &mut jg);
-        let curvature = at.gradient_squared + self.penalty * jg[0] * jg[0];
-        Ok(Step::along(at.gradient, cauchy_step(at.gradient_squared, curvature, radius)))
-    }
-    fn learn(&mut self, memory: &mut Multiplier, trial: &Trial<'_, Vec<f64>>) {
-        memory.accepted += u64::from(trial.judgment.verdict == Verdict::Accepted);
-        if memory.accepted == 20 {
-            memory.accepted = 0;
-            memory.value += self.penalty * self.residual(trial.point);
-        }
-    }
-}
-
-#[test]
-fn an_augmented_lagrangian_is_a_model_whose_memory_holds_the_multipliers() {
-    // The point of the unit circle nearest to (3, 4): x = (0.6, 0.8), and 2(x − (3, 4)) + 2λx = 0 gives λ = 4.
-    let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
-        let r = [x[0] - 3.0, x[1] - 4.0];
-        g[0] += 2.0 * r[0];
-        g[1] += 2.0 * r[1];
-        r[0] * r[0] + r[1] * r[1]
-    });
-    let model = SphereLagrangian { sphere: Sphere::new(1.0).unwrap(), penalty: 10.0 };
-    let region = StrConfig { initial_radius: 0.2, max_radius: 5.0, ..Default::default() };
-    let method = TrustRegion::with_model(region, model).unwrap();
-    let stop = Stop::kkt(1e-6).or(Stop::steps(20_000));
-    let report = minimize(&mut f).method(method).stop(stop).start(vec![1.0, 0.2]).unwrap();
-    assert_eq!(report.reason, StopReason::Kkt, "{:?}", report.last);
-    assert!((report.point()[0] - 0.6).abs() < 1e-6 && (report.point()[1] - 0.8).abs() < 1e-6);
-    assert!((report.state.memory.value - 4.0).abs() < 1e-3, "{:?}", report.state.memory);
 }

@@ -6,33 +6,23 @@
 use crate::common::{LeastSquares, Targets, normal, normals};
 use allocation_counter::measure;
 use faer::Mat;
-use strust::{objective::ProductKind, prelude::*, vector::Real};
+use strust::{objective::ObjectiveWrapper, prelude::*, vector::Real};
 
 /// Every fifth trial is NaN, so that rejections occur on every problem.
 struct Moody<F>(F, u64);
 
-impl<F: Objective> Objective for Moody<F> {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        self.0.terms()
+impl<F: Objective> ObjectiveWrapper for Moody<F> {
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.0
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        self.1 += 1;
-        let truth = self.0.value(x, sample);
-        if self.1.is_multiple_of(5) { Evaluation { value: f64::NAN, ..truth } } else { truth }
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.0
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        self.0.value_and_gradient(x, sample, gradient)
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &F::Point,
-        sample: &Sample,
-        v: &F::Point,
-        out: &mut F::Point,
-    ) -> bool {
-        self.0.curvature_product(kind, x, sample, v, out)
+    fn value(this: &mut Self, x: &F::Point, sample: &Sample) -> Evaluation {
+        this.1 += 1;
+        let truth = this.0.value(x, sample);
+        if this.1.is_multiple_of(5) { Evaluation { value: f64::NAN, ..truth } } else { truth }
     }
 }
 

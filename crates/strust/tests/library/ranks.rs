@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
+    objective::{ObjectiveWrapper, Sliced},
     prelude::*,
     ranks::{Alone, Delayed, Group, Reduction, RowShare, ThreadRank, Traffic, fingerprint, gather_bytes, on_threads},
 };
@@ -133,19 +134,19 @@ struct Faulty {
     made: u64,
 }
 
-impl Objective for Faulty {
-    type Point = Vec<f64>;
-    fn terms(&self) -> usize {
-        self.inner.terms()
+impl ObjectiveWrapper for Faulty {
+    type Inner = Targets<Vec<f64>>;
+    fn wrapped(&self) -> &Self::Inner {
+        &self.inner
     }
-    fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
-        self.made += 1;
-        let f = self.inner.value(x, sample);
-        let bad = self.here && self.calls.contains(&(self.made - 1));
+    fn wrapped_mut(&mut self) -> &mut Self::Inner {
+        &mut self.inner
+    }
+    fn value(this: &mut Self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
+        this.made += 1;
+        let f = this.inner.value(x, sample);
+        let bad = this.here && this.calls.contains(&(this.made - 1));
         if bad { Evaluation { value: f64::NAN, ..f } } else { f }
-    }
-    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, g: &mut Vec<f64>) -> Evaluation {
-        self.inner.value_and_gradient(x, sample, g)
     }
 }
 
@@ -211,17 +212,20 @@ fn a_whole_run_sends_what_its_documentation_states() {
 /// An objective that announces its gradient in pieces, from the end; it may forget one.
 struct InPieces(Targets<Vec<f64>>);
 
-impl Objective for InPieces {
-    type Point = Vec<f64>;
-    fn terms(&self) -> usize {
-        self.0.terms()
+impl ObjectiveWrapper for InPieces {
+    type Inner = Targets<Vec<f64>>;
+    fn wrapped(&self) -> &Self::Inner {
+        &self.0
     }
-    fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
-        self.0.value(x, sample)
+    fn wrapped_mut(&mut self) -> &mut Self::Inner {
+        &mut self.0
     }
-    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
-        self.0.value_and_gradient(x, sample, gradient)
+    fn sliced(this: &mut Self) -> Option<&mut dyn Sliced<Point = Vec<f64>>> {
+        Some(this)
     }
+}
+
+impl Sliced for InPieces {
     fn slices(&self) -> Vec<usize> {
         vec![6, 5, 3, 1]
     }

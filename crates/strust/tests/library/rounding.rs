@@ -2,7 +2,11 @@
 //! worse.
 
 use crate::common::{LeastSquares, normals};
-use strust::{objective::full_value_and_gradient, prelude::*, vector::Real};
+use strust::{
+    objective::{ObjectiveWrapper, full_value_and_gradient},
+    prelude::*,
+    vector::Real,
+};
 
 /// The same objective with another rounding error; `None` is the default.
 struct WithRounding<F>(F, fn(f64) -> Option<f64>);
@@ -14,18 +18,21 @@ impl<F: Objective> WithRounding<F> {
     }
 }
 
-impl<F: Objective> Objective for WithRounding<F> {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        self.0.terms()
+impl<F: Objective> ObjectiveWrapper for WithRounding<F> {
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.0
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        let value = self.0.value(x, sample).value;
-        self.restated(value)
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.0
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        let value = self.0.value_and_gradient(x, sample, gradient).value;
-        self.restated(value)
+    fn value(this: &mut Self, x: &F::Point, sample: &Sample) -> Evaluation {
+        let value = this.0.value(x, sample).value;
+        this.restated(value)
+    }
+    fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        let value = this.0.value_and_gradient(x, sample, gradient).value;
+        this.restated(value)
     }
 }
 

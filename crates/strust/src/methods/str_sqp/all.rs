@@ -157,7 +157,8 @@ impl<C: Constraint> StrSqp<C> {
         let x = state.x.clone();
         let linear = Linearized::at(&scaled, &x, ACCURACY);
         let violation = linear.violation();
-        let length = state.note_sizes(gradient_norm, state.x.norm(), violation);
+        state.largest = state.sizes(gradient_norm, state.x.norm(), violation);
+        let length = state.largest.1;
         let here = Here { f: value, gradient_norm, linear, violation, length };
         state.learn(&here, g);
 

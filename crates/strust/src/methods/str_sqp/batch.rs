@@ -80,7 +80,8 @@ pub struct BatchMemory<V> {
 }
 
 impl<V: Vector> BatchMemory<V> {
-    fn new(x: &V) -> Self {
+    /// At a start, with this many rows and bounds.
+    fn new(x: &V, rows: usize) -> Self {
         Self {
             iterate: x.clone(),
             origin: x.clone(),
@@ -91,7 +92,7 @@ impl<V: Vector> BatchMemory<V> {
             averaged: 0,
             calm: 0,
             levels: (0.0, 0.0),
-            active: Vec::new(),
+            active: vec![0.0; rows],
             turn: Turn::default(),
         }
     }
@@ -106,45 +107,40 @@ impl<C: Constraint> StrSqp<C> {
         sample: &Sample,
         g: &mut F::Point,
     ) -> Result<StepRecord, Error> {
-        let z = state.batch.as_ref().map_or(&state.x, |batch| &batch.iterate);
-        let (f0, squared_norm) = evaluate(f, z, sample, g, state.k)?;
-        let x_norm = z.norm();
-        let first = || BatchMemory::new(&state.x);
-        let mut batch = state.batch.take().unwrap_or_else(first);
-        let z = &batch.iterate;
-        let gradient_norm = squared_norm.sqrt();
+        // The state changes only after the last evaluation of f and of the constraint.
         let scaled = ScaledRows::new(&mut self.constraint, &state.weights);
+        let first = state.batch.is_none().then(|| BatchMemory::new(&state.x, scaled.len()));
+        let Some(batch) = state.batch.as_ref().or(first.as_ref()) else { unreachable!("one of both is there") };
+        let z = &batch.iterate;
+        let (f0, squared_norm) = evaluate(f, z, sample, g, state.k)?;
+        let gradient_norm = squared_norm.sqrt();
         let linear = Linearized::at(&scaled, z, ACCURACY);
         let violation = linear.violation();
-        let length = state.note_sizes(gradient_norm, x_norm, violation);
-        // B has learned from the full sum only.
-        state.last = None;
-        if batch.curvature == 0.0 {
-            batch.curvature = gradient_norm.max(f64::MIN_POSITIVE) / (FIRST * length);
-            batch.active.resize(scaled.len(), 0.0);
-        }
-        if state.penalty == 0.0 {
-            state.penalty = gradient_norm;
-        }
-
+        let sizes = state.sizes(gradient_norm, z.norm(), violation);
+        let length = sizes.1;
+        let kappa = match batch.curvature {
+            0.0 => gradient_norm.max(f64::MIN_POSITIVE) / (FIRST * length),
+            known => known,
+        };
+        let mut penalty = if state.penalty == 0.0 { gradient_norm } else { state.penalty };
         let against_noise = if batch.distance > 0.0 {
             (batch.averaged as f64 * batch.noise.mean).sqrt() / (NOISE * batch.distance)
         } else {
             0.0
         };
-        let stiff = batch.curvature.max(against_noise);
-        batch.calm = if against_noise < batch.curvature { batch.calm + 1 } else { 0 };
+        let stiff = kappa.max(against_noise);
+        let calm = if against_noise < kappa { batch.calm + 1 } else { 0 };
         let curvature = LagrangianCurvature::new(stiff);
         let products = LocalProducts::new(&linear, &curvature, g, state.scaled_multipliers(&scaled));
         let model = products.model(0.0);
-        let mut step = model.steer(&mut state.penalty);
+        let mut step = model.steer(&mut penalty);
         let mut x = z.zeros_like();
         scaled.set_trial(z, &step.p, &step.y, &mut x);
         // The correction for the rows' curvature costs no data.
         if !linear.is_empty() {
             let c = scaled.residual(&x);
             if c.iter().all(|c| c.is_finite()) {
-                step = model.correct(&c, &step.p, state.penalty);
+                step = model.correct(&c, &step.p, penalty);
                 scaled.set_trial(z, &step.p, &step.y, &mut x);
             }
         }
@@ -158,29 +154,41 @@ impl<C: Constraint> StrSqp<C> {
         }
         let beyond = f1 - f0.value - g.dot(&moved) + linear.beyond(&c, &y, &moved);
         let square = moved.norm_squared();
-        let seen =
-            if square > 0.0 && beyond.abs() > 2.0 * f0.rounding { 2.0 * beyond / square } else { batch.curvature };
-        let descends = f1 + state.penalty * scaled.violation(&c) <= f0.value + state.penalty * violation + f0.rounding;
+        let seen = if square > 0.0 && beyond.abs() > 2.0 * f0.rounding { 2.0 * beyond / square } else { kappa };
+        let descends = f1 + penalty * scaled.violation(&c) <= f0.value + penalty * violation + f0.rounding;
         let accepted = f1.is_finite() && seen.is_finite() && (descends || seen <= TOLERANCE * stiff);
-        if seen.is_finite() {
-            batch.curvature = seen.clamp(FALL * batch.curvature, MOST * batch.curvature);
-        } else {
-            batch.curvature *= MOST;
-        }
+        let learned = if seen.is_finite() { seen.clamp(FALL * kappa, MOST * kappa) } else { MOST * kappa };
         let record = StepRecord {
             verdict: if accepted { Verdict::Accepted } else { Verdict::Rejected },
             constraint_norm: Some(violation),
             evaluations: Evaluations { values: 1, gradients: 1, products: 0 },
             ..StepRecord::plain(state.k, f0.value, gradient_norm, stiff.recip(), square.sqrt())
         };
+        let mut average = None;
         if accepted {
             linear.add_pull(&y, g);
             if violation <= NEARLY * length {
-                average(state, &mut batch, &scaled, &y, &x, g, &mut moved);
+                let iterate = Iterate { x: &x, y: &y, projected: g, length, calm };
+                average = Some(Average::with(&iterate, state, batch, &scaled, &mut moved));
+            }
+        }
+        drop(linear);
+
+        // B has learned from the full sum only.
+        (state.last, state.largest, state.penalty) = (None, sizes, penalty);
+        if accepted {
+            state.set_multipliers(&scaled, average.as_ref().map_or(&y, |average| &average.multipliers));
+        }
+        let Some(mut batch) = state.batch.take().or(first) else { unreachable!("one of both is there") };
+        (batch.curvature, batch.calm) = (learned, calm);
+        if accepted {
+            if let Some(average) = average {
+                state.x = average.x;
+                (batch.noise, batch.levels, batch.distance) = (average.noise, average.levels, average.distance);
+                (batch.active, batch.averaged) = (average.active, batch.averaged + 1);
             } else {
                 batch.origin.copy_from(&x);
                 state.x.copy_from(&x);
-                state.set_multipliers(&scaled, &y);
             }
             batch.projected.copy_from(g);
             batch.iterate = x;
@@ -191,42 +199,64 @@ impl<C: Constraint> StrSqp<C> {
     }
 }
 
-/// Adds a nearly feasible iterate to the average, and moves the average back onto the active constraints.
-fn average<C: Constraint>(
-    state: &mut StrSqpState<C::Point>,
-    batch: &mut BatchMemory<C::Point>,
-    scaled: &ScaledRows<C>,
-    y: &[f64],
-    iterate: &C::Point,
-    projected: &C::Point,
-    scratch: &mut C::Point,
-) {
-    let length = state.largest.1;
-    if batch.averaged > 0 {
-        scratch.set_sum(projected, -1.0, &batch.projected);
-        let difference = 0.5 * scratch.norm_squared();
-        batch.noise.hear(batch.averaged, difference);
-        let level = difference.max(f64::MIN_POSITIVE).ln();
-        let toward = |mean: f64, steps: f64| mean + (level - mean) / steps.min(batch.averaged as f64);
-        batch.levels = (toward(batch.levels.0, LATEST), toward(batch.levels.1, BEFORE));
+/// A nearly feasible iterate with its multipliers and its projected gradient.
+struct Iterate<'a, V> {
+    x: &'a V,
+    y: &'a [f64],
+    projected: &'a V,
+    /// A length that x has.
+    length: f64,
+    /// Steps since noise last shortened one.
+    calm: u64,
+}
+
+/// The average with one more iterate, and what it learns from that.
+struct Average<V> {
+    x: V,
+    multipliers: Vec<f64>,
+    active: Vec<f64>,
+    noise: Noise,
+    levels: (f64, f64),
+    distance: f64,
+}
+
+impl<V: Vector> Average<V> {
+    /// Adds an iterate to the average, and moves the average back onto the active constraints.
+    fn with<C: Constraint<Point = V>>(
+        iterate: &Iterate<'_, V>,
+        state: &StrSqpState<V>,
+        batch: &BatchMemory<V>,
+        scaled: &ScaledRows<C>,
+        scratch: &mut V,
+    ) -> Self {
+        let BatchMemory { mut noise, mut levels, averaged, .. } = *batch;
+        if averaged > 0 {
+            scratch.set_sum(iterate.projected, -1.0, &batch.projected);
+            let difference = 0.5 * scratch.norm_squared();
+            noise.hear(averaged, difference);
+            let level = difference.max(f64::MIN_POSITIVE).ln();
+            let toward = |mean: f64, steps: f64| mean + (level - mean) / steps.min(averaged as f64);
+            levels = (toward(levels.0, LATEST), toward(levels.1, BEFORE));
+        }
+        scratch.set_sum(iterate.x, -1.0, &batch.origin);
+        let distance = batch.distance.max(scratch.norm());
+        if iterate.calm > CALM.max(averaged / 4) && levels.0 < levels.1 - FALLING {
+            // Where the noise vanishes, the last iterate is better than any average.
+            noise.remembered /= 2.0;
+        }
+        let share = noise.share(POWER);
+        noise.remembered += 1.0;
+        let mut x = state.x.clone();
+        x.scale_add(1.0 - share, share, iterate.x);
+        let mut active = batch.active.clone();
+        for (active, y) in active.iter_mut().zip(iterate.y) {
+            *active += share * (f64::from(u8::from(*y != 0.0)) - *active);
+        }
+        let mut multipliers = state.scaled_multipliers(scaled);
+        multipliers.iter_mut().zip(iterate.y).for_each(|(old, y)| *old += share * (y - *old));
+        restore(&mut x, scaled, &active, iterate.length);
+        Self { x, multipliers, active, noise, levels, distance }
     }
-    scratch.set_sum(iterate, -1.0, &batch.origin);
-    batch.distance = batch.distance.max(scratch.norm());
-    if batch.calm > CALM.max(batch.averaged / 4) && batch.levels.0 < batch.levels.1 - FALLING {
-        // Where the noise vanishes, the last iterate is better than any average.
-        batch.noise.remembered /= 2.0;
-    }
-    let share = batch.noise.share(POWER);
-    batch.averaged += 1;
-    batch.noise.remembered += 1.0;
-    state.x.scale_add(1.0 - share, share, iterate);
-    for (active, y) in batch.active.iter_mut().zip(y) {
-        *active += share * (f64::from(u8::from(*y != 0.0)) - *active);
-    }
-    let mut old = state.scaled_multipliers(scaled);
-    old.iter_mut().zip(y).for_each(|(old, y)| *old += share * (y - *old));
-    state.set_multipliers(scaled, &old);
-    restore(&mut state.x, scaled, &batch.active, length);
 }
 
 /// Moves x back onto the active constraints. Newton's method converges quadratically, and x is already close.

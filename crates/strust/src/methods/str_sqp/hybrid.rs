@@ -4,7 +4,7 @@ use super::{StrSqp, StrSqpState, batch::restore, memory::LagrangianCurvature, sc
 use crate::{
     Error,
     constraints::Constraint,
-    objective::{AllTerms, Evaluations, Objective},
+    objective::{AllTerms, AllTermsSpace, Objective},
     record::StepRecord,
     sample::Sample,
     vector::Vector,
@@ -23,11 +23,16 @@ impl<C: Constraint> StrSqp<C> {
         match turn {
             Some(turn) if turn.owed > 0 => {
                 turn.owed = turn.owed.saturating_sub(sample.len());
-                let record = StepRecord::plain(state.k, turn.before.0, turn.before.1, 0.0, 0.0);
                 state.k += 1;
-                Ok(StepRecord { evaluations: Evaluations::default(), ..record })
+                Ok(StepRecord::skipped(state.k - 1))
             }
-            Some(turn) if turn.whole.is_some() => self.step_on_whole(f, state, sample, g),
+            Some(turn) if turn.whole.is_some() => {
+                // The trials of such a step change its state, so they change a copy: the full sum costs more than a copy.
+                let mut next = state.clone();
+                let record = self.step_on_whole(f, &mut next, sample, g)?;
+                *state = next;
+                Ok(record)
+            }
             _ => {
                 let record = self.step_on_batch(f, state, sample, g)?;
                 if let Some(batch) = &mut state.batch {
@@ -56,13 +61,10 @@ impl<C: Constraint> StrSqp<C> {
             state.most_violation = 2.0 * state.largest.1;
         }
         state.x.copy_from(&batch.iterate);
-        let (mut record, predicted) = match self.step_on_all(&mut AllTerms(f), state, sample, 0, g) {
-            Ok(step) => step,
-            Err(error) => {
-                state.batch = Some(batch);
-                return Err(error);
-            }
-        };
+        let mut space = self.space.take().unwrap_or_else(|| AllTermsSpace::like(&state.x));
+        let mut all = AllTerms { f, curvature: None, space: &mut space };
+        let (mut record, predicted) = self.step_on_all(&mut all, state, sample, 0, g)?;
+        self.space = Some(space);
         batch.turn.note(&record, predicted, f.terms(), sample);
         let pieces = f.terms().div_ceil(sample.len()) as u64;
         record.evaluations.values *= pieces;

@@ -21,7 +21,7 @@ use crate::{
     config::{Checked, Config},
     constraints::Constraint,
     models::CurvaturePair,
-    objective::{Objective, full_value_and_gradient},
+    objective::{AllTermsSpace, Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,
     stop::StopReason,
@@ -92,12 +92,14 @@ pub struct StrSqp<C: Constraint> {
     config: Checked<StrSqpConfig>,
     constraint: C,
     gradient: Option<C::Point>,
+    /// For steps on the full sum in the place of mini-batches.
+    space: Option<AllTermsSpace<C::Point>>,
 }
 
 impl<C: Constraint> StrSqp<C> {
     /// Checks the configuration.
     pub fn new(config: StrSqpConfig, constraint: C) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, constraint, gradient: None })
+        Ok(Self { config: config.check()?, constraint, gradient: None, space: None })
     }
 }
 
@@ -215,9 +217,19 @@ pub struct StrSqpState<V> {
     /// Steps made.
     pub k: u64,
 }
-state!(StrSqpState<V>);
+state!(StrSqpState<V>, settled by reason);
 
 impl<V: Vector> StrSqpState<V> {
+    /// The verdict as a reason to stop.
+    fn reason(&self) -> Option<StopReason> {
+        match self.verdict {
+            SqpVerdict::Running => None,
+            SqpVerdict::Converged => Some(StopReason::Kkt),
+            SqpVerdict::Infeasible(_) => Some(StopReason::Infeasible),
+            SqpVerdict::NoQualification => Some(StopReason::NoQualification),
+            SqpVerdict::Stalled => Some(StopReason::Stalled),
+        }
+    }
     /// The multipliers of the scaled rows and of the finite bounds.
     fn scaled_multipliers<C: Constraint<Point = V>>(&self, rows: &ScaledRows<C>) -> Vec<f64> {
         rows.join(&self.multipliers, &self.bound_multipliers)
@@ -226,15 +238,11 @@ impl<V: Vector> StrSqpState<V> {
     fn set_multipliers<C: Constraint<Point = V>>(&mut self, rows: &ScaledRows<C>, y: &[f64]) {
         rows.split(y, &mut self.multipliers, &mut self.bound_multipliers);
     }
-    /// Notes the largest ‖∇f‖ and the largest length, which it returns: ‖x‖, or the violation if the start is 0, or 1.
-    fn note_sizes(&mut self, gradient_norm: f64, x_norm: f64, violation: f64) -> f64 {
-        self.largest.0 = self.largest.0.max(gradient_norm);
-        if self.largest.1 == 0.0 {
-            let lengths = [x_norm, violation, 1.0];
-            self.largest.1 = lengths.into_iter().find(|&length| length > 0.0).unwrap_or(1.0);
-        }
-        self.largest.1 = self.largest.1.max(x_norm);
-        self.largest.1
+    /// The largest ‖∇f‖ and the largest length: ‖x‖, or the violation if the start is 0, or 1.
+    fn sizes(&self, gradient_norm: f64, x_norm: f64, violation: f64) -> (f64, f64) {
+        let first = || [x_norm, violation].into_iter().find(|&length| length > 0.0).unwrap_or(1.0);
+        let length = if self.largest.1 == 0.0 { first() } else { self.largest.1 };
+        (self.largest.0.max(gradient_norm), length.max(x_norm))
     }
 }
 
@@ -242,7 +250,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
     type State = StrSqpState<F::Point>;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        self.gradient = None;
+        (self.gradient, self.space) = (None, None);
         f.check_point(x)?;
         self.constraint.check_point(x)
     }
@@ -273,11 +281,13 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
 
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let mut g = self.gradient.take().unwrap_or_else(|| state.x.zeros_like());
-        let record = if sample.len() < f.terms() {
-            self.step_in_turn(f, state, sample, &mut g)
+        let record = if sample.is_all() {
+            // The trials of such a step change its state, so they change a copy: all terms cost more than a copy.
+            let mut next = StrSqpState { batch: None, ..state.clone() };
+            let step = self.step_on_all(f, &mut next, sample, self.config.products, &mut g);
+            step.map(|(record, _)| (*state = next, record).1)
         } else {
-            state.batch = None;
-            self.step_on_all(f, state, sample, self.config.products, &mut g).map(|(record, _)| record)
+            self.step_in_turn(f, state, sample, &mut g)
         };
         self.gradient = Some(g);
         record
@@ -287,16 +297,6 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
         let Certificate { value, stationarity: gradient_norm, violation: constraint_norm, .. } = self.certify(f, state);
         let m = Measurement { value, merit: 0.0, gradient_norm, constraint_norm };
         Ok(Measurement { merit: m.kkt(), ..m })
-    }
-
-    fn settled(&self, state: &Self::State) -> Option<StopReason> {
-        match state.verdict {
-            SqpVerdict::Running => None,
-            SqpVerdict::Converged => Some(StopReason::Kkt),
-            SqpVerdict::Infeasible(_) => Some(StopReason::Infeasible),
-            SqpVerdict::NoQualification => Some(StopReason::NoQualification),
-            SqpVerdict::Stalled => Some(StopReason::Stalled),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A basis of vectors of which only the products are known.
 
-use super::{CurvatureMemory, Local};
+use super::{Local, Pairs};
 use crate::vector::Vector;
 
 /// A column that is closer than this to the span of the others adds no dimension. Its distance comes from a difference of
@@ -36,16 +36,16 @@ impl Basis {
         }
     }
     /// The basis of g and of all pairs.
-    pub(super) fn build<V: Vector>(&mut self, memory: &CurvatureMemory<V>, at: &Local<'_, V>) {
-        let (most, n, known) = (self.most, 2 * memory.pairs.len() + 1, memory.most());
+    pub(super) fn build<V: Vector>(&mut self, pairs: Pairs<'_, V>, at: &Local<'_, V>) {
+        let (most, n) = (self.most, 2 * pairs.len() + 1);
         self.lengths[0] = at.gradient_squared.sqrt();
         for i in 1..n {
-            self.lengths[i] = memory.products[(i - 1) * known + i - 1].sqrt();
-            let product = memory.column(i - 1).dot(at.gradient) / self.lengths[0] / self.lengths[i];
+            self.lengths[i] = pairs.product(i - 1, i - 1).sqrt();
+            let product = pairs.column(i - 1).dot(at.gradient) / self.lengths[0] / self.lengths[i];
             self.products[i * most] = product;
             self.products[i] = product;
             for j in 1..i {
-                let product = memory.products[(i - 1) * known + j - 1] / self.lengths[i] / self.lengths[j];
+                let product = pairs.product(i - 1, j - 1) / self.lengths[i] / self.lengths[j];
                 self.products[i * most + j] = product;
                 self.products[j * most + i] = product;
             }
@@ -85,7 +85,7 @@ impl Basis {
     /// direction ← the vector with the coordinates −z. Uses z as scratch space.
     pub(super) fn expand<V: Vector>(
         &self,
-        memory: &CurvatureMemory<V>,
+        pairs: Pairs<'_, V>,
         at: &Local<'_, V>,
         z: &mut [f64],
         direction: &mut V,
@@ -97,7 +97,7 @@ impl Basis {
             let row = self.pivots[k] * self.most;
             let weight = z[k] / self.coordinates[row + k];
             (0..k).for_each(|j| z[j] -= weight * self.coordinates[row + j]);
-            let column = if self.pivots[k] == 0 { at.gradient } else { memory.column(self.pivots[k] - 1) };
+            let column = if self.pivots[k] == 0 { at.gradient } else { pairs.column(self.pivots[k] - 1) };
             direction.add(-weight / self.lengths[self.pivots[k]], column);
         }
     }
