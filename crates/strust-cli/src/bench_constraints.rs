@@ -15,7 +15,7 @@ use std::{
     cell::Cell,
     time::{Duration, Instant},
 };
-use strust::prelude::*;
+use strust::{constraints::ConstraintWrapper, objective::ObjectiveWrapper, prelude::*};
 use strust_problems::{Problem, SubspaceFit};
 
 /// The first steps are not counted: they allocate.
@@ -52,39 +52,44 @@ impl Clock {
     }
 }
 
-/// A constraint or an objective whose calls are timed.
-struct Timed<'a, T>(T, &'a Clock);
+/// A constraint whose calls are timed.
+struct Timed<'a, C>(C, &'a Clock);
 
-impl<C: Constraint> Constraint for Timed<'_, C> {
-    type Point = C::Point;
-    type Residual = C::Residual;
-    fn new_residual(&self) -> C::Residual {
-        self.0.new_residual()
+/// An objective whose calls are timed.
+struct TimedObjective<'a, F>(F, &'a Clock);
+
+impl<C: Constraint> ConstraintWrapper for Timed<'_, C> {
+    type Inner = C;
+    fn wrapped(&self) -> &C {
+        &self.0
     }
-    fn residual(&mut self, x: &C::Point, c: &mut C::Residual) {
-        self.1.time(|| self.0.residual(x, c));
+    fn wrapped_mut(&mut self) -> &mut C {
+        &mut self.0
     }
-    fn jvp(&mut self, x: &C::Point, v: &C::Point, out: &mut C::Residual) {
-        self.1.time(|| self.0.jvp(x, v, out));
+    fn residual(this: &mut Self, x: &C::Point, c: &mut C::Residual) {
+        this.1.time(|| this.0.residual(x, c));
     }
-    fn add_vjp(&mut self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
-        self.1.time(|| self.0.add_vjp(x, a, y, out));
+    fn jvp(this: &mut Self, x: &C::Point, v: &C::Point, out: &mut C::Residual) {
+        this.1.time(|| this.0.jvp(x, v, out));
     }
-    fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
-        self.0.rounding(x, norm)
+    fn add_vjp(this: &mut Self, x: &C::Point, a: f64, y: &C::Residual, out: &mut C::Point) {
+        this.1.time(|| this.0.add_vjp(x, a, y, out));
     }
 }
 
-impl<F: Objective> Objective for Timed<'_, F> {
-    type Point = F::Point;
-    fn terms(&self) -> usize {
-        self.0.terms()
+impl<F: Objective> ObjectiveWrapper for TimedObjective<'_, F> {
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.0
     }
-    fn value(&mut self, x: &F::Point, sample: &Sample) -> Evaluation {
-        self.1.time(|| self.0.value(x, sample))
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.0
     }
-    fn value_and_gradient(&mut self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
-        self.1.time(|| self.0.value_and_gradient(x, sample, gradient))
+    fn value(this: &mut Self, x: &F::Point, sample: &Sample) -> Evaluation {
+        this.1.time(|| this.0.value(x, sample))
+    }
+    fn value_and_gradient(this: &mut Self, x: &F::Point, sample: &Sample, gradient: &mut F::Point) -> Evaluation {
+        this.1.time(|| this.0.value_and_gradient(x, sample, gradient))
     }
 }
 
@@ -100,7 +105,7 @@ where
     C: Constraint<Point = F::Point>,
 {
     let (of_f, of_c) = (Clock::default(), Clock::default());
-    let mut f = Timed(f, &of_f);
+    let mut f = TimedObjective(f, &of_f);
     let mut method = StrSqp::new(StrSqpConfig::default(), Timed(constraint, &of_c))?;
     let mut sampler = Epochs::new(f.terms(), batch, 0)?;
     let mut state = method.init(&mut f, start)?;

@@ -3,8 +3,7 @@
 use std::any::Any;
 use strust::{
     Error,
-    objective::{Consensus, Evaluation, Objective, ProductKind},
-    sample::{Draws, Sample},
+    objective::{ObjectiveWrapper, Sliced},
     vector::Elementwise,
 };
 use strust_problems::Problem;
@@ -14,7 +13,7 @@ pub(crate) struct AnyProblem<P> {
     problem: Box<dyn Erased<P>>,
 }
 
-trait Erased<P>: Problem<Point = P> {
+pub(crate) trait Erased<P>: Problem<Point = P> {
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
@@ -38,49 +37,20 @@ impl<P: Elementwise> AnyProblem<P> {
     }
 }
 
-impl<P: Elementwise> Objective for AnyProblem<P> {
-    type Point = P;
-    fn terms(&self) -> usize {
-        self.problem.terms()
+impl<P: Elementwise> ObjectiveWrapper for AnyProblem<P> {
+    type Inner = dyn Erased<P>;
+    fn wrapped(&self) -> &Self::Inner {
+        &*self.problem
     }
-    fn value(&mut self, x: &P, sample: &Sample) -> Evaluation {
-        self.problem.value(x, sample)
+    fn wrapped_mut(&mut self) -> &mut Self::Inner {
+        &mut *self.problem
     }
-    fn value_and_gradient(&mut self, x: &P, sample: &Sample, gradient: &mut P) -> Evaluation {
-        self.problem.value_and_gradient(x, sample, gradient)
-    }
-    fn curvature_product(&mut self, kind: ProductKind, x: &P, sample: &Sample, direction: &P, product: &mut P) -> bool {
-        self.problem.curvature_product(kind, x, sample, direction, product)
-    }
-    fn slices(&self) -> Vec<usize> {
-        self.problem.slices()
-    }
-    fn value_and_gradient_in_slices(
-        &mut self,
-        x: &P,
-        sample: &Sample,
-        gradient: &mut P,
-        ready: &mut dyn FnMut(&P, usize),
-    ) -> Evaluation {
-        self.problem.value_and_gradient_in_slices(x, sample, gradient, ready)
-    }
-    fn constraint_norm(&mut self, x: &P) -> f64 {
-        self.problem.constraint_norm(x)
-    }
-    fn draws(&self) -> Option<Draws> {
-        self.problem.draws()
-    }
-    fn check_point(&self, x: &P) -> Result<(), Error> {
-        self.problem.check_point(x)
-    }
-    fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
-        self.problem.agree(consensus)
-    }
-    fn failure(&self) -> Option<Error> {
-        self.problem.failure()
+    fn sliced(this: &mut Self) -> Option<&mut dyn Sliced<Point = P>> {
+        this.problem.sliced()
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the problem")]
 impl<P: Elementwise> Problem for AnyProblem<P> {
     fn start(&self, seed: u64) -> P {
         self.problem.start(seed)

@@ -28,17 +28,20 @@ fn problem() -> impl Objective<Point = Vec<f64>> {
 /// A problem that announces its gradient in two pieces.
 struct InPieces<F>(F);
 
-impl<F: Objective<Point = Vec<f64>>> Objective for InPieces<F> {
-    type Point = Vec<f64>;
-    fn terms(&self) -> usize {
-        self.0.terms()
+impl<F: Objective<Point = Vec<f64>>> ObjectiveWrapper for InPieces<F> {
+    type Inner = F;
+    fn wrapped(&self) -> &F {
+        &self.0
     }
-    fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
-        self.0.value(x, sample)
+    fn wrapped_mut(&mut self) -> &mut F {
+        &mut self.0
     }
-    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
-        self.0.value_and_gradient(x, sample, gradient)
+    fn sliced(this: &mut Self) -> Option<&mut dyn Sliced<Point = Vec<f64>>> {
+        Some(this)
     }
+}
+
+impl<F: Objective<Point = Vec<f64>>> Sliced for InPieces<F> {
     fn slices(&self) -> Vec<usize> {
         vec![4, 2]
     }

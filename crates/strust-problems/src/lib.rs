@@ -175,6 +175,7 @@ pub trait Classifier: Problem {
     fn parameters(&self) -> usize;
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the problem")]
 impl<P: Problem> Problem for Scaled<P> {
     fn start(&self, seed: u64) -> P::Point {
         self.inner().start(seed)
@@ -200,6 +201,7 @@ impl<P: Problem> Problem for Scaled<P> {
 }
 
 /// Every rank has its own extra state.
+#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the problem")]
 impl<P: Problem, G: Group> Problem for Sharded<P, G> {
     fn start(&self, seed: u64) -> P::Point {
         self.inner().start(seed)
@@ -224,6 +226,7 @@ impl<P: Problem, G: Group> Problem for Sharded<P, G> {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the problem")]
 impl<P: Classifier> Classifier for Scaled<P> {
     fn test_accuracy(&mut self, x: &P::Point) -> Option<f64> {
         self.inner_mut().test_accuracy(x)

@@ -12,7 +12,7 @@ use pulp::NullaryFnOnce;
 use strust::{
     Error,
     constraints::Frames,
-    objective::{Evaluation, Objective, ProductKind},
+    objective::{Evaluation, Objective, ProductKind, Sliced},
     sample::Sample,
     vector::Real,
 };
@@ -263,6 +263,15 @@ impl<T: Real> Objective for Mlp<T> {
         network.product(Tangent { kind, x, v: direction }, &train.columns, rows, head, product);
         true
     }
+    fn sliced(&mut self) -> Option<&mut dyn Sliced<Point = Vec<T>>> {
+        Some(self)
+    }
+    fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
+        shape("point of a multilayer perceptron", vec![self.parameters()], vec![x.len()])
+    }
+}
+
+impl<T: Real> Sliced for Mlp<T> {
     fn slices(&self) -> Vec<usize> {
         self.network.slices()
     }
@@ -274,9 +283,6 @@ impl<T: Real> Objective for Mlp<T> {
         ready: &mut dyn FnMut(&Vec<T>, usize),
     ) -> Evaluation {
         self.evaluate(x, sample, Some((gradient, ready)))
-    }
-    fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
-        shape("point of a multilayer perceptron", vec![self.parameters()], vec![x.len()])
     }
 }
 

@@ -4,8 +4,7 @@ use crate::{Classifier, Mlp, Problem};
 use strust::{
     Error,
     constraints::{Frames, Manifold},
-    objective::{Evaluation, Objective, ProductKind},
-    sample::Sample,
+    objective::{Objective, ObjectiveWrapper, Sliced},
     vector::Real,
 };
 
@@ -43,29 +42,16 @@ impl<T: Real> OrthonormalMlp<T> {
     }
 }
 
-impl<T: Real> Objective for OrthonormalMlp<T> {
-    type Point = Vec<T>;
-    fn terms(&self) -> usize {
-        self.mlp.terms()
+impl<T: Real> ObjectiveWrapper for OrthonormalMlp<T> {
+    type Inner = Mlp<T>;
+    fn wrapped(&self) -> &Mlp<T> {
+        &self.mlp
     }
-    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> Evaluation {
-        self.mlp.value(x, sample)
+    fn wrapped_mut(&mut self) -> &mut Mlp<T> {
+        &mut self.mlp
     }
-    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
-        self.mlp.value_and_gradient(x, sample, gradient)
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Vec<T>,
-        sample: &Sample,
-        direction: &Vec<T>,
-        product: &mut Vec<T>,
-    ) -> bool {
-        self.mlp.curvature_product(kind, x, sample, direction, product)
-    }
-    fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
-        self.mlp.check_point(x)
+    fn sliced(this: &mut Self) -> Option<&mut dyn Sliced<Point = Vec<T>>> {
+        this.mlp.sliced()
     }
 }
 
@@ -95,7 +81,10 @@ impl<T: Real> Classifier for OrthonormalMlp<T> {
 mod tests {
     use super::*;
     use crate::{Activation, contract, digits};
-    use strust::{objective::full_value, prelude::*};
+    use strust::{
+        objective::{ProductKind, full_value},
+        prelude::*,
+    };
 
     fn network(hidden: &[usize]) -> OrthonormalMlp {
         let (train, test) = digits::load().unwrap();

@@ -8,7 +8,7 @@ use crate::{
 };
 use std::{fmt, path::Path};
 use strust::{
-    objective::{Evaluation, Objective, ProductKind},
+    objective::{Evaluation, Objective, ObjectiveWrapper},
     sample::Sample,
     samplers::{Epochs, Sampler},
     vector::Vector,
@@ -342,36 +342,25 @@ fn classes_of(objective: &mut TorchObjective<f32, ImageLoss>, x: &Flat<f32>, ima
 
 /// A measurement, on a sample without a seed, leaves the model's parameters unchanged: a captured step continues from
 /// them. A step evaluates where it wants to be, so its parameters stay, which saves copies.
-impl Objective for ImageClassification {
-    type Point = Flat<f32>;
-
-    fn terms(&self) -> usize {
-        self.objective.terms()
+impl ObjectiveWrapper for ImageClassification {
+    type Inner = TorchObjective<f32, ImageLoss>;
+    fn wrapped(&self) -> &Self::Inner {
+        &self.objective
     }
-    fn value(&mut self, x: &Flat<f32>, sample: &Sample) -> Evaluation {
-        if sample.seed().is_none() {
-            return self.objective.value(x, sample);
+    fn wrapped_mut(&mut self) -> &mut Self::Inner {
+        &mut self.objective
+    }
+    fn value(this: &mut Self, x: &Flat<f32>, sample: &Sample) -> Evaluation {
+        if sample.measures() {
+            return this.objective.value(x, sample);
         }
-        Evaluation::new(self.objective.value_at(x, sample), Flat::<f32>::EPSILON)
+        Evaluation::new(this.objective.value_at(x, sample), Flat::<f32>::EPSILON)
     }
-    fn value_and_gradient(&mut self, x: &Flat<f32>, sample: &Sample, gradient: &mut Flat<f32>) -> Evaluation {
-        if sample.seed().is_none() {
-            return self.objective.value_and_gradient(x, sample, gradient);
+    fn value_and_gradient(this: &mut Self, x: &Flat<f32>, sample: &Sample, gradient: &mut Flat<f32>) -> Evaluation {
+        if sample.measures() {
+            return this.objective.value_and_gradient(x, sample, gradient);
         }
-        Evaluation::new(self.objective.value_and_gradient_at(x, sample, gradient), Flat::<f32>::EPSILON)
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Flat<f32>,
-        sample: &Sample,
-        direction: &Flat<f32>,
-        product: &mut Flat<f32>,
-    ) -> bool {
-        self.objective.curvature_product(kind, x, sample, direction, product)
-    }
-    fn check_point(&self, x: &Flat<f32>) -> Result<(), strust::Error> {
-        self.objective.check_point(x)
+        Evaluation::new(this.objective.value_and_gradient_at(x, sample, gradient), Flat::<f32>::EPSILON)
     }
 }
 

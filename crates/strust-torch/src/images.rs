@@ -168,7 +168,7 @@ impl DeviceImages {
     /// are drawn from the library's own generator.
     pub fn batch(&self, sample: &Sample) -> (Tensor, Tensor) {
         let plan = upload(&self.plan(sample), self.device());
-        self.planned(&plan, self.augmented && sample.seed().is_some())
+        self.planned(&plan, self.augmented && !sample.measures())
     }
 
     /// The count of numbers per image in a [`plan`](Self::plan).
@@ -177,7 +177,8 @@ impl DeviceImages {
     /// The device needs these numbers for each image of a sample: its index, the first row and column of its crop, and
     /// whether it is mirrored. Without augmentation they describe the image itself.
     pub(crate) fn plan(&self, sample: &Sample) -> Vec<i64> {
-        let drawn = sample.seed().filter(|_| self.augmented).map(|seed| draw(seed, sample.len()));
+        // Without augmentation the seed is not read: then the images are those of the terms alone.
+        let drawn = self.augmented.then(|| sample.seed()).flatten().map(|seed| draw(seed, sample.len()));
         let drawn = drawn.unwrap_or_else(|| vec![[PADDING as u8, PADDING as u8, 0]; sample.len()]);
         sample
             .indices()

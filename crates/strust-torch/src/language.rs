@@ -6,7 +6,7 @@ use crate::{
 };
 use std::path::Path;
 use strust::{
-    objective::{Evaluation, Objective, ProductKind},
+    objective::{Objective, ObjectiveWrapper},
     sample::Sample,
 };
 use strust_problems::{Problem, text::Characters};
@@ -174,30 +174,13 @@ impl<T: Component> LanguageModel<T> {
     }
 }
 
-impl<T: Component> Objective for LanguageModel<T> {
-    type Point = Flat<T>;
-
-    fn terms(&self) -> usize {
-        self.objective.terms()
+impl<T: Component> ObjectiveWrapper for LanguageModel<T> {
+    type Inner = TorchObjective<T, TextLoss>;
+    fn wrapped(&self) -> &Self::Inner {
+        &self.objective
     }
-    fn value(&mut self, x: &Flat<T>, sample: &Sample) -> Evaluation {
-        self.objective.value(x, sample)
-    }
-    fn value_and_gradient(&mut self, x: &Flat<T>, sample: &Sample, gradient: &mut Flat<T>) -> Evaluation {
-        self.objective.value_and_gradient(x, sample, gradient)
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Flat<T>,
-        sample: &Sample,
-        direction: &Flat<T>,
-        product: &mut Flat<T>,
-    ) -> bool {
-        self.objective.curvature_product(kind, x, sample, direction, product)
-    }
-    fn check_point(&self, x: &Flat<T>) -> Result<(), strust::Error> {
-        self.objective.check_point(x)
+    fn wrapped_mut(&mut self) -> &mut Self::Inner {
+        &mut self.objective
     }
 }
 

@@ -94,7 +94,7 @@ impl<L: BatchLoss> BatchSource<L> for Sample {
         if loss.draws() { seeded_here(generator_seed(self), || loss.outputs(self)) } else { loss.outputs(self) }
     }
     fn moves_statistics(&self) -> bool {
-        self.seed().is_some()
+        !self.measures()
     }
     fn held(&self) -> Option<RwLockReadGuard<'static, ()>> {
         Some(hold_off_capture())

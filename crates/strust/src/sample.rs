@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicU64, Ordering},
 };
 
 /// The terms of a mini-batch, and a seed for augmentation, dropout and other randomness in the objective.
@@ -27,15 +27,37 @@ pub struct Sample {
     indices: Vec<usize>,
     seed: Option<u64>,
     all: bool,
-    /// Whether the seed was read. Parts of a sample share it with the whole.
-    read: Arc<AtomicBool>,
+    /// The number of this draw, among all that share the marks.
+    draw: u64,
+    /// Parts of a sample share its marks.
+    marks: Arc<Marks>,
+}
+
+/// Which seeds were read.
+#[derive(Debug)]
+struct Marks {
+    /// The number of the next draw.
+    next: AtomicU64,
+    /// The latest draw whose seed was read. Earlier ones count as read too.
+    read: AtomicU64,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self { next: AtomicU64::new(1), read: AtomicU64::new(0) }
+    }
 }
 
 impl Clone for Sample {
     /// A sample of its own: reading its seed does not mark the original.
     fn clone(&self) -> Self {
-        let read = AtomicBool::new(self.seed_was_read());
-        Self { indices: self.indices.clone(), seed: self.seed, all: self.all, read: Arc::new(read) }
+        let mut copy = Self::default();
+        copy.overwrite(self.indices.iter().copied(), self.seed);
+        copy.all = self.all;
+        if self.seed_was_read() {
+            copy.mark();
+        }
+        copy
     }
 }
 
@@ -50,17 +72,22 @@ impl Sample {
     /// A sample of the given terms, with a seed.
     #[must_use]
     pub fn new(indices: Vec<usize>, seed: u64) -> Self {
-        Self { indices, seed: Some(seed), ..Self::default() }
+        Self { indices, ..Self::empty(Some(seed)) }
     }
     /// The terms in `range`, without a seed. Measurements use such samples.
     #[must_use]
     pub fn range(range: std::ops::Range<usize>) -> Self {
-        Self { indices: range.collect(), ..Self::default() }
+        Self { indices: range.collect(), ..Self::empty(None) }
     }
     /// All of `terms` terms, without a seed.
     #[must_use]
     pub fn all(terms: usize) -> Self {
         Self { all: true, ..Self::range(0..terms) }
+    }
+    fn empty(seed: Option<u64>) -> Self {
+        let mut empty = Self::default();
+        empty.overwrite([], seed);
+        empty
     }
     /// Overwrites the sample. Allocates only if it becomes longer.
     pub fn set(&mut self, indices: impl IntoIterator<Item = usize>, seed: u64) {
@@ -81,19 +108,18 @@ impl Sample {
     pub fn set_terms_of(&mut self, whole: &Self, indices: impl IntoIterator<Item = usize>) {
         self.indices.clear();
         self.indices.extend(indices);
-        (self.seed, self.all) = (whole.seed, false);
+        (self.seed, self.all, self.draw) = (whole.seed, false, whole.draw);
         // Whoever reads the seed of the part has read the seed of the whole.
-        self.read = Arc::clone(&whole.read);
+        self.marks = Arc::clone(&whole.marks);
     }
     fn overwrite(&mut self, indices: impl IntoIterator<Item = usize>, seed: Option<u64>) {
         self.indices.clear();
         self.indices.extend(indices);
         (self.seed, self.all) = (seed, false);
-        match Arc::get_mut(&mut self.read) {
-            Some(read) => *read.get_mut() = false,
-            // A part of the last sample still has the mark.
-            None => self.read = Arc::default(),
-        }
+        self.draw = self.marks.next.fetch_add(1, Ordering::Relaxed);
+    }
+    fn mark(&self) {
+        self.marks.read.fetch_max(self.draw, Ordering::Relaxed);
     }
     /// The terms.
     #[must_use]
@@ -104,7 +130,7 @@ impl Sample {
     /// on the seed.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
-        self.read.store(true, Ordering::Relaxed);
+        self.mark();
         self.seed
     }
     /// Whether the sample measures a point: it has no seed.
@@ -117,7 +143,7 @@ impl Sample {
         self.seed
     }
     fn seed_was_read(&self) -> bool {
-        self.read.load(Ordering::Relaxed)
+        self.marks.read.load(Ordering::Relaxed) >= self.draw
     }
     /// Whether the sample is all terms of the objective, each once. Draws with replacement never are, whatever their
     /// number.

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 use strust::{
-    objective::{Evaluation, ProductKind},
+    objective::{Evaluation, ObjectiveWrapper},
     prelude::*,
 };
 use strust_problems::{Problem, read_labeled, second_order, unconstrained::all_problems};
@@ -111,35 +111,22 @@ struct Solvable<P> {
     solved: bool,
 }
 
-impl<P: Objective> Objective for Solvable<P> {
-    type Point = P::Point;
-    fn terms(&self) -> usize {
-        self.f.terms()
+impl<P: Objective> ObjectiveWrapper for Solvable<P> {
+    type Inner = P;
+    fn wrapped(&self) -> &P {
+        &self.f
     }
-    fn value(&mut self, x: &P::Point, sample: &Sample) -> Evaluation {
-        self.f.value(x, sample)
+    fn wrapped_mut(&mut self) -> &mut P {
+        &mut self.f
     }
-    fn value_and_gradient(&mut self, x: &P::Point, sample: &Sample, gradient: &mut P::Point) -> Evaluation {
-        let at = self.f.value_and_gradient(x, sample, gradient);
+    fn value_and_gradient(this: &mut Self, x: &P::Point, sample: &Sample, gradient: &mut P::Point) -> Evaluation {
+        let at = this.f.value_and_gradient(x, sample, gradient);
         let small = gradient.norm() <= TOLERANCE * at.value.abs().max(1.0);
-        if small || self.minimum.is_some_and(|minimum| is_minimum(at.value, minimum)) {
-            self.solved = true;
+        if small || this.minimum.is_some_and(|minimum| is_minimum(at.value, minimum)) {
+            this.solved = true;
             gradient.set_zero();
         }
         at
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &P::Point,
-        sample: &Sample,
-        direction: &P::Point,
-        product: &mut P::Point,
-    ) -> bool {
-        self.f.curvature_product(kind, x, sample, direction, product)
-    }
-    fn check_point(&self, x: &P::Point) -> Result<(), Error> {
-        self.f.check_point(x)
     }
 }
 

@@ -41,6 +41,7 @@ mod tests {
             epoch,
             steps: 10 * epoch,
             accepted: 9 * epoch,
+            skipped: 0,
             evaluations: Evaluations { values: 0, gradients: 10 * epoch, products: 0 },
             trust_region: BTreeMap::new(),
             metrics: [("objective_gap".to_string(), gap)].into(),

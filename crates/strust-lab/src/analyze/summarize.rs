@@ -84,7 +84,7 @@ fn method_summary(spec: &MethodSpec, outcomes: Vec<Outcome>, tuned: bool) -> Met
     let total = |count: fn(&EpochRecord) -> u64| -> f64 {
         finished.iter().filter_map(|f| f.epochs.last()).map(|r| count(r) as f64).sum()
     };
-    let steps = total(|r| r.steps);
+    let steps = total(|r| r.steps.saturating_sub(r.skipped));
     // One number per seed and epoch. A quantity that a seed lacks is omitted.
     let over_epochs = |key: &str| -> Option<Vec<Spread>> {
         let at = |i: usize| -> Option<Vec<f64>> {

@@ -22,7 +22,8 @@ pub const TRUST_REGION: [(&str, &str, bool); 4] = [
     ("acceptance", "share of steps accepted", false),
 ];
 
-/// The state of a run at the end of an epoch. Counts are since the start.
+/// The state of a run at the end of an epoch. Counts are since the start. A method that has settled makes no more steps, so
+/// its later epochs have the same counts and metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// The epoch; 0 is the start.
@@ -31,6 +32,9 @@ pub struct EpochRecord {
     pub steps: u64,
     /// Steps accepted.
     pub accepted: u64,
+    /// Steps that evaluated nothing ([`Verdict::Skipped`](strust::radius::Verdict::Skipped)).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
     /// Evaluations made.
     #[serde(flatten)]
     pub evaluations: Evaluations,
@@ -39,6 +43,11 @@ pub struct EpochRecord {
     pub trust_region: BTreeMap<String, f64>,
     /// The metrics, measured on the full sum.
     pub metrics: BTreeMap<String, f64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// All epochs up to this one are recorded.

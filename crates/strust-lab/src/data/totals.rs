@@ -1,5 +1,6 @@
 //! Totals of a running job.
 
+use super::record::is_zero;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use strust::{objective::Evaluations, radius::Verdict, record::StepRecord};
@@ -11,6 +12,12 @@ pub struct Totals {
     pub evaluations: Evaluations,
     /// Accepted steps.
     pub accepted: u64,
+    /// Steps that evaluated nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
+    /// The last epoch that was recorded, if the method has settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<u64>,
     /// Seconds spent in steps.
     pub seconds: f64,
     /// The trust region in the current epoch.

@@ -217,14 +217,18 @@ impl RunJob<'_, '_> {
         let mut records = Vec::new();
         let mut saved_at = Instant::now();
         loop {
-            let done = k >= last_step;
+            let settled = journal.stepper.is_settled();
+            let done = settled || k >= last_step;
+            if settled {
+                journal.write_remaining_epochs(epoch_steps, job.epochs, measure)?;
+            }
             let (stop, unsaved) = journal.agree(k, halt.requested(), saved_at.elapsed())?;
             if done || stop || unsaved > save_every {
                 journal.save(done)?;
                 saved_at = Instant::now();
             }
             if done {
-                pace.now(k, last_step);
+                pace.now(last_step, last_step);
                 return Ok(());
             }
             pace.at(k, last_step);
@@ -251,7 +255,7 @@ impl RunJob<'_, '_> {
                     pace.warn(&warning);
                 }
             }
-            outcome.map_err(|error| journal.f.failure().map_or(error, Error::Method))?;
+            outcome.map_err(|error| journal.f.team().and_then(|team| team.failure()).map_or(error, Error::Method))?;
             if k.is_multiple_of(epoch_steps) && is_recorded(k / epoch_steps, job.epochs) {
                 journal.write_epoch(epoch_steps, measure)?;
             }
@@ -277,7 +281,9 @@ impl<F: Problem> Journal<F> {
     fn agree(&mut self, steps: u64, stop: bool, elapsed: Duration) -> Result<(bool, Duration), Error> {
         let fingerprint = || self.stepper.fingerprint();
         let mut consensus = Consensus { steps, elapsed, stop, fingerprint: &fingerprint };
-        self.f.agree(&mut consensus)?;
+        if let Some(team) = self.f.team() {
+            team.agree(&mut consensus)?;
+        }
         Ok((consensus.stop, consensus.elapsed))
     }
 
@@ -288,31 +294,61 @@ impl<F: Problem> Journal<F> {
     fn write_step(&mut self, record: StepRecord, wanted: bool) -> Result<(), Error> {
         self.totals.evaluations += record.evaluations;
         self.totals.accepted += u64::from(record.verdict == Verdict::Accepted);
+        self.totals.skipped += u64::from(record.verdict == Verdict::Skipped);
         self.totals.epoch.add(&record);
         if wanted { self.log(&Line::Step(record)) } else { Ok(()) }
+    }
+
+    /// The record of the current point as the end of an epoch.
+    fn measured<C>(&mut self, epoch: u64, measure: &mut Measure<F, C>) -> Result<EpochRecord, Error>
+    where
+        C: Constraint<Point = F::Point>,
+    {
+        let position = self.stepper.current(&mut self.f);
+        let steps = position.steps;
+        let metrics = measure.at(&mut self.f, &position, self.totals.evaluations)?;
+        if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
+            return Err(Error::Method(strust::Error::NonFiniteValue { step: steps, value: *bad }));
+        }
+        let Totals { accepted, skipped, evaluations, .. } = self.totals;
+        let trust_region = std::mem::take(&mut self.totals.epoch).numbers();
+        Ok(EpochRecord { epoch, steps, accepted, skipped, evaluations, trust_region, metrics })
     }
 
     fn write_epoch<C>(&mut self, epoch_steps: u64, measure: &mut Measure<F, C>) -> Result<(), Error>
     where
         C: Constraint<Point = F::Point>,
     {
-        let position = self.stepper.current(&mut self.f);
-        let steps = position.steps;
-        let epoch = steps / epoch_steps;
-        let metrics = measure.at(&mut self.f, &position, self.totals.evaluations)?;
-        if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
-            return Err(Error::Method(strust::Error::NonFiniteValue { step: steps, value: *bad }));
+        let epoch = self.stepper.current(&mut self.f).steps / epoch_steps;
+        let record = self.measured(epoch, measure)?;
+        self.log_epoch(record)
+    }
+
+    /// Records all epochs to come of a method that has settled: its answer does not change any more.
+    fn write_remaining_epochs<C>(
+        &mut self,
+        epoch_steps: u64,
+        last: u64,
+        measure: &mut Measure<F, C>,
+    ) -> Result<(), Error>
+    where
+        C: Constraint<Point = F::Point>,
+    {
+        let steps = self.stepper.current(&mut self.f).steps;
+        let next = self.totals.settled.unwrap_or(steps / epoch_steps) + 1;
+        if next <= last {
+            let record = self.measured(next, measure)?;
+            for epoch in (next..=last).filter(|&epoch| is_recorded(epoch, last)) {
+                self.log_epoch(EpochRecord { epoch, ..record.clone() })?;
+            }
         }
-        let record = EpochRecord {
-            epoch,
-            steps,
-            accepted: self.totals.accepted,
-            evaluations: self.totals.evaluations,
-            trust_region: std::mem::take(&mut self.totals.epoch).numbers(),
-            metrics,
-        };
+        self.totals.settled = Some(last.max(next - 1));
+        Ok(())
+    }
+
+    fn log_epoch(&mut self, record: EpochRecord) -> Result<(), Error> {
+        let timing = Timing { epoch: record.epoch, seconds: self.totals.seconds };
         self.log(&Line::Epoch(record))?;
-        let timing = Timing { epoch, seconds: self.totals.seconds };
         self.logs.as_mut().map_or(Ok(()), |logs| logs.timing(&timing))
     }
 

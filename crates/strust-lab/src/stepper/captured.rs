@@ -76,6 +76,10 @@ impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
         records.extend(run.method().records()?);
         outcome.map_err(network_error)
     }
+    fn is_settled(&self) -> bool {
+        // No method on the device looks for such a reason.
+        false
+    }
     fn current(&mut self, f: &mut ImageClassification) -> Position<'_, Flat<f32>> {
         Position::of(self.read_state(f))
     }

@@ -39,8 +39,7 @@ pub(crate) trait Stepper<F: Objective> {
     fn start(&mut self, f: &mut F, x: F::Point) -> Result<(), Error>;
     /// Resumes from a checkpoint.
     fn resume(&mut self, f: &mut F, saved: &Checkpoint) -> Result<(), Error>;
-    /// Makes at least one step and at most `most`. It calls `proceed` from time to time with the number of steps made, and
-    /// stops if that returns false. It adds the records of all steps, even if an error follows.
+    /// Makes at least one step and at most `most`. It stops when the method has settled. It calls `proceed` from time to time with the number of steps made, and stops if that returns false. It adds the records of all steps, even if an error follows.
     fn advance(
         &mut self,
         f: &mut F,
@@ -49,6 +48,8 @@ pub(crate) trait Stepper<F: Objective> {
         proceed: &mut dyn FnMut(u64) -> bool,
         records: &mut Vec<StepRecord>,
     ) -> Result<(), Error>;
+    /// Whether the method has found a reason to stop ([`State::settled`]). Call it only after a start.
+    fn is_settled(&self) -> bool;
     /// A hash of the method's state, which must be the same on every rank. A stepper that runs on one rank has none.
     fn fingerprint(&self) -> u64 {
         0

@@ -37,6 +37,9 @@ impl<F: Problem + 'static, G: Group> Stepper<Sharded<AnyProblem<F::Point>, G>> f
     ) -> Result<(), Error> {
         self.inner.advance(f.inner_mut().inner_mut(), sampler, most, proceed, records)
     }
+    fn is_settled(&self) -> bool {
+        self.inner.is_settled()
+    }
     fn current(&mut self, f: &mut Sharded<AnyProblem<F::Point>, G>) -> Position<'_, F::Point> {
         self.inner.current(f.inner_mut().inner_mut())
     }

@@ -11,6 +11,7 @@ use strust::{
     objective::Objective,
     ranks::fingerprint,
     record::StepRecord,
+    run::next_step,
     sample::Sample,
     samplers::Sampler,
 };
@@ -46,9 +47,11 @@ impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
         records: &mut Vec<StepRecord>,
     ) -> Result<(), Error> {
         let state = self.state.as_mut().expect(STARTED);
-        sampler.draw(state.steps(), &mut self.sample);
-        records.push(self.method.step(f, state, &self.sample)?);
+        records.push(next_step(&mut self.method, f, state, sampler, &mut self.sample)?);
         Ok(())
+    }
+    fn is_settled(&self) -> bool {
+        self.state.as_ref().expect(STARTED).settled().is_some()
     }
     fn fingerprint(&self) -> u64 {
         fingerprint(self.state.as_ref().expect(STARTED))

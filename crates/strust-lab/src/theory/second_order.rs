@@ -103,18 +103,20 @@ impl Proposed {
 }
 
 /// A model that notes what a record does not have.
+#[derive(Clone)]
 struct WatchedModel<M> {
     model: M,
     last: Proposed,
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the model")]
 impl<F: Objective, M: Model<F>> Model<F> for WatchedModel<M> {
     type Memory = M::Memory;
 
     fn init(&mut self, f: &mut F, x: &F::Point) -> Result<M::Memory, strust::Error> {
         self.model.init(f, x)
     }
-    fn arrive(&mut self, f: &mut F, memory: &mut M::Memory, at: &Local<'_, F::Point>) -> Evaluations {
+    fn arrive(&mut self, f: &mut F, memory: &M::Memory, at: &Local<'_, F::Point>) -> Evaluations {
         self.model.arrive(f, memory, at)
     }
     fn propose<'a>(
@@ -129,6 +131,9 @@ impl<F: Objective, M: Model<F>> Model<F> for WatchedModel<M> {
         let (length, predicted, rounding) = (step.length, step.predicted, at.evaluation.rounding);
         self.last = Proposed { length, slope, predicted, error: f64::NAN, rounding };
         Ok(step)
+    }
+    fn retreat(&mut self) -> Option<Step<'_, F::Point>> {
+        self.model.retreat()
     }
     fn learn(&mut self, memory: &mut M::Memory, trial: &Trial<'_, F::Point>) {
         self.last.error = (trial.actual - trial.predicted).abs();

@@ -303,6 +303,7 @@ mod tests {
             epoch: epoch as u64,
             steps: 10 * epoch as u64,
             accepted: 10 * epoch as u64,
+            skipped: 0,
             evaluations: Evaluations { values: 0, gradients: 10 * epoch as u64, products: 0 },
             trust_region: BTreeMap::new(),
             metrics: [("objective_gap".into(), *gap), ("test_accuracy".into(), accuracy)].into(),

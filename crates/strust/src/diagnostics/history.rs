@@ -30,7 +30,7 @@ pub struct History {
     pub ratios: Vec<f64>,
     /// Accepted steps.
     pub accepted: u64,
-    /// All steps.
+    /// All steps that evaluated something.
     pub steps: u64,
 }
 
@@ -44,7 +44,7 @@ impl History {
 
 impl<S> Observer<S> for &mut History {
     fn step(&mut self, record: &StepRecord, _: &S) -> ControlFlow<()> {
-        self.steps += 1;
+        self.steps += u64::from(record.verdict != Verdict::Skipped);
         self.accepted += u64::from(record.verdict == Verdict::Accepted);
         if let Some(region) = &record.region {
             self.radii.push(region.radius);

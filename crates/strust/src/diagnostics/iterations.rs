@@ -78,13 +78,17 @@ impl Iterations {
     /// Counts a step.
     pub fn add(&mut self, record: &StepRecord) {
         self.evaluations += record.evaluations;
-        if record.verdict == Verdict::Accepted {
-            self.successful += 1;
-            self.row = 0;
-        } else {
-            self.unsuccessful += 1;
-            self.row += 1;
-            self.longest_rejection = self.longest_rejection.max(self.row);
+        match record.verdict {
+            Verdict::Accepted => {
+                self.successful += 1;
+                self.row = 0;
+            }
+            Verdict::Rejected => {
+                self.unsuccessful += 1;
+                self.row += 1;
+                self.longest_rejection = self.longest_rejection.max(self.row);
+            }
+            Verdict::Skipped => {}
         }
         let Some(region) = &record.region else { return };
         match region.exit {
@@ -101,7 +105,7 @@ impl Iterations {
         }
         self.at_largest_radius += u64::from(region.radius >= self.largest_radius);
     }
-    /// All steps.
+    /// All steps that evaluated something.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.successful + self.unsuccessful

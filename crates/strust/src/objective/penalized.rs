@@ -1,10 +1,5 @@
 use super::{Evaluation, Objective, ObjectiveWrapper, ProductKind};
-use crate::{
-    Error,
-    constraints::Constraint,
-    sample::Sample,
-    vector::Vector,
-};
+use crate::{Error, constraints::Constraint, sample::Sample, vector::Vector};
 
 /// φᵢ(x) = fᵢ(x) + (μ/2)‖c(x)‖², the objective of Algorithm 2.
 ///

@@ -257,7 +257,7 @@ fn a_resumed_run_with_products_equals_an_uninterrupted_run() {
                 method = sqp(10, 1e-8, sphere());
                 method.prepare(&mut f, &state.x).unwrap();
             }
-            method.step(&mut f, &mut state, &Sample::range(0..1)).unwrap();
+            method.step(&mut f, &mut state, &Sample::all(1)).unwrap();
         }
         assert!(state.region.is_some());
         serde_json::to_string(&state).unwrap()

@@ -134,7 +134,8 @@ impl RecordStats {
 
     fn epoch(&mut self, record: &EpochRecord, job: &Job) {
         let number = |name: &str| job.method.hyperparameters.get(name).and_then(toml::Value::as_float);
-        (self.epochs, self.steps, self.accepted) = (record.epoch, record.steps, record.accepted);
+        let tried = record.steps.saturating_sub(record.skipped);
+        (self.epochs, self.steps, self.accepted) = (record.epoch, tried, record.accepted);
         if let Some(&radius) = record.trust_region.get("radius") {
             self.radius = Some(radius);
             self.at_largest += u64::from(number("max_radius").is_some_and(|largest| radius >= largest));

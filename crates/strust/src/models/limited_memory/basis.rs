@@ -83,13 +83,7 @@ impl Basis {
         self.pivots.push(pivot);
     }
     /// direction ← the vector with the coordinates −z. Uses z as scratch space.
-    pub(super) fn expand<V: Vector>(
-        &self,
-        pairs: Pairs<'_, V>,
-        at: &Local<'_, V>,
-        z: &mut [f64],
-        direction: &mut V,
-    ) {
+    pub(super) fn expand<V: Vector>(&self, pairs: Pairs<'_, V>, at: &Local<'_, V>, z: &mut [f64], direction: &mut V) {
         let n = self.pivots.len();
         direction.set_zero();
         // The pivots in terms of the basis are a lower triangle: solve with its transpose.
