@@ -361,7 +361,6 @@ mod tests {
             steps: 1,
             accepted: 1,
             skipped: 0,
-            skipped: 0,
             evaluations: Evaluations { values: 0, gradients: 1, products: 0 },
             trust_region: BTreeMap::new(),
             metrics: metrics.iter().map(|(key, value)| ((*key).to_string(), *value)).collect(),
