@@ -14,7 +14,7 @@ use pyo3::{
 };
 use strust::{
     Error,
-    constraints::{Bounds, Constraint, Manifold, Sense, Simplex, at_most, both, by_newton},
+    constraints::{Bounds, Constraint, ConstraintWrapper, Manifold, Sense, Simplex, at_most, both, by_newton},
     prelude::{Affine, Sphere, Stiefel},
     vector::{Dense, Vector},
 };
@@ -114,43 +114,14 @@ where
     }
 }
 
-/// Passes a call of [`Constraint`] on to a field.
-macro_rules! delegate {
-    ($field:tt) => {
-        fn new_residual(&self) -> Vec<f64> {
-            self.$field.new_residual()
-        }
-        fn residual(&mut self, x: &Array<T>, c: &mut Vec<f64>) {
-            self.$field.residual(x, c);
-        }
-        fn jvp(&mut self, x: &Array<T>, v: &Array<T>, out: &mut Vec<f64>) {
-            self.$field.jvp(x, v, out);
-        }
-        fn add_vjp(&mut self, x: &Array<T>, a: f64, y: &Vec<f64>, out: &mut Array<T>) {
-            self.$field.add_vjp(x, a, y, out);
-        }
-        fn rounding(&self, x: &Array<T>, norm: f64) -> f64 {
-            self.$field.rounding(x, norm)
-        }
-        fn redundant(&self) -> usize {
-            self.$field.redundant()
-        }
-        fn sense(&self, row: usize) -> Sense {
-            self.$field.sense(row)
-        }
-        fn bounds(&self) -> Option<&Bounds<Array<T>>> {
-            self.$field.bounds()
-        }
-        fn check_point(&self, x: &Array<T>) -> Result<(), Error> {
-            self.$field.check_point(x)
-        }
-    };
-}
-
-impl<T: Scalar> Constraint for AnyConstraint<T> {
-    type Point = Array<T>;
-    type Residual = Vec<f64>;
-    delegate!(0);
+impl<T: Scalar> ConstraintWrapper for AnyConstraint<T> {
+    type Inner = DynConstraint<T>;
+    fn wrapped(&self) -> &DynConstraint<T> {
+        &*self.0
+    }
+    fn wrapped_mut(&mut self) -> &mut DynConstraint<T> {
+        &mut *self.0
+    }
 }
 
 impl<T: Scalar> Manifold for AnyConstraint<T> {
@@ -165,17 +136,21 @@ impl<T: Scalar> Manifold for AnyConstraint<T> {
 /// A constraint for methods that need no projection onto it.
 struct WithoutProjection<C>(C);
 
-impl<T: Scalar, C: Constraint<Point = Array<T>, Residual = Vec<f64>>> Constraint for WithoutProjection<C> {
-    type Point = Array<T>;
-    type Residual = Vec<f64>;
-    delegate!(0);
+impl<C: Constraint> ConstraintWrapper for WithoutProjection<C> {
+    type Inner = C;
+    fn wrapped(&self) -> &C {
+        &self.0
+    }
+    fn wrapped_mut(&mut self) -> &mut C {
+        &mut self.0
+    }
 }
 
-impl<T: Scalar, C: Constraint<Point = Array<T>, Residual = Vec<f64>>> Manifold for WithoutProjection<C> {
-    fn project_tangent(&mut self, _: &Array<T>, _: &mut Array<T>) -> Result<(), Error> {
+impl<C: Constraint> Manifold for WithoutProjection<C> {
+    fn project_tangent(&mut self, _: &C::Point, _: &mut C::Point) -> Result<(), Error> {
         Err(no_projection())
     }
-    fn restore(&mut self, _: &mut Array<T>) -> Result<(), Error> {
+    fn restore(&mut self, _: &mut C::Point) -> Result<(), Error> {
         Err(no_projection())
     }
 }
@@ -224,6 +199,7 @@ fn write_components<T: Scalar>(matrix: &Mat<T>, out: &mut [f64]) {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the inner constraint")]
 impl<T: Scalar, C: Constraint<Point = Mat<T>, Residual = Mat<T>>> Constraint for OnMatrix<T, C> {
     type Point = Array<T>;
     type Residual = Vec<f64>;
@@ -248,12 +224,36 @@ impl<T: Scalar, C: Constraint<Point = Mat<T>, Residual = Mat<T>>> Constraint for
         self.constraint.add_vjp(&self.x, a, &self.residual, &mut self.v);
         from_matrix(&self.v, out);
     }
+    fn add_second_order_product(
+        &mut self,
+        x: &Array<T>,
+        a: f64,
+        y: &Vec<f64>,
+        v: &Array<T>,
+        out: &mut Array<T>,
+    ) -> bool {
+        let mut sum = Mat::new();
+        to_matrix(x, &mut self.x);
+        to_matrix(v, &mut self.v);
+        to_matrix(out, &mut sum);
+        self.residual.set_components(y);
+        let has = self.constraint.add_second_order_product(&self.x, a, &self.residual, &self.v, &mut sum);
+        from_matrix(&sum, out);
+        has
+    }
     fn rounding(&self, _: &Array<T>, norm: f64) -> f64 {
         // The error of WᵀW − I depends on its size only.
         self.constraint.rounding(&self.x, norm)
     }
     fn redundant(&self) -> usize {
         self.constraint.redundant()
+    }
+    fn sense(&self, row: usize) -> Sense {
+        self.constraint.sense(row)
+    }
+    fn bounds(&self) -> Option<&Bounds<Array<T>>> {
+        // The constraints on matrices are equations without bounds.
+        None
     }
     fn check_point(&self, x: &Array<T>) -> Result<(), Error> {
         let mut matrix = Mat::new();

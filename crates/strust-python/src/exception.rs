@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{Arc, Mutex},
 };
-use strust::{Error, kkt::Measurement, methods::Method, objective::Objective, prelude::*, stop::StopReason};
+use strust::{Error, kkt::Measurement, methods::Method, objective::Objective, prelude::*};
 
 /// The exception that ends a run, shared by the functions of the user and the loop.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ impl RaisedException {
     }
     /// Runs `action` until its end or until an exception: then `None`.
     pub fn catch<R>(action: impl FnOnce() -> R) -> Option<R> {
-        // What an exception leaves half done is scratch space, or a state that `Guarded` restores.
+        // An exception leaves only scratch space half done: a step is a transaction.
         match catch_unwind(AssertUnwindSafe(action)) {
             Ok(result) => Some(result),
             Err(panic) if panic.is::<Raised>() => None,
@@ -46,12 +46,11 @@ impl RaisedException {
     }
 }
 
-/// A method whose step ends when a function of the user raises an exception. The state is then the state before the step.
+/// A method whose step ends when a function of the user raises an exception. A step is a transaction, so the state is then
+/// the state before the step.
 pub struct Guarded<M> {
     pub method: M,
     pub exception: RaisedException,
-    /// Whether the method changes its state before its last evaluation, so that a copy is needed.
-    pub changes_early: bool,
 }
 
 /// The step that ended is an error of the run, whatever the exception was. The caller looks for the exception first.
@@ -67,13 +66,7 @@ impl<F: Objective, M: Method<F>> Method<F> for Guarded<M> {
         RaisedException::catch(|| self.method.init(f, x)).unwrap_or(Err(ENDED))
     }
     fn step(&mut self, f: &mut F, state: &mut M::State, sample: &Sample) -> Result<StepRecord, Error> {
-        let before = self.changes_early.then(|| state.clone());
-        RaisedException::catch(|| self.method.step(f, state, sample)).unwrap_or_else(|| {
-            if let Some(before) = before {
-                *state = before;
-            }
-            Err(ENDED)
-        })
+        RaisedException::catch(|| self.method.step(f, state, sample)).unwrap_or(Err(ENDED))
     }
     fn measure(&mut self, f: &mut F, state: &M::State) -> Result<Measurement, Error> {
         if self.exception.happened() {
@@ -83,8 +76,5 @@ impl<F: Objective, M: Method<F>> Method<F> for Guarded<M> {
             return Ok(Measurement { value: most, merit: most, gradient_norm: most, constraint_norm: most });
         }
         RaisedException::catch(|| self.method.measure(f, state)).unwrap_or(Err(ENDED))
-    }
-    fn settled(&self, state: &M::State) -> Option<StopReason> {
-        self.method.settled(state)
     }
 }

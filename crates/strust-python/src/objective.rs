@@ -4,7 +4,7 @@ use crate::array::{Array, Scalar};
 use std::sync::{Arc, Mutex, MutexGuard};
 use strust::{
     Error,
-    objective::{Evaluation, Objective, ProductKind},
+    objective::{Evaluation, Objective, ProductKind, Sliced, Team},
     sample::{Draws, Sample},
 };
 
@@ -26,6 +26,7 @@ impl<T: Scalar> AnyObjective<T> {
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the inner objective")]
 impl<T: Scalar> Objective for AnyObjective<T> {
     type Point = Array<T>;
     fn terms(&self) -> usize {
@@ -55,5 +56,12 @@ impl<T: Scalar> Objective for AnyObjective<T> {
     }
     fn check_point(&self, x: &Array<T>) -> Result<(), Error> {
         self.get().check_point(x)
+    }
+    fn team(&mut self) -> Option<&mut dyn Team> {
+        // An objective in Python is never shared out among processes.
+        None
+    }
+    fn sliced(&mut self) -> Option<&mut dyn Sliced<Point = Array<T>>> {
+        None
     }
 }

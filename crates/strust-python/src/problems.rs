@@ -13,8 +13,8 @@ use pyo3::{
 use std::sync::{Arc, Mutex, MutexGuard};
 use strust::{
     Error,
-    objective::{Evaluation, Objective, ProductKind},
-    sample::Sample,
+    objective::{Evaluation, Objective, ProductKind, Sliced, Team},
+    sample::{Draws, Sample},
     vector::{Dense, Vector},
 };
 use strust_problems::{
@@ -65,6 +65,7 @@ fn copy<T: Scalar>(from: &impl Dense<Scalar = T>, to: &mut impl Dense<Scalar = T
     }
 }
 
+#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the inner objective")]
 impl<P: Objective<Point: Dense<Scalar = f64>>> Objective for OnArray<P> {
     type Point = Array<f64>;
     fn terms(&self) -> usize {
@@ -96,6 +97,19 @@ impl<P: Objective<Point: Dense<Scalar = f64>>> Objective for OnArray<P> {
             copy(&self.gradient, product);
         }
         has
+    }
+    fn constraint_norm(&mut self, x: &Array<f64>) -> f64 {
+        copy(x, &mut self.x);
+        self.problem.constraint_norm(&self.x)
+    }
+    fn draws(&self) -> Option<Draws> {
+        self.problem.draws()
+    }
+    fn team(&mut self) -> Option<&mut dyn Team> {
+        self.problem.team()
+    }
+    fn sliced(&mut self) -> Option<&mut dyn Sliced<Point = Array<f64>>> {
+        None
     }
     fn check_point(&self, x: &Array<f64>) -> Result<(), Error> {
         let (expected, found) = (Vector::shape(&self.x), x.dimensions().to_vec());

@@ -192,9 +192,7 @@ impl<T: Scalar> Action<T> for Go<'_, T> {
             looked: Instant::now(),
         };
         let report = py.detach(|| {
-            // All others change their state after the last evaluation. A test raises exceptions everywhere.
-            let changes_early = ["str-sqp", "auto-newton", "str-lbfgs", "str-lsr1"].contains(&request.method.as_str());
-            let guarded = Guarded { method, exception: exception.clone(), changes_early };
+            let guarded = Guarded { method, exception: exception.clone() };
             let run = minimize_with(&mut objective, guarded, &request)?.observe(watch);
             let report = match state {
                 None => run.start(x),

@@ -3,6 +3,7 @@
 mod auto;
 mod common;
 mod configuration;
+mod contracts;
 mod convergence;
 mod derivatives;
 mod diagnostics;

@@ -32,7 +32,7 @@ pub fn sampler() -> Epochs {
 }
 
 /// A record as text. NaN is equal to itself there.
-fn text(record: &StepRecord) -> String {
+fn as_json(record: &StepRecord) -> String {
     serde_json::to_string(record).unwrap()
 }
 
@@ -67,8 +67,8 @@ fn records_count_the_evaluations<F: Objective, M: Method<Wrapped<F>>>(f: F, mut 
         pairs += u64::from(record.evaluations.gradients == 2);
         assert!([0, 1, 2, pass].contains(&record.evaluations.gradients), "{:?}", record.evaluations);
         assert!(total.gradients - pairs <= (k + 1).next_multiple_of(pass), "step {k} has more gradients than samples");
-        let again: StepRecord = serde_json::from_str(&text(&record)).unwrap();
-        assert_eq!(text(&again), text(&record), "a record must survive JSON");
+        let again: StepRecord = serde_json::from_str(&as_json(&record)).unwrap();
+        assert_eq!(as_json(&again), as_json(&record), "a record must survive JSON");
         let nothing = record.evaluations == Evaluations::default();
         assert_eq!(nothing, record.verdict == Verdict::Skipped, "{record:?}");
         assert_eq!(nothing, record.value.is_nan() && record.gradient_norm.is_nan(), "{record:?}");
@@ -114,7 +114,7 @@ where
 
     let mut second: M::State = serde_json::from_str(&text).unwrap();
     records.extend(go(&mut wrap(f()).0, &mut method(), &mut second, STEPS / 2..STEPS));
-    assert!(records.iter().map(text).eq(whole_records.iter().map(text)));
+    assert!(records.iter().map(as_json).eq(whole_records.iter().map(as_json)));
     assert_eq!(bits(second.point()), bits(whole.point()));
     // Compare the whole state, not only x.
     assert_eq!(serde_json::to_string(&second).unwrap(), serde_json::to_string(&whole).unwrap());
@@ -131,7 +131,7 @@ where
             .method(&mut method)
             .sampler(sampler)
             .observe(|record: &StepRecord, _: &M::State| {
-                records.push(text(record));
+                records.push(as_json(record));
                 std::ops::ControlFlow::Continue(())
             })
             .stop(Stop::steps(STEPS))
@@ -210,7 +210,7 @@ pub fn a_step_fails_safely<F: Objective, M: Method<F>>(
     let json = |state: &M::State| serde_json::to_string(state).unwrap();
     let (before, mut after, mut failed) = (json(state), state.clone(), 0);
     log.borrow_mut().calls = 0;
-    let record = text(&method.step(f, &mut after, sample).unwrap());
+    let record = as_json(&method.step(f, &mut after, sample).unwrap());
     let calls = log.borrow().calls;
     for call in 0..calls {
         let mut tried = state.clone();
@@ -225,7 +225,7 @@ pub fn a_step_fails_safely<F: Objective, M: Method<F>>(
         }
     }
     let again = method.step(f, state, sample).unwrap();
-    assert_eq!((text(&again), json(state)), (record, json(&after)));
+    assert_eq!((as_json(&again), json(state)), (record, json(&after)));
     failed
 }
 
@@ -244,7 +244,7 @@ where
                 .method(method())
                 .sampler(sampler())
                 .observe(|record: &StepRecord, _: &M::State| {
-                    records.push(text(record));
+                    records.push(as_json(record));
                     std::ops::ControlFlow::Continue(())
                 })
                 .stop(Stop::steps(STEPS))
@@ -299,14 +299,14 @@ macro_rules! contract {
     )*};
 }
 
+/// Many races.
+pub fn often() -> AutoNewton<Vec<f64>> {
+    AutoNewton::new(AutoNewtonConfig { share: 0.9 }).unwrap()
+}
+
 /// Second-order steps of [`AutoNewton`] use all terms, so one part of the suite does not apply to it.
 mod auto_newton {
     use super::*;
-
-    /// Many races.
-    fn often() -> AutoNewton<Vec<f64>> {
-        AutoNewton::new(AutoNewtonConfig { share: 0.9 }).unwrap()
-    }
 
     #[test]
     fn the_records_count_every_evaluation_and_samples_pay_for_them() {
@@ -421,7 +421,7 @@ pub fn singles() -> Targets<Vec<f32>> {
 pub fn matrices() -> Targets<Mat<f64>> {
     Targets::random(2, TERMS, &[6, 2], 0.3, 3.0)
 }
-fn squares() -> LeastSquares<f64> {
+pub fn squares() -> LeastSquares<f64> {
     LeastSquares::interpolating(3, TERMS, &normals(3, 7))
 }
 pub fn at() -> Vec<f64> {
