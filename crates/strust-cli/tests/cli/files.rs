@@ -45,7 +45,7 @@ fn every_command_reads_a_run_whose_numbers_underflow() {
     let cases = [
         ("kind = \"factorization\"", "str-gauss-newton", 60, rows(40, 0.0, |_| "0")),
         ("kind = \"factorization\"", "auto", 10, rows(40, 0.0, |_| "0")),
-        ("kind = \"least-squares\"", "str", 250, rows(40, 1.0, |_| "0")),
+        ("kind = \"least-squares\"", "str", 250, rows(40, 1.5, |_| "0")),
         ("kind = \"least-squares\"", "str-lbfgs", 5, rows(40, 1e150, |_| "1e150")),
         ("kind = \"autoencoder\"\nhidden = \"3\"", "auto", 3, rows(40, 1e-40, |i| ["0", "1"][i % 2])),
     ];
@@ -74,11 +74,11 @@ fn every_command_reads_a_run_whose_numbers_underflow() {
 #[test]
 fn reductions_that_underflow_have_the_ratio_one() {
     let folder = Folder::new();
-    folder.write("data.csv", &rows(40, 1.0, |_| "0"));
+    folder.write("data.csv", &rows(40, 1.5, |_| "0"));
     let text = experiment("kind = \"least-squares\"\ndata = \"data.csv\"", STR);
     ran(&folder, &text.edit("epochs = 3", "epochs = 250").edit("seeds = 2", "seeds = 1"));
     let records = read(&folder.path("out/runs/least-squares.str.s0/records.jsonl"));
-    let underflows = |line: &&str| line.contains("\"trial\":0.0,\"predicted\":0.0,");
+    let underflows = |line: &&str| line.contains("\"value\":0.0,") && line.contains("\"trial\":0.0,\"predicted\":0.0,");
     let found: Vec<&str> = records.lines().filter(underflows).collect();
     assert!(!found.is_empty() && found.iter().all(|line| line.contains("\"ratio\":1.0,")), "{found:#?}");
 }
@@ -357,9 +357,13 @@ fn pipes_and_devices_in_place_of_data_models_and_pages_are_refused() {
             endless(&folder.path(name), pipe);
         }
         std::fs::create_dir_all(folder.path("images")).unwrap();
-        for name in
-            ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"]
-        {
+        for name in [
+            "train-images-idx3-ubyte",
+            "train-labels-idx1-ubyte",
+            "t10k-images-idx3-ubyte",
+            "t10k-labels-idx1-ubyte",
+            "train-images-idx3-ubyte.gz",
+        ] {
             endless(&folder.path(&format!("images/{name}")), pipe);
         }
         for arguments in [
@@ -443,8 +447,8 @@ fn tasks_of_a_benchmark_that_would_share_a_folder_are_refused() {
              \"least-squares\"\nn = 40\nd = 5\n"
         )
     };
-    let head = "name = \"tiny\"\ntitle = \"Tiny\"\nmethod = \"str\"\nseeds = 1\n[[tuned]]\nname = \"sgd\"\nlabel = \
-                \"b.c\"\nlearning_rate = [0.01, 0.1]\n[[untuned]]\nname = \"str\"\nlabel = \"c\"\n";
+    let head = "name = \"tiny\"\ntitle = \"Tiny\"\nmethod = \"str\"\nseeds = 1\n[[tuned]]\nname = \"sgd\"\n\
+                learning_rate = [0.01, 0.1]\n[[untuned]]\nname = \"str\"\n[[untuned]]\nname = \"dog\"\nlabel = \"c\"\n[[untuned]]\nname = \"adam\"\nlabel = \"b.c\"\n";
     folder.write("tiny.toml", &[head, &task("a.b", "development"), &task("a", "test")].concat());
     let result = go(&folder, &["run", "tiny.toml", "--out", "out", "-q"]);
     fails(&result, &["a job would have the folder `", "choose another name"]);

@@ -206,6 +206,7 @@ fn files_are_opened_in_few_places() {
         "File::open(",
         "File::create",
         "fs::read(",
+        "fs::read)",
         "fs::read_to_string(",
         "fs::write(",
         "fs::copy(",

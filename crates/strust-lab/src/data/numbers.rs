@@ -4,32 +4,32 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use std::collections::BTreeMap;
 
 /// Reads null as NaN. Every number of a file that the program writes as JSON needs it, alone or in a collection.
-pub(super) fn numbers<'de, D: Deserializer<'de>, T: Numbers>(from: D) -> Result<T, D::Error> {
+pub(super) fn numbers<'de, D: Deserializer<'de>, T: JsonNumbers>(from: D) -> Result<T, D::Error> {
     T::Written::deserialize(from).map(T::from_written)
 }
 
 /// Numbers, alone or in a collection.
-pub(super) trait Numbers {
+pub(super) trait JsonNumbers {
     /// The same with absent numbers.
     type Written: DeserializeOwned;
     fn from_written(written: Self::Written) -> Self;
 }
 
-impl Numbers for f64 {
+impl JsonNumbers for f64 {
     type Written = Option<f64>;
     fn from_written(written: Option<f64>) -> Self {
         written.unwrap_or(f64::NAN)
     }
 }
 
-impl Numbers for Option<(f64, f64)> {
+impl JsonNumbers for Option<(f64, f64)> {
     type Written = Option<(Option<f64>, Option<f64>)>;
     fn from_written(written: Self::Written) -> Self {
         written.map(|(a, b)| (f64::from_written(a), f64::from_written(b)))
     }
 }
 
-impl Numbers for BTreeMap<String, f64> {
+impl JsonNumbers for BTreeMap<String, f64> {
     type Written = BTreeMap<String, Option<f64>>;
     fn from_written(written: Self::Written) -> Self {
         written.into_iter().map(|(key, number)| (key, f64::from_written(number))).collect()
