@@ -37,7 +37,7 @@ fn read(path: &Path) -> String {
 /// Rows of pseudo-random numbers in [−1, 1] times a factor, each with this end.
 fn rows(count: usize, scale: f64, end: impl Fn(usize) -> &'static str) -> String {
     let number = |i: usize| scale * ((i * 7919 % 1009) as f64 / 504.5 - 1.0);
-    lines(count, |i| (0..4).map(|j| format!("{:e},", number(4 * i + j + 1))).collect::<String>() + end(i) + "\n")
+    lines(count, |i| lines(4, |j| format!("{:e},", number(4 * i + j + 1))) + end(i) + "\n")
 }
 
 #[test]
