@@ -71,6 +71,29 @@ data = "two.csv"
 name = "str"
 """
 
+# Values and gradients underflow, so that records have numbers that JSON has not.
+UNDERFLOW = """name = "underflow"
+epochs = 60
+batch = 8
+seeds = 1
+
+[figures]
+formats = ["svg"]
+
+[[problem]]
+kind = "factorization"
+data = "zeros.csv"
+
+[[method]]
+name = "str"
+
+[[method]]
+name = "str-gauss-newton"
+
+[[method]]
+name = "auto"
+"""
+
 THEORY = """name = "short"
 theory = "step-length"
 seeds = 1
@@ -172,6 +195,7 @@ class Run(Case):
     def prepare(self, folder, strust):
         (folder / "experiment.toml").write_text(self.text)
         write_classes(folder / "two.csv")
+        (folder / "zeros.csv").write_text("0,0,0,0,0\n" * 40)
 
     def command(self, folder):
         if (folder / "out" / self.plan).exists():
@@ -325,6 +349,7 @@ def all_cases(url: str) -> list:
         Run("run", EXPERIMENT.format(epochs=30)),
         Run("tune", TUNED),
         Run("from-file", FROM_FILE),
+        Run("underflow", UNDERFLOW),
         Run("theory", THEORY, "theory.json"),
         Run("benchmark", BENCHMARK, "benchmark.json"),
         Network(),

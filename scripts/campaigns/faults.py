@@ -1,11 +1,13 @@
-"""Signals, clock jumps, several processes on one folder, and data that are replaced during a run."""
+"""Signals, clock jumps, several processes on one folder, data that are replaced during a run, and links, pipes and devices
+in folders of results."""
 
+import os
 import random
 import signal
 import time
 
 from .cases import prepared, write_classes
-from .compare import files, same
+from .compare import files, raw, same
 from .shim import Shim
 from .tries import Failed
 
@@ -16,7 +18,7 @@ SOON = 20.0
 
 def run(campaign):
     shim = Shim(campaign.work)
-    kinds = [stopped_by_signal, paused, clock_jumps, several_processes, data_replaced]
+    kinds = [stopped_by_signal, paused, clock_jumps, several_processes, data_replaced, linked, special_file]
     with prepared(campaign) as cases:
         for seed in campaign.seeds():
             rng = random.Random(seed)
@@ -143,3 +145,69 @@ def same_as_with_new_data(case, folder):
     case.next(other).wait().expect(0)
     write_classes(folder / "two.csv", seed=2)
     same(folder, files(other))
+
+
+def linked(campaign, cases, name, shim, rng, folder):
+    """Something in a folder of results is a link: nothing is written where it leads to, and without it the next command
+    completes the work."""
+    case, inside = with_results(cases, name, folder)
+    if not inside:
+        return
+    path = rng.choice(inside)
+    # The case may look into the file.
+    command = case.case.command(folder)
+    outside = folder.with_name(folder.name + "-outside")
+    outside.mkdir()
+    target = outside / path.name
+    path.rename(target)
+    if target.is_dir():
+        (target / ".strust-other.tmp").write_text("a temporary file of somebody else")
+    path.symlink_to(target)
+    before = raw(outside)
+    ended = case.start(folder, command).wait().expect(0, 1)
+    campaign.counts["links"] += 1
+    if raw(outside) != before:
+        raise Failed(f"{ended.command} wrote through the link {path.relative_to(folder)}")
+    if ended.code == 1 and path.name not in ended.error:
+        raise Failed(f"{ended.command} does not name the link {path.name}: {ended.error.strip()}")
+    path.unlink()
+    if target.is_dir():
+        (target / ".strust-other.tmp").unlink()
+    target.rename(path)
+    case.next(folder).wait().expect(case.case.code())
+    same(folder, case.expected)
+
+
+def special_file(campaign, cases, name, shim, rng, folder):
+    """A file in a folder of results is a pipe or a device: the program ends and names it, or does not need it."""
+    case, inside = with_results(cases, name, folder)
+    inside = [path for path in inside if path.is_file()]
+    if not inside:
+        return
+    path = rng.choice(inside)
+    # The case may look into the file.
+    command = case.case.command(folder)
+    content = path.read_bytes()
+    path.unlink()
+    if rng.random() < 0.5:
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    ended = case.start(folder, command).wait().expect(0, 1)
+    campaign.counts["pipes and devices"] += 1
+    if ended.code == 1 and path.name not in ended.error:
+        raise Failed(f"{ended.command} does not name {path.name}: {ended.error.strip()}")
+    path.unlink()
+    path.write_bytes(content)
+    case.next(folder).wait().expect(case.case.code())
+    same(folder, case.expected)
+
+
+def with_results(cases, name, folder):
+    """A case, and everything in its folders of results. If it has none yet, its command makes them first."""
+    case = cases[name]
+    case.copy_to(folder)
+    if not any(path.is_dir() for path in folder.iterdir()):
+        case.next(folder).wait().expect(case.case.code())
+    results = [path for path in sorted(folder.iterdir()) if (path / "report.html").is_file()]
+    return case, [path for result in results for path in sorted(result.rglob("*"))]

@@ -35,12 +35,12 @@ pub fn run(cluster: &Cluster, shared: &Shared) -> Result<(), CommandFailure> {
         Some(_) => as_rank(),
         None => {
             require_mpi()?;
-            cluster.out.as_deref().map_or(Ok(()), predict::prepare)?;
+            let curves = cluster.out.as_deref().map(predict::prepare).transpose()?;
             let measured = measure::measure(&RanksEffort::new(cluster.quick), &Activity::new(shared))?;
             let machines = predict::machines(cluster, &measured);
             let predictions = predict::predict(&measured, &machines);
-            if let Some(folder) = &cluster.out {
-                predict::draw(&predictions, folder)?;
+            if let Some(files) = &curves {
+                predict::draw(&predictions, files)?;
             }
             if shared.json {
                 return print_data(&json(&Everything { measured, machines, predictions })?);

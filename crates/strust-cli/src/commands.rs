@@ -27,8 +27,9 @@ use strust_lab::{
     experiment::{ExperimentText, folder_with},
     format::written,
     io::{
-        atomic,
-        results::{is_benchmark, is_constrained, is_theory},
+        output::OutputFile,
+        results::{is_benchmark, is_constrained, is_theory, own_files},
+        stream::read_saved,
     },
     pipeline,
     registry::{self, methods, problems, problems::needs_data},
@@ -274,7 +275,15 @@ pub fn tables(
             )));
         }
     }
-    summaries.iter().try_for_each(|summary| insert_into(file, &summary.experiment, &markdown_tables(summary, shown)))
+    let inputs: Vec<PathBuf> = folders.iter().flat_map(|folder| own_files(folder)).collect();
+    let [output] = OutputFile::prepare([file], &inputs)?;
+    let failed = |why: String| CommandFailure::Failed(format!("{}: {why}", file.display()));
+    let text = read_saved(file).and_then(|text| String::from_utf8(text).map_err(std::io::Error::other));
+    let mut text = text.map_err(|e| failed(e.to_string()))?;
+    for summary in &summaries {
+        text = inserted(&text, &summary.experiment, &markdown_tables(summary, shown)).map_err(failed)?;
+    }
+    Ok(output.write(text.as_bytes())?)
 }
 
 /// `strust report`.
@@ -305,27 +314,23 @@ pub fn report(
     }
 }
 
-/// Replaces the text between the lines `<!-- strust:NAME -->` and `<!-- /strust -->` of a file.
-fn insert_into(file: &Path, name: &str, table: &str) -> Result<(), CommandFailure> {
-    let failed = |why: String| CommandFailure::Failed(format!("{}: {why}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
+/// Replaces what is between the lines `<!-- strust:NAME -->` and `<!-- /strust -->` of a text.
+fn inserted(text: &str, name: &str, table: &str) -> Result<String, String> {
     let (open, close) = (format!("<!-- strust:{name} -->"), "<!-- /strust -->");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let marks: Vec<usize> = (0..lines.len()).filter(|&i| lines[i].trim() == open).collect();
     let [start] = marks[..] else {
         let found = marks.len();
-        return Err(failed(format!("the file must have exactly one line {open}, but it has {found}")));
+        return Err(format!("the file must have exactly one line {open}, but it has {found}"));
     };
     let marker = |line: &str| line.trim().starts_with("<!-- strust:") || line.trim() == close;
     let end = (start + 1..lines.len()).find(|&i| marker(lines[i])).filter(|&i| lines[i].trim() == close);
-    let end = end.ok_or_else(|| failed(format!("the line {close} is missing after {open}: add it")))?;
+    let end = end.ok_or_else(|| format!("the line {close} is missing after {open}: add it"))?;
     // A name must not look like one of the markers.
     let table = table.replace("<!--", "&lt;!--");
     // Keep the file's line endings.
     let table = if lines[start].ends_with("\r\n") { table.replace('\n', "\r\n") } else { table };
-    let new = [&lines[..=start].concat(), &table, &lines[end..].concat()].map(String::as_str).concat();
-    atomic::prepare(file)?;
-    Ok(atomic::write(file, new.as_bytes())?)
+    Ok([&lines[..=start].concat(), &table, &lines[end..].concat()].map(String::as_str).concat())
 }
 
 /// `strust list`.

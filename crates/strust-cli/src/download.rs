@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+use strust_problems::read::open_plain;
 use ureq::{
     Agent,
     config::{Config, ConfigBuilder},
@@ -60,7 +61,7 @@ pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Res
     let part = path.with_file_name(format!("{}.part", path.file_name().unwrap_or_default().to_string_lossy()));
     let writing = |e| failed("write", &part, e);
     let mut file = loop {
-        match File::open(path) {
+        match open_plain(path) {
             Ok(mut file) => {
                 let found = checksum(&mut file).map_err(|e| failed("read", path, e))?;
                 return if found == *md5 {

@@ -24,7 +24,15 @@ use strust_fit::{
     task::TaskChoice,
     train::TrainingEnd,
 };
-use strust_lab::{format::thousands, io::atomic, report, team::Team};
+use strust_lab::{
+    format::thousands,
+    io::{
+        atomic,
+        output::{OutputFile, is_same},
+    },
+    report,
+    team::Team,
+};
 
 /// The share of rows that is held out by default.
 const TEST: f64 = 0.2;
@@ -36,7 +44,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
     let options = options(args, share)?;
     // Rank 0 writes and prints.
     let mut team = session::team();
-    of_leader(&team, || check_places(args))?;
+    of_leader(&team, || check_places(args, test_file.as_deref()))?;
     let shared = &Shared { quiet: shared.quiet || !team.leads(), ..shared.clone() };
     let interrupt = session::interrupt()?;
     let (fitted, own_test) = {
@@ -60,11 +68,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
     };
     let seconds = began.elapsed().as_secs_f64();
     // Save the model before printing: a closed output must not lose it.
-    let (save, page) = of_leader(&team, || {
-        let (save, page) = save_model(args, &fitted.model)?;
-        atomic::write(&page, fit_page::html(&fitted, &verdict(&fitted)).as_bytes())?;
-        Ok((save, page))
-    })?;
+    let (save, page) = of_leader(&team, || save(args, test_file.as_deref(), &fitted))?;
     let outcome = FitOutcome::new(&fitted, &save, &page, own_test, seconds);
     if shared.json && team.leads() {
         print_data(&json(&outcome)?)?;
@@ -93,16 +97,39 @@ fn of_leader<T: Default>(team: &Team, run: impl FnOnce() -> Result<T, CommandFai
     Ok(value)
 }
 
-/// Checks that the model and the report can be written, before hours of training.
-fn check_places(args: &FitArgs) -> Result<(), CommandFailure> {
-    let page = match &args.save {
-        Some(save) => {
-            check_named(save)?;
-            page(args, save)
-        }
-        None => default_places(args).find(|(save, _)| !save.exists()).expect("numbers do not end").1,
-    };
-    Ok(report::check_page(&page)?)
+/// Checks that the model and the report can be written, before hours of training. Only a model and a report may be replaced.
+fn check_places(args: &FitArgs, test: Option<&Path>) -> Result<(), CommandFailure> {
+    let default = || default_places(args).find(|(save, _)| !save.exists()).expect("numbers do not end");
+    let (save, page) = args.save.as_ref().map_or_else(default, |save| (save.clone(), page(args, save)));
+    if !matches!(ending(&save).as_str(), "json" | "safetensors") {
+        let why = format!("--save {}: the name must end with .json or .safetensors", save.display());
+        return Err(CommandFailure::Usage(why));
+    }
+    OutputFile::prepare([&save, &page], &inputs(args, test))?;
+    if save.exists() && !FittedModel::is_one(&save) {
+        return Err(CommandFailure::Failed(format!(
+            "{}: the file exists and is not a model of `strust fit`: choose another file with --save",
+            save.display()
+        )));
+    }
+    Ok(report::check_replaceable(&page)?)
+}
+
+/// The files that the command reads.
+fn inputs(args: &FitArgs, test: Option<&Path>) -> Vec<PathBuf> {
+    input_files(&[Some(args.data.as_path()), test].into_iter().flatten().collect::<Vec<_>>())
+}
+
+/// The files that some names stand for. A folder stands for the files in it.
+pub fn input_files(names: &[&Path]) -> Vec<PathBuf> {
+    // A file that is missing is an error when it is read.
+    let named = names.iter().flat_map(|name| data_files(name).unwrap_or_else(|_| vec![name.into()]));
+    named
+        .flat_map(|file| match std::fs::read_dir(&file) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+            Err(_) => vec![file],
+        })
+        .collect()
 }
 
 /// The files of a model that the user does not name, by number from 1 on, and of its report. Another file with the default
@@ -113,6 +140,7 @@ fn default_places(args: &FitArgs) -> impl Iterator<Item = (PathBuf, PathBuf)> {
         .map(named)
         .map(|save| (save.clone(), page(args, &save)))
         .filter(|(_, page)| args.report.is_some() || report::check_replaceable(page).is_ok())
+        .filter(|(save, page)| !is_same(save, page))
 }
 
 /// The report of a model.
@@ -120,18 +148,26 @@ fn page(args: &FitArgs, save: &Path) -> PathBuf {
     args.report.clone().unwrap_or_else(|| save.with_extension("html"))
 }
 
-/// Writes the model. Returns its file and that of its report.
+/// Writes the model and its report. Returns their files.
 ///
 /// A default name is chosen only now, and by the file system, because programs that run at the same time must not choose the
 /// same one.
-fn save_model(args: &FitArgs, model: &FittedModel) -> Result<(PathBuf, PathBuf), CommandFailure> {
+fn save(args: &FitArgs, test: Option<&Path>, fitted: &Fitted) -> Result<(PathBuf, PathBuf), CommandFailure> {
+    let (model, html) = (&fitted.model, fit_page::html(fitted, &verdict(fitted)));
+    let mut inputs = inputs(args, test);
     if let Some(save) = &args.save {
-        atomic::write(save, &contents(model, save))?;
-        return Ok((save.clone(), page(args, save)));
+        let page = page(args, save);
+        let [to, report] = OutputFile::prepare([save, &page], &inputs)?;
+        to.write(&contents(model, save))?;
+        report.write(html.as_bytes())?;
+        return Ok((save.clone(), page));
     }
     let bytes = model.to_json();
     for (save, page) in default_places(args) {
         if atomic::write_new(&save, &bytes)? {
+            inputs.push(save.clone());
+            let [report] = OutputFile::prepare([&page], &inputs)?;
+            report.write(html.as_bytes())?;
             return Ok((save, page));
         }
     }
@@ -183,22 +219,6 @@ fn options(args: &FitArgs, test_share: f64) -> Result<FitOptions, CommandFailure
             unit_norm: args.unit_norm,
         },
     })
-}
-
-/// Checks a file for the model that the user names: only a model may be replaced.
-fn check_named(save: &Path) -> Result<(), CommandFailure> {
-    if !matches!(ending(save).as_str(), "json" | "safetensors") {
-        let why = format!("--save {}: the name must end with .json or .safetensors", save.display());
-        return Err(CommandFailure::Usage(why));
-    }
-    atomic::prepare(save)?;
-    if save.exists() && !FittedModel::is_one(save) {
-        return Err(CommandFailure::Failed(format!(
-            "{}: the file exists and is not a model of `strust fit`: choose another file with --save",
-            save.display()
-        )));
-    }
-    Ok(())
 }
 
 fn ending(path: &Path) -> String {

@@ -43,7 +43,10 @@ enum CommandFailure {
 
 impl From<strust_lab::Error> for CommandFailure {
     fn from(error: strust_lab::Error) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            strust_lab::Error::Overwrite(why) => Self::Usage(why),
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 

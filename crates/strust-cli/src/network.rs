@@ -4,20 +4,25 @@ use crate::{
     CommandFailure,
     args::{Jobs, Network, Runs, Shared, Single},
     commands,
+    fit::input_files,
     session::{self, json, print, print_data},
     show::{heading, table},
 };
-use std::{io::Read as _, path::Path};
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 use strust_fit::FittedModel;
 #[cfg(not(feature = "torch"))]
 use strust_lab::device::WITHOUT_TORCH;
 use strust_lab::{
     analyze::network::{Scores, export},
     data::{experiment::Experiment, plan::Plan},
-    io::atomic,
+    io::{output::OutputFile, results::own_files},
     pipeline,
     registry::{methods, problems::is_network},
 };
+use strust_problems::read::open_plain;
 
 /// `strust train`: runs one job and saves its network. The same command resumes a stopped run.
 pub fn train(
@@ -63,7 +68,8 @@ pub fn train(
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     experiment.name = format!("{}-{}", experiment.name, method.chars().map(plain).collect::<String>());
     // Find this out now, not after hours of training.
-    atomic::prepare(save)?;
+    let mut inputs = input_files(&[file]);
+    OutputFile::prepare([save], &inputs)?;
     if !is_model(save) {
         return Err(CommandFailure::Failed(format!(
             "{}: the file exists and is not a model: choose another file with --save",
@@ -76,6 +82,10 @@ pub fn train(
     let folder = runs.single.out.clone().unwrap_or_else(|| {
         session::unused(Path::new("runs"), &experiment.name, |folder| !folder.exists() || begun(folder).is_some())
     });
+    let data: Vec<PathBuf> = experiment.data_paths().collect();
+    inputs.extend(input_files(&data.iter().map(PathBuf::as_path).collect::<Vec<_>>()));
+    inputs.extend(own_files(&folder));
+    let [model] = OutputFile::prepare([save], &inputs)?;
     let begun = begun(&folder);
     let resumes = begun.is_some();
     plan = begun.unwrap_or(plan);
@@ -84,7 +94,7 @@ pub fn train(
         let summary =
             if resumes { pipeline::resume(&folder, options)? } else { pipeline::start(&folder, &mut plan, options)? };
         // Save the model before printing: a closed output must not lose it.
-        options.team.meanwhile(|| export(&folder, &plan, save))?;
+        options.team.meanwhile(|| export(&folder, &plan, &model))?;
         Ok(summary)
     })?;
     if shared.quiet || shared.json { Ok(()) } else { print(&format!("Model: {}\n", save.display())) }
@@ -93,7 +103,7 @@ pub fn train(
 /// Whether a model may be written here: there is no file, or it starts like safetensors (a length, then JSON).
 fn is_model(path: &Path) -> bool {
     let mut start = [0; 9];
-    match std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)) {
+    match open_plain(path).and_then(|mut file| file.read_exact(&mut start)) {
         Ok(()) => start[8] == b'{' && start[5..8] == [0; 3],
         Err(e) => e.kind() == std::io::ErrorKind::NotFound,
     }

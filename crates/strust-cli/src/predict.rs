@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure,
     args::{Network, Shared},
-    fit::{grouped, read, scored},
+    fit::{grouped, input_files, read, scored},
     fit_page::number,
     session::{self, json, print, print_data},
     show::{Activity, heading, table, warning},
@@ -16,8 +16,8 @@ use strust_fit::{
     transform::{Encoding, EncodingLosses},
 };
 use strust_lab::{
-    format::{csv_field, plain_number},
-    io::atomic,
+    format::{csv_field, is_formula, plain_number},
+    io::output::OutputFile,
 };
 
 /// Weights that are shown at most.
@@ -25,13 +25,8 @@ const MOST_WEIGHTS: usize = 30;
 
 /// `strust predict`.
 pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> Result<(), CommandFailure> {
-    let same = |file: &Path| out.is_some_and(|out| out.canonicalize().ok() == file.canonicalize().ok() && out.exists());
-    if same(path) || same(new) {
-        return Err(CommandFailure::Usage("--out must not be the model or the data: choose another file".into()));
-    }
-    if let Some(out) = out {
-        atomic::prepare(out)?;
-    }
+    let inputs = input_files(&[path, new]);
+    let place = out.map(|out| OutputFile::prepare([out], &inputs)).transpose()?;
     let model = FittedModel::load(path)?;
     let table = rows(&model, new, false, shared)?;
     model.about.encoder.check_names(&table)?;
@@ -39,6 +34,13 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
     warn(&losses, new);
     let mut predictor = Predictor::new(&model.weights, &model.about.task);
     let classes = model.about.task.class_names().unwrap_or_default();
+    // Programs compare the predictions with the classes, so they are written as they are.
+    if let Some(class) = classes.iter().find(|class| is_formula(class)) {
+        warning(&format!(
+            "the class `{class}` looks like a formula: before you open the predictions in a spreadsheet, import the first \
+             column as text"
+        ));
+    }
     let mut text = String::from("prediction");
     for class in classes {
         let _ = write!(text, ",{}", csv_field(&format!("p({class})")));
@@ -56,10 +58,10 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
         }
         text.push('\n');
     }
-    match out {
+    match out.zip(place) {
         None => print_data(&text),
-        Some(out) => {
-            atomic::write(out, text.as_bytes())?;
+        Some((out, [place])) => {
+            place.write(text.as_bytes())?;
             if shared.json {
                 return print_data(&json(
                     &serde_json::json!({ "rows": table.rows, "predictions": out.display().to_string() }),

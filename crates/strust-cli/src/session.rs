@@ -21,6 +21,7 @@ use strust::ranks::Group as _;
 use strust_lab::{
     Error,
     data::{
+        command::CommandLine,
         experiment::Experiment,
         summary::{Summary, Tuning},
     },
@@ -94,8 +95,8 @@ pub fn save_every(Saving { save_every }: Saving) -> Result<Duration, CommandFail
         .map_err(|_| CommandFailure::Usage(format!("--save-every is {save_every}, but must be ≥ 0")))
 }
 
-pub fn resume_command(folder: &Path) -> String {
-    format!("strust resume {}", quoted(folder.as_os_str()))
+pub fn resume_command(folder: &Path) -> CommandLine {
+    CommandLine::new([OsStr::new("strust"), OsStr::new("resume"), folder.as_os_str()])
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C exits at once. This is safe because every file is complete at any time.
@@ -116,7 +117,7 @@ pub fn conclude(
     folder: &Path,
     shared: &Shared,
     (jobs, save_every): RunPace,
-    again: &str,
+    again: &CommandLine,
     run: impl FnOnce(&Options) -> Result<Summary, Error>,
 ) -> Result<(), CommandFailure> {
     let interrupt = interrupt()?;
@@ -231,62 +232,23 @@ pub fn set_team(team: Team) {
     TEAM.set(team);
 }
 
-/// The command line, quoted for a shell.
-static COMMAND_LINE: OnceLock<String> = OnceLock::new();
+/// The command line.
+static COMMAND_LINE: OnceLock<CommandLine> = OnceLock::new();
 
 /// Keeps the arguments for [`command_line`]. Those of the process may be an interpreter's.
 pub fn remember(arguments: &[OsString]) {
-    let quoted = arguments.iter().skip(1).map(|arg| quoted(arg));
-    COMMAND_LINE.get_or_init(|| std::iter::once("strust".into()).chain(quoted).collect::<Vec<_>>().join(" "));
+    let words = std::iter::once(OsStr::new("strust")).chain(arguments.iter().skip(1).map(AsRef::as_ref));
+    COMMAND_LINE.get_or_init(|| CommandLine::new(words));
 }
 
-/// The command line, quoted for a shell.
-pub fn command_line() -> String {
+/// The command line.
+pub fn command_line() -> CommandLine {
     COMMAND_LINE.get().cloned().unwrap_or_default()
-}
-
-/// An argument as a shell reads it.
-fn quoted(arg: &OsStr) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@%+".contains(c);
-    match arg.to_str() {
-        Some(arg) if !arg.is_empty() && arg.chars().all(plain) => arg.into(),
-        Some(arg) if !arg.chars().any(char::is_control) => format!("'{}'", arg.replace('\'', r"'\''")),
-        // Bytes that are not text, and control characters, in the form of bash and zsh.
-        _ => {
-            let escaped = |byte: u8| format!("\\x{byte:02x}");
-            let mut shown = String::from("$'");
-            for chunk in arg.as_encoded_bytes().utf8_chunks() {
-                for c in chunk.valid().chars() {
-                    match c {
-                        '\'' | '\\' => shown.extend(['\\', c]),
-                        c if c.is_control() => {
-                            c.encode_utf8(&mut [0; 4]).bytes().for_each(|b| shown += &escaped(b));
-                        }
-                        c => shown.push(c),
-                    }
-                }
-                chunk.invalid().iter().for_each(|&b| shown += &escaped(b));
-            }
-            shown + "'"
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_quoted_argument_is_what_a_shell_reads() {
-        assert_eq!(quoted(OsStr::new("runs/a-2")), "runs/a-2");
-        assert_eq!(quoted(OsStr::new("it's")), r"'it'\''s'");
-        assert_eq!(quoted(OsStr::new("a\u{1b}[31mé'")), r"$'a\x1b[31mé\''");
-        #[cfg(unix)]
-        {
-            use std::os::unix::ffi::OsStrExt;
-            assert_eq!(quoted(OsStr::from_bytes(b"bad\xff")), r"$'bad\xff'");
-        }
-    }
 
     #[test]
     fn only_the_sequences_of_the_program_itself_reach_the_terminal() {

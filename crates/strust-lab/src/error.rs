@@ -49,6 +49,9 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// A command would write over one of its inputs, or twice to one file.
+    #[error("{0}")]
+    Overwrite(String),
     /// A network cannot be run.
     #[error("{0}")]
     Network(String),

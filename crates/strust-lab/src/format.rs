@@ -134,7 +134,13 @@ pub(crate) fn figure_name(name: &str) -> String {
 /// A field of a CSV file, quoted where necessary.
 #[must_use]
 pub fn csv_field(text: &str) -> String {
-    if text.contains([',', '"', '\n']) { csv_quoted(text) } else { text.into() }
+    if text.contains([',', '"', '\n', '\r']) { csv_quoted(text) } else { text.into() }
+}
+
+/// Whether a spreadsheet may take a field of a CSV file for a formula. Numbers with a sign are none.
+#[must_use]
+pub fn is_formula(text: &str) -> bool {
+    text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err()
 }
 
 /// A field of a CSV file in quotes.
@@ -174,6 +180,12 @@ mod tests {
         assert!(["a", "subspace-small", "A_1.b", &"x".repeat(100)].into_iter().all(is_name));
         let wrong = ["", ".", "..", ".a", "a/b", "../a", "/a", "a\\b", "a b", "é", "a\0", "a\n", &"x".repeat(101)];
         assert!(!wrong.into_iter().any(is_name));
+    }
+
+    #[test]
+    fn a_formula_is_what_a_spreadsheet_would_compute() {
+        assert!(["=1+1", "=cmd|'/c calc'!A1", "@SUM(1)", "+a", "-a", "\t=1"].into_iter().all(is_formula));
+        assert!(!["", "a=1", "-1", "+1", "-1.5e-3", " =1"].into_iter().any(is_formula));
     }
 
     #[test]

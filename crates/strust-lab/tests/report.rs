@@ -145,9 +145,10 @@ fn markup_in_text_is_escaped() {
     bad.hyperparameters = BTreeMap::from([(HOSTILE.to_owned(), toml::Value::String(HOSTILE.into()))]);
     bad.failures = vec![Failure { seed: 1, error: HOSTILE.into() }];
     let mut all = summary(HOSTILE, vec![bad]);
-    for text in [&mut all.title, &mut all.description, &mut all.version, &mut all.command] {
+    for text in [&mut all.title, &mut all.description, &mut all.version] {
         *text = HOSTILE.into();
     }
+    all.command = HOSTILE.into();
     (all.machine.platform, all.machine.processor) = (HOSTILE.into(), HOSTILE.into());
     let problem = &mut all.problems[0];
     (problem.name, problem.title) = (HOSTILE.into(), HOSTILE.into());

@@ -140,8 +140,7 @@ pub fn mnist_files(folder: &Path) -> Result<[PathBuf; 4], ReadError> {
         }
         let packed = folder.join(format!("{name}.gz"));
         if !exists(&packed)? {
-            let to = folder.display();
-            let why = format!("there is no such file, nor one with .gz; `strust data mnist --to {to}` downloads MNIST");
+            let why = "there is no such file, nor one with .gz; `strust data mnist --to DIR` downloads MNIST".into();
             return Err(ReadError::Contents { path: file.clone(), why });
         }
         *file = packed;

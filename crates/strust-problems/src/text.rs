@@ -1,7 +1,14 @@
 //! Text for models of characters: any text file, or a text that is part of the crate.
 
-use crate::{numerics::out_of_range, read::ReadError};
-use std::{collections::BTreeSet, io, path::Path};
+use crate::{
+    numerics::out_of_range,
+    read::{ReadError, open_plain},
+};
+use std::{
+    collections::BTreeSet,
+    io::{self, Read},
+    path::Path,
+};
 use strust::Error;
 
 /// The documentation of this project in November 2026, as plain prose of 186 kB. It never changes, so that results can
@@ -18,7 +25,9 @@ pub fn built_in() -> &'static str {
 /// assert!(message.starts_with("nowhere.txt: "));
 /// ```
 pub fn read(path: &Path) -> Result<String, ReadError> {
-    std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
+    let mut text = String::new();
+    let read = open_plain(path).and_then(|mut file| file.read_to_string(&mut text));
+    read.map(|_| text).map_err(|cause| match cause.kind() {
         io::ErrorKind::InvalidData => ReadError::Contents { path: path.into(), why: "this is no text in UTF-8".into() },
         _ => ReadError::Io { path: path.into(), cause },
     })

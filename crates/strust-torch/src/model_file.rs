@@ -2,6 +2,7 @@
 
 use crate::{Component, Error, ModelParameters};
 use std::{collections::BTreeMap, fs, path::Path};
+use strust_problems::read::open_plain;
 use tch::{Device, Tensor, no_grad};
 
 /// A count that PyTorch's batch-norm saves. No computation uses it.
@@ -29,9 +30,7 @@ impl<T: Component> ModelParameters<T> {
     pub fn load(&mut self, path: &Path) -> Result<(), Error> {
         let error = |why: String| Error::ModelFile { path: path.into(), why };
         let read = |e: std::io::Error| error(format!("cannot be read: {e}"));
-        if fs::File::open(path).and_then(|file| file.metadata()).map_err(read)?.is_dir() {
-            return Err(error("this is a folder".into()));
-        }
+        open_plain(path).map_err(read)?;
         // The error of tch has only the names of enum variants and the path, so it is replaced.
         let mut found: BTreeMap<String, Tensor> = Tensor::read_safetensors(path)
             .map_err(|_| error("is not a safetensors file, or is truncated".into()))?

@@ -104,7 +104,9 @@ impl RegionConfig {
     /// ```
     #[must_use]
     pub fn judge(&self, radius: f64, actual: f64, predicted: f64, rounding: f64) -> Judgment {
-        let ratio = (actual + rounding) / (predicted + rounding);
+        let (numerator, denominator) = (actual + rounding, predicted + rounding);
+        // Both reductions underflow: neither can be resolved, as below the rounding error.
+        let ratio = if numerator == 0.0 && denominator == 0.0 { 1.0 } else { numerator / denominator };
         // A model that predicts an increase must not turn an increase into a success.
         let ratio = if actual.is_finite() && predicted >= 0.0 { ratio } else { f64::NEG_INFINITY };
         let verdict = if ratio > self.accept_above { Verdict::Accepted } else { Verdict::Rejected };
@@ -200,6 +202,14 @@ mod tests {
             let (a, b) = (region.judge(1e-3, actual, predicted, 1e-9), region.judge(1e-3, actual * scale, predicted * scale, 1e-9 * scale));
             prop_assert_eq!(a, b);
         }
+    }
+
+    #[test]
+    fn the_ratio_of_two_reductions_that_underflow_is_one() {
+        let region = RegionConfig::default();
+        let j = region.judge(1.0, 0.0, 0.0, 0.0);
+        assert_eq!((j.ratio, j.verdict, j.change), (1.0, Verdict::Accepted, Change::Grow));
+        assert_eq!(region.judge(1.0, -f64::MIN_POSITIVE, 0.0, 0.0).verdict, Verdict::Rejected);
     }
 
     #[test]

@@ -7,21 +7,23 @@ use crate::{
 };
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// One step of any method. Fields that do not apply to the method are absent.
+/// One step of any method. Fields that do not apply to the method are absent. A number that is not finite is null in
+/// JSON, and NaN when it is read, or absent where it may be absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// The step's number, from 0.
     pub k: u64,
-    /// The function that the method minimizes, on the sample of the step, at the point before the step. A number that
-    /// is not finite is null in JSON, and NaN when it is read.
-    #[serde(deserialize_with = "number_or_null")]
+    /// The function that the method minimizes, on the sample of the step, at the point before the step.
+    #[serde(deserialize_with = "number_or_nan")]
     pub value: f64,
     /// The norm of its gradient at this point.
-    #[serde(deserialize_with = "number_or_null")]
+    #[serde(deserialize_with = "number_or_nan")]
     pub gradient_norm: f64,
     /// The factor of the direction: a for STR, the learning rate for SGD, the step size found by a line search.
+    #[serde(deserialize_with = "number_or_nan")]
     pub step_size: f64,
     /// ‖p‖ of the proposed step.
+    #[serde(deserialize_with = "number_or_nan")]
     pub step_length: f64,
     /// Whether the step was accepted.
     pub verdict: Verdict,
@@ -36,8 +38,8 @@ pub struct StepRecord {
     pub evaluations: Evaluations,
 }
 
-/// JSON has no NaN and no infinity.
-fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+/// Reads null as NaN: JSON has no NaN and no infinity, and both are written as null. Every number of a record needs it.
+fn number_or_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
@@ -71,12 +73,14 @@ impl StepRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RegionRecord {
     /// The radius of the step.
+    #[serde(deserialize_with = "number_or_nan")]
     pub radius: f64,
     /// What bounded the step.
     pub exit: Exit,
     /// The value at the trial point; absent if it was not finite or if there was no trial.
     pub trial: Option<f64>,
     /// The predicted reduction.
+    #[serde(deserialize_with = "number_or_nan")]
     pub predicted: f64,
     /// Actual over predicted reduction; absent if the trial value was not finite or if there was no trial.
     pub ratio: Option<f64>,

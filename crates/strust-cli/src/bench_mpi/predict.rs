@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::path::Path;
 use strust_lab::{
     figure::{Axis, Figure, Point, Series, Theme},
-    io::atomic,
+    io::output::OutputFile,
 };
 
 /// Without flags: 100 Gbit/s and 2 µs, as the networks of today's clusters have, and machines of 64 cores.
@@ -66,18 +66,16 @@ fn prediction(workload: Workload, costs: &StepCosts, machines: &Machines, scalin
     }
 }
 
-const SVG: &str = "scaling.svg";
-const PNG: &str = "scaling.png";
-
-/// Creates the folder and checks that the curves can be written, before minutes of measurements.
-pub fn prepare(folder: &Path) -> Result<(), CommandFailure> {
+/// Creates the folder and checks that the curves can be written, before minutes of measurements: `scaling.svg` and
+/// `scaling.png`.
+pub fn prepare(folder: &Path) -> Result<[OutputFile; 2], CommandFailure> {
     std::fs::create_dir_all(folder)
         .map_err(|e| CommandFailure::Failed(format!("cannot create {}: {e}", folder.display())))?;
-    [SVG, PNG].iter().try_for_each(|name| Ok(atomic::prepare(&folder.join(name))?))
+    Ok(OutputFile::prepare([&folder.join("scaling.svg"), &folder.join("scaling.png")], &[])?)
 }
 
-/// Draws the efficiency over the ranks as `scaling.svg` and `scaling.png`.
-pub fn draw(predictions: &[ScalingPrediction], folder: &Path) -> Result<(), CommandFailure> {
+/// Draws the efficiency over the ranks.
+pub fn draw(predictions: &[ScalingPrediction], [svg, png]: &[OutputFile; 2]) -> Result<(), CommandFailure> {
     let series = predictions.iter().enumerate().map(|(color, p)| {
         let point = |&(ranks, _, y): &(usize, f64, f64)| Point { x: ranks as f64, y, low: f64::NAN, high: f64::NAN };
         let name = format!("{}, {}", p.workload.name(), p.scaling.name());
@@ -89,7 +87,7 @@ pub fn draw(predictions: &[ScalingPrediction], folder: &Path) -> Result<(), Comm
         y: Axis { label: "efficiency".into(), log: false },
         series: series.collect(),
     };
-    let png = figure.png(2.0).map_err(|e| CommandFailure::Failed(e.to_string()))?;
-    atomic::write(&folder.join(SVG), figure.svg(Theme::File).as_bytes())?;
-    Ok(atomic::write(&folder.join(PNG), &png)?)
+    let pixels = figure.png(2.0).map_err(|e| CommandFailure::Failed(e.to_string()))?;
+    svg.write(figure.svg(Theme::File).as_bytes())?;
+    Ok(png.write(&pixels)?)
 }

@@ -4,6 +4,7 @@ use super::problems::{is_minimum, minimum_of, names};
 use crate::CommandFailure;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use strust_lab::io::stream::read_saved;
 
 /// The file of the script.
 #[derive(Debug, Deserialize)]
@@ -33,12 +34,12 @@ impl ScipyFile {
     /// Reads the file and checks the names in it.
     pub fn open(file: &Path) -> Result<Self, CommandFailure> {
         let failed = |why: String| CommandFailure::Failed(format!("{}: {why}", file.display()));
-        let text = std::fs::read_to_string(file).map_err(|e| failed(format!("cannot read: {e}")))?;
+        let text = read_saved(file).map_err(|e| failed(format!("cannot read: {e}")))?;
         Self::parse(&text).map_err(failed)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
-        let mut read: Self = serde_json::from_str(text)
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let mut read: Self = serde_json::from_slice(text)
             .map_err(|e| format!("this is not a file of scripts/second-order-reference.py: {e}"))?;
         let known = names();
         for ScipyProblem { name, methods } in &mut read.problems {
@@ -90,7 +91,7 @@ mod tests {
         )
     }
     fn better(name: &str, methods: &[String]) -> Option<String> {
-        let problem = ScipyFile::parse(&problem(name, &methods.join(","))).unwrap().take(name).unwrap();
+        let problem = ScipyFile::parse(problem(name, &methods.join(",")).as_bytes()).unwrap().take(name).unwrap();
         problem.better().map(|run| run.name.clone())
     }
 
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn other_files_and_unknown_problems_are_refused() {
-        let why = |text: &str| ScipyFile::parse(text).err().unwrap_or_default();
+        let why = |text: &str| ScipyFile::parse(text.as_bytes()).err().unwrap_or_default();
         assert!(why("[]").contains("not a file of scripts/second-order-reference.py"), "{}", why("[]"));
         let unknown = problem("no-such", "");
         assert!(why(&unknown).contains("there is no problem `no-such`"), "{}", why(&unknown));
@@ -128,7 +129,8 @@ mod tests {
 
     #[test]
     fn the_published_file_has_every_problem() {
-        let mut file = ScipyFile::parse(include_str!("../../../../docs/results/second-order/reference.json")).unwrap();
+        let mut file =
+            ScipyFile::parse(include_bytes!("../../../../docs/results/second-order/reference.json")).unwrap();
         assert!(names().iter().all(|name| file.take(name).is_some_and(|problem| problem.methods.len() == 3)));
         assert!(file.problems.is_empty());
     }

@@ -154,7 +154,7 @@ fn wrong_input_is_an_error_that_says_what_to_do() {
         (
             &["predict", "m.json", "customers.csv", "--out", "customers.csv"],
             2,
-            &["--out must not be the model or the data"],
+            &["customers.csv: the command reads this file and would replace it: choose another file"],
         ),
         (&["predict", "customers.csv", "other.csv"], 1, &["not a model of `strust fit`"]),
         (&["evaluate", "m.json", "other.csv"], 1, &["no column"]),

@@ -9,6 +9,7 @@ mod constrained_problems;
 mod data;
 mod diagnose;
 mod figures;
+mod files;
 mod fit;
 mod modules;
 mod networks;

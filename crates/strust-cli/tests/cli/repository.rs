@@ -4,7 +4,7 @@
 use crate::{modules::Crate, support::requires};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -180,6 +180,68 @@ fn links_between_pages_lead_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
+/// The files that may open, read or write files by themselves. All others use `open_plain`, `atomic` and `OutputFile`.
+const OPENS_FILES: &[&str] = &[
+    "strust-problems/src/read/plain.rs",
+    "strust-lab/src/io/atomic.rs",
+    "strust-lab/src/io/jsonl.rs",
+    "strust-lab/src/io/lock.rs",
+    // The experiment file may be a pipe.
+    "strust-lab/src/io/stream.rs",
+    // The processor, and the program itself.
+    "strust-lab/src/machine.rs",
+    "strust-lab/src/team.rs",
+    // Downloads continue a part of a file.
+    "strust-cli/src/download.rs",
+    // Scripts for Python in a temporary folder, memory and time of this process, and what libtorch has just written.
+    "strust-cli/src/network.rs",
+    "strust-torch/src/bench.rs",
+    "strust-torch/src/model_file.rs",
+];
+
+#[test]
+fn files_are_opened_in_few_places() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let functions = [
+        "File::open(",
+        "File::create",
+        "fs::read(",
+        "fs::read)",
+        "fs::read_to_string(",
+        "fs::write(",
+        "fs::copy(",
+        "OpenOptions::new(",
+    ];
+    let (mut found, mut seen) = (Vec::new(), 0);
+    for path in WITHOUT_CIRCLES.iter().flat_map(|name| sources(&crates.join(name).join("src"))) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code =
+            text.split("\nmod tests {").next().unwrap_or_default().split("\n#[cfg(test)]").next().unwrap_or_default();
+        let opens = |line: &&str| !line.trim_start().starts_with("//") && functions.iter().any(|f| line.contains(f));
+        let lines: Vec<&str> = code.lines().filter(opens).collect();
+        seen += usize::from(!lines.is_empty());
+        if !OPENS_FILES.iter().any(|file| path.ends_with(file)) {
+            found.extend(lines.iter().map(|line| format!("{}: {}", path.display(), line.trim())));
+        }
+    }
+    assert!(found.is_empty() && seen == OPENS_FILES.len(), "{seen} of {}: {found:#?}", OPENS_FILES.len());
+}
+
+/// The Rust files of a folder, without tests.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("tests.rs") {
+                files.push(path.canonicalize().unwrap());
+            }
+        }
+    }
+    files
+}
+
 /// Names that several files may use: one error per crate, scratch space, the entries of the registry, and the two forms of
 /// a capture with and without CUDA.
 const SHARED_NAMES: &[&str] = &["Error", "Scratch", "Method", "Problem", "Capture"];
@@ -188,26 +250,17 @@ const SHARED_NAMES: &[&str] = &["Error", "Scratch", "Method", "Problem", "Captur
 fn no_two_types_have_the_same_name() {
     let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for name in WITHOUT_CIRCLES {
-        let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-        let mut folders = vec![src];
-        while let Some(folder) = folders.pop() {
-            for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("tests.rs") {
-                    let text = std::fs::read_to_string(&path).unwrap();
-                    for line in text.split("\nmod tests {").next().unwrap_or_default().lines() {
-                        let words: Vec<&str> = line.split_whitespace().take(3).collect();
-                        let at = words.iter().position(|word| ["struct", "enum", "trait"].contains(word));
-                        let before_is_visibility =
-                            at.is_some_and(|at| words[..at].iter().all(|w| w.starts_with("pub")));
-                        let Some(word) = at.filter(|_| before_is_visibility).and_then(|at| words.get(at + 1)) else {
-                            continue;
-                        };
-                        let name: String = word.chars().take_while(|c| c.is_alphanumeric()).collect();
-                        places.entry(name).or_default().insert(path.display().to_string());
-                    }
-                }
+        for path in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for line in text.split("\nmod tests {").next().unwrap_or_default().lines() {
+                let words: Vec<&str> = line.split_whitespace().take(3).collect();
+                let at = words.iter().position(|word| ["struct", "enum", "trait"].contains(word));
+                let before_is_visibility = at.is_some_and(|at| words[..at].iter().all(|w| w.starts_with("pub")));
+                let Some(word) = at.filter(|_| before_is_visibility).and_then(|at| words.get(at + 1)) else {
+                    continue;
+                };
+                let name: String = word.chars().take_while(|c| c.is_alphanumeric()).collect();
+                places.entry(name).or_default().insert(path.display().to_string());
             }
         }
     }

@@ -21,7 +21,7 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
 };
-use strust_problems::ReadError;
+use strust_problems::{ReadError, read::open_plain};
 
 /// The format of a model file. The number grows when older programs cannot read a newer file.
 pub const FORMAT: &str = "strust-fit 1";
@@ -162,7 +162,7 @@ impl FittedModel {
     /// Reads a model file of either form.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let mut bytes = Vec::new();
-        let read = std::fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+        let read = open_plain(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
         read.map_err(|cause| ReadError::Io { path: path.into(), cause })?;
         if bytes.len() as u64 > MOST_BYTES {
             return Err(Error::file(path, format!("not a model of `strust fit`: it has more than {MOST_BYTES} bytes")));
@@ -191,7 +191,7 @@ impl FittedModel {
     #[must_use]
     pub fn is_one(path: &Path) -> bool {
         let mut start = Vec::new();
-        let read = std::fs::File::open(path).and_then(|file| file.take(1 << 16).read_to_end(&mut start));
+        let read = open_plain(path).and_then(|file| file.take(1 << 16).read_to_end(&mut start));
         read.is_ok() && start.windows(ANY_FORMAT.len()).any(|part| part == ANY_FORMAT.as_bytes())
     }
 

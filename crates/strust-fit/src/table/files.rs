@@ -2,7 +2,10 @@
 
 use super::ending;
 use crate::Error;
-use std::path::{Path, PathBuf};
+use std::{
+    fs::Metadata,
+    path::{Path, PathBuf},
+};
 use strust_problems::ReadError;
 
 /// The files that a name stands for: itself, or all files that match a pattern such as `data/part-*.csv`, sorted by name.
@@ -24,11 +27,8 @@ use strust_problems::ReadError;
 /// ```
 pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let missing = match std::fs::metadata(path) {
-        // The file is read more than once.
-        Ok(about) if !about.is_file() && !about.is_dir() => {
-            return Err(Error::file(path, "this is not a file: save the rows to a file first"));
-        }
-        Ok(_) => return Ok(vec![path.into()]),
+        Ok(about) if about.is_dir() => return Ok(vec![path.into()]),
+        Ok(about) => return check_plain(path, &about).map(|()| vec![path.into()]),
         Err(cause) => ReadError::Io { path: path.into(), cause },
     };
     let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Err(missing.into()) };
@@ -41,7 +41,9 @@ pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
             let path = unread.path().to_path_buf();
             ReadError::Io { path, cause: unread.into() }
         })?;
-        if !file.is_dir() {
+        let about = std::fs::metadata(&file).map_err(|cause| ReadError::Io { path: file.clone(), cause })?;
+        if !about.is_dir() {
+            check_plain(&file, &about)?;
             files.push(file);
         }
     }
@@ -55,4 +57,12 @@ pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
         return Err(Error::file(path, why));
     }
     Ok(files)
+}
+
+/// A file is read more than once, so the rows cannot come from a pipe.
+fn check_plain(path: &Path, about: &Metadata) -> Result<(), Error> {
+    if about.is_file() {
+        return Ok(());
+    }
+    Err(Error::file(path, "this is not a file: save the rows to a file first"))
 }

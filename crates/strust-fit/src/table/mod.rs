@@ -16,13 +16,12 @@ use md5::{Digest, Md5};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    fs::File,
     io::Read,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
 use strust::ranks::{Alone, Group, RowShare};
-use strust_problems::{Csr, ReadError};
+use strust_problems::{Csr, ReadError, read::open_plain};
 
 /// The code of a blank cell in a column of words.
 pub const BLANK: u32 = u32::MAX;
@@ -274,7 +273,7 @@ fn fingerprint(paths: &[impl AsRef<Path>], interrupt: &AtomicBool) -> Result<Str
     for path in paths {
         let path = path.as_ref();
         let failed = |cause| ReadError::Io { path: path.into(), cause };
-        let mut file = File::open(path).map_err(failed)?;
+        let mut file = open_plain(path).map_err(failed)?;
         loop {
             let read = match file.read(&mut buffer) {
                 Ok(0) => break,

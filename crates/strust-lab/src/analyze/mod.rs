@@ -32,7 +32,7 @@ mod tests {
              [[method]]\nname = \"sgd\"\nlearning_rate = [0.5, 0.1, 0.2]\n[[method]]\nname = \"adam\"\n{more}"
         );
         let experiment = Experiment::parse(Path::new("a.toml"), &text).unwrap();
-        Plan::new(experiment, "strust run a.toml".into(), crate::this_machine(1, None))
+        Plan::new(experiment, "strust run a.toml", crate::this_machine(1, None))
     }
 
     /// A job of one epoch that starts with the gap 8 and ends with this gap.

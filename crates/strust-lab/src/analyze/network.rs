@@ -4,8 +4,9 @@ use crate::{
     Error,
     data::plan::{Job, Plan},
     io::{
-        atomic,
+        output::OutputFile,
         results::{checkpoint_file, job_folder},
+        stream,
     },
     run::prepare::{Prepared, Purpose, prepare},
     stepper::Position,
@@ -66,14 +67,14 @@ impl Scores {
 }
 
 /// Writes the network of the first job of a finished plan as a safetensors file, with PyTorch's parameter names.
-pub fn export(folder: &Path, plan: &Plan, model: &Path) -> Result<(), Error> {
+pub fn export(folder: &Path, plan: &Plan, model: &OutputFile) -> Result<(), Error> {
     let job = &plan.jobs[0];
     let folder = job_folder(folder, job);
     // libtorch does not write atomically, so it writes to another file first.
     let space = tempfile::tempdir().map_err(Error::io("write", &std::env::temp_dir()))?;
     let path = space.path().join("model.safetensors");
     prepare(job, &plan.experiment, &folder, Export { job, plan, folder: &folder, path: &path })?;
-    atomic::write(model, &std::fs::read(&path).map_err(Error::io("read", &path))?)
+    model.write(&stream::read_saved(&path).map_err(Error::io("read", &path))?)
 }
 
 struct Export<'a> {

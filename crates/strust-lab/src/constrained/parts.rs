@@ -6,7 +6,7 @@ use super::{
 use crate::{
     Error,
     data::{checksum, summary::Summary},
-    io::{atomic, stream},
+    io::{atomic, results::CHECKS, stream},
     run::workers::Tick,
 };
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ impl Part {
     }
 
     fn path(self, folder: &Path) -> PathBuf {
-        folder.join("checks").join(format!("{}.json", self.name()))
+        folder.join(CHECKS).join(format!("{}.json", self.name()))
     }
 
     fn compute(self, input: PartInput, tick: &mut Tick) -> Result<PartResults, Error> {

@@ -1,6 +1,6 @@
 //! Results of other programs on the same problems, from the file of `scripts/constrained-reference.py`.
 
-use crate::{Error, data::summary::Solution};
+use crate::{Error, data::summary::Solution, io::stream};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use strust_problems::constrained::all_problems;
@@ -34,7 +34,7 @@ pub struct ReferenceResult {
 impl ReferenceFile {
     /// Reads a reference file.
     pub fn open(file: &Path) -> Result<Self, Error> {
-        let text = std::fs::read(file).map_err(Error::io("read", file))?;
+        let text = stream::read_saved(file).map_err(Error::io("read", file))?;
         let read: Self = serde_json::from_slice(&text)
             .map_err(|e| Error::saved(file, format!("this is not a file of scripts/constrained-reference.py: {e}")))?;
         let small = all_problems();

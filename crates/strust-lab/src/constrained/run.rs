@@ -11,6 +11,7 @@ use crate::{
     analyze::outcome,
     data::{
         benchmark::{BenchmarkSpec, Task},
+        command::CommandLine,
         experiment::Experiment,
         plan::Plan,
         style::FigureStyle,
@@ -20,7 +21,7 @@ use crate::{
     io::{
         atomic, data_file,
         lock::lock,
-        results::{check_empty, check_name, constrained_file},
+        results::{self, CHECKS, check_empty, check_name, constrained_file},
         stream,
     },
     pipeline::{self, GRID_SEARCH, RUNS},
@@ -41,7 +42,7 @@ pub struct ConstrainedPlan {
     /// The version of strust that made it.
     pub version: String,
     /// The command line of the run.
-    pub command: String,
+    pub command: CommandLine,
     /// The machine of the run.
     pub machine: Machine,
     /// How much runs on small problems.
@@ -65,7 +66,7 @@ impl ConstrainedPlan {
         settings: ConstrainedSettings,
         reference: Option<ReferenceFile>,
         benchmark: BenchmarkSpec,
-        command: String,
+        command: CommandLine,
         machine: Machine,
     ) -> Self {
         let reference = reference.map(|reference| reference.problems).unwrap_or_default();
@@ -148,12 +149,14 @@ impl ConstrainedPlan {
 
 /// Starts a study in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &ConstrainedPlan, options: &Options) -> Result<Summary, Error> {
-    for (task, searches) in plan.benchmark.tasks.iter().zip(plan.searches()) {
+    let mut plans = plan.searches().concat();
+    for task in &plan.benchmark.tasks {
         let runs =
             plan.plan(Experiment { methods: vec![task.entrants[0].settings[0].clone()], ..task.experiment.clone() });
         options.team.meanwhile(|| run::check(&runs))?;
-        searches.iter().chain([&runs]).try_for_each(pipeline::check_names)?;
+        plans.push(runs);
     }
+    pipeline::check_names(&plans)?;
     atomic::make_folder(folder)?;
     let _lock = lock(folder)?;
     check_empty(folder)?;
@@ -166,9 +169,7 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let plan = ConstrainedPlan::load(folder)?;
     let _lock = lock(folder)?;
     pipeline::check_version(&plan.version, &constrained_file(folder))?;
-    for place in [folder.to_path_buf(), folder.join("checks"), folder.join("figures")] {
-        atomic::sweep(&place);
-    }
+    results::sweep(folder);
     for task in &plan.benchmark.tasks {
         task.experiment.problems.iter().try_for_each(data_file::check_unchanged)?;
     }
@@ -181,7 +182,7 @@ pub fn load_summary(folder: &Path) -> Result<Summary, Error> {
 }
 
 fn finish(folder: &Path, plan: &ConstrainedPlan, options: &Options) -> Result<Summary, Error> {
-    atomic::make_folder(&folder.join("checks"))?;
+    atomic::make_folder(&atomic::inside(folder, [CHECKS])?)?;
     options.progress.begin("checks", Part::ALL.len());
     let (progress, pool) = (options.progress, || options.pool(PoolKind::Constrained, folder, plan));
     let parts: Vec<usize> = (0..Part::ALL.len()).collect();

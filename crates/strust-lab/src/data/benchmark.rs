@@ -2,6 +2,7 @@
 
 use super::{
     experiment::{Experiment, MethodSpec},
+    numbers::numbers,
     parameters::Parameters,
     spread::Spread,
     tuning::TriedSetting,
@@ -102,8 +103,10 @@ pub struct Variation {
     /// The constant.
     pub parameter: String,
     /// Its default.
+    #[serde(deserialize_with = "numbers")]
     pub default: f64,
     /// Its value.
+    #[serde(deserialize_with = "numbers")]
     pub value: f64,
     /// The method with this value.
     pub method: MethodSpec,
@@ -143,6 +146,7 @@ pub struct TaskSummary {
     /// Steps of a run.
     pub steps: u64,
     /// The objective at the start.
+    #[serde(deserialize_with = "numbers")]
     pub start: f64,
     /// The best tuned baseline; absent if all of them failed.
     pub best_tuned: Option<BestTuned>,
@@ -176,6 +180,7 @@ pub struct TaskSummary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BestTuned {
     /// Its final objective.
+    #[serde(deserialize_with = "numbers")]
     pub value: f64,
     /// Its label.
     pub method: String,
@@ -231,8 +236,10 @@ pub struct VariationSummary {
     /// The constant.
     pub parameter: String,
     /// Its default.
+    #[serde(deserialize_with = "numbers")]
     pub default: f64,
     /// Its value.
+    #[serde(deserialize_with = "numbers")]
     pub setting: f64,
     /// The final objective.
     pub value: Option<f64>,

@@ -1,5 +1,6 @@
 //! The diagnosis that `strust diagnose` and the report show.
 
+use super::{command::CommandLine, numbers::numbers};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
@@ -70,7 +71,7 @@ pub struct Remedy {
     /// The settings, as `--set` takes them.
     pub set: Vec<String>,
     /// The command with these settings.
-    pub command: String,
+    pub command: CommandLine,
     /// Why this change.
     pub reason: String,
     /// What it will do.
@@ -85,5 +86,6 @@ pub struct Finding {
     /// The sentence.
     pub text: String,
     /// Its finite numbers by name.
+    #[serde(deserialize_with = "numbers")]
     pub numbers: BTreeMap<String, f64>,
 }

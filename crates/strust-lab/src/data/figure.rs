@@ -1,6 +1,6 @@
 //! A figure as data: series of points over two axes.
 
-use super::numbers::number_or_nan;
+use super::numbers::numbers;
 use serde::{Deserialize, Serialize};
 
 /// A figure: series of points over two axes.
@@ -64,16 +64,16 @@ impl Default for FigureFrame {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The horizontal position.
-    #[serde(deserialize_with = "number_or_nan")]
+    #[serde(deserialize_with = "numbers")]
     pub x: f64,
     /// The value.
-    #[serde(deserialize_with = "number_or_nan")]
+    #[serde(deserialize_with = "numbers")]
     pub y: f64,
     /// The low end of the band; NaN for none.
-    #[serde(default = "nan", skip_serializing_if = "not_finite", deserialize_with = "number_or_nan")]
+    #[serde(default = "nan", skip_serializing_if = "not_finite", deserialize_with = "numbers")]
     pub low: f64,
     /// The high end of the band; NaN for none.
-    #[serde(default = "nan", skip_serializing_if = "not_finite", deserialize_with = "number_or_nan")]
+    #[serde(default = "nan", skip_serializing_if = "not_finite", deserialize_with = "numbers")]
     pub high: f64,
 }
 

@@ -2,6 +2,7 @@
 
 pub mod benchmark;
 mod checksum;
+pub mod command;
 pub mod diagnosis;
 pub mod experiment;
 pub mod figure;

@@ -46,14 +46,15 @@ pub(crate) fn path_of(text: &str) -> PathBuf {
     from_bytes(&bytes)
 }
 
+/// The path of these bytes.
 #[cfg(unix)]
-fn from_bytes(bytes: &[u8]) -> PathBuf {
+pub(super) fn from_bytes(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     OsStr::from_bytes(bytes).into()
 }
 
 #[cfg(not(unix))]
-fn from_bytes(bytes: &[u8]) -> PathBuf {
+pub(super) fn from_bytes(bytes: &[u8]) -> PathBuf {
     OsStr::new(&*String::from_utf8_lossy(bytes)).into()
 }
 

@@ -2,12 +2,13 @@
 
 use super::{
     checksum,
+    command::CommandLine,
     experiment::{Experiment, MAX_EPOCHS, MethodSpec, ProblemSpec},
     summary::Machine,
 };
 use crate::format::folder_name;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The contents of `plan.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,7 +16,7 @@ pub struct Plan {
     /// The version of strust that made it.
     pub version: String,
     /// The command line of the run.
-    pub command: String,
+    pub command: CommandLine,
     /// The machine of the run.
     pub machine: Machine,
     /// The experiment, with expanded lists and all defaults.
@@ -56,10 +57,10 @@ pub struct Job {
 impl Plan {
     /// The plan of an experiment.
     #[must_use]
-    pub fn new(experiment: Experiment, command: String, machine: Machine) -> Self {
+    pub fn new(experiment: Experiment, command: impl Into<CommandLine>, machine: Machine) -> Self {
         let mut plan = Self {
             version: env!("CARGO_PKG_VERSION").into(),
-            command,
+            command: command.into(),
             machine,
             experiment,
             sizes: BTreeMap::new(),
@@ -78,6 +79,7 @@ impl Plan {
                 }
             }
         }
+        name_apart(&mut plan.jobs);
         plan
     }
 
@@ -101,6 +103,18 @@ impl Plan {
         self.jobs.retain(|job| job.tuning);
         for seed in seeds {
             self.jobs.extend(chosen.iter().map(|(problem, method)| Job::new(false, problem, method, seed, epochs)));
+        }
+        name_apart(&mut self.jobs);
+    }
+}
+
+/// Gives jobs whose short names are equal different names: the first one keeps it.
+fn name_apart(jobs: &mut [Job]) {
+    let mut taken = BTreeSet::new();
+    for job in jobs {
+        if !taken.insert(job.name.clone()) {
+            job.name = job.long_name();
+            taken.insert(job.name.clone());
         }
     }
 }
@@ -133,11 +147,29 @@ impl Plan {
     }
 }
 
+/// How the name of a job begins.
+fn prefix(tuning: bool) -> &'static str {
+    if tuning { "tune." } else { "" }
+}
+
 impl Job {
     pub(crate) fn new(tuning: bool, problem: &ProblemSpec, method: &MethodSpec, seed: u64, epochs: u64) -> Self {
-        let prefix = if tuning { "tune." } else { "" };
-        let name = folder_name(&format!("{prefix}{}.{}.s{seed}", problem.name, method.label));
+        let name = folder_name(&format!("{}{}.{}.s{seed}", prefix(tuning), problem.name, method.label));
         Self { name, tuning, problem: problem.clone(), method: method.clone(), seed, epochs }
+    }
+
+    /// The name that no other job has. In the short one, dots separate the parts, but parts may have dots too: the problem
+    /// `a.b` with the method `c`, and `a` with `b.c`. No short name has a tilde.
+    fn long_name(&self) -> String {
+        let part = |name: &str| folder_name(name).replace('.', "~");
+        let Self { tuning, problem, method, seed, .. } = self;
+        format!("{}{}.~{}.s{seed}", prefix(*tuning), part(&problem.name), part(&method.label))
+    }
+
+    /// Whether the name is one that a plan gives to this job.
+    pub(crate) fn has_right_name(&self) -> bool {
+        let short = Self::new(self.tuning, &self.problem, &self.method, self.seed, self.epochs).name;
+        self.name == short || self.name == self.long_name()
     }
 
     /// A checksum of this job with all its settings. A run that is lengthened stays the same job.
@@ -152,5 +184,60 @@ impl Job {
             Some(block) => serde_json::to_vec(&(usual, block)),
         };
         checksum(&identity.expect("a job is plain data"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    /// The plan of an experiment with these names of problems and methods, all of one kind.
+    fn plan(problems: &[String], labels: &[String], tune: bool) -> Option<Plan> {
+        let text = |name: &String| toml::Value::String(name.clone()).to_string();
+        let problem = |name| format!("[[problem]]\nkind = \"least-squares\"\nname = {}\n", text(name));
+        let method = |label| format!("[[method]]\nname = \"str\"\nlabel = {}\n", text(label));
+        let mut file = "name = \"a\"\nepochs = 2\nbatch = 8\nseeds = 2\n".to_string();
+        if tune {
+            file += "[tune]\nmetric = \"objective\"\nepochs = 1\nseeds = 2\n";
+        }
+        file.extend(problems.iter().map(problem).chain(labels.iter().map(method)));
+        let experiment = Experiment::parse(Path::new("a.toml"), &file).ok()?;
+        Some(Plan::new(experiment, "", crate::this_machine(1, None)))
+    }
+
+    fn names(plan: &Plan) -> Vec<&str> {
+        plan.jobs.iter().map(|job| job.name.as_str()).collect()
+    }
+
+    fn is_right(plan: &Plan) -> bool {
+        plan.jobs.iter().all(Job::has_right_name)
+            && names(plan).iter().collect::<BTreeSet<_>>().len() == plan.jobs.len()
+    }
+
+    #[test]
+    fn only_a_job_whose_name_is_taken_has_another_one() {
+        let texts = |names: [&str; 2]| names.map(String::from);
+        let of = |problems, labels| plan(&texts(problems), &texts(labels), false).unwrap();
+        let plain = of(["a.b", "c"], ["x", "y lr=0.5"]);
+        let expected = ["a.b.x.s0", "a.b.y_lr=0.5.s0", "c.x.s0", "c.y_lr=0.5.s0"];
+        assert_eq!(names(&plain)[..4], expected);
+        let both = of(["a.b", "a"], ["c", "b.c"]);
+        assert_eq!(names(&both)[..4], ["a.b.c.s0", "a.b.b.c.s0", "a.c.s0", "a.~b~c.s0"]);
+        assert!(is_right(&plain) && is_right(&both));
+    }
+
+    proptest! {
+        #[test]
+        fn the_jobs_of_a_plan_have_different_names(problems in prop::collection::vec("[a.]{1,3}|tune(\\.a)?", 1..4),
+            labels in prop::collection::vec("[a.~]{1,4}|a\\.s[01]", 1..5), tune: bool) {
+            if let Some(mut plan) = plan(&problems, &labels, tune) {
+                prop_assert!(is_right(&plan), "{:?}", names(&plan));
+                let chosen: Vec<_> = plan.by_method(tune).iter().map(|jobs| (jobs[0].problem.clone(), jobs[0].method.clone())).collect();
+                plan.add_chosen(&chosen);
+                prop_assert!(is_right(&plan), "{:?}", names(&plan));
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The lines of `records.jsonl` and `timings.jsonl`.
 
+use super::numbers::numbers;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use strust::{objective::Evaluations, record::StepRecord};
@@ -39,9 +40,10 @@ pub struct EpochRecord {
     #[serde(flatten)]
     pub evaluations: Evaluations,
     /// The trust region in this epoch, by the keys of [`TRUST_REGION`]; empty for other methods.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "numbers")]
     pub trust_region: BTreeMap<String, f64>,
     /// The metrics, measured on the full sum.
+    #[serde(deserialize_with = "numbers")]
     pub metrics: BTreeMap<String, f64>,
 }
 
@@ -87,6 +89,7 @@ pub struct Timing {
     /// The epoch.
     pub epoch: u64,
     /// Seconds spent in steps since the start.
+    #[serde(deserialize_with = "numbers")]
     pub seconds: f64,
 }
 

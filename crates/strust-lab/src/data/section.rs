@@ -1,6 +1,6 @@
 //! Parts of a report that are not curves over epochs: text, figures, tables, and checks of claims.
 
-use super::{figure::Figure, numbers::number_or_nan};
+use super::{figure::Figure, numbers::numbers};
 use serde::{Deserialize, Serialize};
 
 /// How a measured number must relate to its bound.
@@ -35,10 +35,10 @@ pub struct Check {
     pub name: String,
     /// The measured value. It is NaN (null in JSON) if the measurement was impossible; the claim is then
     /// [open](Check::is_open).
-    #[serde(deserialize_with = "number_or_nan")]
+    #[serde(deserialize_with = "numbers")]
     pub measured: f64,
     /// The bound of the claim.
-    #[serde(deserialize_with = "number_or_nan")]
+    #[serde(deserialize_with = "numbers")]
     pub bound: f64,
     /// Whether `measured` is claimed to be at most, at least or about `bound`.
     #[serde(default)]

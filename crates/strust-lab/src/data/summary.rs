@@ -2,7 +2,9 @@
 
 use super::{
     benchmark::{SkippedTask, TaskSummary},
+    command::CommandLine,
     diagnosis::Diagnosis,
+    numbers::numbers,
     parameters::Parameters,
     section::{Check, Section},
     style::FigureStyle,
@@ -27,7 +29,7 @@ pub struct Summary {
     /// The version of strust that ran it.
     pub version: String,
     /// The command line of the run.
-    pub command: String,
+    pub command: CommandLine,
     /// The machine of the run.
     pub machine: Machine,
     /// Passes over the data.
@@ -135,6 +137,7 @@ pub struct MethodSummary {
     #[serde(rename = "final")]
     pub last: Option<CurvePoint>,
     /// Share of steps that were accepted, over all seeds.
+    #[serde(deserialize_with = "numbers")]
     pub acceptance_rate: f64,
     /// For a trust-region method: the quantities of [`TRUST_REGION`](super::record::TRUST_REGION) in each epoch.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -174,11 +177,13 @@ pub struct CurvePoint {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MeanEvaluations {
     /// Values without a gradient.
+    #[serde(deserialize_with = "numbers")]
     pub values: f64,
     /// Values with gradient.
+    #[serde(deserialize_with = "numbers")]
     pub gradients: f64,
     /// Products with a curvature matrix.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "numbers")]
     pub products: f64,
 }
 

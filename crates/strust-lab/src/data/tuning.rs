@@ -1,6 +1,6 @@
 //! The results of a grid search.
 
-use super::parameters::Parameters;
+use super::{numbers::numbers, parameters::Parameters};
 use serde::{Deserialize, Serialize};
 
 /// The settings tried and chosen for one method on one problem.
@@ -39,5 +39,6 @@ pub struct TuningCost {
     /// Values without a gradient.
     pub values: u64,
     /// Seconds.
+    #[serde(deserialize_with = "numbers")]
     pub seconds: f64,
 }

@@ -7,10 +7,10 @@ use crate::{
         paths::text_of,
     },
     device,
-    io::data_file::checksum_of,
+    io::data_file::{self, checksum_of},
     registry::problems::{is_network, needs_data},
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 impl Experiment {
     fn networks(&self) -> impl Iterator<Item = &ProblemSpec> {
@@ -33,6 +33,11 @@ impl Experiment {
     #[must_use]
     pub fn needs_data(&self) -> bool {
         self.problems.iter().any(needs_data)
+    }
+
+    /// The data files and folders of its problems.
+    pub fn data_paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.problems.iter().filter_map(|problem| data_file::path(&problem.parameters))
     }
 
     /// Sets the data of the networks that have none built in: a folder or a file.

@@ -39,9 +39,9 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
 }
 
-/// Writes the file completely or not at all: writes a temporary file in the same folder, syncs it and renames it.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let path = &real(path);
+/// Writes the file completely or not at all: writes a temporary file in the same folder, syncs it and renames it. The file
+/// must not be a link: a folder of results may come from somebody else. The user names an [`OutputFile`](super::output).
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let permissions = replaceable(path)?;
     publish(path, bytes, permissions.as_ref(), |file| file.persist(path).map(|_| true)).map(|_| ())
 }
@@ -93,11 +93,6 @@ fn publish(
     }
 }
 
-/// The file that a link leads to, so that it is written and not the link.
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.into())
-}
-
 /// A temporary file with these bytes, synced, and its folder. It has the permissions that the file has or will have.
 fn filled<'a>(
     path: &'a Path,
@@ -116,8 +111,7 @@ fn filled<'a>(
 
 /// Prepares [`write()`]: checks that the file may be replaced and that its folder is writable, and removes temporary files that
 /// killed programs left there.
-pub fn prepare(path: &Path) -> Result<(), Error> {
-    let path = &real(path);
+pub(crate) fn prepare(path: &Path) -> Result<(), Error> {
     replaceable(path)?;
     let (_, folder) = temporary(path)?;
     sweep(folder);
@@ -126,7 +120,10 @@ pub fn prepare(path: &Path) -> Result<(), Error> {
 
 /// The permissions of an existing file. It must be a regular, writable file, because a rename would replace anything.
 fn replaceable(path: &Path) -> Result<Option<fs::Permissions>, Error> {
-    let Ok(data) = fs::metadata(path) else { return Ok(None) };
+    let Ok(data) = fs::symlink_metadata(path) else { return Ok(None) };
+    if data.is_symlink() {
+        return Err(Error::saved(path, LINK));
+    }
     if !data.is_file() {
         let what = if data.is_dir() { "a folder" } else { "not a regular file" };
         return Err(Error::saved(path, format!("cannot be written: this is {what}; choose another name")));
@@ -177,6 +174,43 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Erro
     let mut text = serde_json::to_vec_pretty(value).map_err(|e| Error::saved(path, e.to_string()))?;
     text.push(b'\n');
     write(path, &text)
+}
+
+const LINK: &str = "cannot be written: this is a link; remove it, so that nothing is written to another place";
+
+/// Checks that a file in a folder of results can be written in place: it does not exist, or it is a regular file without
+/// another name.
+pub(crate) fn check_own(path: &Path) -> Result<(), Error> {
+    replaceable(path)?;
+    if fs::symlink_metadata(path).is_ok_and(|data| names(&data) > 1) {
+        let why = "cannot be written: the file has a second name (a hard link), which would change too; copy the folder \
+                   with `cp -r`, and use the copy";
+        return Err(Error::saved(path, why));
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn names(data: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::nlink(data)
+}
+
+#[cfg(not(unix))]
+fn names(_: &fs::Metadata) -> u64 {
+    1
+}
+
+/// A folder in a folder of results, to write into it. The user names the folder of results, so it may be a link. A link in
+/// it could lead to any other place.
+pub(crate) fn inside<N: AsRef<Path>>(folder: &Path, names: impl IntoIterator<Item = N>) -> Result<PathBuf, Error> {
+    let mut path = folder.to_path_buf();
+    for name in names {
+        path.push(name);
+        if path.is_symlink() {
+            return Err(Error::saved(&path, LINK));
+        }
+    }
+    Ok(path)
 }
 
 /// Creates a folder and its parents.

@@ -6,9 +6,10 @@ use crate::{
     data::{checksum, experiment::ProblemSpec, parameters::Parameters, paths::path_of},
 };
 use std::{
-    fs::{File, Metadata},
+    fs::Metadata,
     path::{Path, PathBuf},
 };
+use strust_problems::read::open_plain;
 
 /// The data file or folder that parameters name, if any.
 pub(crate) fn path(parameters: &Parameters) -> Option<PathBuf> {
@@ -43,7 +44,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 fn file_checksum(path: &Path) -> Result<u64, Error> {
     check_readable_again(path)?;
-    let sum = File::open(path).and_then(stream::checksum_of);
+    let sum = open_plain(path).and_then(stream::checksum_of);
     sum.map(|(sum, _)| sum.value()).map_err(Error::io("read", path))
 }
 

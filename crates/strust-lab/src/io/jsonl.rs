@@ -1,6 +1,6 @@
 //! Logs with one JSON value per line. When a job resumes, its logs are cut back to the last checkpoint.
 
-use super::stream;
+use super::{atomic, stream};
 use crate::{
     Error,
     data::{
@@ -14,13 +14,14 @@ use std::{
     io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
+use strust_problems::read::open_plain;
 
 pub(crate) const RECORDS: &str = "records.jsonl";
 pub(crate) const TIMINGS: &str = "timings.jsonl";
 
 /// The values of the lines that `keep` accepts. Other lines are not parsed.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Vec<T>, Error> {
-    let file = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
+    let file = BufReader::new(open_plain(path).map_err(Error::io("read", path))?);
     let mut values = Vec::new();
     for (i, line) in file.lines().enumerate() {
         let line = line.map_err(Error::io("read", path))?;
@@ -35,11 +36,12 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> bool
 /// The same for a log that may still be written: a last line that is not complete is left out. A log that does not exist
 /// yet has no lines.
 pub(crate) fn read_so_far<T: DeserializeOwned>(path: &Path, keep: impl Fn(&str) -> bool) -> Result<Vec<T>, Error> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
+    let mut text = String::new();
+    match open_plain(path).and_then(|mut file| file.read_to_string(&mut text)) {
+        Ok(_) => {}
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(Error::io("read", path)(e)),
-    };
+    }
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     let parse = |(i, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|e| Error::saved(path, format!("line {}: {e}", i + 1)))
@@ -64,7 +66,7 @@ impl LogMark {
             return Err(self.wrong_length(path, found));
         }
         if self.checksum.is_some() {
-            self.check(path, File::open(path).map_err(Error::io("read", path))?)?;
+            self.check(path, open_plain(path).map_err(Error::io("read", path))?)?;
         }
         Ok(())
     }
@@ -127,6 +129,7 @@ struct Log {
 
 impl Log {
     fn open(path: PathBuf, mark: LogMark) -> Result<Self, Error> {
+        atomic::check_own(&path)?;
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)

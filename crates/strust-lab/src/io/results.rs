@@ -18,19 +18,49 @@ use crate::{
     format::{NAME_RULE, control_character, is_name},
 };
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 const PLAN: &str = "plan.json";
 const THEORY: &str = "theory.json";
 const BENCHMARK: &str = "benchmark.json";
 const CONSTRAINED: &str = "constrained.json";
+const JOBS: &str = "runs";
+/// The folder of the figures.
+pub(crate) const FIGURES: &str = "figures";
+/// The folder of the parts of a study.
+pub(crate) const CHECKS: &str = "checks";
 const CHECKPOINT: &str = "checkpoint.bin";
 const FAILED: &str = "failed.json";
 
 /// The folder of a job.
 #[must_use]
 pub fn job_folder(folder: &Path, job: &Job) -> PathBuf {
-    folder.join("runs").join(&job.name)
+    folder.join(JOBS).join(&job.name)
+}
+
+/// The same, to write into it.
+pub(crate) fn job_folder_to_write(folder: &Path, job: &Job) -> Result<PathBuf, Error> {
+    atomic::inside(folder, [JOBS, &job.name])
+}
+
+/// The files that strust writes into a folder of results, apart from those in its folders.
+pub fn own_files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    const OTHERS: [&str; 5] = ["summary.json", "summary.csv", "report.html", "comparison.csv", RECORDS];
+    [PLAN, THEORY, BENCHMARK, CONSTRAINED].into_iter().chain(OTHERS).map(|name| folder.join(name))
+}
+
+/// Removes temporary files that killed programs left in a folder of results.
+pub(crate) fn sweep(folder: &Path) {
+    atomic::sweep(folder);
+    let jobs = std::fs::read_dir(folder.join(JOBS)).into_iter().flatten().flatten().map(|job| job.file_name());
+    let jobs = jobs.map(|job| atomic::inside(folder, [OsStr::new(JOBS), &job]));
+    let others = [FIGURES, CHECKS].map(|name| atomic::inside(folder, [name]));
+    // Behind a link are files of others.
+    jobs.chain(others).flatten().for_each(|inner| atomic::sweep(&inner));
 }
 
 /// The checkpoint of the job in a folder.
@@ -85,7 +115,7 @@ pub(crate) fn holds_run(folder: &Path) -> bool {
 pub(crate) fn seal(folder: &Path) -> Option<u64> {
     [PLAN, THEORY, BENCHMARK, CONSTRAINED]
         .iter()
-        .find_map(|file| std::fs::read(folder.join(file)).ok())
+        .find_map(|file| stream::read_saved(&folder.join(file)).ok())
         .map(|plan| checksum(&plan))
 }
 
@@ -148,11 +178,9 @@ impl Plan {
             .map_err(|e| Error::saved(&path, format!("this is not a plan of this version of strust: {e}")))?;
         check_name(&path, &plan.experiment.name)?;
         // A job's name is a path: an edited name could refer to any folder.
-        let edited = |job: &Job| {
-            let expected = Job::new(job.tuning, &job.problem, &job.method, job.seed, job.epochs);
-            job.name != expected.name || !(1..=MAX_EPOCHS).contains(&job.epochs)
-        };
-        if plan.jobs.is_empty() || plan.jobs.iter().any(edited) {
+        let edited = |job: &Job| !job.has_right_name() || !(1..=MAX_EPOCHS).contains(&job.epochs);
+        let different: BTreeSet<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
+        if different.len() < plan.jobs.len().max(1) || plan.jobs.iter().any(edited) {
             return Err(Error::saved(&path, "the plan was edited: its jobs do not match its settings"));
         }
         Ok(plan)

@@ -6,6 +6,7 @@ use std::{
     io::{self, Read},
     path::Path,
 };
+use strust_problems::read::open_plain;
 
 /// The checksum of everything that a reader gives, and its length.
 pub(crate) fn checksum_of(mut reader: impl Read) -> io::Result<(Checksum, u64)> {
@@ -23,7 +24,7 @@ pub(crate) fn checksum_of(mut reader: impl Read) -> io::Result<(Checksum, u64)> 
     }
 }
 
-/// The text of a file of at most `most` bytes. The file may be a pipe, which may never end.
+/// The text of a file of at most `most` bytes that the user names. It may be a pipe, which may never end.
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let mut text = String::new();
     let read = File::open(path)?.take(most + 1).read_to_string(&mut text)?;
@@ -37,14 +38,14 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// The most bytes of a file that the program has written, such as a plan.
 const MOST_SAVED: u64 = 1 << 30;
 
-/// The contents of a file that the program has written. Anything else, such as a device, is refused.
-pub(crate) fn read_saved(path: &Path) -> io::Result<Vec<u8>> {
-    // First, because opening a pipe waits for its other end.
-    let about = std::fs::metadata(path)?;
-    let file = File::open(path)?;
-    if !about.is_file() || about.len() > MOST_SAVED {
-        let why = "it is not a regular file of at most 1 GiB, so strust did not write it";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+/// The contents of a regular file of at most 1 GiB, such as one that the program has written.
+pub fn read_saved(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open_plain(path)?;
+    if file.metadata()?.len() > MOST_SAVED {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "it has more than 1 GiB, which is too long for such a file",
+        ));
     }
     let mut bytes = Vec::new();
     file.take(MOST_SAVED).read_to_end(&mut bytes)?;

@@ -20,12 +20,12 @@ use crate::{
     io::{
         atomic, data_file,
         lock::lock,
-        results::{check_empty, has_plan, job_folder, load_failure, load_summary_file},
+        results::{self, check_empty, has_plan, job_folder, load_failure, load_summary_file},
     },
     report,
     run::{self, Options},
 };
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 /// The names of the stages, for the progress.
 pub(crate) const GRID_SEARCH: &str = "grid search";
@@ -34,7 +34,7 @@ pub(crate) const RUNS: &str = "runs";
 /// Starts a plan in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summary, Error> {
     plan.sizes = options.team.meanwhile(|| run::check(plan))?;
-    check_names(plan)?;
+    check_names([&*plan])?;
     atomic::make_folder(folder)?;
     let _lock = lock(folder)?;
     check_empty(folder)?;
@@ -42,20 +42,26 @@ pub fn start(folder: &Path, plan: &mut Plan, options: &Options) -> Result<Summar
     finish(folder, plan, options)
 }
 
-/// File systems accept names of at most 255 bytes. A run with a longer one could start, but never finish.
-pub(crate) fn check_names(plan: &Plan) -> Result<(), Error> {
+/// Checks the names of the jobs of all plans in a folder. File systems accept names of at most 255 bytes: a run with a
+/// longer one could start, but never finish. A plan names its own jobs apart, but not those of others.
+pub(crate) fn check_names<'a>(plans: impl IntoIterator<Item = &'a Plan>) -> Result<(), Error> {
     const MOST: usize = 240;
-    match plan.jobs.iter().find(|job| job.name.len() > MOST) {
-        Some(job) => Err(Error::Problem {
-            problem: job.problem.name.clone(),
-            why: format!(
+    let mut owners = BTreeMap::new();
+    for job in plans.into_iter().flat_map(|plan| &plan.jobs) {
+        let wrong = |why| Err(Error::Problem { problem: job.problem.name.clone(), why });
+        if job.name.len() > MOST {
+            return wrong(format!(
                 "the folder of a job would have a name of {} characters, but at most {MOST} are allowed: give problems \
                  a shorter `name`, or use fewer lists",
                 job.name.len()
-            ),
-        }),
-        None => Ok(()),
+            ));
+        }
+        let owner = *owners.entry(&job.name).or_insert(&job.problem.name);
+        if *owner != job.problem.name {
+            return wrong(format!("a job would have the folder `{}` of `{owner}`: choose another name", job.name));
+        }
     }
+    Ok(())
 }
 
 /// A run resumes only with the version that planned it.
@@ -84,9 +90,7 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let mut plan = Plan::load(folder)?;
     let _lock = lock(folder)?;
     check_version(&plan.version, &folder.join("plan.json"))?;
-    // Killed programs may have left temporary files in any folder.
-    let jobs = plan.jobs.iter().map(|job| job_folder(folder, job));
-    jobs.chain([folder.into(), folder.join("figures")]).for_each(|folder| atomic::sweep(&folder));
+    results::sweep(folder);
     let done = |job: &Job| plan.is_done(job, &job_folder(folder, job));
     if !plan.jobs.iter().map(done).collect::<Result<Vec<_>, _>>()?.into_iter().all(|done| done) {
         plan.experiment.problems.iter().try_for_each(data_file::check_unchanged)?;

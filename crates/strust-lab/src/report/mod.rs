@@ -12,7 +12,7 @@ mod write;
 pub use curves::figures;
 pub use tuning::at_edge;
 pub(crate) use write::in_the_way;
-pub use write::{check_page, check_place, check_replaceable, write};
+pub use write::{check_place, check_replaceable, write};
 
 use crate::{
     data::{

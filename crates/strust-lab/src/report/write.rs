@@ -9,7 +9,11 @@ use crate::{
     },
     figure::{Figure, Theme},
     format::folder_name,
-    io::{atomic, results::holds_run},
+    io::{
+        atomic,
+        results::{FIGURES, holds_run},
+        stream,
+    },
 };
 use std::path::{Path, PathBuf};
 
@@ -22,15 +26,9 @@ pub fn check_place(folder: &Path, of: &[PathBuf]) -> Result<(), Error> {
     check_replaceable(&folder.join("report.html"))
 }
 
-/// Checks that a page may be written: it may replace only a report of strust, and its folder must be writable.
-pub fn check_page(path: &Path) -> Result<(), Error> {
-    check_replaceable(path)?;
-    atomic::prepare(path)
-}
-
 /// Checks that a page may be replaced: there is none, or strust wrote it.
 pub fn check_replaceable(page: &Path) -> Result<(), Error> {
-    match std::fs::read(page) {
+    match stream::read_saved(page) {
         Ok(text) if !is_ours(&text) => Err(in_the_way(page)),
         _ => Ok(()),
     }
@@ -44,9 +42,11 @@ pub(crate) fn in_the_way(path: &Path) -> Error {
 /// Writes the figures and the page of one or several summaries into a folder; of several, also the figures of their
 /// common problems and all curves as one table. `summaries` already have their [style](super::arranged).
 pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
-    let place = folder.join("figures");
+    let (page, table) = (folder.join("report.html"), folder.join("comparison.csv"));
+    let place = atomic::inside(folder, [FIGURES])?;
     atomic::make_folder(&place)?;
-    [folder, &place].into_iter().for_each(atomic::sweep);
+    atomic::prepare(&page)?;
+    atomic::sweep(&place);
     if let [first, _, ..] = summaries {
         let together =
             Summary { problems: shared_problems(summaries), sections: vec![], tuning: vec![], ..first.clone() };
@@ -54,7 +54,7 @@ pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
             save(&place, &format!("together-{stem}"), &figure, &first.figures)?;
         }
         let text = csv::comparison(&run_names(summaries), summaries);
-        atomic::write(&folder.join("comparison.csv"), text.as_bytes())?;
+        atomic::write(&table, text.as_bytes())?;
     }
     for (i, summary) in summaries.iter().enumerate() {
         let experiment = folder_name(&summary.experiment);
@@ -68,7 +68,7 @@ pub fn write(folder: &Path, summaries: &[Summary]) -> Result<(), Error> {
             save(&place, &stem, &figure, &summary.figures)?;
         }
     }
-    atomic::write(&folder.join("report.html"), html(summaries).as_bytes())
+    atomic::write(&page, html(summaries).as_bytes())
 }
 
 /// Writes a figure in every format of its style.

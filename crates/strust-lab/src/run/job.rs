@@ -22,7 +22,7 @@ use crate::{
         checkpoint::{Checkpoint, Head},
         data_file,
         jsonl::Logs,
-        results::{checkpoint_file, job_folder, load_failure, save_failure},
+        results::{checkpoint_file, job_folder_to_write, load_failure, save_failure},
     },
     stepper::Stepper,
     team::{Sharing, Team},
@@ -59,7 +59,7 @@ pub(crate) fn run(
     halt: Halt,
     watch: JobWatch,
 ) -> Result<(), Error> {
-    let folder = job_folder(folder, job);
+    let folder = job_folder_to_write(folder, job)?;
     let mut pace = Pace::new(watch.progress.job(&job.name));
     // In a grid search some settings are expected to diverge, so their errors are not shown.
     let shown = |failure: &Failure| (!job.tuning).then(|| failure.error.clone());

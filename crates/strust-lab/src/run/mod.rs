@@ -21,10 +21,7 @@ use crate::{
         experiment::Parallel,
         plan::{Job, Plan},
     },
-    io::{
-        atomic,
-        results::{job_folder, seal},
-    },
+    io::results::seal,
     team::Team,
 };
 use job::Together;
@@ -104,8 +101,5 @@ pub(crate) fn run_plans<'a>(
 ) -> Result<(), Error> {
     let jobs: Vec<(&Plan, &Job)> =
         plans.into_iter().flat_map(|plan| plan.jobs.iter().map(move |job| (plan, job))).collect();
-    for (_, job) in &jobs {
-        atomic::sweep(&job_folder(folder, job));
-    }
     run_jobs(folder, stage, &jobs, options)
 }

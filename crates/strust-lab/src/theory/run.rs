@@ -5,6 +5,7 @@ use crate::{
     Error,
     data::{
         checksum,
+        command::CommandLine,
         section::Section,
         style::FigureStyle,
         summary::{Machine, Summary},
@@ -12,7 +13,7 @@ use crate::{
     io::{
         atomic,
         lock::lock,
-        results::{check_empty, check_name, theory_file},
+        results::{self, CHECKS, check_empty, check_name, theory_file},
         stream,
     },
     report,
@@ -31,7 +32,7 @@ pub struct TheoryPlan {
     /// The version of strust that made it.
     pub version: String,
     /// The command line of the run.
-    pub command: String,
+    pub command: CommandLine,
     /// The machine of the run.
     pub machine: Machine,
     /// Its name, also the name of the results folder.
@@ -45,7 +46,7 @@ pub struct TheoryPlan {
 impl TheoryPlan {
     /// The plan of some experiments.
     #[must_use]
-    pub fn new(name: &str, title: &str, experiments: Vec<Theory>, command: String, machine: Machine) -> Self {
+    pub fn new(name: &str, title: &str, experiments: Vec<Theory>, command: CommandLine, machine: Machine) -> Self {
         let version = env!("CARGO_PKG_VERSION").into();
         Self { version, command, machine, name: name.into(), title: title.into(), experiments }
     }
@@ -94,7 +95,7 @@ fn settings(theory: &Theory) -> u64 {
 }
 
 fn path(folder: &Path, theory: &Theory) -> PathBuf {
-    folder.join("checks").join(format!("{}.json", theory.name))
+    folder.join(CHECKS).join(format!("{}.json", theory.name))
 }
 
 /// Starts a plan in a folder, which must be new or empty.
@@ -110,9 +111,7 @@ pub fn start(folder: &Path, plan: &TheoryPlan, options: &Options) -> Result<Summ
 pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let plan = TheoryPlan::load(folder)?;
     let _lock = lock(folder)?;
-    for folder in [folder.to_path_buf(), folder.join("checks"), folder.join("figures")] {
-        atomic::sweep(&folder);
-    }
+    results::sweep(folder);
     finish(folder, &plan, options)
 }
 
@@ -142,7 +141,7 @@ fn load(folder: &Path, theory: &Theory) -> Result<Option<Section>, Error> {
 }
 
 fn finish(folder: &Path, plan: &TheoryPlan, options: &Options) -> Result<Summary, Error> {
-    atomic::make_folder(&folder.join("checks"))?;
+    atomic::make_folder(&atomic::inside(folder, [CHECKS])?)?;
     options.progress.begin("checks", plan.experiments.len());
     let (progress, pool) = (options.progress, || options.pool(PoolKind::Theory, folder, plan));
     run_all(&plan.experiments, pool, options, |theory, halt| run_one(folder, theory, halt, progress))?;

@@ -9,6 +9,7 @@ use crate::{
     analyze::{outcome, search},
     data::{
         benchmark::{BenchmarkSpec, Entrant, Role, Task, TaskSummary},
+        command::CommandLine,
         experiment::{Experiment, Tune},
         plan::{Job, Plan},
         style::FigureStyle,
@@ -17,7 +18,7 @@ use crate::{
     io::{
         atomic, data_file,
         lock::lock,
-        results::{benchmark_file, check_empty, check_name},
+        results::{self, benchmark_file, check_empty, check_name},
         stream,
     },
     pipeline::{self, GRID_SEARCH, RUNS},
@@ -42,7 +43,7 @@ pub struct BenchmarkPlan {
     /// The version of strust that made it.
     pub version: String,
     /// The command line of the run.
-    pub command: String,
+    pub command: CommandLine,
     /// The machine of the run.
     pub machine: Machine,
     /// The benchmark.
@@ -58,7 +59,7 @@ struct TaskPlans {
 impl BenchmarkPlan {
     /// The plan of a benchmark.
     #[must_use]
-    pub fn new(benchmark: BenchmarkSpec, command: String, machine: Machine) -> Self {
+    pub fn new(benchmark: BenchmarkSpec, command: CommandLine, machine: Machine) -> Self {
         Self { version: env!("CARGO_PKG_VERSION").into(), command, machine, benchmark }
     }
 
@@ -203,11 +204,12 @@ fn optima(task: &Task, plan: &Plan) -> Result<BTreeMap<u64, f64>, Error> {
 
 /// Starts a benchmark in a folder, which must be new or empty.
 pub fn start(folder: &Path, plan: &BenchmarkPlan, options: &Options) -> Result<Summary, Error> {
-    for task in &plan.benchmark.tasks {
-        let TaskPlans { searches, runs } = plan.plans(task);
-        options.team.meanwhile(|| run::check(&runs))?;
-        searches.iter().flatten().map(|(plan, _)| plan).chain([&runs]).try_for_each(pipeline::check_names)?;
+    let plans: Vec<TaskPlans> = plan.benchmark.tasks.iter().map(|task| plan.plans(task)).collect();
+    for TaskPlans { runs, .. } in &plans {
+        options.team.meanwhile(|| run::check(runs))?;
     }
+    let all = plans.iter().flat_map(|plans| plans.searches.iter().flatten().map(|(plan, _)| plan).chain([&plans.runs]));
+    pipeline::check_names(all)?;
     atomic::make_folder(folder)?;
     let _lock = lock(folder)?;
     check_empty(folder)?;
@@ -220,9 +222,7 @@ pub fn resume(folder: &Path, options: &Options) -> Result<Summary, Error> {
     let plan = BenchmarkPlan::load(folder)?;
     let _lock = lock(folder)?;
     pipeline::check_version(&plan.version, &benchmark_file(folder))?;
-    for place in [folder.to_path_buf(), folder.join("figures")] {
-        atomic::sweep(&place);
-    }
+    results::sweep(folder);
     for task in &plan.benchmark.tasks {
         task.experiment.problems.iter().try_for_each(data_file::check_unchanged)?;
     }

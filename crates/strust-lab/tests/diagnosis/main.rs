@@ -60,7 +60,7 @@ fn parse(case: &Case, data: &Path, settings: &[String]) -> Experiment {
 fn run(case: &Case, settings: &[String]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let experiment = parse(case, &bad_scales(folder.path()), settings);
-    let mut plan = Plan::new(experiment, "strust run case.toml --out x".into(), strust_lab::this_machine(1, None));
+    let mut plan = Plan::new(experiment, "strust run case.toml --out x", strust_lab::this_machine(1, None));
     let interrupt = AtomicBool::new(false);
     let options =
         Options { jobs: 1, save_every: Duration::MAX, interrupt: &interrupt, progress: &Silent, team: &Team::alone() };
@@ -103,7 +103,10 @@ fn count(cases: &[Case]) -> usize {
         if let Some(remedy) = &diagnosis.remedy {
             let folder = tempfile::tempdir().unwrap();
             parse(case, &bad_scales(folder.path()), &remedy.set);
-            assert_eq!(remedy.command, format!("strust run case.toml --set {}", remedy.set.join(" --set ")));
+            assert_eq!(
+                remedy.command.to_string(),
+                format!("strust run case.toml --set {}", remedy.set.join(" --set "))
+            );
         }
     }
     right

@@ -26,8 +26,7 @@ impl Skip for BufReader<File> {
     }
 }
 
-/// A stream with a largest length: the memory must not depend on a pipe that never ends, or on a small file that unpacks
-/// to a huge one.
+/// A stream with a largest length: the memory must not depend on a small file that unpacks to a huge one.
 pub(super) struct Bounded<R> {
     reader: R,
     left: u64,

@@ -35,7 +35,6 @@ use faer::Mat;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use std::{
-    fs::File,
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
@@ -47,10 +46,12 @@ pub(crate) mod input;
 mod libsvm;
 mod lines;
 mod npy;
+mod plain;
 
 use input::Bounded;
 
 pub use idx::{Idx, read_idx};
+pub use plain::open_plain;
 
 /// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -108,9 +109,6 @@ pub enum ReadError {
 /// The largest XZ dictionary. `xz -9` needs 64 MiB, but a damaged header may ask for 4 GiB.
 const XZ_MEMORY_KIB: u32 = 1 << 20;
 
-/// The most bytes that are read from something that is not a file, such as a pipe.
-const MOST_OF_PIPE: u64 = 256 << 20;
-const PIPE_TOO_LONG: &str = "more than 256 MiB from something that is not a file: save the data to a file first";
 /// The most bytes that a compressed file may unpack to: this number, or so many times its own length.
 const MOST_UNPACKED: u64 = 64 << 20;
 const MOST_TIMES: u64 = 100;
@@ -122,8 +120,7 @@ const MOST_NUMBERS_TIMES: u64 = 32;
 
 /// Opens a file. The extensions `.gz` and `.xz` select decompression; any other file is read unchanged.
 ///
-/// What is not a file, such as a pipe, may have 256 MiB. A compressed file may unpack to 64 MiB, or to 100 times its own
-/// length.
+/// Only regular files are read ([`open_plain`]). A compressed file may unpack to 64 MiB, or to 100 times its own length.
 ///
 /// ```
 /// use std::io::Read;
@@ -139,27 +136,23 @@ const MOST_NUMBERS_TIMES: u64 = 32;
 pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn BufRead>, ReadError> {
     let path = path.as_ref();
     let failed = |cause| ReadError::Io { path: path.into(), cause };
-    let file = File::open(path).map_err(failed)?;
-    let (about, compression) = (file.metadata().map_err(failed)?, Compression::of(path));
+    let file = open_plain(path).map_err(failed)?;
+    let (length, compression) = (file.metadata().map_err(failed)?.len(), Compression::of(path));
     let bytes = decompress(BufReader::new(file), compression);
-    Ok(if !about.is_file() {
-        Box::new(Bounded::new(bytes, MOST_OF_PIPE, PIPE_TOO_LONG))
-    } else if compression == Compression::None {
-        bytes
-    } else {
-        let most = about.len().saturating_mul(MOST_TIMES).max(MOST_UNPACKED);
-        Box::new(Bounded::new(bytes, most, UNPACKS_TOO_LONG))
-    })
+    if compression == Compression::None {
+        return Ok(bytes);
+    }
+    let most = length.saturating_mul(MOST_TIMES).max(MOST_UNPACKED);
+    Ok(Box::new(Bounded::new(bytes, most, UNPACKS_TOO_LONG)))
 }
 
 /// The most numbers that an array may announce. In a plain file they are limited by its length.
 fn most_numbers(path: &Path) -> Result<usize, ReadError> {
     let about = std::fs::metadata(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
-    let most = match (about.is_file(), Compression::of(path)) {
-        (true, Compression::None) => return Ok(usize::MAX),
-        (true, _) => about.len().saturating_mul(MOST_NUMBERS_TIMES).max(MOST_NUMBERS),
-        (false, _) => MOST_NUMBERS,
-    };
+    if Compression::of(path) == Compression::None {
+        return Ok(usize::MAX);
+    }
+    let most = about.len().saturating_mul(MOST_NUMBERS_TIMES).max(MOST_NUMBERS);
     Ok(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
@@ -253,7 +246,7 @@ pub fn read_npy_rows(path: impl AsRef<Path>, share: RowShare) -> Result<(Mat<f64
     if share.is_all() || Compression::of(path) != Compression::None {
         return read_npy(path, share);
     }
-    let file = File::open(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+    let file = open_plain(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
     npy::read(BufReader::new(file), path, share, most_numbers(path)?)
 }
 

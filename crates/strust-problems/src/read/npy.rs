@@ -32,7 +32,7 @@ pub(super) fn read(
     let (rows, columns) = header.shape;
     if rows.saturating_mul(columns) > most {
         let why = format!(
-            "the header announces {rows}×{columns} numbers, but at most {most} are read from a pipe or from a compressed \
+            "the header announces {rows}×{columns} numbers, but at most {most} are read from a compressed \
              file of this length: if you trust the file, unpack it first and use the unpacked file"
         );
         return Err(input.error(input.offset, why));

@@ -12,7 +12,6 @@ use crate::{
     },
 };
 use std::{
-    fs::File,
     io::{BufRead, BufReader},
     path::Path,
 };
@@ -21,6 +20,7 @@ use strust::{
     radius::Verdict,
     record::StepRecord,
 };
+use strust_problems::read::open_plain;
 
 /// Counts of a job's records.
 pub(super) struct RecordStats {
@@ -100,7 +100,7 @@ impl RecordStats {
             merit: None,
             since: 0.0,
         };
-        let file = match File::open(path) {
+        let file = match open_plain(path) {
             Ok(file) => BufReader::new(file),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(stats),
             Err(e) => return Err(Error::io("read", path)(e)),

@@ -2,10 +2,11 @@
 
 use super::{facts::Facts, judge::Cause};
 use crate::{
-    data::{diagnosis::Remedy, parameters::Parameters},
+    data::{command::CommandLine, diagnosis::Remedy, parameters::Parameters},
     format::in_sentence as n,
     registry::methods::{self, StepKind},
 };
+use std::ffi::OsString;
 
 /// A change with its settings as key and value, the reason and the effect.
 struct AdvisedChange {
@@ -22,7 +23,7 @@ impl AdvisedChange {
 }
 
 /// The change for a cause; `None` if nothing is to be changed or no setting helps.
-pub(super) fn remedy(facts: &Facts, cause: Cause, command: &str) -> Option<Remedy> {
+pub(super) fn remedy(facts: &Facts, cause: Cause, command: &CommandLine) -> Option<Remedy> {
     let change = match cause {
         Cause::None | Cause::Start => None,
         Cause::Epochs(needed) => more_epochs(facts, needed),
@@ -227,36 +228,24 @@ fn other_method(facts: &Facts) -> Option<AdvisedChange> {
 }
 
 /// The command with these settings, for another folder.
-fn with_settings(command: &str, set: &[String]) -> String {
-    let mut words = words(command);
-    if words.get(1).is_none_or(|word| word != "run" && word != "reproduce") {
-        words = ["strust", "run", "FILE"].map(String::from).to_vec();
-    }
-    let mut kept: Vec<String> = Vec::new();
-    let mut words = words.into_iter();
+fn with_settings(command: &CommandLine, set: &[String]) -> CommandLine {
+    let words = command.words();
+    let given: Vec<_> = words.iter().take(2).map(|word| word.to_str()).collect();
+    let words = match given[..] {
+        [Some("strust"), Some("run" | "reproduce")] => words,
+        _ => ["strust", "run", "FILE"].map(OsString::from).to_vec(),
+    };
+    let (mut kept, mut words) = (Vec::new(), words.into_iter());
     while let Some(word) = words.next() {
-        match word.as_str() {
-            "--out" => drop(words.next()),
-            "-q" | "--quiet" | "--json" => {}
-            other if other.starts_with("--out=") => {}
+        match word.as_encoded_bytes() {
+            b"--out" => drop(words.next()),
+            b"-q" | b"--quiet" | b"--json" => {}
+            other if other.starts_with(b"--out=") => {}
             _ => kept.push(word),
         }
     }
-    set.iter().fold(kept.join(" "), |all, one| format!("{all} --set {one}"))
-}
-
-/// The words of a command line; quoted ones are kept as they are.
-fn words(command: &str) -> Vec<String> {
-    let (mut words, mut quoted) = (vec![String::new()], false);
-    for c in command.chars() {
-        quoted ^= c == '\'';
-        match words.last_mut() {
-            Some(last) if c != ' ' || quoted => last.push(c),
-            _ => words.push(String::new()),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
+    kept.extend(set.iter().flat_map(|one| ["--set", one]).map(OsString::from));
+    CommandLine::new(kept)
 }
 
 #[cfg(test)]
@@ -306,11 +295,8 @@ mod tests {
                     entry.name
                 );
                 let experiment = Experiment::parse(Path::new("a.toml"), &text).unwrap();
-                let plan = Plan::new(
-                    experiment,
-                    "strust run a.toml -q --out 'b c' --seeds 1".into(),
-                    crate::this_machine(1, None),
-                );
+                let plan =
+                    Plan::new(experiment, "strust run a.toml -q --out 'b c' --seeds 1", crate::this_machine(1, None));
                 let job = &plan.jobs[0];
                 let stats = RecordStats::read(Path::new("nowhere"), job).unwrap();
                 let point = examined();
@@ -329,9 +315,9 @@ mod tests {
                     let changed = changed.unwrap_or_else(|error| panic!("{what}: {error}"));
                     assert_ne!(changed, plan.experiment, "{what}: {:?} changes nothing", found.set);
                     let expected = format!("strust run a.toml --seeds 1 --set {}", found.set.join(" --set "));
-                    assert_eq!(found.command, expected, "{what}");
+                    assert_eq!(found.command.to_string(), expected, "{what}");
                 }
-                assert_eq!(remedy(&facts, Cause::None, ""), None);
+                assert_eq!(remedy(&facts, Cause::None, &plan.command), None);
             }
         }
     }
@@ -345,7 +331,7 @@ mod tests {
         let stats = RecordStats::read(Path::new("nowhere"), &plan.jobs[0]).unwrap();
         let point = examined();
         let facts = Facts::new(&plan.experiment, &plan.jobs[0], &stats, Some(&point), None);
-        assert_eq!(remedy(&facts, Cause::Noise, ""), None);
+        assert_eq!(remedy(&facts, Cause::Noise, &plan.command), None);
     }
 
     #[test]
@@ -358,8 +344,16 @@ mod tests {
     #[test]
     fn the_command_of_another_kind_of_run_becomes_a_template() {
         let set = ["a=1".to_string()];
-        assert_eq!(with_settings("strust train x.toml --save y", &set), "strust run FILE --set a=1");
-        assert_eq!(with_settings("strust reproduce digits --out=x --json", &set), "strust reproduce digits --set a=1");
-        assert_eq!(with_settings("strust run 'my file.toml'", &set), "strust run 'my file.toml' --set a=1");
+        let command = |text: &str| with_settings(&text.into(), &set).to_string();
+        assert_eq!(command("strust train x.toml --save y"), "strust run FILE --set a=1");
+        assert_eq!(command("rm run x.toml"), "strust run FILE --set a=1");
+        assert_eq!(command("strust reproduce digits --out=x --json"), "strust reproduce digits --set a=1");
+        assert_eq!(command("strust run 'my file.toml'"), "strust run 'my file.toml' --set a=1");
+    }
+
+    #[test]
+    fn a_value_of_an_edited_plan_means_nothing_to_a_shell() {
+        let command = with_settings(&"strust run a.toml;reboot $(x)".into(), &["a=`b`".into()]);
+        assert_eq!(command.to_string(), "strust run 'a.toml;reboot' '$(x)' --set 'a=`b`'");
     }
 }
