@@ -203,6 +203,8 @@ mod tests {
         // Six per cent an epoch is a fall, also if the run is short.
         assert!((3..60).all(|epochs| slow(epochs, true)));
         let crawling: Vec<f64> = (0..=40).map(|k| 0.999_f64.powi(k)).collect();
-        assert!(!Course::new(&crawling, false, true).unwrap().falls && Course::new(&crawling, false, false).unwrap().falls);
+        assert!(
+            !Course::new(&crawling, false, true).unwrap().falls && Course::new(&crawling, false, false).unwrap().falls
+        );
     }
 }

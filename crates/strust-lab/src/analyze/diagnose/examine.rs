@@ -269,7 +269,12 @@ fn generalization<F: Problem>(
     let rows = if share > 0.0 { f.terms() as f64 * share / (1.0 - share) } else { f64::INFINITY };
     if *quantity == Quantity::TestAccuracy {
         let (train, test) = (train?(f, x)?, test(f, x)?);
-        return Some(Generalization { accuracy: true, train, test, standard_error: (test * (1.0 - test) / rows).sqrt() });
+        return Some(Generalization {
+            accuracy: true,
+            train,
+            test,
+            standard_error: (test * (1.0 - test) / rows).sqrt(),
+        });
     }
     let zero = x.zeros_like();
     let (train, test) = (full_value(f, x) / full_value(f, &zero), test(f, x)? / test(f, &zero)?);

@@ -114,9 +114,10 @@ impl<'a> Facts<'a> {
     pub fn measured(&self) -> bool {
         let Some(error) = self.error else { return false };
         let epsilon = if problems::is_single(&self.job.problem) { f64::from(f32::EPSILON) } else { f64::EPSILON };
-        let first = self.stats.curve.first().map_or(0.0, |(value, _)| value.abs());
-        let loss = self.point.map_or(0.0, |point| point.loss.abs());
-        let resolution = (epsilon * first.max(loss)).max(f64::MIN_POSITIVE / problems::scale(&self.job.problem));
+        // A gap is the difference of two losses, each with its rounding error.
+        let optimum = self.point.and_then(|point| point.optimum).unwrap_or(0.0);
+        let first = self.stats.curve.first().map_or(0.0, |(value, _)| value.abs().max(optimum.abs()));
+        let resolution = (epsilon * first).max(f64::MIN_POSITIVE / problems::scale(&self.job.problem));
         error.first.is_finite() && TOLERANCE * error.first >= resolution
     }
 
@@ -144,7 +145,8 @@ impl<'a> Facts<'a> {
         let better = |a: f64, b: f64| if found.accuracy { a > b } else { a < b };
         let best = self.stats.test.iter().copied().reduce(|a, b| if better(b.1, a.1) { b } else { a })?;
         // The error of a loss is relative to that of the model with all parameters 0.
-        let error = if found.accuracy { found.standard_error } else { last * found.standard_error / (1.0 - found.test) };
+        let error =
+            if found.accuracy { found.standard_error } else { last * found.standard_error / (1.0 - found.test) };
         (best.0 > 0 && (best.1 - last).abs() > SURE * error).then_some(best)
     }
 

@@ -61,8 +61,14 @@ const RECOVERY: f64 = 100.0;
 pub(super) fn judge(facts: &Facts) -> Option<(RunVerdict, Cause)> {
     use RunVerdict as V;
     if facts.failure.is_some() {
-        let started = !facts.stats.curve.is_empty();
-        return Some((V::BrokeDown, if started { Cause::LongSteps } else { Cause::Start }));
+        // A method needs the square of the gradient.
+        let overflows = facts.point.is_some_and(|point| point.gradient_norm.powi(2).is_infinite());
+        let cause = match facts.stats.curve.is_empty() {
+            _ if overflows => Cause::Range,
+            true => Cause::Start,
+            false => Cause::LongSteps,
+        };
+        return Some((V::BrokeDown, cause));
     }
     let error = facts.error?;
     let patience = PATIENCE * facts.planned();

@@ -4,7 +4,7 @@ use super::Effort;
 use serde::{Deserialize, Serialize};
 use strust::{
     diagnostics::lipschitz,
-    objective::{Evaluation, Scaled, full_value, full_value_and_gradient},
+    objective::{Evaluation, ProductKind, Scaled, full_value, full_value_and_gradient},
     prelude::*,
 };
 use strust_problems::Problem;
@@ -86,7 +86,7 @@ pub(super) fn length<P: Vector>(v: &P) -> f64 {
 
 fn length_of(values: &[f64]) -> f64 {
     let largest = values.iter().fold(0.0_f64, |largest, v| largest.max(v.abs()));
-    if !(largest.is_normal()) {
+    if !largest.is_normal() {
         return largest;
     }
     largest * values.iter().map(|v| (v / largest).powi(2)).sum::<f64>().sqrt()
@@ -184,10 +184,33 @@ fn curvature<F: Objective>(f: &mut F, x: &F::Point, batch: usize, seed: u64) -> 
     let mut largest = 0.0_f64;
     for k in 0..BATCHES.min(sampler.steps_per_epoch()) {
         sampler.draw(k, &mut sample);
-        let found = lipschitz(f, x, &sample, PRODUCTS);
+        let found = along_gradient(f, x, &sample);
         largest = if found.is_finite() { largest.max(found) } else { largest };
     }
     largest
+}
+
+/// The curvature of a mini-batch by the power method. Differences of gradients would lose a curvature that is far below
+/// the gradient, so products are used if there are any.
+fn along_gradient<F: Objective>(f: &mut F, x: &F::Point, sample: &Sample) -> f64 {
+    let (mut v, mut product, mut estimate) = (x.zeros_like(), x.zeros_like(), 0.0);
+    f.value_and_gradient(x, sample, &mut v);
+    if v.norm() == 0.0 {
+        v.copy_from(x);
+    }
+    for _ in 0..PRODUCTS {
+        let norm = v.norm();
+        if norm == 0.0 || !norm.is_finite() {
+            break;
+        }
+        v.scale(1.0 / norm);
+        if !f.curvature_product(ProductKind::Hessian, x, sample, &v, &mut product) {
+            return lipschitz(f, x, sample, PRODUCTS);
+        }
+        estimate = product.norm();
+        std::mem::swap(&mut v, &mut product);
+    }
+    estimate
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ fn standardized(facts: &Facts) -> Option<AdvisedChange> {
         return None;
     }
     let why = format!("the features have root mean squares from {} to {}", n(sizes.low), n(sizes.largest));
-    let mut change = AdvisedChange::new("standardize", "on", why, "a smaller error in the same epochs");
+    let mut change = AdvisedChange::new("standardize", "on", why, "less of the error remains after the same epochs");
     if facts.steps() == StepKind::Rate {
         change.set.push(("learning_rate".into(), written(1.0 / sizes.count as f64)));
     }
@@ -128,13 +128,13 @@ fn unscaled_loss(facts: &Facts) -> Option<AdvisedChange> {
     (scale.ln().abs() > 0.0).then_some(own)
 }
 
-/// Weights shrunk in the directions that have less than a hundredth of the largest curvature, where the data say little.
+/// Weights shrunk in the directions that have less than a tenth of the largest curvature, where the data say little.
 fn regularized(facts: &Facts) -> Option<AdvisedChange> {
     let (found, now) = (facts.overfit()?, parameter(facts, "regularization")?.as_float()?);
     let l = facts.curvature? / crate::registry::problems::scale(&facts.job.problem);
     let why = format!("the fit to the test set is worse by {:.0} points", 100.0 * (found.train - found.test));
-    let effect = "the fits to the training set and to the test set come closer";
-    Some(AdvisedChange::new("regularization", written((0.01 * l).max(10.0 * now)), why, effect))
+    let effect = "smaller weights, which follow the noise of the training set less";
+    Some(AdvisedChange::new("regularization", written((0.1 * l).max(10.0 * now)), why, effect))
 }
 
 /// The epochs after which the test set was fitted best.
@@ -207,7 +207,9 @@ fn shorter_steps(facts: &Facts) -> Option<AdvisedChange> {
         }
         known => {
             let why = match known {
-                Some(_) => "the rate is at most about 1/L at the examined points, but the steps are too long on the way",
+                Some(_) => {
+                    "the rate is at most about 1/L at the examined points, but the steps are too long on the way"
+                }
                 None => "the curvature was not measured, and a tenth of the rate is safer",
             };
             Some(AdvisedChange::new("learning_rate", written(0.1 * now), why, effect))

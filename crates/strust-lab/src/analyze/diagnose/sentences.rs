@@ -48,9 +48,10 @@ pub(super) fn why(facts: &Facts, verdict: RunVerdict, cause: Cause) -> String {
         Cause::None => return left,
         Cause::Epochs(needed) => format!("at this speed it needs {} more epochs", n(needed)),
         Cause::Early => {
-            return format!("{} are too few to show a trend", plural(facts.stats.epochs as usize, "epoch"));
+            return format!("a run of {} is too short to show a trend", plural(facts.stats.epochs as usize, "epoch"));
         }
         Cause::Range if verdict == RunVerdict::Unclear => return unmeasured(facts),
+        Cause::Range if verdict == RunVerdict::BrokeDown => return failure.into(),
         Cause::Range => "no step changed the loss".into(),
         Cause::Unmeasured => return "the loss no longer falls, and how low it can get was not measured".into(),
         Cause::Overfit => return overfit(facts),
@@ -103,7 +104,11 @@ fn per_cent(fit: f64) -> String {
 fn overfit(facts: &Facts) -> String {
     facts.point.and_then(|point| point.generalization).map_or_else(String::new, |found| {
         let what = if found.accuracy { "accuracy" } else { "explained share" };
-        format!("the {what} is {} on the training set and {} on the test set", per_cent(found.train), per_cent(found.test))
+        format!(
+            "the {what} is {} on the training set and {} on the test set",
+            per_cent(found.train),
+            per_cent(found.test)
+        )
     })
 }
 
@@ -119,7 +124,7 @@ fn infeasible(facts: &Facts) -> String {
 
 /// A share in per cent, or as a power of ten if it is small.
 fn share(value: f64) -> String {
-    if value >= 0.001 { format!("{} %", n(100.0 * value)) } else { format!("{value:.0e}") }
+    if value >= 0.001 || value == 0.0 { format!("{} %", n(100.0 * value)) } else { format!("{value:.0e}") }
 }
 
 fn speed(facts: &Facts, out: &mut Sentences) {
@@ -150,7 +155,7 @@ fn speed(facts: &Facts, out: &mut Sentences) {
         let more = format!("at this speed a thousandth of the start is reached after {} more epochs", n(needed));
         if facts.stats.epochs < EARLY { format!("{fall}, too few to extrapolate") } else { format!("{fall}; {more}") }
     } else {
-        format!("It does not fall {over}")
+        format!("It does not fall by more than noise explains {over}")
     };
     let level = match error.averaged {
         1 => format!("{:.1e}", error.level),
@@ -218,7 +223,8 @@ fn generalization(facts: &Facts, out: &mut Sentences) {
     } else {
         "The share of the loss that the model explains, compared with one whose parameters are all 0,"
     };
-    let meaning = if facts.overfit().is_some() { "the model fits the training set too closely" } else { "no overfitting" };
+    let meaning =
+        if facts.overfit().is_some() { "the model fits the training set too closely" } else { "no overfitting" };
     let text = format!(
         "{what} is {} on the training set and {} on the test set (standard error {}): {meaning}.",
         per_cent(found.train),
