@@ -97,6 +97,9 @@ const RULES: &[Rule] = &[
     ("noise that exceeds the gradient exceeds it", |d| {
         d.why("noise of the mini-batches exceeds") && !d.text("gradient noise").contains("exceeds it")
     }),
+    ("noise does not stop a run whose terms agree", |d| {
+        d.why("noise of the mini-batches exceeds") && d.text("interpolation").starts_with("Interpolation holds")
+    }),
     ("noise that explains nothing is small", |d| {
         d.why("does not explain it") && d.text("gradient noise").contains("exceeds it")
     }),

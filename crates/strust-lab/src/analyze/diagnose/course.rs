@@ -1,5 +1,6 @@
 //! The course of an error over the epochs of a run: how much remains, and how fast it falls.
 
+use super::facts::TOLERANCE;
 use crate::statistics::quantile;
 
 /// The course of a number ≥ 0 that should tend to 0.
@@ -63,7 +64,10 @@ impl Course {
         let turns = ups.windows(2).filter(|pair| pair[0] != pair[1]).count() as f64;
         let logarithms = || points.iter().map(|point| point.1);
         let swing = logarithms().fold(f64::NEG_INFINITY, f64::max) - logarithms().fold(f64::INFINITY, f64::min);
-        let averaged = if falls { 1 } else { (n / 5).max(1) };
+        // A run that ends above the tolerance has not converged, whatever its median.
+        let hovers = |median: f64| median <= TOLERANCE * first && values[n - 1] > TOLERANCE * first;
+        let fifth = (n / 5).max(1);
+        let averaged = if falls || hovers(quantile(&values[n - fifth..], 0.5)) { 1 } else { fifth };
         Some(Self {
             first,
             last: values[n - 1],
@@ -190,6 +194,10 @@ mod tests {
     fn the_last_value_is_that_of_the_last_epoch_and_the_level_of_a_plateau_is_a_median() {
         let flat = course(|k| if k < 40.0 { 1.0 + 0.5 * noise(k) } else { 0.1 });
         assert!(flat.averaged == 8 && flat.level > 0.9 && (flat.last - 0.1).abs() < 1e-15, "{flat:?}");
+        // A course that ends above the tolerance is not judged by a median below it.
+        let hovering =
+            course(|k| if k == 0.0 { 1.0 } else { 1e-3 * (0.5 + noise(k) * if k < 40.0 { 0.4 } else { 9.0 }) });
+        assert!(hovering.averaged == 1 && hovering.level > 1e-3, "{hovering:?}");
         let falling = course(|k| 0.5_f64.powf(k));
         assert_eq!((falling.averaged, falling.level.to_bits()), (1, falling.last.to_bits()));
     }

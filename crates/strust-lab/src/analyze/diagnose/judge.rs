@@ -138,8 +138,11 @@ fn not_done(facts: &Facts) -> (RunVerdict, Cause) {
     if bounces(facts) {
         return (V::Unstable, Cause::LongSteps);
     }
+    // If all terms agree on a solution, their noise vanishes there and stops no run.
+    let terms = facts.point.and_then(|point| point.interpolation.as_ref());
+    let agree = terms.is_some_and(|(verdict, _)| *verdict == Interpolation::Holds);
     let cause = match features {
-        _ if facts.is_noisy() && !error.falls => Cause::Noise,
+        _ if facts.is_noisy() && !error.falls && !agree => Cause::Noise,
         Some(spread) => Cause::Features(spread),
         None if facts.penalized() => Cause::Penalty,
         None => Cause::Conditioning,

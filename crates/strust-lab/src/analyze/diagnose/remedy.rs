@@ -32,7 +32,10 @@ pub(super) fn remedy(facts: &Facts, cause: Cause, command: &str) -> Option<Remed
         Cause::Epochs(needed) => more_epochs(facts, needed),
         Cause::ShortSteps => standardized(facts).or_else(|| longer_steps(facts)).or_else(|| other_method(facts)),
         Cause::LongSteps => standardized(facts).or_else(|| shorter_steps(facts)).or_else(|| other_method(facts)),
-        Cause::Range => unscaled_loss(facts).or_else(|| standardized(facts)),
+        Cause::Range => unscaled_loss(facts).or_else(|| standardized(facts)).or_else(|| {
+            // Another method helps only if there is something to do.
+            if facts.measured() && facts.failure.is_none() { other_method(facts) } else { None }
+        }),
         Cause::Start => standardized(facts),
         Cause::Noise => less_noise(facts),
         Cause::SmallRegion => larger_region(facts),
@@ -330,7 +333,7 @@ fn words(command: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{
-        analyze::diagnose::{Examination, RecordStats, ReferencePoint, course::Course},
+        analyze::diagnose::{Examination, FeatureSizes, Generalization, RecordStats, ReferencePoint, course::Course},
         data::plan::Plan,
         experiment::{Experiment, Setting},
     };
@@ -415,6 +418,34 @@ mod tests {
         let point = examined();
         let facts = Facts::new(&plan.experiment, &plan.jobs[0], &stats, Some(&point), None);
         assert_eq!(remedy(&facts, Cause::Noise, ""), None);
+    }
+
+    #[test]
+    fn settings_of_a_problem_name_it_if_there_are_several() {
+        let problem = |name: &str| format!("[[problem]]\nkind = \"logistic\"\nname = \"{name}\"\ntest_share = 0.5\n");
+        let method = "[[method]]\nname = \"sgd\"\n";
+        let head = "name = \"a\"\nepochs = 20\nbatch = 8\nseeds = 1\n";
+        let one = format!("{head}{}{method}", problem("first"));
+        let two = format!("{head}{}{}{method}", problem("first"), problem("second"));
+        let features = FeatureSizes { count: 50, low: 1e-80, largest: 1e-75 };
+        let found = Generalization { accuracy: true, train: 1.0, test: 0.7, standard_error: 0.03 };
+        let point = Examination { features: Some(features), generalization: Some(found), ..examined() };
+        for (text, owner) in [(one, ""), (two, "first.")] {
+            let experiment = Experiment::parse(Path::new("a.toml"), &text).unwrap();
+            let plan = Plan::new(experiment, "strust run a.toml".into(), crate::this_machine(1, None));
+            let stats = RecordStats::read(Path::new("nowhere"), &plan.jobs[0]).unwrap();
+            let facts = Facts::new(&plan.experiment, &plan.jobs[0], &stats, Some(&point), None);
+            for (cause, expected) in [
+                (Cause::Overfit, vec![format!("{owner}regularization=0.3")]),
+                (Cause::ShortSteps, vec![format!("{owner}standardize=on"), "learning_rate=0.02".into()]),
+                (Cause::Start, vec![format!("{owner}standardize=on"), "learning_rate=0.02".into()]),
+            ] {
+                let set = remedy(&facts, cause, &plan.command).unwrap().set;
+                assert_eq!(set, expected, "{cause:?}");
+                let settings: Vec<Setting> = set.iter().map(|s| s.parse().unwrap()).collect();
+                assert_ne!(Experiment::parse_with(Path::new("a.toml"), &text, &settings).unwrap(), plan.experiment);
+            }
+        }
     }
 
     #[test]
