@@ -7,7 +7,7 @@ use crate::{
     show::heading,
 };
 use std::{fmt::Write as _, path::Path};
-use strust_lab::analyze::diagnose::{Diagnosis, RunVerdict, diagnose};
+use strust_lab::analyze::diagnose::{Diagnosis, diagnose};
 
 /// The maximum length of a line.
 const WIDTH: usize = 100;
@@ -46,19 +46,13 @@ fn text(diagnosis: &Diagnosis, shared: &Shared) -> String {
     for finding in &diagnosis.findings {
         let _ = writeln!(text, "  - {}", wrapped(&finding.text, 4));
     }
-    match (&diagnosis.remedy, diagnosis.verdict) {
-        (Some(remedy), _) => {
-            let _ =
-                writeln!(text, "  → {}", wrapped(&format!("Set {}: {}.", remedy.set.join(" and "), remedy.reason), 4));
-            let _ = writeln!(text, "    {}", wrapped(&format!("Expected: {}.", remedy.effect), 4));
-            let _ = writeln!(text, "    $ {}", remedy.command);
-        }
-        (None, Some(RunVerdict::Converged)) => text.push_str("  Nothing to change.\n"),
-        (None, Some(RunVerdict::StillImproving)) => text.push_str("  Nothing to change yet: let the run finish.\n"),
-        (None, Some(_)) => {
-            text.push_str("  No setting of this experiment is known to help: look at the data and the problem.\n");
-        }
-        (None, None) => {}
+    if let Some(remedy) = &diagnosis.remedy {
+        let _ = writeln!(text, "  → {}", wrapped(&format!("Set {}: {}.", remedy.set.join(" and "), remedy.reason), 4));
+        let _ = writeln!(text, "    {}", wrapped(&format!("Expected: {}.", remedy.effect), 4));
+        let _ = writeln!(text, "    $ {}", remedy.command);
+    }
+    if let Some(outlook) = diagnosis.outlook() {
+        let _ = writeln!(text, "  {outlook}");
     }
     text
 }

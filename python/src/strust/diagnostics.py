@@ -286,7 +286,7 @@ class Diagnosis(_Table):
     seed : int
         Its seed.
     verdict : str or None
-        Such as ``"converged"``; None if it is too early for one.
+        Such as ``"converged"``; None before the first epoch.
     state, why : str
         The state of the run, and the reason for the verdict.
     findings : list of str

@@ -31,6 +31,21 @@ pub struct Diagnosis {
     pub advice: Vec<String>,
 }
 
+impl Diagnosis {
+    /// The last sentence of the text, if there is no change to name.
+    #[must_use]
+    pub fn outlook(&self) -> Option<&'static str> {
+        match (&self.remedy, self.verdict?) {
+            (Some(_), _) => None,
+            (None, RunVerdict::Converged) => Some("Nothing to change."),
+            (None, RunVerdict::StillImproving | RunVerdict::TooEarly) => {
+                Some("Nothing to change yet: let the run finish.")
+            }
+            (None, _) => Some("No setting of this experiment is known to help: look at the data and the problem."),
+        }
+    }
+}
+
 /// How a run did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -41,12 +56,18 @@ pub enum RunVerdict {
     StillImproving,
     /// It moves, but would need more epochs than that.
     TooSlow,
-    /// It no longer moves, far from a solution.
+    /// It no longer falls, and more than a thousandth remains.
     Stuck,
     /// It bounces, or moves away.
     Unstable,
-    /// The constraint is violated, and this does not improve.
+    /// The constraint is violated, and this does not improve in time.
     Infeasible,
+    /// It fits the training set far better than the test set.
+    Overfits,
+    /// It has too few epochs to show a trend.
+    TooEarly,
+    /// What remains cannot be measured.
+    Unclear,
     /// It ended with an error.
     BrokeDown,
 }
@@ -60,6 +81,9 @@ impl fmt::Display for RunVerdict {
             Self::Stuck => "stuck",
             Self::Unstable => "unstable",
             Self::Infeasible => "infeasible",
+            Self::Overfits => "overfits",
+            Self::TooEarly => "too early",
+            Self::Unclear => "unclear",
             Self::BrokeDown => "broke down",
         })
     }

@@ -149,6 +149,11 @@ impl Quantity {
             Self::TrainAccuracy => "train_accuracy",
         }
     }
+
+    /// Whether it is measured on the test set.
+    pub fn of_test_set(self) -> bool {
+        matches!(self, Self::TestLoss | Self::TestAccuracy)
+    }
 }
 
 /// A quantity with its name for people.

@@ -1,10 +1,7 @@
 //! The diagnosis of every method.
 
 use super::parts::heading;
-use crate::data::{
-    diagnosis::{Diagnosis, RunVerdict},
-    summary::Summary,
-};
+use crate::data::{diagnosis::Diagnosis, summary::Summary};
 use maud::{Markup, html};
 
 /// The section with the diagnoses; empty if there are none.
@@ -46,9 +43,8 @@ fn change(diagnosis: &Diagnosis) -> Markup {
                 ". Expected: " (remedy.effect) "."
             }
             p { code { (remedy.command) } }
-        } @else if diagnosis.verdict == Some(RunVerdict::Converged) {
-            p { "Nothing to change." }
         }
+        @if let Some(outlook) = diagnosis.outlook() { p { (outlook) } }
         @if !diagnosis.advice.is_empty() {
             p { "What to change:" }
             ul { @for text in &diagnosis.advice { li { (text) } } }

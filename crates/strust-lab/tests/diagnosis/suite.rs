@@ -1,14 +1,14 @@
 //! Runs whose truth is known by construction. Each says what it was made to be; no verdict was looked at to choose it.
 
 use strust_lab::analyze::diagnose::RunVerdict::{
-    self, BrokeDown, Converged, Infeasible, StillImproving, Stuck, TooSlow, Unstable,
+    self, BrokeDown, Converged, Infeasible, Overfits, StillImproving, Stuck, TooEarly, TooSlow, Unclear, Unstable,
 };
 
 /// A run and the verdicts that are right for it.
 pub struct Case {
     pub name: &'static str,
     pub truth: &'static [RunVerdict],
-    /// `[[problem]]`, without the heading. `BAD_SCALES` is replaced by a data file.
+    /// `[[problem]]`, without the heading. `BAD_SCALES` and names with an `@` are replaced by data files.
     pub problem: &'static str,
     /// `[[method]]`, without the heading.
     pub method: &'static str,
@@ -154,4 +154,115 @@ pub const HELD_OUT: &[Case] = &[
     case("sgd-proj, early", &[StillImproving], SUBSPACE2, "name = \"sgd-proj\"\nlearning_rate = 0.005", (10, 16, 4)),
     case("auto, early 2", &[StillImproving], FACTORIZATION, "name = \"auto\"", (6, 8, 5)),
     case("network, early 2", &[StillImproving], TANH, "name = \"sgd\"\nlearning_rate = 0.2", (5, 64, 6)),
+];
+
+macro_rules! loss {
+    ($scale:literal) => {
+        concat!("kind = \"least-squares\"\nn = 60\nd = 6\nscale = ", $scale)
+    };
+}
+macro_rules! data {
+    ($kind:literal, $file:literal) => {
+        concat!("kind = \"", $kind, "\"\ndata = \"", $file, "\"")
+    };
+}
+macro_rules! sgd {
+    ($rate:literal) => {
+        concat!("name = \"sgd\"\nlearning_rate = ", $rate)
+    };
+}
+const AUTO: &str = "name = \"auto\"";
+
+/// Losses and data from 1e-200 to 1e200. A rate that follows the scale makes the run of scale 1.
+#[rustfmt::skip]
+pub const SCALES: &[Case] = &[
+    case("loss 1e-150, rate 1e150", &[Converged], loss!("1e-150"), sgd!("1e150"), (40, 6, 0)),
+    case("loss 1e-75, rate 1e75", &[Converged], loss!("1e-75"), sgd!("1e75"), (40, 6, 1)),
+    case("loss 1e75, rate 1e-75", &[Converged], loss!("1e75"), sgd!("1e-75"), (40, 6, 2)),
+    case("loss 1e150, rate 1e-150", &[Converged], loss!("1e150"), sgd!("1e-150"), (40, 6, 3)),
+    case("loss 1e-150, early", &[StillImproving], loss!("1e-150"), sgd!("2e149"), (15, 6, 0)),
+    case("loss 1e150, early", &[StillImproving], loss!("1e150"), sgd!("2e-151"), (15, 6, 0)),
+    case("loss 1e-150, auto", &[Converged], loss!("1e-150"), AUTO, (40, 6, 0)),
+    case("loss 1e150, auto", &[Converged], loss!("1e150"), AUTO, (40, 6, 1)),
+    case("loss 1e-150, sgd", &[TooSlow], loss!("1e-150"), sgd!("1.0"), (12, 6, 0)),
+    case("loss 1e-75, sgd", &[TooSlow], loss!("1e-75"), sgd!("1.0"), (12, 6, 1)),
+    case("loss 1e75, sgd", &[BrokeDown], loss!("1e75"), sgd!("1.0"), (12, 6, 2)),
+    case("loss 1e150, sgd", &[BrokeDown], loss!("1e150"), sgd!("1.0"), (12, 6, 3)),
+    case("loss 1e300, sgd", &[BrokeDown], loss!("1e300"), sgd!("1.0"), (12, 6, 4)),
+    case("loss 1e-300, sgd", &[TooSlow, Stuck], loss!("1e-300"), sgd!("1.0"), (12, 6, 5)),
+    case("loss 1e-320, sgd", &[Unclear], loss!("1e-320"), sgd!("1.0"), (12, 6, 6)),
+    case("loss 1e-150, str", &[TooSlow], loss!("1e-150"), "name = \"str\"", (12, 6, 0)),
+    case("loss 1e-150, sls", &[TooSlow], loss!("1e-150"), "name = \"sls\"", (12, 6, 1)),
+    case("loss 1e-150, adam", &[TooSlow], loss!("1e-150"), "name = \"adam\"\nlearning_rate = 0.1", (12, 6, 2)),
+    case("loss 1e-300, str", &[TooSlow, Stuck], loss!("1e-300"), "name = \"str\"", (12, 6, 3)),
+    // No number of an f32 network is as small as its gradients.
+    case("network, loss 1e-150", &[Unclear, TooSlow, Stuck], concat!("kind = \"mlp\"\nhidden = \"8\"\nscale = 1e-150"), sgd!("0.1"), (5, 64, 0)),
+    case("data 1e-75, rate 1e149", &[Converged], data!("least-squares", "numbers@1e-75"), sgd!("1e149"), (40, 6, 0)),
+    case("data 1e75, rate 1e-151", &[Converged], data!("least-squares", "numbers@1e75"), sgd!("1e-151"), (40, 6, 1)),
+    case("data 1e-75, auto", &[Converged], data!("least-squares", "numbers@1e-75"), AUTO, (40, 6, 0)),
+    case("data 1e75, auto", &[Converged], data!("least-squares", "numbers@1e75"), AUTO, (40, 6, 1)),
+    case("data 1e-75, sgd", &[TooSlow], data!("least-squares", "numbers@1e-75"), sgd!("0.1"), (12, 6, 0)),
+    case("data 1e-150, sgd", &[TooSlow, Stuck], data!("least-squares", "numbers@1e-150"), sgd!("0.1"), (12, 6, 1)),
+    case("data 1e75, sgd", &[BrokeDown], data!("least-squares", "numbers@1e75"), sgd!("0.1"), (12, 6, 2)),
+    case("data 1e150, sgd", &[BrokeDown], data!("least-squares", "numbers@1e150"), sgd!("0.1"), (12, 6, 3)),
+    case("data 1e-200, sgd", &[Unclear], data!("least-squares", "numbers@1e-200"), sgd!("0.1"), (12, 6, 4)),
+    case("data 1e-200, auto", &[Unclear], data!("least-squares", "numbers@1e-200"), AUTO, (12, 6, 5)),
+    case("data 1e-200, str", &[Unclear], data!("least-squares", "numbers@1e-200"), "name = \"str\"", (12, 6, 6)),
+    // Only the features: the solution is 1/scale.
+    case("inputs 1e-75, sgd", &[TooSlow, Stuck], data!("least-squares", "inputs@1e-75"), sgd!("0.1"), (12, 6, 0)),
+    case("inputs 1e-150, sgd", &[TooSlow, Stuck], data!("least-squares", "inputs@1e-150"), sgd!("0.1"), (12, 6, 1)),
+    case("inputs 1e-150, str", &[TooSlow, Stuck], data!("least-squares", "inputs@1e-150"), "name = \"str\"", (12, 6, 2)),
+    case("inputs 1e-150, auto", &[TooSlow, Stuck], data!("least-squares", "inputs@1e-150"), AUTO, (12, 6, 3)),
+    case("inputs 1e75, rate 1e-151", &[Converged], data!("least-squares", "inputs@1e75"), sgd!("1e-151"), (40, 6, 4)),
+    case("classes 1e-75, sgd", &[TooSlow, Stuck], data!("logistic", "classes@1e-75"), sgd!("0.1"), (12, 6, 0)),
+    case("classes 1e-150, sgd", &[TooSlow, Stuck], data!("logistic", "classes@1e-150"), sgd!("0.1"), (12, 6, 1)),
+    case("classes 1e-150, adam", &[TooSlow, Stuck], data!("softmax", "classes@1e-150"), "name = \"adam\"", (12, 6, 2)),
+    case("classes 1e-150, auto", &[TooSlow, Stuck], data!("logistic", "classes@1e-150"), AUTO, (12, 6, 3)),
+];
+
+/// Runs of few epochs. At the rate 0.05 the error of `LS` falls by about 6 % an epoch.
+#[rustfmt::skip]
+pub const SHORT: &[Case] = &[
+    case("one epoch", &[TooEarly], LS, sgd!("0.05"), (1, 16, 0)),
+    case("two epochs", &[TooEarly], LS, sgd!("0.05"), (2, 16, 1)),
+    case("three epochs", &[TooEarly], LS, sgd!("0.05"), (3, 16, 2)),
+    case("four epochs", &[TooEarly], LS, sgd!("0.05"), (4, 16, 3)),
+    case("three epochs, noise", &[TooEarly], NOISY, sgd!("0.05"), (3, 16, 0)),
+    case("four epochs, noise", &[TooEarly], NOISY, sgd!("0.05"), (4, 4, 1)),
+    case("three epochs, auto", &[TooEarly], SEPARABLE, AUTO, (3, 16, 0)),
+    case("two epochs, pca", &[TooEarly], PCA, "name = \"riemannian\"\nlearning_rate = 0.005", (2, 16, 0)),
+    case("two epochs, network", &[TooEarly], MLP, "name = \"adam\"\nlearning_rate = 3e-3", (2, 64, 0)),
+    // Six per cent an epoch need about 110 epochs.
+    case("five epochs", &[TooSlow], LS, sgd!("0.05"), (5, 16, 0)),
+    case("six epochs, noise", &[TooSlow], NOISY, sgd!("0.05"), (6, 16, 0)),
+    case("twenty epochs", &[StillImproving], LS, sgd!("0.05"), (20, 16, 0)),
+    // One unknown, so every step halves the error or more.
+    case("converged in two epochs", &[Converged], "kind = \"least-squares\"\nn = 200\nd = 1", sgd!("0.5"), (2, 8, 0)),
+    case("broke down in one epoch", &[BrokeDown], LS, sgd!("1e200"), (1, 16, 0)),
+];
+
+const LEARNED: &str = "kind = \"logistic\"\nn = 200\nd = 60\ntest_share = 0.5\nwrong_labels = 0.2";
+const FEW: &str = "kind = \"logistic\"\nn = 80\nd = 100\ntest_share = 0.5";
+const KERNEL: &str =
+    "kind = \"logistic\"\nn = 120\nd = 10\ntest_share = 0.5\nkernel = \"rbf\"\nbandwidth = 0.2\nregularization = 1e-3";
+const ENOUGH: &str = "kind = \"logistic\"\nn = 600\nd = 5\ntest_share = 0.3\nregularization = 0.01";
+
+/// Wrong labels that are learned, or more unknowns than rows: the training set is fitted and the test set is not. And the
+/// opposite.
+#[rustfmt::skip]
+pub const FITS: &[Case] = &[
+    case("overfits, sgd", &[Overfits], LEARNED, sgd!("1.0"), (100, 8, 0)),
+    case("overfits, auto", &[Overfits], LEARNED, AUTO, (60, 8, 1)),
+    case("overfits, sls", &[Overfits], LEARNED, "name = \"sls\"", (60, 8, 2)),
+    case("overfits, full batch", &[Overfits], LEARNED, AUTO, (100, 100, 3)),
+    case("overfits, softmax", &[Overfits], "kind = \"softmax\"\ndata = \"noisy-classes@1\"\ntest_share = 0.5", AUTO, (60, 8, 0)),
+    case("overfits, few rows", &[Overfits], FEW, sgd!("2.0"), (60, 8, 0)),
+    case("overfits, few rows, auto", &[Overfits], FEW, AUTO, (60, 8, 1)),
+    case("overfits, kernel", &[Overfits], KERNEL, AUTO, (60, 8, 0)),
+    case("overfits, squares", &[Overfits], "kind = \"least-squares\"\ndata = \"wide-numbers@1\"\ntest_share = 0.5", sgd!("0.01"), (60, 8, 0)),
+    case("overfits, squares, auto", &[Overfits], "kind = \"least-squares\"\ndata = \"wide-numbers@1\"\ntest_share = 0.5", AUTO, (60, 8, 0)),
+    case("fits, logistic", &[Converged], ENOUGH, AUTO, (150, 420, 0)),
+    case("fits, squares", &[Converged], "kind = \"least-squares\"\ndata = \"numbers@1\"\ntest_share = 0.3", sgd!("0.1"), (60, 6, 0)),
+    case("fits, early", &[StillImproving], "kind = \"logistic\"\nn = 600\nd = 5\ntest_share = 0.3", sgd!("0.5"), (10, 16, 0)),
+    case("fits, digits", &[StillImproving], "kind = \"softmax\"", AUTO, (5, 64, 0)),
 ];

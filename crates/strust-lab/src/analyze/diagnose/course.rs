@@ -1,5 +1,6 @@
 //! The course of an error over the epochs of a run: how much remains, and how fast it falls.
 
+use super::facts::TOLERANCE;
 use crate::statistics::quantile;
 
 /// The course of a number ≥ 0 that should tend to 0.
@@ -7,8 +8,12 @@ use crate::statistics::quantile;
 pub(super) struct Course {
     /// At the start.
     pub first: f64,
-    /// At the end: the last value of a falling course, the median of its last fifth otherwise.
+    /// After the last epoch.
     pub last: f64,
+    /// What it is judged by: the last value of a falling course, the median of its last epochs otherwise.
+    pub level: f64,
+    /// The number of epochs of the level.
+    pub averaged: usize,
     /// The decrease of its logarithm per epoch over the window: the median of all slopes between two epochs (Theil and
     /// Sen), which a few outliers do not change.
     pub rate: f64,
@@ -17,7 +22,8 @@ pub(super) struct Course {
     pub epochs: f64,
     /// The power p of a course like 1/kᵖ, if it slows down as such a course does.
     pub power: Option<f64>,
-    /// Whether it falls: more pairs of epochs fall than chance explains, by two standard deviations of Kendall's τ.
+    /// Whether it falls: more pairs of epochs fall than chance explains, by two standard deviations of Kendall's τ; and
+    /// with noise, it does not stay on a plateau.
     pub falls: bool,
     /// The share of epochs in the window at which it changes its direction.
     pub reversals: f64,
@@ -29,35 +35,46 @@ pub(super) struct Course {
 const RESOLVED: usize = 10;
 /// The largest number of epochs in the window; more are thinned out.
 const MOST: usize = 100;
+/// On a plateau it changes over a resolved window by less than this factor: with noise, a slower fall cannot be told
+/// from none.
+pub(super) const PLATEAU: f64 = 1.25;
 
 impl Course {
-    /// The course of these values, one per epoch from the start. The window is the second half, or the whole course.
-    /// `None` without an epoch.
-    pub fn new(values: &[f64], whole: bool) -> Option<Self> {
+    /// The course of these values, one per epoch from the start; NaN counts as infinite. The window is the second half, or
+    /// the whole course. `noisy`: whether noise hides a slow fall. `None` without an epoch.
+    pub fn new(values: &[f64], whole: bool, noisy: bool) -> Option<Self> {
+        let values: Vec<f64> = values.iter().map(|v| if v.is_nan() { f64::INFINITY } else { *v }).collect();
         let n = values.len();
         let &first = values.first().filter(|_| n > 1)?;
         let from = if whole || n < 2 * RESOLVED { 0 } else { n / 2 };
         let stride = (n - from).div_ceil(MOST);
-        let floor = (1e-16 * first).max(f64::MIN_POSITIVE);
+        let floor = (1e-16 * first.min(f64::MAX)).max(f64::MIN_POSITIVE);
         // Counted from the end, so that the last epoch is always one of them.
         let mut points: Vec<(f64, f64)> =
-            (from..n).rev().step_by(stride).map(|i| (i as f64, values[i].max(floor).ln())).collect();
+            (from..n).rev().step_by(stride).map(|i| (i as f64, values[i].clamp(floor, f64::MAX).ln())).collect();
         points.reverse();
         let m = points.len() as f64;
         let slopes = slopes(&points);
         let falling = slopes.iter().filter(|slope| **slope > 0.0).count() as f64 / slopes.len() as f64;
         let deviation = (2.0 * (2.0 * m + 5.0) / (9.0 * m * (m - 1.0))).sqrt();
-        let falls = falling >= (0.5 + deviation).min(1.0);
+        let (rate, window) = (quantile(&slopes, 0.5), (n - 1 - from) as f64);
+        let flat = noisy && window >= RESOLVED as f64 && rate.abs() * window < PLATEAU.ln();
+        let falls = falling >= (0.5 + deviation).min(1.0) && !flat;
         let ups: Vec<bool> = points.windows(2).map(|pair| pair[1].1 > pair[0].1).collect();
         let turns = ups.windows(2).filter(|pair| pair[0] != pair[1]).count() as f64;
         let logarithms = || points.iter().map(|point| point.1);
         let swing = logarithms().fold(f64::NEG_INFINITY, f64::max) - logarithms().fold(f64::INFINITY, f64::min);
-        let fifth = &values[n - (n / 5).max(1)..];
+        // A run that ends above the tolerance has not converged, whatever its median.
+        let hovers = |median: f64| median <= TOLERANCE * first && values[n - 1] > TOLERANCE * first;
+        let fifth = (n / 5).max(1);
+        let averaged = if falls || hovers(quantile(&values[n - fifth..], 0.5)) { 1 } else { fifth };
         Some(Self {
             first,
-            last: if falls { values[n - 1] } else { quantile(fifth, 0.5) },
-            rate: quantile(&slopes, 0.5),
-            window: (n - 1 - from) as f64,
+            last: values[n - 1],
+            level: quantile(&values[n - averaged..], 0.5),
+            averaged,
+            rate,
+            window,
             epochs: (n - 1) as f64,
             power: power(&points),
             falls,
@@ -66,20 +83,20 @@ impl Course {
         })
     }
 
-    /// The last value as a share of the first one.
+    /// The level as a share of the first value; NaN if that is 0 or infinite.
     pub fn remaining(&self) -> f64 {
-        if self.first > 0.0 { self.last / self.first } else { 0.0 }
+        self.level / self.first
     }
 
     /// The epochs from the end until the value is `target`, at the speed of the window; infinite if it does not fall.
     pub fn epochs_to(&self, target: f64) -> f64 {
-        if self.last <= target {
+        if self.level <= target {
             return 0.0;
         }
         match self.power {
             _ if !self.falls || self.rate <= 0.0 => f64::INFINITY,
-            Some(power) => self.epochs * ((self.last / target).powf(1.0 / power) - 1.0),
-            None => (self.last / target).ln() / self.rate,
+            Some(power) => self.epochs * ((self.level / target).powf(1.0 / power) - 1.0),
+            None => (self.level / target).ln() / self.rate,
         }
     }
 }
@@ -120,7 +137,7 @@ mod tests {
 
     fn course(value: impl Fn(f64) -> f64) -> Course {
         let values: Vec<f64> = (0..=40).map(|epoch| value(f64::from(epoch))).collect();
-        Course::new(&values, false).unwrap()
+        Course::new(&values, false, false).unwrap()
     }
 
     /// Numbers in [0, 1) without order.
@@ -158,9 +175,44 @@ mod tests {
 
     #[test]
     fn short_courses_fall_only_if_every_epoch_falls() {
-        let falls = |values: &[f64]| Course::new(values, false).unwrap().falls;
+        let falls = |values: &[f64]| Course::new(values, false, false).unwrap().falls;
         assert!(falls(&[2.0, 1.0]) && !falls(&[1.0, 1.0]) && falls(&[3.0, 2.0, 1.0]) && !falls(&[3.0, 1.0, 2.0]));
-        assert_eq!(Course::new(&[1.0], false), None);
-        assert!(Course::new(&[0.0, 0.0], false).unwrap().remaining() < 1e-300);
+        assert_eq!(Course::new(&[1.0], false, false), None);
+    }
+
+    #[test]
+    fn of_nothing_and_of_infinity_no_share_remains() {
+        for first in [0.0, f64::INFINITY, f64::NAN] {
+            let c = Course::new(&[first, first, first], false, false).unwrap();
+            assert!(c.remaining().is_nan() && !c.falls, "{c:?}");
+        }
+        let c = Course::new(&[1.0, 2.0, f64::NAN], false, false).unwrap();
+        assert!(c.last.is_infinite() && c.level.is_infinite() && !c.falls, "{c:?}");
+    }
+
+    #[test]
+    fn the_last_value_is_that_of_the_last_epoch_and_the_level_of_a_plateau_is_a_median() {
+        let flat = course(|k| if k < 40.0 { 1.0 + 0.5 * noise(k) } else { 0.1 });
+        assert!(flat.averaged == 8 && flat.level > 0.9 && (flat.last - 0.1).abs() < 1e-15, "{flat:?}");
+        // A course that ends above the tolerance is not judged by a median below it.
+        let hovering =
+            course(|k| if k == 0.0 { 1.0 } else { 1e-3 * (0.5 + noise(k) * if k < 40.0 { 0.4 } else { 9.0 }) });
+        assert!(hovering.averaged == 1 && hovering.level > 1e-3, "{hovering:?}");
+        let falling = course(|k| 0.5_f64.powf(k));
+        assert_eq!((falling.averaged, falling.level.to_bits()), (1, falling.last.to_bits()));
+    }
+
+    #[test]
+    fn noise_hides_a_slow_fall_only_over_many_epochs() {
+        let slow = |epochs: i32, noisy: bool| {
+            let values: Vec<f64> = (0..=epochs).map(|k| 0.94_f64.powi(k)).collect();
+            Course::new(&values, false, noisy).unwrap().falls
+        };
+        // Six per cent an epoch is a fall, also if the run is short.
+        assert!((3..60).all(|epochs| slow(epochs, true)));
+        let crawling: Vec<f64> = (0..=40).map(|k| 0.999_f64.powi(k)).collect();
+        assert!(
+            !Course::new(&crawling, false, true).unwrap().falls && Course::new(&crawling, false, false).unwrap().falls
+        );
     }
 }

@@ -2,17 +2,18 @@
 
 use super::{
     Effort,
-    reference::{ReferencePoint, curvature, reference},
+    reference::{ReferencePoint, Units, length, reference},
 };
 use crate::{
     Error,
     data::{
-        experiment::{Experiment, Sampling},
+        experiment::{Experiment, ProblemSpec, Sampling},
         plan::{Job, Plan},
     },
     registry::{
+        Quantity, TestMetric,
         methods::{StepKind, steps},
-        problems::is_network,
+        problems::{self, is_network},
     },
     run::{
         prepare::{Prepared, Purpose, prepare},
@@ -30,6 +31,38 @@ use strust::{
 };
 use strust_problems::Problem;
 
+/// The fit to the training set and to the test set: accuracies, or 1 minus the loss over that of the model whose
+/// parameters are all 0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Generalization {
+    /// Whether these are accuracies.
+    pub accuracy: bool,
+    /// On the training set.
+    pub train: f64,
+    /// On the test set.
+    pub test: f64,
+    /// The standard error of the second one.
+    pub standard_error: f64,
+}
+
+/// The root mean squares of the features of the data, without those that are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FeatureSizes {
+    /// Their number.
+    pub count: usize,
+    /// The lower quartile, so that a few nearly empty columns do not matter.
+    pub low: f64,
+    /// The largest.
+    pub largest: f64,
+}
+
+impl FeatureSizes {
+    /// The largest over the lower quartile.
+    pub(super) fn spread(&self) -> f64 {
+        self.largest / self.low
+    }
+}
+
 /// Measurements at the point of the last checkpoint. Values are those of the loss without its `scale`; gradients and
 /// curvatures are those that the method sees.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,18 +75,24 @@ pub struct Examination {
     pub dimension: usize,
     /// ‖x‖.
     pub size: f64,
+    /// f.
+    pub loss: f64,
     /// f* if it is known.
     pub optimum: Option<f64>,
     /// What a full-batch method still reaches from here; absent if it is not needed or would take too long.
     pub reference: Option<ReferencePoint>,
     /// ‖∇f‖; with a constraint, that of the Lagrangian with the best multipliers.
     pub gradient_norm: f64,
-    /// E‖g − ∇f‖² for the gradient g of a mini-batch of the run.
+    /// E‖g − ∇f‖²/‖∇f‖² for the gradient g of a mini-batch of the run.
     pub noise: f64,
     /// The largest curvature of a few mini-batches, here and at the start; absent for networks.
     pub curvature: Option<f64>,
-    /// The largest root mean square of a feature over the lower quartile of all, without those that are 0.
-    pub feature_spread: Option<f64>,
+    /// ‖∇f‖²/(2L), by which a step of length 1/L lowers f at least; absent for networks and with a constraint.
+    pub descent: Option<f64>,
+    /// The sizes of the features, if the problem has data.
+    pub features: Option<FeatureSizes>,
+    /// The fit to the training set and to the test set, if there is one.
+    pub generalization: Option<Generalization>,
     /// ρ of the run's mini-batches.
     pub rho: f64,
     /// The interval of ρ; absent if ρ is exact.
@@ -74,12 +113,15 @@ impl Examination {
             terms: 0,
             dimension: 0,
             size: f64::NAN,
+            loss: f64::NAN,
             optimum: None,
             reference: None,
             gradient_norm: f64::NAN,
             noise: f64::NAN,
             curvature: None,
-            feature_spread: None,
+            descent: None,
+            features: None,
+            generalization: None,
             rho: f64::NAN,
             rho_interval: None,
             interpolation: None,
@@ -110,13 +152,20 @@ pub(super) fn examine(
     effort: Effort,
     failed: bool,
 ) -> Result<Option<Examination>, Error> {
+    let (experiment, id) = (&plan.experiment, job.checksum(&plan.experiment));
+    // The accuracy on the training set is needed here, also if the records do not have it.
+    let mut job = job.clone();
+    if let Some(switch) = job.problem.parameters.get_mut("train_accuracy") {
+        *switch = "on".into();
+    }
     // A panic, as of a GPU that is full, must not hide the other results.
-    let experiment = &plan.experiment;
-    caught(|| prepare(job, experiment, folder, Examine { job, experiment, folder, effort, failed }))
+    caught(|| prepare(&job, experiment, folder, Examine { job: &job, id, experiment, folder, effort, failed }))
 }
 
 struct Examine<'a> {
     job: &'a Job,
+    /// The identity of the job that was run.
+    id: u64,
     experiment: &'a Experiment,
     folder: &'a Path,
     effort: Effort,
@@ -131,13 +180,13 @@ impl Purpose for Examine<'_> {
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        let Self { job, experiment, folder, effort, failed } = self;
+        let Self { job, id, experiment, folder, effort, failed } = self;
         if failed {
             prepared.start(job.seed)?;
-        } else if prepared.resume(folder, job.checksum(experiment))?.is_none() {
+        } else if prepared.resume(folder, id)?.is_none() {
             return Ok(None);
         }
-        let Prepared { mut f, constraint, mut stepper, .. } = prepared;
+        let Prepared { mut f, constraint, mut stepper, test, train, .. } = prepared;
         let Position { steps: made, x, averaged } = stepper.current(&mut f);
         if averaged {
             f.recompute_extra_state(x);
@@ -151,54 +200,96 @@ impl Purpose for Examine<'_> {
         };
         // A method without a penalty is examined with a penalty of weight 1.
         let penalty = job.method.hyperparameters.get("penalty").and_then(toml::Value::as_float).unwrap_or(1.0);
-        let optimum = f.optimum();
+        let (optimum, scale) = (f.optimum(), f.scale());
         let mut found = Examination {
             terms: f.terms(),
             dimension: x.dimension(),
-            size: x.norm(),
-            optimum: optimum.map(|optimum| optimum / f.scale()),
-            feature_spread: f.feature_scales().and_then(|scales| spread(&scales)),
+            size: length(x),
+            loss: full_value(&mut f, x) / scale,
+            optimum: optimum.map(|optimum| optimum / scale),
+            features: f.feature_scales().and_then(|scales| sizes(&scales)),
             penalty,
             ..Examination::unknown(made)
         };
+        found.generalization = generalization(&mut f, x, &job.problem, test.as_ref(), train.as_ref());
+        let start = f.start(job.seed);
+        let units = Units::at(&mut f, &start, batch, job.seed, network);
         // A network takes too long for both. With batch norm the terms of a mini-batch also interact.
         if !network {
-            let start = f.start(job.seed);
-            let at = |f: &mut F, x: &F::Point| curvature(f, x, batch, job.seed);
-            found.curvature = Some(at(&mut f, x).max(at(&mut f, &start)));
+            found.curvature = Some(units.curvature(&mut f, x, batch, job.seed).max(units.curvature));
             // The distance to the solution sets the rate of a method whose steps do not depend on the gradient.
             let needed = optimum.is_none() || steps(&job.method.name) == StepKind::Normalized;
             if needed && constraint.is_none() {
                 let from = if full_value(&mut f, x) <= full_value(&mut f, &start) { x } else { &start };
-                found.reference = reference(&mut f, from, x, effort);
+                found.reference = reference(&mut f, from, x, &units, effort);
             }
         }
         let exact = (!network).then_some((draws, most(effort)));
         if let Some(mut constraint) = constraint {
             let kkt = kkt_report(&mut f, &mut constraint, x, penalty)?;
             (found.gradient_norm, found.kkt) = (kkt.least_residual, Some(kkt));
-            growth(&mut Penalized::new(&mut f, &mut constraint, penalty), x, batch, exact, job.seed, &mut found)?;
+            let variance =
+                growth(&mut Penalized::new(&mut f, &mut constraint, penalty), x, batch, exact, job.seed, &mut found)?;
+            found.noise = variance / kkt.least_residual.powi(2);
         } else {
+            let mut f = units.scaled(&mut f);
             let mut gradient = x.zeros_like();
             full_value_and_gradient(&mut f, x, &mut gradient);
-            found.gradient_norm = gradient.norm();
-            growth(&mut f, x, batch, exact, job.seed, &mut found)?;
+            let norm = gradient.norm();
+            found.gradient_norm = units.gradient * norm;
+            let descent = |l: f64| norm / (l / units.gradient) * norm / 2.0 * (units.gradient / scale);
+            found.descent = found.curvature.map(descent).filter(|descent| descent.is_finite());
+            found.noise = growth(&mut f, x, batch, exact, job.seed, &mut found)? / norm.powi(2);
         }
         Ok(Some(found))
     }
 }
 
-/// The largest scale over the lower quartile of the positive ones, so that a few nearly empty columns do not matter;
-/// `None` with fewer than two.
-fn spread(scales: &[f64]) -> Option<f64> {
+/// The sizes of features, without those that are 0; `None` with fewer than two, and if a square is out of range.
+fn sizes(scales: &[f64]) -> Option<FeatureSizes> {
     let mut positive: Vec<f64> = scales.iter().copied().filter(|scale| *scale > 0.0).collect();
     positive.sort_by(f64::total_cmp);
-    let largest = positive.last()?;
-    (positive.len() > 1).then(|| largest / positive[(positive.len() - 1) / 4])
+    let largest = *positive.last().filter(|largest| largest.is_finite())?;
+    let low = positive[(positive.len() - 1) / 4];
+    (positive.len() > 1).then_some(FeatureSizes { count: scales.len(), low, largest })
 }
 
-/// ρ at x. With `exact` (how terms are drawn, and the size limit of their gradients) it is computed exactly, with the
-/// verdict of a probe. Otherwise it is estimated from pairs.
+/// The fit at x to the training set and to the test set; `None` without a test set.
+fn generalization<F: Problem>(
+    f: &mut F,
+    x: &F::Point,
+    problem: &ProblemSpec,
+    test: Option<&TestMetric<F>>,
+    train: Option<&TestMetric<F>>,
+) -> Option<Generalization> {
+    let (quantity, _) = problems::quantities(problem).iter().find(|(quantity, _)| quantity.of_test_set())?;
+    let test = test?;
+    // A test set that comes with the data is large.
+    let share = problem.parameters.get("test_share").and_then(toml::Value::as_float).unwrap_or(0.0);
+    let rows = if share > 0.0 { f.terms() as f64 * share / (1.0 - share) } else { f64::INFINITY };
+    if *quantity == Quantity::TestAccuracy {
+        let (train, test) = (train?(f, x)?, test(f, x)?);
+        return Some(Generalization {
+            accuracy: true,
+            train,
+            test,
+            standard_error: (test * (1.0 - test) / rows).sqrt(),
+        });
+    }
+    let zero = x.zeros_like();
+    let (train, test) = (full_value(f, x) / full_value(f, &zero), test(f, x)? / test(f, &zero)?);
+    // The mean of m squares of Gaussian numbers has a relative variance of 2/m.
+    let found = Generalization {
+        accuracy: false,
+        train: 1.0 - train,
+        test: 1.0 - test,
+        standard_error: test * (2.0 / rows).sqrt(),
+    };
+    (train.is_finite() && test.is_finite()).then_some(found)
+}
+
+/// ρ at x, and E‖g − ∇f‖² of a mini-batch, which is returned. With `exact` (how terms are drawn, and the size limit of
+/// their gradients) they are computed exactly, with the verdict of a probe. Otherwise they are estimated from pairs.
 fn growth<F: Objective>(
     f: &mut F,
     x: &F::Point,
@@ -206,12 +297,11 @@ fn growth<F: Objective>(
     exact: Option<(Draws, usize)>,
     seed: u64,
     found: &mut Examination,
-) -> Result<(), Error> {
+) -> Result<f64, Error> {
     let numbers = f.terms().saturating_mul(x.shape().iter().product());
     if let Some((draws, _)) = exact.filter(|(_, most)| numbers <= *most) {
         let here = strong_growth(f, x);
         found.rho = here.rho(batch, draws);
-        found.noise = here.variance * draws.share(batch, here.terms);
         let probed = probe(f, x, PROBE);
         found.interpolation = Some((probed.verdict, probed.why.clone()));
         // Far from a solution the terms disagree in any case, and where the loss still falls there is no solution yet.
@@ -221,13 +311,12 @@ fn growth<F: Objective>(
             let why = format!("{}, but a full-batch method still lowers the loss from here", probed.why);
             found.interpolation = Some((Interpolation::Doubtful, why));
         }
-        return Ok(());
+        return Ok(here.variance * draws.share(batch, here.terms));
     }
     let pairs = estimate(f, x, batch, seed)?;
     let interval = pairs.rho_interval(batch);
     (found.rho, found.rho_interval) = (pairs.rho(batch), Some((interval.low, interval.high)));
-    found.noise = pairs.variance() / batch as f64;
-    Ok(())
+    Ok(pairs.variance() / batch as f64)
 }
 
 /// Pairs of mini-batches at one point: x does not move between them.

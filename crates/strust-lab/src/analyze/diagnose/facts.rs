@@ -1,6 +1,10 @@
 //! The facts about a run on which its verdict depends, from its records and its examined point.
 
-use super::{Examination, RecordStats, course::Course};
+use super::{
+    Examination, RecordStats,
+    course::Course,
+    examine::{FeatureSizes, Generalization},
+};
 use crate::{
     data::{experiment::Experiment, plan::Job},
     registry::{
@@ -14,6 +18,16 @@ use strust::radius::RegionConfig;
 /// What remains counts as nothing at this share of the start. ‖c‖ counts as 0 below this share of σ_max(J)‖x‖, the
 /// change of c over a step of length ‖x‖.
 pub(super) const TOLERANCE: f64 = 1e-3;
+/// Noise explains a plateau if it is at least as large as the gradient.
+const NOISY: f64 = 1.0;
+/// Features whose sizes differ by more than this factor, or from 1, slow down first-order steps: the condition number of
+/// the Hessian is about its square.
+pub(super) const SPREAD: f64 = 100.0;
+/// A run overfits if the fit to the test set is worse by this: then at least one in ten answers that it has learned is
+/// wrong for new data.
+const GAP: f64 = 0.1;
+/// A difference of two standard errors is no chance.
+const SURE: f64 = 2.0;
 
 /// The facts.
 pub(super) struct Facts<'a> {
@@ -55,6 +69,7 @@ impl<'a> Facts<'a> {
             step: None,
             curvature: None,
         };
+        let noisy = facts.is_noisy();
         // A cosine ends with steps of length 0, so the end of its course has no speed.
         let whole = facts.text("schedule") == Some("cosine");
         let (base, grounded) = facts.base();
@@ -65,11 +80,11 @@ impl<'a> Facts<'a> {
             let violation = c.filter(|c| *c > 0.0 && weight.is_finite()).map_or(0.0, |c| weight * c);
             (value - base).abs() + violation
         };
-        facts.error = Course::new(&stats.curve.iter().map(error).collect::<Vec<_>>(), whole);
+        facts.error = Course::new(&stats.curve.iter().map(error).collect::<Vec<_>>(), whole, noisy);
         let violations: Option<Vec<f64>> = stats.curve.iter().map(|(_, c)| *c).collect();
         let tolerance = point.and_then(|p| Some((p, p.kkt?))).map(|(p, kkt)| kkt.jacobian.largest * p.size);
         facts.violation = violations
-            .and_then(|values| Course::new(&values, whole))
+            .and_then(|values| Course::new(&values, whole, false))
             .map(|course| (course, TOLERANCE * tolerance.filter(|t| *t > 0.0).unwrap_or(1.0)));
         facts.step = facts.step_size();
         facts.curvature = facts.largest_curvature();
@@ -83,11 +98,62 @@ impl<'a> Facts<'a> {
             return (0.0, true);
         }
         let least = self.stats.curve.iter().map(|(value, _)| *value).fold(f64::INFINITY, f64::min);
-        let known = self.point.and_then(|p| p.optimum.or(p.reference.map(|reference| reference.value)));
-        match known {
-            Some(value) => (value.min(least), true),
-            None => (least.min(0.0), false),
+        match self.point.map(|point| (point, point.optimum, point.reference)) {
+            Some((_, Some(optimum), _)) => (optimum.min(least), true),
+            // Where gradients under- or overflow, a full-batch method gets no further, but a step of length 1/L would.
+            Some((point, None, Some(reference))) => {
+                let below = point.descent.map_or(f64::INFINITY, |descent| point.loss - descent);
+                (reference.value.min(least).min(below), true)
+            }
+            _ => (least.min(0.0), false),
         }
+    }
+
+    /// Whether a thousandth of the error at the start is a number that the loss resolves. Otherwise nothing is known about
+    /// what remains.
+    pub fn measured(&self) -> bool {
+        let Some(error) = self.error else { return false };
+        let epsilon = if problems::is_single(&self.job.problem) { f64::from(f32::EPSILON) } else { f64::EPSILON };
+        // A gap is the difference of two losses, each with its rounding error.
+        let optimum = self.point.and_then(|point| point.optimum).unwrap_or(0.0);
+        let first = self.stats.curve.first().map_or(0.0, |(value, _)| value.abs().max(optimum.abs()));
+        let resolution = (epsilon * first).max(f64::MIN_POSITIVE / problems::scale(&self.job.problem));
+        error.first.is_finite() && TOLERANCE * error.first >= resolution
+    }
+
+    /// Whether the error is a distance from a minimum or from a bound: if f* is not known, a loss ≥ 0 cannot fall below 0.
+    pub fn bounded(&self) -> bool {
+        self.grounded || self.stats.curve.iter().all(|(value, _)| *value >= 0.0)
+    }
+
+    /// Whether the loss had the same value after every epoch.
+    pub fn motionless(&self) -> bool {
+        let mut values = self.stats.curve.iter().map(|(value, _)| value.to_bits());
+        values.next().is_some_and(|first| values.all(|value| value == first))
+    }
+
+    /// The fit to the training set and to the test set, if the second one is worse by more than chance explains.
+    pub fn overfit(&self) -> Option<Generalization> {
+        let found = self.point?.generalization?;
+        (found.train - found.test > GAP.max(SURE * found.standard_error)).then_some(found)
+    }
+
+    /// The epoch with the best value on the test set, and the value, if it is better than the last one by more than chance
+    /// explains.
+    pub fn best_epoch(&self) -> Option<(u64, f64)> {
+        let (found, &(_, last)) = (self.point?.generalization?, self.stats.test.last()?);
+        let better = |a: f64, b: f64| if found.accuracy { a > b } else { a < b };
+        let best = self.stats.test.iter().copied().reduce(|a, b| if better(b.1, a.1) { b } else { a })?;
+        // The error of a loss is relative to that of the model with all parameters 0.
+        let error =
+            if found.accuracy { found.standard_error } else { last * found.standard_error / (1.0 - found.test) };
+        (best.0 > 0 && (best.1 - last).abs() > SURE * error).then_some(best)
+    }
+
+    /// The sizes of the features, if they differ much from each other, or from 1.
+    pub fn unscaled(&self) -> Option<FeatureSizes> {
+        let range = 1.0 / SPREAD..=SPREAD;
+        self.point?.features.filter(|sizes| sizes.spread() > SPREAD || !range.contains(&sizes.largest))
     }
 
     /// A number among the hyperparameters.
@@ -95,6 +161,7 @@ impl<'a> Facts<'a> {
         let value = self.job.method.hyperparameters.get(key)?;
         value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
     }
+    /// A text among the hyperparameters.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.job.method.hyperparameters.get(key)?.as_str()
     }
@@ -151,9 +218,11 @@ impl<'a> Facts<'a> {
     }
     /// E‖g − ∇f‖²/‖∇f‖² of a mini-batch: above 1 the noise exceeds the gradient.
     pub fn noise(&self) -> Option<f64> {
-        let point = self.point?;
-        let ratio = point.noise / point.gradient_norm.powi(2);
-        if point.noise == 0.0 { Some(0.0) } else { Some(ratio).filter(|ratio| !ratio.is_nan()) }
+        self.point.map(|point| point.noise).filter(|noise| !noise.is_nan())
+    }
+    /// Whether the noise exceeds the gradient.
+    pub fn is_noisy(&self) -> bool {
+        self.noise().is_some_and(|noise| noise > NOISY)
     }
     /// The trust region's constants.
     pub fn region(&self) -> RegionConfig {

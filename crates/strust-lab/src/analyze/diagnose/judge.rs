@@ -1,6 +1,9 @@
 //! The verdict on a run and its cause, from measured facts.
 
-use super::facts::{Facts, TOLERANCE};
+use super::{
+    course::PLATEAU,
+    facts::{Facts, SPREAD, TOLERANCE},
+};
 use crate::{data::diagnosis::RunVerdict, registry::methods::StepKind};
 use strust::diagnostics::Interpolation;
 
@@ -23,6 +26,14 @@ pub(super) enum Cause {
     FrozenRegion,
     /// The features of the data differ by this factor in size.
     Features(f64),
+    /// The model fits the training set too closely.
+    Overfit,
+    /// It has made too few epochs.
+    Early,
+    /// The numbers are out of the range that floating point resolves, or the start is already a solution.
+    Range,
+    /// How low the loss can get is not known.
+    Unmeasured,
     /// The penalty is too small or too large.
     Penalty,
     /// The method does not know the constraint.
@@ -38,57 +49,69 @@ const PATIENCE: f64 = 10.0;
 /// A run whose error ends above this multiple of the start has moved away.
 const RISEN: f64 = 1.2;
 /// Steps with αL below this are too short: a hundred of them make one that the curvature allows.
-const SHORT: f64 = 0.01;
+pub(super) const SHORT: f64 = 0.01;
 /// Steps with αL above this grow along the steepest direction.
-const LONG: f64 = 2.0;
-/// Noise explains a plateau if it is at least as large as the gradient.
-const NOISY: f64 = 1.0;
-/// On a plateau the error changes over the window by less than this factor.
-const PLATEAU: f64 = 1.25;
+pub(super) const LONG: f64 = 2.0;
+/// With fewer epochs one rise hides any fall: the test by Kendall's τ then needs all pairs of epochs to fall.
+pub(super) const EARLY: u64 = 5;
 /// A radius cannot recover if one rejection needs more accepted steps than this.
 const RECOVERY: f64 = 100.0;
-/// Features whose sizes differ by more than this factor slow down first-order steps: the condition number of the
-/// Hessian is about its square.
-pub(super) const SPREAD: f64 = 100.0;
 
 /// The verdict and its cause; `None` before the first epoch.
 pub(super) fn judge(facts: &Facts) -> Option<(RunVerdict, Cause)> {
     use RunVerdict as V;
     if facts.failure.is_some() {
-        let started = !facts.stats.curve.is_empty();
-        return Some((V::BrokeDown, if started { Cause::LongSteps } else { Cause::Start }));
+        // A method needs the square of the gradient.
+        let overflows = facts.point.is_some_and(|point| point.gradient_norm.powi(2).is_infinite());
+        let cause = match facts.stats.curve.is_empty() {
+            _ if overflows => Cause::Range,
+            true => Cause::Start,
+            false => Cause::LongSteps,
+        };
+        return Some((V::BrokeDown, cause));
     }
     let error = facts.error?;
     let patience = PATIENCE * facts.planned();
-    let violated = facts.violation.filter(|(course, tolerance)| course.last > *tolerance);
+    let violated = facts.violation.filter(|(course, tolerance)| course.level > *tolerance);
     if violated.is_some() && facts.ignores_constraint() {
         return Some((V::Infeasible, Cause::Constraint));
     }
+    if !facts.measured() {
+        return Some((V::Unclear, Cause::Range));
+    }
     // Away from the constraint f can end far below f*. If it has settled there, this is not instability.
     let settled = violated.is_some() && error.swing < PLATEAU;
-    if error.last > RISEN * error.first && !settled {
+    if error.level > RISEN * error.first && !settled {
         return Some((V::Unstable, Cause::LongSteps));
     }
     let needed = error.epochs_to(TOLERANCE * error.first);
+    let done = needed == 0.0 && violated.is_none();
+    if facts.stats.epochs < EARLY && !done {
+        return Some((V::TooEarly, Cause::Early));
+    }
     let feasible_in = violated.map_or(0.0, |(course, tolerance)| course.epochs_to(tolerance));
     let short = facts.relative_step().is_some_and(|relative| relative < SHORT);
     // A run of short steps has not reached the balance of f and the penalty.
     if feasible_in > patience && !short {
         return Some((V::Infeasible, Cause::Penalty));
     }
-    if needed == 0.0 && violated.is_none() {
+    // A better fit to the training set would not help.
+    if facts.overfit().is_some() {
+        return Some((V::Overfits, Cause::Overfit));
+    }
+    if done && facts.bounded() {
         return Some((V::Converged, Cause::None));
     }
     // The speed so far is that of the large features.
     if let Some(spread) = slowed_by_features(facts, patience) {
         return Some((V::TooSlow, Cause::Features(spread)));
     }
-    if needed.max(feasible_in) <= patience {
+    if !done && needed.max(feasible_in) <= patience {
         return Some((V::StillImproving, Cause::Epochs(needed.max(feasible_in))));
     }
     // Without f* a plateau after much progress may be the minimum.
-    if !facts.grounded && !error.falls && error.remaining() < 0.5 && !bounces(facts) {
-        return Some((V::Converged, Cause::None));
+    if done || !facts.grounded && !error.falls && error.remaining() < 0.5 && !bounces(facts) {
+        return Some((V::Unclear, Cause::Unmeasured));
     }
     Some(not_done(facts))
 }
@@ -97,36 +120,40 @@ pub(super) fn judge(facts: &Facts) -> Option<(RunVerdict, Cause)> {
 fn not_done(facts: &Facts) -> (RunVerdict, Cause) {
     use RunVerdict as V;
     let Some(error) = facts.error else { return (V::Stuck, Cause::Conditioning) };
+    let slow = if error.falls { V::TooSlow } else { V::Stuck };
     if small_region(facts) {
         return (V::TooSlow, Cause::SmallRegion);
     }
     if frozen_region(facts) {
-        return (V::Stuck, Cause::FrozenRegion);
+        return (slow, Cause::FrozenRegion);
     }
-    let features = facts.point.and_then(|point| point.feature_spread).filter(|spread| *spread > SPREAD);
+    let features = facts.point.and_then(|point| point.features).map(|sizes| sizes.spread());
+    let features = features.filter(|spread| *spread > SPREAD);
     if facts.relative_step().is_some_and(|relative| relative < SHORT) {
         return (V::TooSlow, features.map_or(Cause::ShortSteps, Cause::Features));
+    }
+    if facts.motionless() {
+        return (V::Stuck, Cause::Range);
     }
     if bounces(facts) {
         return (V::Unstable, Cause::LongSteps);
     }
-    let noisy = facts.noise().is_some_and(|noise| noise > NOISY);
-    if noisy && error.rate.abs() * error.window < PLATEAU.ln() {
-        return (V::Stuck, Cause::Noise);
-    }
+    // If all terms agree on a solution, their noise vanishes there and stops no run.
+    let terms = facts.point.and_then(|point| point.interpolation.as_ref());
+    let agree = terms.is_some_and(|(verdict, _)| *verdict == Interpolation::Holds);
     let cause = match features {
+        _ if facts.is_noisy() && !error.falls && !agree => Cause::Noise,
         Some(spread) => Cause::Features(spread),
         None if facts.penalized() => Cause::Penalty,
-        None if noisy && !error.falls => Cause::Noise,
         None => Cause::Conditioning,
     };
-    (if error.falls { V::TooSlow } else { V::Stuck }, cause)
+    (slow, cause)
 }
 
 /// The spread of the features, if steps of one length for all unknowns need too long along the small ones: the spread
 /// squared is the condition number κ, and a factor of e takes κ steps.
 fn slowed_by_features(facts: &Facts, patience: f64) -> Option<f64> {
-    let spread = facts.point?.feature_spread.filter(|spread| *spread > SPREAD)?;
+    let spread = facts.point?.features.map(|sizes| sizes.spread()).filter(|spread| *spread > SPREAD)?;
     let fixed = matches!(facts.steps(), StepKind::Rate | StepKind::Search | StepKind::Region);
     let steps = facts.stats.steps as f64 / facts.stats.epochs.max(1) as f64 * patience;
     (fixed && spread.powi(2) * -TOLERANCE.ln() > steps).then_some(spread)
@@ -140,7 +167,7 @@ fn bounces(facts: &Facts) -> bool {
         return false;
     }
     let long = facts.relative_step().is_some_and(|relative| relative > LONG);
-    let unexplained = facts.noise().is_some_and(|noise| noise < NOISY);
+    let unexplained = facts.noise().is_some() && !facts.is_noisy();
     long || (unexplained && error.reversals > 1.0 / 3.0 && error.swing > PLATEAU)
 }
 

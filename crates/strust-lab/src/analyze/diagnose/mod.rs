@@ -16,7 +16,7 @@ mod sentences;
 mod solution;
 
 pub use crate::data::diagnosis::{Diagnosis, Finding, Remedy, RunVerdict};
-pub use examine::Examination;
+pub use examine::{Examination, FeatureSizes, Generalization};
 pub use reference::ReferencePoint;
 
 use facts::Facts;

@@ -40,6 +40,8 @@ pub(super) struct RecordStats {
     pub metric: Option<(&'static str, f64, f64)>,
     /// This metric and ‖c‖ after every epoch, from the start.
     pub curve: Vec<(f64, Option<f64>)>,
+    /// The epochs with the metric on the test set.
+    pub test: Vec<(u64, f64)>,
     /// The steps of the second half.
     pub tail: StepSizes,
     /// Over the second half: the sum of the decreases of accepted steps on their own mini-batches, and the decrease of the
@@ -94,6 +96,7 @@ impl RecordStats {
             at_largest: 0,
             metric: None,
             curve: Vec::new(),
+            test: Vec::new(),
             tail: StepSizes::default(),
             claimed: 0.0,
             fell: 0.0,
@@ -147,6 +150,8 @@ impl RecordStats {
             self.tail = StepSizes::default();
         }
         self.metric = Some((label, first, value));
+        let test = problems::quantities(&job.problem).iter().find(|(quantity, _)| quantity.of_test_set());
+        self.test.extend(test.and_then(|(quantity, _)| Some((record.epoch, *record.metrics.get(quantity.key())?))));
         let constraint_norm = record.metrics.get("constraint_norm").copied();
         self.curve.push((value, constraint_norm));
         // Records of steps have the scaled loss, metrics the plain one. A penalty method decreases f + (μ/2)‖c‖².

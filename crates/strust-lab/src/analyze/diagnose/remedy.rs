@@ -1,6 +1,9 @@
 //! One change with a value for the cause of a verdict, as settings that `--set` carries out.
 
-use super::{facts::Facts, judge::Cause};
+use super::{
+    facts::Facts,
+    judge::{Cause, EARLY},
+};
 use crate::{
     data::{command::CommandLine, diagnosis::Remedy, parameters::Parameters},
     format::in_sentence as n,
@@ -25,14 +28,22 @@ impl AdvisedChange {
 /// The change for a cause; `None` if nothing is to be changed or no setting helps.
 pub(super) fn remedy(facts: &Facts, cause: Cause, command: &CommandLine) -> Option<Remedy> {
     let change = match cause {
-        Cause::None | Cause::Start => None,
+        Cause::None | Cause::Unmeasured => None,
+        Cause::Early => enough_epochs(facts),
         Cause::Epochs(needed) => more_epochs(facts, needed),
-        Cause::ShortSteps => longer_steps(facts).or_else(|| other_method(facts)),
-        Cause::LongSteps => shorter_steps(facts).or_else(|| other_method(facts)),
+        Cause::ShortSteps => standardized(facts).or_else(|| longer_steps(facts)).or_else(|| other_method(facts)),
+        Cause::LongSteps => standardized(facts).or_else(|| shorter_steps(facts)).or_else(|| other_method(facts)),
+        Cause::Range => unscaled_loss(facts).or_else(|| standardized(facts)).or_else(|| {
+            // Another method helps only if there is something to do.
+            if facts.measured() && facts.failure.is_none() { other_method(facts) } else { None }
+        }),
+        Cause::Start => standardized(facts),
         Cause::Noise => less_noise(facts),
         Cause::SmallRegion => larger_region(facts),
         Cause::FrozenRegion => growing_region(facts),
-        Cause::Features(_) | Cause::Penalty | Cause::Constraint | Cause::Conditioning => other_method(facts),
+        Cause::Overfit => regularized(facts).or_else(|| fewer_epochs(facts)),
+        Cause::Features(_) | Cause::Conditioning => standardized(facts).or_else(|| other_method(facts)),
+        Cause::Penalty | Cause::Constraint => other_method(facts),
     }?;
     let set: Vec<String> =
         change.set.iter().map(|(key, value)| format!("{}{key}={value}", owner(facts, key))).collect();
@@ -40,12 +51,15 @@ pub(super) fn remedy(facts: &Facts, cause: Cause, command: &CommandLine) -> Opti
     Some(Remedy { set, command, reason: change.reason, effect: change.effect })
 }
 
-/// `METHOD.` for a key of the method, if the experiment has several methods.
+/// `METHOD.` for a key of the method, if the experiment has several methods; the same for problems.
 fn owner(facts: &Facts, key: &str) -> String {
-    let name = &facts.job.method.name;
-    let several = facts.experiment.methods.iter().any(|method| method.name != *name);
-    let mine = facts.job.method.hyperparameters.contains_key(key);
-    if several && mine { format!("{name}.") } else { String::new() }
+    let (method, problem) = (&facts.job.method, &facts.job.problem);
+    if method.hyperparameters.contains_key(key) {
+        let several = facts.experiment.methods.iter().any(|other| other.name != method.name);
+        return if several { format!("{}.", method.name) } else { String::new() };
+    }
+    let several = facts.experiment.problems.len() > 1 && problem.parameters.contains_key(key);
+    if several { format!("{}.", problem.name) } else { String::new() }
 }
 
 /// The first digit of a number, rounded down: a rate is known only by its order, and a smaller one is safer.
@@ -74,13 +88,64 @@ fn more_epochs(facts: &Facts, needed: f64) -> Option<AdvisedChange> {
     }
     // A quarter more, because the speed is an estimate.
     let total = epochs(1.25 * total);
-    let reason = format!("at its speed of the second half it needs about {} more epochs", epochs(needed));
+    let reason = format!("at its speed it needs about {} more epochs", epochs(needed));
     Some(AdvisedChange::new(
         "epochs",
         total.to_string(),
         reason,
         "the error keeps falling; at this speed a thousandth of the start remains at the end",
     ))
+}
+
+/// Enough epochs for a second half that shows a trend.
+fn enough_epochs(facts: &Facts) -> Option<AdvisedChange> {
+    let reason = format!("a trend needs {EARLY} epochs, and the second half of a run is judged");
+    let effect = "the diagnosis has a verdict";
+    (!facts.unfinished()).then(|| AdvisedChange::new("epochs", (2 * EARLY).to_string(), reason, effect))
+}
+
+/// A parameter of the problem.
+fn parameter<'a>(facts: &'a Facts, key: &str) -> Option<&'a toml::Value> {
+    facts.job.problem.parameters.get(key)
+}
+
+/// Features of size 1, if theirs are the cause. The rate of a gradient step then is 1/d: the curvature of the loss is at
+/// most about the sum of the squares of the d features.
+fn standardized(facts: &Facts) -> Option<AdvisedChange> {
+    let sizes = facts.unscaled()?;
+    if parameter(facts, "standardize")?.as_str() != Some("off") {
+        return None;
+    }
+    let why = format!("the features have root mean squares from {} to {}", n(sizes.low), n(sizes.largest));
+    let mut change = AdvisedChange::new("standardize", "on", why, "less of the error remains after the same epochs");
+    if facts.steps() == StepKind::Rate {
+        change.set.push(("learning_rate".into(), written(1.0 / sizes.count as f64)));
+    }
+    Some(change)
+}
+
+/// The loss without its factor.
+fn unscaled_loss(facts: &Facts) -> Option<AdvisedChange> {
+    let scale = crate::registry::problems::scale(&facts.job.problem);
+    let why = format!("the loss is multiplied by {}, which takes its gradients out of range", n(scale));
+    let own = AdvisedChange::new("scale", "1.0", why, "the steps change the loss");
+    (scale.ln().abs() > 0.0).then_some(own)
+}
+
+/// Weights shrunk in the directions that have less than a tenth of the largest curvature, where the data say little.
+fn regularized(facts: &Facts) -> Option<AdvisedChange> {
+    let (found, now) = (facts.overfit()?, parameter(facts, "regularization")?.as_float()?);
+    let l = facts.curvature? / crate::registry::problems::scale(&facts.job.problem);
+    let why = format!("the fit to the test set is worse by {:.0} points", 100.0 * (found.train - found.test));
+    let effect = "smaller weights, which follow the noise of the training set less";
+    Some(AdvisedChange::new("regularization", written((0.1 * l).max(10.0 * now)), why, effect))
+}
+
+/// The epochs after which the test set was fitted best.
+fn fewer_epochs(facts: &Facts) -> Option<AdvisedChange> {
+    let (epoch, value) = facts.best_epoch()?;
+    let why = format!("the test set was fitted best after epoch {epoch}, with {}", n(value));
+    Some(AdvisedChange::new("epochs", epoch.to_string(), why, "a better fit to the test set"))
 }
 
 /// The rate that the curvature allows: 1/L for gradient steps. A step of fixed length η√d crosses the distance to the
@@ -144,8 +209,13 @@ fn shorter_steps(facts: &Facts) -> Option<AdvisedChange> {
         Some((rate, why)) if one_digit(rate) < 0.7 * now => {
             Some(AdvisedChange::new("learning_rate", written(rate), why, effect))
         }
-        _ => {
-            let why = "the rate is below 1/L at the examined points, but the steps are too long on the way";
+        known => {
+            let why = match known {
+                Some(_) => {
+                    "the rate is at most about 1/L at the examined points, but the steps are too long on the way"
+                }
+                None => "the curvature was not measured, and a tenth of the rate is safer",
+            };
             Some(AdvisedChange::new("learning_rate", written(0.1 * now), why, effect))
         }
     }
@@ -252,13 +322,14 @@ fn with_settings(command: &CommandLine, set: &[String]) -> CommandLine {
 mod tests {
     use super::*;
     use crate::{
-        analyze::diagnose::{Examination, RecordStats, ReferencePoint, course::Course},
+        analyze::diagnose::{Examination, FeatureSizes, Generalization, RecordStats, ReferencePoint, course::Course},
         data::plan::Plan,
         experiment::{Experiment, Setting},
     };
     use std::path::Path;
 
-    const CAUSES: [Cause; 10] = [
+    const CAUSES: [Cause; 11] = [
+        Cause::Early,
         Cause::Epochs(70.0),
         Cause::ShortSteps,
         Cause::LongSteps,
@@ -298,10 +369,11 @@ mod tests {
                 let plan =
                     Plan::new(experiment, "strust run a.toml -q --out 'b c' --seeds 1", crate::this_machine(1, None));
                 let job = &plan.jobs[0];
-                let stats = RecordStats::read(Path::new("nowhere"), job).unwrap();
+                let mut stats = RecordStats::read(Path::new("nowhere"), job).unwrap();
+                stats.epochs = 20;
                 let point = examined();
                 let mut facts = Facts::new(&plan.experiment, job, &stats, Some(&point), None);
-                facts.error = Course::new(&(0..20).map(|k| 0.99_f64.powi(k)).collect::<Vec<_>>(), false);
+                facts.error = Course::new(&(0..20).map(|k| 0.99_f64.powi(k)).collect::<Vec<_>>(), false, false);
                 for cause in CAUSES {
                     let what = format!("{} on {kind}, {cause:?}", entry.name);
                     // These two are causes only of methods with a region.
@@ -332,6 +404,34 @@ mod tests {
         let point = examined();
         let facts = Facts::new(&plan.experiment, &plan.jobs[0], &stats, Some(&point), None);
         assert_eq!(remedy(&facts, Cause::Noise, &plan.command), None);
+    }
+
+    #[test]
+    fn settings_of_a_problem_name_it_if_there_are_several() {
+        let problem = |name: &str| format!("[[problem]]\nkind = \"logistic\"\nname = \"{name}\"\ntest_share = 0.5\n");
+        let method = "[[method]]\nname = \"sgd\"\n";
+        let head = "name = \"a\"\nepochs = 20\nbatch = 8\nseeds = 1\n";
+        let one = format!("{head}{}{method}", problem("first"));
+        let two = format!("{head}{}{}{method}", problem("first"), problem("second"));
+        let features = FeatureSizes { count: 50, low: 1e-80, largest: 1e-75 };
+        let found = Generalization { accuracy: true, train: 1.0, test: 0.7, standard_error: 0.03 };
+        let point = Examination { features: Some(features), generalization: Some(found), ..examined() };
+        for (text, owner) in [(one, ""), (two, "first.")] {
+            let experiment = Experiment::parse(Path::new("a.toml"), &text).unwrap();
+            let plan = Plan::new(experiment, "strust run a.toml".into(), crate::this_machine(1, None));
+            let stats = RecordStats::read(Path::new("nowhere"), &plan.jobs[0]).unwrap();
+            let facts = Facts::new(&plan.experiment, &plan.jobs[0], &stats, Some(&point), None);
+            for (cause, expected) in [
+                (Cause::Overfit, vec![format!("{owner}regularization=0.3")]),
+                (Cause::ShortSteps, vec![format!("{owner}standardize=on"), "learning_rate=0.02".into()]),
+                (Cause::Start, vec![format!("{owner}standardize=on"), "learning_rate=0.02".into()]),
+            ] {
+                let set = remedy(&facts, cause, &plan.command).unwrap().set;
+                assert_eq!(set, expected, "{cause:?}");
+                let settings: Vec<Setting> = set.iter().map(|s| s.parse().unwrap()).collect();
+                assert_ne!(Experiment::parse_with(Path::new("a.toml"), &text, &settings).unwrap(), plan.experiment);
+            }
+        }
     }
 
     #[test]

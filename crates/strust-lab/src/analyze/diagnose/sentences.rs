@@ -4,7 +4,7 @@ use super::{
     Finding, RecordStats,
     facts::{Facts, TOLERANCE},
     findings::Sentences,
-    judge::{Cause, SPREAD},
+    judge::{Cause, EARLY, LONG, SHORT},
     region, solution,
 };
 use crate::{
@@ -29,6 +29,7 @@ pub(super) fn compose(facts: &Facts, note: Option<&str>) -> Vec<Finding> {
     steps(facts, &mut out);
     noise(facts, &mut out);
     features(facts, &mut out);
+    generalization(facts, &mut out);
     if stats.radius.is_some() || stats.iterations.largest_radius > 0.0 {
         region::describe(facts, &mut out);
     }
@@ -41,16 +42,26 @@ pub(super) fn why(facts: &Facts, verdict: RunVerdict, cause: Cause) -> String {
     let left = facts
         .error
         .map_or_else(String::new, |error| format!("{} of what was to be done remains", share(error.remaining())));
-    let relative = || facts.relative_step().map_or_else(String::new, |a| format!(" (step × curvature = {})", n(a)));
+    let product = facts.relative_step().map_or_else(String::new, |a| format!(" (step × curvature = {})", n(a)));
+    let failure = facts.failure.unwrap_or_default();
     let of_cause = match cause {
-        Cause::None if facts.grounded => return left,
-        Cause::None => return "the loss no longer changes; what remains was not measured".into(),
+        Cause::None => return left,
         Cause::Epochs(needed) => format!("at this speed it needs {} more epochs", n(needed)),
-        Cause::ShortSteps => format!("the steps are too short{}", relative()),
-        Cause::LongSteps if verdict == RunVerdict::BrokeDown => {
-            return format!("{}; the steps were too long", facts.failure.unwrap_or_default());
+        Cause::Early => {
+            return format!("a run of {} is too short to show a trend", plural(facts.stats.epochs as usize, "epoch"));
         }
-        Cause::LongSteps => format!("the steps are too long{}", relative()),
+        Cause::Range if verdict == RunVerdict::Unclear => return unmeasured(facts),
+        Cause::Range if verdict == RunVerdict::BrokeDown => return failure.into(),
+        Cause::Range => "no step changed the loss".into(),
+        Cause::Unmeasured => return "the loss no longer falls, and how low it can get was not measured".into(),
+        Cause::Overfit => return overfit(facts),
+        Cause::ShortSteps => format!("the steps are too short{product}"),
+        Cause::LongSteps if verdict == RunVerdict::BrokeDown => return failed(facts, &product),
+        Cause::LongSteps if facts.relative_step().is_some_and(|relative| relative > LONG) => {
+            format!("the steps are too long{product}")
+        }
+        Cause::LongSteps if facts.error.is_some_and(|error| error.level > error.first) => "it moved away".into(),
+        Cause::LongSteps => "it goes up and down, and the noise of the mini-batches does not explain it".into(),
         Cause::Noise => "the noise of the mini-batches exceeds the gradient".into(),
         Cause::SmallRegion => {
             format!("the radius cannot exceed {} and cuts nearly every step", facts.region().max_radius)
@@ -60,32 +71,70 @@ pub(super) fn why(facts: &Facts, verdict: RunVerdict, cause: Cause) -> String {
         Cause::Penalty if verdict == RunVerdict::Infeasible => return infeasible(facts),
         Cause::Penalty => "the penalty makes the steps crawl".into(),
         Cause::Constraint => return infeasible(facts),
-        Cause::Start => {
-            return format!(
-                "{}; the objective is not finite at the start: check the data",
-                facts.failure.unwrap_or_default()
-            );
-        }
+        Cause::Start => return format!("{failure}; the objective is not finite at the start: check the data"),
         Cause::Conditioning if verdict == RunVerdict::Stuck => "it no longer falls".into(),
-        Cause::Conditioning => "it falls too slowly, although the steps are as long as the curvature allows".into(),
+        Cause::Conditioning => format!("it falls too slowly, and short steps are not the cause{product}"),
     };
     format!("{left}; {of_cause}")
 }
 
+/// Why a run broke down.
+fn failed(facts: &Facts, product: &str) -> String {
+    let failure = facts.failure.unwrap_or_default();
+    match facts.steps() {
+        StepKind::Rate | StepKind::Normalized => format!("{failure}; the steps were too long{product}"),
+        _ => failure.into(),
+    }
+}
+
+/// Why what remains is not known.
+fn unmeasured(facts: &Facts) -> String {
+    if facts.motionless() {
+        return "no step changed the loss: the gradient is out of the range of floating point, or the start is a solution"
+            .into();
+    }
+    "what remains is below or above what floating point resolves".into()
+}
+
+/// A fit in per cent.
+fn per_cent(fit: f64) -> String {
+    format!("{:.1} %", 100.0 * fit)
+}
+
+fn overfit(facts: &Facts) -> String {
+    facts.point.and_then(|point| point.generalization).map_or_else(String::new, |found| {
+        let what = if found.accuracy { "accuracy" } else { "explained share" };
+        format!(
+            "the {what} is {} on the training set and {} on the test set",
+            per_cent(found.train),
+            per_cent(found.test)
+        )
+    })
+}
+
 fn infeasible(facts: &Facts) -> String {
     match facts.violation {
-        Some((course, tolerance)) => format!("‖c‖ is {:.1e}, above {tolerance:.1e}, and does not fall", course.last),
+        Some((course, tolerance)) => {
+            let trend = if course.falls { "falls too slowly" } else { "does not fall" };
+            format!("‖c‖ is {:.1e}, above {tolerance:.1e}, and {trend}", course.level)
+        }
         None => "the constraint is violated".into(),
     }
 }
 
 /// A share in per cent, or as a power of ten if it is small.
 fn share(value: f64) -> String {
-    if value >= 0.001 { format!("{} %", n(100.0 * value)) } else { format!("{value:.0e}") }
+    if value >= 0.001 || value == 0.0 { format!("{} %", n(100.0 * value)) } else { format!("{value:.0e}") }
 }
 
 fn speed(facts: &Facts, out: &mut Sentences) {
     let Some(error) = facts.error else { return };
+    let ends = [("first", error.first), ("last", error.last)];
+    if !facts.measured() {
+        let text = "What remains to be done is not known: a thousandth of it would be below the rounding error of the loss, or the loss is not finite.";
+        out.find("remaining", text.into(), &ends);
+        return;
+    }
     let what = match (facts.grounded, facts.point.and_then(|p| p.reference)) {
         (false, _) => "the loss; how low it can get was not measured".to_string(),
         (true, Some(found)) if facts.point.is_some_and(|p| p.optimum.is_none()) => {
@@ -98,40 +147,40 @@ fn speed(facts: &Facts, out: &mut Sentences) {
     };
     let constraint = if facts.violation.is_some() { ", plus ‖λ‖‖c‖" } else { "" };
     let needed = error.epochs_to(TOLERANCE * error.first);
-    let trend = if error.last <= TOLERANCE * error.first {
+    let over = format!("over the last {}", plural(error.window as usize, "epoch"));
+    let trend = if error.level <= TOLERANCE * error.first {
         "This is a thousandth or less".to_string()
     } else if error.falls {
-        format!(
-            "It falls by {} % an epoch over the last {}; at this speed a thousandth of the start is reached after {} more epochs",
-            n(100.0 * (1.0 - (-error.rate).exp())),
-            plural(error.window as usize, "epoch"),
-            n(needed)
-        )
+        let fall = format!("It falls by {} % an epoch {over}", n(100.0 * (1.0 - (-error.rate).exp())));
+        let more = format!("at this speed a thousandth of the start is reached after {} more epochs", n(needed));
+        if facts.stats.epochs < EARLY { format!("{fall}, too few to extrapolate") } else { format!("{fall}; {more}") }
     } else {
-        format!("It does not fall over the last {}", plural(error.window as usize, "epoch"))
+        format!("It does not fall by more than noise explains {over}")
+    };
+    let level = match error.averaged {
+        1 => format!("{:.1e}", error.level),
+        averaged => format!("{:.1e} (the median of the last {averaged} epochs)", error.level),
     };
     let text = format!(
-        "What remains to be done is {:.1e}, {} of the {:.1e} at the start ({what}{constraint}). {trend}.",
-        error.last,
+        "What remains to be done is {level}, {} of the {:.1e} at the start ({what}{constraint}). {trend}.",
         share(error.remaining()),
         error.first
     );
-    let numbers = [
-        ("first", error.first),
-        ("last", error.last),
+    let more = [
+        ("level", error.level),
         ("remaining", error.remaining()),
         ("rate", error.rate),
         ("reversals", error.reversals),
         ("epochs_to_tolerance", needed),
     ];
-    out.find("remaining", text, &numbers);
+    out.find("remaining", text, &[&ends[..], &more[..]].concat());
 }
 
 fn steps(facts: &Facts, out: &mut Sentences) {
     let (Some(step), Some(l), Some(relative)) = (facts.step, facts.curvature, facts.relative_step()) else { return };
     let meaning = match facts.steps() {
-        StepKind::Rate if relative > 2.0 => "above 2, steps grow along the steepest direction",
-        _ if relative < 0.01 => "far below 1, steps are much shorter than the curvature allows",
+        StepKind::Rate if relative > LONG => "above 2, steps grow along the steepest direction",
+        _ if relative < SHORT => "far below 1, steps are much shorter than the curvature allows",
         _ => "1 goes to the minimum along the steepest direction, above 2 is unstable",
     };
     let text = format!(
@@ -145,31 +194,45 @@ fn steps(facts: &Facts, out: &mut Sentences) {
 
 fn noise(facts: &Facts, out: &mut Sentences) {
     let (Some(ratio), Some(point)) = (facts.noise(), facts.point) else { return };
-    if point.noise == 0.0 {
+    if ratio == 0.0 {
         return;
     }
-    let meaning = if ratio > 1.0 { "exceeds" } else { "is below" };
+    let meaning = if facts.is_noisy() { "exceeds" } else { "is below" };
     let text = format!(
-        "At the last checkpoint ‖∇f‖ = {:.1e} on the full sum, and the noise of a mini-batch's gradient {meaning} it: √E‖g − ∇f‖² = {:.1e}.",
+        "At the last checkpoint ‖∇f‖ = {:.1e} on the full sum, and the noise of a mini-batch's gradient {meaning} it: √E‖g − ∇f‖² is {} times as large.",
         point.gradient_norm,
-        point.noise.sqrt()
+        n(ratio.sqrt())
     );
-    out.find(
-        "gradient noise",
-        text,
-        &[("gradient_norm", point.gradient_norm), ("variance", point.noise), ("ratio", ratio)],
-    );
+    out.find("gradient noise", text, &[("gradient_norm", point.gradient_norm), ("ratio", ratio)]);
 }
 
 fn features(facts: &Facts, out: &mut Sentences) {
-    let Some(spread) = facts.point.and_then(|point| point.feature_spread).filter(|spread| *spread > SPREAD) else {
-        return;
-    };
+    let Some(sizes) = facts.unscaled() else { return };
     let text = format!(
-        "The features of the data are not scaled: the largest has {} times the root mean square of the lower quartile, so the curvature differs by about the square of this. Standardize the columns, or use a method that adapts to them.",
-        n(spread)
+        "The features of the data are not scaled: the largest root mean square is {}, {} times the lower quartile. The curvature grows with the square of both.",
+        n(sizes.largest),
+        n(sizes.spread())
     );
-    out.find("features", text, &[("spread", spread)]);
+    out.find("features", text, &[("largest", sizes.largest), ("spread", sizes.spread())]);
+}
+
+fn generalization(facts: &Facts, out: &mut Sentences) {
+    let Some(found) = facts.point.and_then(|point| point.generalization) else { return };
+    let what = if found.accuracy {
+        "The accuracy"
+    } else {
+        "The share of the loss that the model explains, compared with one whose parameters are all 0,"
+    };
+    let meaning =
+        if facts.overfit().is_some() { "the model fits the training set too closely" } else { "no overfitting" };
+    let text = format!(
+        "{what} is {} on the training set and {} on the test set (standard error {}): {meaning}.",
+        per_cent(found.train),
+        per_cent(found.test),
+        per_cent(found.standard_error)
+    );
+    let numbers = [("train", found.train), ("test", found.test), ("standard_error", found.standard_error)];
+    out.find("generalization", text, &numbers);
 }
 
 fn progress(stats: &RecordStats, out: &mut Sentences) {

@@ -6,7 +6,7 @@ use crate::{data::plan::Job, format::in_sentence as n, registry::problems::is_ne
 /// All of them. `note`: why the point was not examined.
 pub(super) fn describe(facts: &Facts, note: Option<&str>, out: &mut Sentences) {
     interpolation(facts.stats, facts.point, note, facts.job, out);
-    constraints(facts.point, facts.penalized(), out);
+    constraints(facts.point, facts.penalized(), facts.violation.map_or(0.0, |(_, tolerance)| tolerance), out);
 }
 
 fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<&str>, job: &Job, out: &mut Sentences) {
@@ -72,12 +72,11 @@ fn interpolation(stats: &RecordStats, point: Option<&Examination>, note: Option<
     }
 }
 
-/// If ‖c‖ is at most this, the penalty is large enough.
-const FEASIBLE: f64 = 1e-6;
 /// x counts as a minimum of φ if ‖μc − λ‖/‖λ‖ is at most this.
 const AT_MINIMUM: f64 = 0.1;
 
-fn constraints(point: Option<&Examination>, penalized: bool, out: &mut Sentences) {
+/// `tolerance`: below it ‖c‖ counts as 0.
+fn constraints(point: Option<&Examination>, penalized: bool, tolerance: f64, out: &mut Sentences) {
     let Some((point, kkt)) = point.and_then(|point| Some((point, point.kkt.as_ref()?))) else { return };
     let j = &kkt.jacobian;
     let licq = if j.licq {
@@ -101,7 +100,7 @@ fn constraints(point: Option<&Examination>, penalized: bool, out: &mut Sentences
     // At a minimum of φ, μc = λ, so the multipliers give ‖c‖ for each μ. Elsewhere they do not.
     let (gap, floor) = (kkt.multiplier_gap, kkt.multiplier_norm / mu);
     let minimum = gap <= AT_MINIMUM * kkt.multiplier_norm;
-    let meaning = if kkt.constraint_norm <= FEASIBLE {
+    let meaning = if kkt.constraint_norm <= tolerance {
         "‖c‖ is already small, so μ is large enough".into()
     } else if minimum {
         format!("x is near a minimum of φ, and ‖c‖ = ‖λ‖/μ = {floor:.1e} for this μ")
@@ -144,7 +143,7 @@ mod tests {
         };
         let point = Examination { kkt: Some(kkt), penalty: 10.0, ..Examination::unknown(1) };
         let mut out = Sentences::default();
-        constraints(Some(&point), true, &mut out);
+        constraints(Some(&point), true, 1e-6, &mut out);
         out.all.last().unwrap().text.clone()
     }
 
