@@ -26,7 +26,7 @@ class Watch:
         self._steps = 0
         on_cuda = broken.device.type == "cuda"
         self._copy = torch.zeros_like(broken, device="cpu", pin_memory=on_cuda)
-        self._copied = torch.cuda.Event() if on_cuda else None
+        self._copied = torch.cuda.Event() if on_cuda else None  # type: ignore[no-untyped-call]
 
     def after_step(self) -> int:
         """The number of steps that could not start, if there are enough to end the training; otherwise 0."""
