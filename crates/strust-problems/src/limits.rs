@@ -1,7 +1,9 @@
-//! How large a problem from a data file may be.
+//! How large a problem from a data file may be, and its numbers.
 //!
 //! A line of LIBSVM text can name any column, so a file of a few bytes could ask for all memory. These limits grow with the
 //! number of entries in the file, so that real data never meet them.
+
+pub use crate::numerics::size;
 
 use crate::network::PIECE;
 

@@ -198,7 +198,24 @@ pub(crate) fn not_negative(owner: &'static str, field: &'static str, value: f64)
     if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(out_of_range(owner, field, value, "finite and ≥ 0")) }
 }
 
-/// Reports the first entry of a matrix that is NaN or infinite.
+/// Checks the largest |entry| of data: 0, or in [1e-75, 1e75]. A gradient contains squares of the data, and a method squares
+/// the gradient. Beyond these limits this under- or overflows.
+///
+/// ```
+/// use strust_problems::limits;
+/// assert!(limits::size("subspace fitting", "data", 255.0).is_ok());
+/// let error = limits::size("subspace fitting", "data", 3e-160).unwrap_err().to_string();
+/// assert!(error.starts_with("subspace fitting: `data` is 3e-160 at its largest entry, but must be"), "{error}");
+/// ```
+pub fn size(owner: &'static str, field: &'static str, largest: f64) -> Result<(), Error> {
+    if largest == 0.0 || (1e-75..=1e75).contains(&largest) {
+        return Ok(());
+    }
+    let allowed = "in [1e-75, 1e75] there, because squares of gradients under- or overflow: multiply the data by a constant";
+    Err(out_of_range(owner, field, format!("{largest:e} at its largest entry"), allowed))
+}
+
+/// Checks that all entries of a matrix are finite, and that the largest is of a size at which a problem can be solved.
 pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: &Mat<T>) -> Result<(), Error> {
     for j in 0..matrix.ncols() {
         if let Some(i) = matrix.col_as_slice(j).iter().position(|&v| !v.into().is_finite()) {
@@ -206,5 +223,6 @@ pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: 
             return Err(out_of_range(owner, field, format!("{value} at row {i}, column {j}"), "finite everywhere"));
         }
     }
-    Ok(())
+    let entries = (0..matrix.ncols()).flat_map(|j| matrix.col_as_slice(j));
+    size(owner, field, entries.fold(0.0, |largest, &v| largest.max(v.into().abs())))
 }

@@ -319,5 +319,25 @@ mod tests {
         assert!(SubspaceFit::<f64>::spiked(5, 2, 0, 0.0, 0).is_err());
         assert!(SubspaceFit::<f64>::spiked(5, 2, 10, f64::NAN, 0).is_err());
         assert!(SubspaceFit::<f64>::from_data(&Mat::from_fn(3, 3, |_, _| f64::INFINITY), 1).is_err());
+        assert!(SubspaceFit::<f64>::from_data(&Mat::zeros(3, 3), 1).is_ok());
+    }
+
+    #[test]
+    fn data_whose_squares_under_or_overflow_are_an_error_that_names_the_cause() {
+        let data = |scale: f64| scale * gaussian(12, 20, 1, START);
+        for scale in [1e-160, 1e-80, 1e80, 1e160] {
+            let error = SubspaceFit::<f64>::from_data(&data(scale), 3).unwrap_err().to_string();
+            let says = error.contains("at its largest entry, but must be in [1e-75, 1e75]");
+            assert!(says && error.contains("multiply the data by a constant"), "{error}");
+        }
+        // Near the limits everything is finite, and the optimum is that of the data.
+        let optimum = |scale| SubspaceFit::<f64>::from_data(&data(scale), 3).unwrap().optimum().unwrap();
+        for scale in [1e-74, 1e74] {
+            let mut f = SubspaceFit::<f64>::from_data(&data(scale), 3).unwrap();
+            let (w, mut g) = (f.start(0), f.start(1));
+            let value = f.value_and_gradient(&w, &Sample::range(0..20), &mut g);
+            assert!(value.value.is_normal() && value.rounding.is_normal() && g.norm_squared().is_normal());
+            assert!((optimum(scale) / scale / scale / optimum(1.0) - 1.0).abs() < 1e-10);
+        }
     }
 }

@@ -127,11 +127,12 @@ fn minimize<'py, T: Scalar>(
     let outcome =
         with_method(&name, Go { py, objective, x, state, constraint, request, exception: exception.clone() })?;
     let result = PyDict::new(py);
-    let RunOutcome { x, state, reason, converged, breakdown, last, steps, accepted, evaluations, history } = outcome;
+    let RunOutcome { x, state, reason, breakdown, last, steps, accepted, evaluations, history } = outcome;
     result.set_item("x", x.to_numpy(py)?)?;
     result.set_item("state", PyBytes::new(py, &state))?;
-    result.set_item("reason", reason)?;
-    result.set_item("converged", converged)?;
+    result.set_item("reason", reason.code())?;
+    result.set_item("message", reason.to_string())?;
+    result.set_item("converged", reason.converged())?;
     result.set_item("breakdown", breakdown)?;
     result.set_item("measured", last.map(numbers))?;
     result.set_item("steps", steps)?;
@@ -152,8 +153,7 @@ fn numbers(m: Measurement) -> (f64, f64, f64) {
 struct RunOutcome<T> {
     x: Array<T>,
     state: Vec<u8>,
-    reason: String,
-    converged: bool,
+    reason: StopReason,
     breakdown: Option<String>,
     last: Option<Measurement>,
     steps: u64,
@@ -270,7 +270,8 @@ impl Request {
             seconds.transpose()?.map(Stop::wall_clock),
             self.stagnation.then(|| Stop::stagnation(1e-8, 10)),
         ];
-        Ok(Stop::Any(rules.into_iter().flatten().collect()))
+        let stop = Stop::Any(rules.into_iter().flatten().collect());
+        Ok(if self.stagnation { stop.confirmed() } else { stop })
     }
 }
 
@@ -283,8 +284,7 @@ fn outcome<S: State<Point = Array<T>>, T: Scalar>(
     Ok(RunOutcome {
         x: report.point().clone(),
         state: encode(&report.state)?,
-        reason: report.reason.to_string(),
-        converged: report.reason.converged(),
+        reason: report.reason,
         breakdown: report.breakdown.as_ref().map(ToString::to_string),
         last,
         steps: report.steps,

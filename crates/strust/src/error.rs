@@ -103,11 +103,35 @@ pub enum Error {
         /// The norm.
         norm: f64,
     },
-    /// The model's curvature along the gradient is NaN or infinite.
+    /// The gradient is so large or so small that its square is no number.
     #[error(
-        "step {step}: the model curvature along the gradient is {curvature}: check the constraint's Jacobian-vector product"
+        "step {step}: the gradient norm is {norm:.1e}, and its square {}: multiply the objective, or scale its data, \
+         so that gradients are nearer to 1",
+        if *norm < 1.0 { "underflows to 0" } else { "overflows" }
+    )]
+    GradientScale {
+        /// The step at which it happened.
+        step: u64,
+        /// The norm.
+        norm: f64,
+    },
+    /// A product with the matrix of a second-order model is NaN or infinite.
+    #[error(
+        "step {step}: the curvature of the model along the gradient is {curvature} although the gradient is finite: \
+         check the products with the Hessian or the Gauss–Newton matrix, and the scale of the data for overflow"
     )]
     NonFiniteCurvature {
+        /// The step at which it happened.
+        step: u64,
+        /// The curvature.
+        curvature: f64,
+    },
+    /// A product with the Jacobian of a constraint is NaN or infinite.
+    #[error(
+        "step {step}: the curvature of the penalty along the gradient is {curvature}: check the constraint's \
+         Jacobian-vector product, and the scale of the constraint for overflow"
+    )]
+    NonFiniteJacobian {
         /// The step at which it happened.
         step: u64,
         /// The curvature.
@@ -197,7 +221,9 @@ impl Error {
             | Self::NonFiniteStart { .. } => ErrorKind::Setup,
             Self::NonFiniteValue { .. }
             | Self::NonFiniteGradient { .. }
+            | Self::GradientScale { .. }
             | Self::NonFiniteCurvature { .. }
+            | Self::NonFiniteJacobian { .. }
             | Self::PenaltyTooLarge { .. }
             | Self::Retraction { .. } => ErrorKind::Breakdown,
             Self::Decomposition { .. } => ErrorKind::Numerical,

@@ -11,7 +11,7 @@ use crate::{
     record::StepRecord,
     sample::Sample,
     samplers::{Epochs, FullBatch, Sampler},
-    stop::{Progress, Stop, StopReason},
+    stop::{Progress, Stop, StopReason, Travel},
     vector::{Elementwise, Vector},
 };
 use std::{ops::ControlFlow, time::Instant};
@@ -75,8 +75,8 @@ impl<S: State> Report<S> {
     }
 }
 
-/// Minimizes `f`. By default it uses [`Auto`] with mini-batches of 32 terms and stops when f no longer improves. The
-/// methods of [`Run`] change these defaults.
+/// Minimizes `f`. By default it uses [`Auto`] with mini-batches of 32 terms and stops when f no longer improves
+/// ([`Stop::default`]). The methods of [`Run`] change these defaults.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -245,9 +245,12 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
                 Error::NonFiniteStart { value: start.value }
             }));
         }
-        let mut tally = Tally { measurements: 1, accepted: 0, skipped: 0, best: (state.point().clone(), start) };
+        let origin = self.stop.needs_start().then(|| Origin { x: state.point().clone(), start, largest_gradient: 0.0 });
+        let best = (state.point().clone(), start);
+        let mut tally = Tally { measurements: 1, accepted: 0, skipped: 0, best, origin };
         let mut safe = LastGood::new(&state);
         progress.measured = Some(start);
+        progress.travel = tally.travel(&start, state.point());
         progress.add_merit(start.merit);
 
         let stopped = self.repeat(&mut state, &mut *sampler, &mut progress, &mut tally, &mut safe, began);
@@ -319,6 +322,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             return Err(Error::NonFiniteValue { step: state.steps(), value: measured.value });
         }
         progress.measured = Some(measured);
+        progress.travel = tally.travel(&measured, state.point());
         progress.add_merit(measured.merit);
         tally.keep_best(&measured, state.point());
         Ok(measured)
@@ -428,9 +432,34 @@ struct Tally<V> {
     accepted: u64,
     skipped: u64,
     best: (V, Measurement),
+    /// The start, if a rule compares points with it.
+    origin: Option<Origin<V>>,
+}
+
+/// The start of a run.
+struct Origin<V> {
+    x: V,
+    start: Measurement,
+    /// The largest gradient norm so far.
+    largest_gradient: f64,
 }
 
 impl<V: Vector> Tally<V> {
+    /// The point beside the start.
+    fn travel(&mut self, now: &Measurement, x: &V) -> Option<Travel> {
+        let origin = self.origin.as_mut()?;
+        origin.largest_gradient = origin.largest_gradient.max(now.gradient_norm);
+        let mut way = x.zeros_like();
+        way.set_sum(x, -1.0, &origin.x);
+        Some(Travel {
+            start_value: origin.start.value,
+            start_length: origin.x.norm(),
+            length: x.norm(),
+            moved: way.norm(),
+            largest_gradient: origin.largest_gradient,
+            epsilon: V::EPSILON,
+        })
+    }
     fn keep_best(&mut self, now: &Measurement, x: &V) {
         if now.merit < self.best.1.merit {
             self.best.0.copy_from(x);

@@ -23,8 +23,8 @@ Array: TypeAlias = npt.NDArray[np.floating[Any]]
 Function: TypeAlias = Callable[..., Any]
 Sampler: TypeAlias = Literal["epochs", "with-replacement", "full"]
 
-#: ‖c(x)‖ below which a point that no longer improves counts as feasible.
-_FEASIBLE = 1e-6
+#: The status of a run that has not converged, by the code of its reason; 5 for all others.
+_STATUS = {"steps": 1, "epochs": 1, "evaluations": 1, "wall-clock": 1, "observer": 2, "breakdown": 4}
 #: A deterministic function is measured after this many steps: a measurement costs as much as a step.
 _MEASURE_EVERY = 10
 #: The methods that make products with the Hessian.
@@ -181,10 +181,15 @@ class OptimizeResult:
     fun : float
         f(x) over all terms; NaN if it was not measured.
     success : bool
-        Whether an optimality condition holds at a feasible x, or f no longer improves there.
+        Whether an optimality condition holds at a feasible x: `tol`, the method's own, or without `tol` and a budget a
+        gradient that is negligible beside the decrease of f (``Stop::Confirmed`` of the Rust library).
     status : int
-        0 success, 1 budget used up, 2 stopped by the callback, 3 stopped by Ctrl-C, 4 broke down, 5 a verdict on the
-        constraints or a method that stalled.
+        0 success, 1 budget used up, 2 stopped by the callback, 3 stopped by Ctrl-C, 4 broke down, 5 f no longer improves
+        or no step is accepted although no optimality condition holds, or a verdict on the constraints.
+    reason : str
+        Why the run stopped, for programs: ``"gradient-norm"``, ``"kkt"``, ``"stagnation"``, ``"steps"``, ``"epochs"``,
+        ``"evaluations"``, ``"wall-clock"``, ``"observer"`` (the callback or an exception), ``"breakdown"``,
+        ``"infeasible"``, ``"no-qualification"`` or ``"stalled"``. These names never change.
     message : str
         Why the run stopped, in words.
     nit : int
@@ -205,6 +210,7 @@ class OptimizeResult:
     fun: float
     success: bool
     status: int
+    reason: str
     message: str
     nit: int
     accepted: int
@@ -274,7 +280,8 @@ def minimize(
         Terms per mini-batch; 32 by default, or all if there are fewer.
     epochs : int, optional
         Passes over the terms (steps of a deterministic function). Without any budget or `tol`, the run stops when f no
-        longer improves, after 1,000 epochs at the latest (100,000 steps of a deterministic function).
+        longer improves, after 1,000 epochs at the latest (100,000 steps of a deterministic function). It is then a
+        success if the gradient is negligible.
     jac : callable or True
         ``jac(x, indices)`` returns the gradient, and `fun` the value alone. This saves time: a trial needs no gradient.
     hessp : callable, optional
@@ -519,12 +526,13 @@ def _result(raw: dict[str, Any], method: str, dtype: str, settings: dict[str, An
     rows = raw["history"]
     columns = np.array([numbers for _, numbers in rows], dtype=np.float64).reshape(-1, 3)
     history = History(np.array([k for k, _ in rows], dtype=np.int64), columns[:, 0], columns[:, 1], columns[:, 2])
-    status, message = _verdict(raw, constraint_norm)
+    status, message = _verdict(raw)
     result = OptimizeResult(
         x=raw["x"],
         fun=fun,
         success=status == 0,
         status=status,
+        reason=raw["reason"],
         message=message,
         nit=raw["steps"],
         accepted=raw["accepted"],
@@ -554,20 +562,18 @@ def _attach(error: BaseException, result: OptimizeResult) -> None:
     add_note(f"strust: step {result.state.steps}; the result so far is this exception's attribute `result`")
 
 
-def _verdict(raw: dict[str, Any], constraint_norm: float) -> tuple[int, str]:
+def _verdict(raw: dict[str, Any]) -> tuple[int, str]:
+    """Return the status and the message of a run."""
     reason: str = raw["reason"]
+    message: str = raw["message"]
     if isinstance(raw["error"], KeyboardInterrupt):
         return 3, "stopped by Ctrl-C"
     if raw["converged"]:
-        return 0, reason
-    if reason == "stagnated":
-        if constraint_norm <= _FEASIBLE:
-            return 0, "f no longer improves"
-        return 5, "f no longer improves, but the constraints are not satisfied"
+        return 0, message
     if raw["breakdown"]:
-        return 4, f"{reason}: {raw['breakdown']}"
-    if reason.endswith("used up"):
-        return 1, reason
-    if reason == "stopped by an observer":
-        return 2, "stopped by the callback"
-    return 5, reason
+        message = f"{message}: {raw['breakdown']}"
+    elif reason == "stagnation":
+        message = "f no longer improves, but no optimality condition holds"
+    elif reason == "observer":
+        message = "stopped by the callback"
+    return _STATUS.get(reason, 5), message

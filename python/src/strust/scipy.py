@@ -279,7 +279,7 @@ def _between(
 def _scipy_result(found: OptimizeResult, gradient: Callable[[Array], Array]) -> Any:
     fields: dict[str, Any] = {
         name: getattr(found, name)
-        for name in ("x", "fun", "success", "status", "message", "nit", "nfev", "njev", "nhev")
+        for name in ("x", "fun", "success", "status", "reason", "message", "nit", "nfev", "njev", "nhev")
     }
     result = _optimize.OptimizeResult(**fields, jac=gradient(found.x), constr_violation=found.constraint_norm)
     result.state = found.state

@@ -8,6 +8,7 @@ from torch_helpers import closure_of, data, network, parameters, train
 from strust.torch import STR, STRP, Auto
 from strust.torch._kernels import source
 from strust.torch._nvrtc import compile_source
+from strust.torch._watch import EVERY
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 MAKERS = {
@@ -78,10 +79,23 @@ def test_no_step_waits_for_the_device(make):
     closure = closure_of(opt, model, inputs, labels)
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for _ in range(3):
+        for _ in range(3 * EVERY):
             opt.step(closure)
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+@cuda
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_start_that_is_not_finite_is_an_error_on_a_device(make):
+    model = network(norm=True).cuda()
+    opt = MAKERS[make](model)
+    inputs, labels = (t.cuda() for t in data())
+    closure = closure_of(opt, model, inputs * float("nan"), labels)
+    for _ in range(2 * EVERY - 1):
+        opt.step(closure)
+    with pytest.raises(RuntimeError, match="not finite in 8 steps in a row"):
+        opt.step(closure)
 
 
 @cuda

@@ -84,6 +84,12 @@ def test_without_a_group_every_process_decides_alone(processes, tmp_path):
     assert results[0]["calls"] == []
 
 
+def test_an_unpickled_optimizer_without_a_group_waits_for_nobody(processes, tmp_path):
+    results = launch(processes, "loaded", 2, tmp_path)
+    assert [result["steps"] for result in results] == [STEPS + 1, STEPS]
+    assert results[0]["calls"] == []
+
+
 @pytest.mark.parametrize("size", [2, 4])
 def test_a_rank_that_dies_ends_the_others_with_a_message(processes, size, tmp_path):
     results = launch(processes, "dies", size, tmp_path, fails=True)

@@ -6,7 +6,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch_helpers import closure_of, data, network, parameters, train
 
-from strust.torch import STR, STRP, Auto, Constraint, Sphere
+from strust.torch import STR, STRP, Auto, Constraint, Sphere, _base
+from strust.torch._watch import EVERY, Watch
 
 
 @pytest.mark.parametrize("make", [Auto, STR])
@@ -228,6 +229,61 @@ def test_a_loss_that_is_nan_at_the_start_is_an_error_and_nothing_changes(make):
         opt.step(closure)
     assert w.tolist() == [1.0, 1.0]
     assert opt.numbers()["accepted"] == 0
+
+
+@pytest.fixture
+def late(monkeypatch):
+    """The CPU is watched as a device that a step must not wait for."""
+    monkeypatch.setattr(_base, "Watch", lambda broken, late: Watch(broken, late=True))
+
+
+def nan_in(opt, w, steps):
+    """A closure whose loss is NaN in the steps with these numbers."""
+
+    def closure():
+        opt.zero_grad()
+        loss = w.square().sum()
+        if opt.numbers()["steps"] in steps:
+            loss = loss * float("nan")
+        loss.backward()
+        return loss
+
+    return closure
+
+
+@pytest.mark.parametrize("make", [Auto, STR])
+def test_a_start_that_is_not_finite_is_an_error_on_a_device_that_no_step_waits_for(make, late):
+    w = nn.Parameter(torch.ones(2))
+    opt = make([w])
+    for _ in range(2 * EVERY - 1):
+        opt.step(nan_in(opt, w, range(10**6)))
+    with pytest.raises(RuntimeError, match=f"is not finite in {EVERY} steps in a row, and there is no earlier point"):
+        opt.step(nan_in(opt, w, range(10**6)))
+    assert w.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("make", [Auto, STR])
+def test_fewer_bad_batches_than_a_look_are_no_error_on_such_a_device(make, late):
+    w = nn.Parameter(torch.ones(2))
+    opt = make([w])
+    for _ in range(4 * EVERY):
+        opt.step(nan_in(opt, w, range(1, EVERY)))
+    assert opt.numbers()["broken"] == 0
+    assert opt.numbers()["accepted"] > 0
+
+
+def test_the_average_of_a_training_that_never_started_is_an_error(late):
+    w = nn.Parameter(torch.ones(2))
+    opt = Auto([w])
+    with opt.averaged():
+        assert w.tolist() == [1.0, 1.0]
+    opt.step(nan_in(opt, w, range(10**6)))
+    with pytest.raises(RuntimeError, match="the loss or its gradient is not finite"), opt.averaged():
+        pass
+    opt.step(nan_in(opt, w, ()))
+    opt.step(nan_in(opt, w, range(10**6)))
+    with opt.averaged():
+        assert w.isfinite().all()
 
 
 def test_a_gradient_of_zero_is_a_step_that_changes_nothing():

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import pickle
 
 import pytest
 import torch
@@ -106,6 +107,34 @@ def test_a_copy_of_model_and_optimizer_continues_alone():
     twin, other = copy.deepcopy((model, opt))
     losses = train(opt, model, 6, first=6)
     assert train(other, twin, 6, first=6) == losses
+
+
+def unpickled(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, unpickled])
+@pytest.mark.parametrize("group", [None, "default"])
+def test_a_copied_or_unpickled_optimizer_keeps_its_choice_of_a_group(copied, group):
+    model = network()
+    opt = Auto(model.parameters(), process_group=group, averaged_gradients=True)
+    train(opt, model, 2)
+    other = copied(opt)
+    assert (other._reduce._chosen, other._reduce._averaged) == (group, True)
+
+
+def test_a_copy_shares_a_group_of_its_own_and_a_pickled_optimizer_loses_it(monkeypatch):
+    group = object()
+    model = network()
+    opt = Auto(model.parameters(), process_group=group)
+    train(opt, model, 2)
+    assert copy.deepcopy(opt)._reduce._chosen is group
+    # Alone it needs no group. In a job it must not join another one than its own.
+    twin, other = unpickled((model, opt))
+    assert train(other, twin, 2, first=2) == train(opt, model, 2, first=2)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    with pytest.raises(RuntimeError, match=r"this optimizer was pickled, which loses its process group"):
+        train(other, twin, 1)
 
 
 def test_a_copy_of_strp_keeps_its_constraint():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -101,6 +102,18 @@ def alone(rank: int, size: int) -> dict:
     calls = count_calls()
     train(opt, model, rank, size)
     return {"parameters": parameters(model).tolist(), "calls": calls}
+
+
+def loaded(rank: int, size: int) -> dict:
+    """A pickled optimizer without a process group. Only the first rank goes on: it must not wait for the others."""
+    model = network(seed=rank).double()
+    opt = Auto(model.parameters(), process_group=None)
+    train(opt, model, rank, size)
+    calls = count_calls()
+    model, opt = pickle.loads(pickle.dumps((model, opt)))
+    if rank == 0:
+        opt.step(closure_of(opt, model, *part(STEPS, rank, size)))
+    return {"steps": opt.numbers()["steps"], "calls": calls}
 
 
 def dies(rank: int, size: int) -> dict:

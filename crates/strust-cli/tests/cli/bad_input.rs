@@ -1,6 +1,6 @@
 //! Bad input gives a nonzero exit code and an error that names the place, the reason and the fix.
 
-use crate::support::{Edit, Finished, Folder, SMALL, experiment, finished, requires, run, strust};
+use crate::support::{Edit, Finished, Folder, SMALL, experiment, finished, lines, requires, run, strust};
 use std::process::Stdio;
 
 fn run_experiment(folder: &Folder, text: &str) -> Finished {
@@ -36,6 +36,18 @@ fn an_unknown_key_is_reported_with_its_line_and_a_suggestion() {
     refused(&format!("epoch = 3\n{}", experiment(SMALL, STR_P)), &["experiment.toml:1:", "did you mean `epochs`?"]);
     refused(&experiment(SMALL, "[[method]]\nname = \"str_p\""), &["unknown method `str_p`", "did you mean `str-p`?"]);
     refused(&experiment("kind = \"subspaces\"", STR_P), &["unknown problem `subspaces`", "did you mean `subspace`?"]);
+}
+
+#[test]
+fn data_that_are_too_small_or_too_large_to_square_are_named_before_anything_is_written() {
+    for (exponent, kind) in [("-160", "subspace"), ("160", "subspace"), ("-160", "pca"), ("160", "pca")] {
+        let folder = Folder::new();
+        let row = |i: usize| format!("{}e{exponent},{}e{exponent},{}e{exponent}\n", i % 7, (i * 5) % 10, i % 3);
+        folder.write("data.csv", lines(40, row));
+        let problem = format!("kind = \"{kind}\"\nk = 2\ndata = \"data.csv\"");
+        let says = format!("`data` is 6e{exponent} at its largest entry, but must be in [1e-75, 1e75]");
+        refused_in(&folder, &experiment(&problem, STR_P), &[&says, "multiply the data by a constant"]);
+    }
 }
 
 #[test]

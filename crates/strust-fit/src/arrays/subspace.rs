@@ -18,6 +18,7 @@ use strust::{
     sample::{Sample, generator},
     stop::{Stop, StopReason},
 };
+use strust_problems::limits;
 
 /// The stream of the signs of the start.
 const SIGNS: u64 = (1 << 62) + 60;
@@ -72,17 +73,21 @@ pub struct ArrayFrame {
 }
 
 impl<'a> ArraySubspace<'a> {
-    fn new(rows: &'a ArrayRows<'a>, mean: &'a [f64], components: usize) -> Self {
+    fn new(rows: &'a ArrayRows<'a>, mean: &'a [f64], components: usize) -> Result<Self, Error> {
         let mut f = Self { rows, mean, components, magnitude: 0.0, piece: Mat::zeros(mean.len(), 0) };
         let (n, of_mean) = (rows.rows(), mean.iter().map(|m| m * m).sum::<f64>());
-        let mut sum = 0.0;
+        let (mut sum, mut largest) = (0.0, 0.0_f64);
         for i in 0..n {
             // Σ(aⱼ − mⱼ)² = Σ (aⱼ − mⱼ)² − mⱼ² over the stored entries + Σ mⱼ² over all.
             sum += of_mean;
-            rows.for_each(i, |j, value| sum += value * (value - 2.0 * mean[j]));
+            rows.for_each(i, |j, value| {
+                sum += value * (value - 2.0 * mean[j]);
+                largest = largest.max(value.abs());
+            });
         }
+        limits::size("subspace", "X", largest)?;
         f.magnitude = (sum.max(0.0) / n as f64).sqrt();
-        f
+        Ok(f)
     }
 
     /// Copies rows to columns and subtracts the mean.
@@ -187,7 +192,7 @@ pub fn fit_subspace(
     interrupted: &WatchStep<'_>,
 ) -> Result<ArrayFrame, Error> {
     let SubspaceOptions { components: k, epochs, tolerance, seed } = options;
-    let mut f = ArraySubspace::new(rows, mean, k);
+    let mut f = ArraySubspace::new(rows, mean, k)?;
     let (n, start) = (rows.rows(), f.start(seed));
     if f.magnitude == 0.0 || k == mean.len() {
         // All rows are equal, or every frame spans the whole space.
@@ -243,7 +248,7 @@ pub fn stream_subspace(
     call: u64,
     interrupted: &WatchStep<'_>,
 ) -> Result<SubspaceStream, Error> {
-    let mut f = ArraySubspace::new(rows, mean, options.components);
+    let mut f = ArraySubspace::new(rows, mean, options.components)?;
     let state = match stream {
         Some(SubspaceStream(state)) => Ok(state),
         None => Err(start.unwrap_or_else(|| f.start(options.seed))),

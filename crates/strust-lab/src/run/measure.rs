@@ -24,15 +24,23 @@ pub(super) struct Measure<F: Objective, C: Constraint> {
 }
 
 impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
-    /// For a problem. It takes the constraint and the metric on the test set.
-    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<F, C>, team: Team) -> Self {
+    /// For a problem. It takes the constraint and the metric on the test set. A gap to a minimum that is not known is an
+    /// error.
+    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<F, C>, team: Team) -> Result<Self, Error> {
         let constraint = prepared.constraint.take().map(|c| {
             let residual = c.new_residual();
             (c, residual)
         });
-        let quantities = problems::quantities(problem).iter().map(|&(quantity, _)| quantity).collect();
+        let quantities: Vec<_> = problems::quantities(problem).iter().map(|&(quantity, _)| quantity).collect();
         let (test, train) = (prepared.test.take(), prepared.train.take());
-        Self { quantities, optimum: prepared.f.optimum(), constraint, test, train, team }
+        let optimum = prepared.f.optimum().filter(|optimum| optimum.is_finite());
+        let needs_it = |quantity: &Quantity| matches!(quantity, Quantity::ObjectiveGap | Quantity::ObjectiveError);
+        if optimum.is_none() && quantities.iter().any(needs_it) {
+            let what = "the computation of the minimum f*, which the metric is the distance to,";
+            let fix = "check the data, and scale them if their squares are very large or very small";
+            return Err(Error::Method(strust::Error::Decomposition { what, fix }));
+        }
+        Ok(Self { quantities, optimum, constraint, test, train, team })
     }
 
     /// Measures a point and leaves the problem as it was. An average is measured with statistics of its own, any other

@@ -207,14 +207,22 @@ fn evaluate<F: Objective + ?Sized>(
     Ok((evaluation, finite(evaluation, gradient, step)?))
 }
 
-/// ‖g‖², or an error if the value or the gradient at an accepted point is not finite.
+/// ‖g‖², or an error if the value or the gradient at an accepted point is not finite, or if the square under- or overflows.
+/// Near a minimum it may vanish, so only the first step checks this.
 fn finite<V: Vector>(evaluation: Evaluation, gradient: &V, step: u64) -> Result<f64, Error> {
     if !evaluation.value.is_finite() {
         return Err(Error::NonFiniteValue { step, value: evaluation.value });
     }
     let squared = gradient.norm_squared();
-    if !squared.is_finite() {
-        return Err(Error::NonFiniteGradient { step, norm: squared.sqrt() });
+    let vanishes = step == 0 && squared < f64::MIN_POSITIVE;
+    if vanishes || !squared.is_finite() {
+        let norm = gradient.norm();
+        if !norm.is_finite() {
+            return Err(Error::NonFiniteGradient { step, norm });
+        }
+        if norm > 0.0 {
+            return Err(Error::GradientScale { step, norm });
+        }
     }
     Ok(squared)
 }

@@ -37,6 +37,9 @@ struct NewtonSpace<V> {
     length: f64,
     /// The point and the gradient of a difference, if products need one.
     difference: Option<(V, V)>,
+    /// The factor of the model, and the gradient times this.
+    unit: f64,
+    scaled: Option<V>,
 }
 
 impl<V> Newton<V> {
@@ -84,6 +87,16 @@ const MORE_ACCURATE: f64 = 0.1;
 /// At most so many foreseen steps count.
 const MOST_FORESEEN: i32 = 4;
 
+/// gᵀHg is a cube of the scale of f. Outside of 2^±250 it could under- or overflow.
+const MOST_EXPONENT: f64 = 250.0;
+
+/// The power of two by which the model is multiplied: 1, unless the norm of the gradient is very large or very small. It
+/// changes no step, only the size of the numbers on the way.
+fn unit(norm: f64) -> f64 {
+    let exponent = norm.log2().round();
+    if exponent.abs() > MOST_EXPONENT && exponent.is_finite() { (-exponent).exp2() } else { 1.0 }
+}
+
 /// Sets `out` to Hv, exactly or by a difference of gradients, and counts it.
 pub(crate) fn multiply<F: Objective + ?Sized>(
     f: &mut F,
@@ -122,15 +135,30 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
         let &mut Self { kind, products: most, forcing, at_boundary, shorter, ref metric, ref mut space, .. } = self;
-        let NewtonSpace { cg, length, difference } =
-            space.get_or_insert_with(|| NewtonSpace { cg: CgSpace::new(at.x), length: 0.0, difference: None });
+        let NewtonSpace { cg, length, difference, unit: factor, scaled } = space.get_or_insert_with(|| NewtonSpace {
+            cg: CgSpace::new(at.x),
+            length: 0.0,
+            difference: None,
+            unit: 1.0,
+            scaled: None,
+        });
         let norm = at.gradient_squared.sqrt();
+        *factor = unit(norm);
+        let (factor, is_scaled) = (*factor, (*factor - 1.0).abs() > 0.0);
+        let gradient = if is_scaled {
+            let scaled = scaled.get_or_insert_with(|| at.x.zeros_like());
+            scaled.copy_from(at.gradient);
+            scaled.scale(factor);
+            &*scaled
+        } else {
+            at.gradient
+        };
         let largest = memory.largest_gradient.max(norm);
         // Superlinear where gradients vanish, accurate where the model is, and not where it does not pay.
         let tolerance = forcing.min((norm / largest).sqrt()) * MORE_ACCURATE.powi(memory.foreseen);
         let mut evaluations = Evaluations::default();
         let problem = Subproblem {
-            gradient: at.gradient,
+            gradient,
             radius,
             metric: metric.as_ref(),
             tolerance,
@@ -140,14 +168,17 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         };
         let step = steihaug(&problem, cg, |v, out| {
             multiply(f, kind, at, difference, &mut evaluations, v, out);
+            if is_scaled {
+                out.scale(factor);
+            }
             Ok::<(), Error>(())
         })?;
         if step.length == 0.0 && step.exit.exit() != Exit::Stationary {
             // The first product is not finite.
-            return Err(Error::NonFiniteCurvature { step: at.k, curvature: f64::NAN });
+            return Err(Error::NonFiniteCurvature { step: at.k, curvature: cg.curvature() });
         }
         *length = step.length;
-        let (predicted, exit) = (step.predicted, step.exit.exit());
+        let (predicted, exit) = (step.predicted / factor, step.exit.exit());
         let length = if metric.is_some() { cg.solution.norm() } else { step.length };
         Ok(Step { direction: &cg.solution, size: 1.0, length, predicted, exit, evaluations })
     }
@@ -161,8 +192,9 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
     }
 
     fn retreat(&mut self) -> Option<Step<'_, F::Point>> {
-        let NewtonSpace { cg, length, .. } = self.space.as_mut()?;
+        let NewtonSpace { cg, length, unit, .. } = self.space.as_mut()?;
         let (shorter, predicted) = cg.retreat(*length)?;
+        let predicted = predicted / *unit;
         *length = shorter;
         let length = if self.metric.is_some() { cg.solution.norm() } else { shorter };
         let evaluations = Evaluations::default();

@@ -25,7 +25,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Model<Penalized<F, C>> for P
     ) -> Result<Step<'a, F::Point>, Error> {
         let curvature = at.gradient_squared + phi.penalty_curvature(at.x, at.gradient);
         if !curvature.is_finite() {
-            return Err(Error::NonFiniteCurvature { step: at.k, curvature });
+            return Err(Error::NonFiniteJacobian { step: at.k, curvature });
         }
         Ok(Step::along(at.gradient, cauchy_step(at.gradient_squared, curvature, radius)))
     }

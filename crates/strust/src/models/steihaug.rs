@@ -126,6 +126,10 @@ impl Stretch {
 }
 
 impl<V: Vector> CgSpace<V> {
+    /// The curvature along the last direction.
+    pub(super) fn curvature(&self) -> f64 {
+        self.direction.dot(&self.product)
+    }
     /// Space for vectors of this shape.
     pub fn new(like: &V) -> Self {
         let zero = || like.zeros_like();

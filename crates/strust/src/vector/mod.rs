@@ -93,9 +93,24 @@ pub trait Vector: Clone {
     fn norm_squared(&self) -> f64 {
         self.dot(self)
     }
-    /// The Euclidean norm; for a matrix, the Frobenius norm.
+    /// The Euclidean norm; for a matrix, the Frobenius norm. It is right also where its square under- or overflows; it then
+    /// allocates.
     fn norm(&self) -> f64 {
-        self.norm_squared().sqrt()
+        let squared = self.norm_squared();
+        let factor = if squared < SMALLEST_SQUARE {
+            SCALE
+        } else if squared == f64::INFINITY {
+            SCALE.recip()
+        } else {
+            return squared.sqrt();
+        };
+        // Squares of `f32` numbers are numbers of `f64`.
+        if Self::EPSILON > f64::EPSILON {
+            return squared.sqrt();
+        }
+        let mut scaled = self.clone();
+        scaled.scale(factor);
+        scaled.norm_squared().sqrt() / factor
     }
     /// self ← b·self.
     fn scale(&mut self, b: f64) {
@@ -108,6 +123,11 @@ pub trait Vector: Clone {
         self.scale_add(1.0, a, x);
     }
 }
+
+/// Below this, squares of components lose digits or vanish.
+const SMALLEST_SQUARE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
+/// 2⁸⁰⁰: squares of numbers below 1e-146 times this, and of those above 1e146 divided by it, are ordinary numbers.
+const SCALE: f64 = f64::from_bits((1023 + 800) << 52);
 
 /// Operations on single components, for methods such as [`Auto`](crate::methods::Auto) and Adam. The default
 /// implementations are slow; every [`Dense`] type has fast ones.

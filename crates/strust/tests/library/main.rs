@@ -20,6 +20,7 @@ mod ranks;
 mod rejections;
 mod rounding;
 mod run;
+mod scales;
 mod second_order;
 mod sqp;
 mod sqp_products;

@@ -141,5 +141,5 @@ fn a_constraint_that_is_not_finite_makes_the_step_fail() {
     let error = first_error(StrP::new(StrPConfig::default(), wild()).unwrap());
     assert!(matches!(error, Error::NonFiniteGradient { step: 0, .. }), "{error}");
     let error = first_error(StrP::new(StrPConfig::default(), curved()).unwrap());
-    assert!(matches!(error, Error::NonFiniteCurvature { step: 0, .. }), "{error}");
+    assert!(matches!(error, Error::NonFiniteJacobian { step: 0, .. }), "{error}");
 }

@@ -286,6 +286,7 @@ class Auto(TrialOptimizer):
         """
         if self._held:
             raise RuntimeError("Auto: averaged() is active already; it cannot be nested")
+        self._check_progress()
         flat = self._ready()
         self._held = True
         try:

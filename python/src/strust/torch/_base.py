@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,9 +14,10 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from ._flat import Flat, pointers
-from ._reduce import ProcessGroup, Reduce
+from ._reduce import LOST, ProcessGroup, Reduce
 from ._settings import Range, check_flags, check_numbers, check_parameter, check_same_in_groups
 from ._trial import Buffers, Generators, capturing, no_trace
+from ._watch import Watch
 
 Loss: TypeAlias = Callable[[], Tensor]
 """Evaluates the loss of one batch."""
@@ -48,7 +49,7 @@ class TrialOptimizer(Optimizer):
     """Numbers and their values at the start. The last two are counted here."""
     _ranges: ClassVar[dict[str, Range]] = {}
     """The settings that are numbers."""
-    _carried: ClassVar[tuple[str, ...]] = ("_grad_in_trial",)
+    _carried: ClassVar[tuple[str, ...]] = ("_grad_in_trial", "_reduce")
     """Attributes of a copy."""
 
     _flat: Flat | None
@@ -239,7 +240,8 @@ class TrialOptimizer(Optimizer):
             raise
         self._judge(flat)
         self._return(flat)
-        self._raise_if_broken(flat)
+        if broken := self._watch.after_step():
+            self._raise_broken(broken)
 
     def _repeat(self, e: Evaluation, flat: Flat) -> Tensor:
         """The loss at the trial point, with the random numbers of the first evaluation."""
@@ -269,14 +271,18 @@ class TrialOptimizer(Optimizer):
         self._set_point(flat)
         flat.scatter_point()
 
-    def _raise_if_broken(self, flat: Flat) -> None:
-        # Reading a number costs nothing on the CPU. Elsewhere it would wait for the device.
-        if flat.device.type == "cpu" and float(self._number["broken"]) > 0.0:
-            raise RuntimeError(
-                f"{type(self).__name__}: the loss or its gradient is not finite, and there is no earlier "
-                "point to return to. "
-                "The parameters are unchanged. Check the data of this batch and the start"
-            )
+    def _raise_broken(self, steps: int) -> NoReturn:
+        raise RuntimeError(
+            f"{type(self).__name__}: the loss or its gradient is not finite"
+            f"{f' in {steps} steps in a row' if steps > 1 else ''}, and there is no earlier point to return to. The "
+            "parameters are unchanged. Check the data of this batch and the start"
+        )
+
+    def _check_progress(self) -> None:
+        """Raises an error if no step so far could start. Waits for the device."""
+        numbers = self.numbers()
+        if 0.0 < numbers["steps"] == numbers["broken"]:
+            self._raise_broken(int(numbers["broken"]))
 
     # ---- what a method adds
 
@@ -332,6 +338,7 @@ class TrialOptimizer(Optimizer):
                 numbers.copy_(before["numbers"])
                 break
         self._number = dict(zip(self._initial, numbers.unbind(), strict=True))
+        self._watch = Watch(self._number["broken"], late=flat.device.type != "cpu")
         self._numbers = numbers
         self._losses = torch.zeros(2, dtype=kind, device=flat.device)
         for i, p in enumerate(parameters):
@@ -419,10 +426,11 @@ class TrialOptimizer(Optimizer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._forget()
-        if "_reduce" not in self.__dict__:
-            # A copy or an unpickled optimizer. It finds its model again, and cannot take a process group with it.
-            self._reduce = Reduce(type(self).__name__, "default", averaged_gradients=False)
+        if "_buffers" not in self.__dict__:
+            # A copy or an unpickled optimizer finds its model again.
             self._buffers = Buffers([])
+        if "_reduce" not in self.__dict__:
+            self._reduce = Reduce(type(self).__name__, LOST, averaged_gradients=False)
 
     def _forget(self) -> None:
         """Forgets everything that is made from settings and saved state."""

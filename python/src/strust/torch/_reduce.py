@@ -10,6 +10,9 @@ from torch import Tensor
 ProcessGroup = Any
 """A group of `torch.distributed`; its type does not exist where torch was built without it."""
 
+LOST = "lost"
+"""The group of an optimizer that was pickled with a group of its own, or by a version that did not keep it."""
+
 
 def _all_reduce(tensor: Tensor, group: ProcessGroup) -> None:
     dist.all_reduce(tensor, group=group)  # pyright: ignore[reportUnknownMemberType]
@@ -29,16 +32,30 @@ class Reduce:
             if group != "default":
                 raise RuntimeError(f"{owner}: this torch was built without torch.distributed; use `process_group=None`")
             group = None
-        if isinstance(group, str) and group != "default":
+        if isinstance(group, str) and group not in ("default", LOST):
             raise ValueError(f"{owner}: `process_group` is {group!r}; give a process group, 'default' or None")
         self._owner = owner
         self._chosen = group
         self._averaged = averaged_gradients
 
+    def __deepcopy__(self, _: dict[int, Any]) -> Reduce:
+        """A copy has the same group. Nothing here ever changes."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A group cannot leave its process. An optimizer that is loaded must not join another one."""
+        has_own = self._chosen is not None and not isinstance(self._chosen, str)
+        return {**self.__dict__, "_chosen": LOST if has_own else self._chosen}
+
     def _group(self) -> tuple[ProcessGroup, int] | None:
         """The group and its size; None for one process. The default group may start after the optimizer was made."""
         if self._chosen is None or not dist.is_initialized():
             return None
+        if self._chosen == LOST:
+            raise RuntimeError(
+                f"{self._owner}: this optimizer was pickled, which loses its process group; make an optimizer with "
+                "`process_group`, and give it this one's state: `load_state_dict(this.state_dict())`"
+            )
         group: ProcessGroup = dist.group.WORLD if isinstance(self._chosen, str) else self._chosen
         size = dist.get_world_size(group)
         if size < 1:
