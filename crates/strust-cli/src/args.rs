@@ -147,9 +147,9 @@ pub enum Command {
         /// The results folder, or the folder of one of its jobs
         folder: PathBuf,
     },
-    /// List the methods and problems with their parameters, defaults, ranges and meanings
+    /// List the methods and problems, one line each; of one, also its parameters, defaults, ranges and meanings
     List {
-        /// Only this method or problem
+        /// The method or problem to show in detail
         name: Option<String>,
     },
     /// Download a data set, or resume an interrupted download
@@ -422,8 +422,8 @@ pub struct Runs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seeds: Option<u64>,
     /// Set a key of the experiment, of every method or problem that has it, or of one: NAME.KEY=VALUE. The value is
-    /// written as in the file, and a list makes a grid. method=NAME runs only this method. The results go to
-    /// runs/NAME.KEY=VALUE
+    /// written as in the file, and a list makes a grid. method=NAME runs only this method. May be repeated, in any order;
+    /// a key of one method or problem replaces one of all. The results go to runs/NAME.KEY=VALUE
     #[arg(long, value_name = "KEY=VALUE", value_parser = clap::builder::ValueParser::new(str::parse::<Setting>))]
     pub set: Vec<Setting>,
     #[command(flatten)]

@@ -24,7 +24,12 @@ use strust_fit::{
     task::TaskChoice,
     train::TrainingEnd,
 };
-use strust_lab::{format::thousands, io::atomic, report, team::Team};
+use strust_lab::{
+    format::{noun, thousands},
+    io::atomic,
+    report,
+    team::Team,
+};
 
 /// The share of rows that is held out by default.
 const TEST: f64 = 0.2;
@@ -269,13 +274,13 @@ fn shown<S: serde::Serializer>(path: &&Path, serializer: S) -> Result<S::Ok, S::
 impl<'a> FitOutcome<'a> {
     fn new(fitted: &'a Fitted, save: &'a Path, page: &'a Path, own_test: bool, seconds: f64) -> Self {
         let about = &fitted.model.about;
-        let held = if own_test { "rows to test" } else { "held out" };
+        let held = if own_test { format!("{} to test", noun(about.data.held_out_rows, "row")) } else { "held out".into() };
         let rows = format!(
-            "{} rows to learn from, {} {held}; {} inputs from {} columns, {} model",
-            grouped(about.data.training_rows),
+            "{} to learn from, {} {held}; {} from {}, {} model",
+            counted(about.data.training_rows, "row"),
             grouped(about.data.held_out_rows),
-            grouped(about.encoder.inputs()),
-            grouped(about.encoder.columns.len() + about.encoder.sparse_scales.len()),
+            counted(about.encoder.inputs(), "input"),
+            counted(about.encoder.columns.len() + about.encoder.sparse_scales.len(), "column"),
             about.model.name()
         );
         Self { verdict: verdict(fitted), model: save, report: page, seconds, fit: &fitted.report, rows }
@@ -298,6 +303,11 @@ pub fn grouped(number: usize) -> String {
     thousands(&number.to_string(), ',')
 }
 
+/// A number with commas between thousands, and its noun.
+pub fn counted(number: usize, word: &str) -> String {
+    format!("{} {}", grouped(number), noun(number, word))
+}
+
 /// The result in a sentence.
 fn verdict(fitted: &Fitted) -> String {
     let (scores, which) = match &fitted.report.held_out {
@@ -309,18 +319,19 @@ fn verdict(fitted: &Fitted) -> String {
 
 /// The main scores in a clause.
 pub fn scored(scores: &Assessment, which: &str) -> String {
-    let which = if which.is_empty() { String::new() } else { format!("{which} ") };
+    let row = format!("{which} row");
+    let row = row.trim_start();
     match scores {
         Assessment::Classes(scores) => format!(
-            "{:.1} % on {} {which}rows; always guessing the largest class gives {:.1} %",
+            "{:.1} % on {}; always guessing the largest class gives {:.1} %",
             100.0 * scores.accuracy,
-            grouped(scores.rows),
+            counted(scores.rows, row),
             100.0 * scores.largest_share
         ),
         Assessment::Regression(scores) => format!(
-            "R² {:.4} on {} {which}rows, with a mean error of {}; always guessing the mean has {}",
+            "R² {:.4} on {}, with a mean error of {}; always guessing the mean has {}",
             scores.r2,
-            grouped(scores.rows),
+            counted(scores.rows, row),
             fit_page::number(scores.mean_error),
             fit_page::number(scores.mean_guess_error)
         ),
@@ -331,7 +342,7 @@ fn ended(model: &FittedModel) -> String {
     let training = &model.about.training;
     let epochs = training.epochs.round().max(1.0);
     let unit = if training.method == "auto" { "epoch" } else { "step" };
-    let epochs = format!("{epochs} {unit}{}", if epochs > 1.0 { "s" } else { "" });
+    let epochs = format!("{epochs} {}", noun(epochs as usize, unit));
     match training.end {
         TrainingEnd::Converged => format!("converged after {epochs}"),
         TrainingEnd::Epochs => format!("not yet converged after {epochs}"),

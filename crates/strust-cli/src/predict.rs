@@ -3,7 +3,7 @@
 use crate::{
     CommandFailure,
     args::{Network, Shared},
-    fit::{grouped, read, scored},
+    fit::{counted, grouped, read, scored},
     fit_page::number,
     session::{self, json, print, print_data},
     show::{Activity, heading, table, warning},
@@ -16,7 +16,7 @@ use strust_fit::{
     transform::{Encoding, EncodingLosses},
 };
 use strust_lab::{
-    format::{csv_field, plain_number},
+    format::{csv_field, noun, plain_number},
     io::atomic,
 };
 
@@ -68,7 +68,7 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
             if shared.quiet {
                 Ok(())
             } else {
-                print(&format!("{} predictions: {}\n", grouped(table.rows), out.display()))
+                print(&format!("{}: {}\n", counted(table.rows, "prediction"), out.display()))
             }
         }
     }
@@ -87,8 +87,9 @@ fn warn(losses: &EncodingLosses, path: &Path) {
         warning(&format!("{path} has no column `{column}`: its rows count as blank"));
     }
     for (column, count, example) in &losses.unknown {
-        let cells = if *count == 1 { "1 cell has".into() } else { format!("{} cells have", grouped(*count)) };
-        warning(&format!("{path}: {cells} a category of `{column}` that the model does not know, such as `{example}`"));
+        let have = if *count == 1 { "has" } else { "have" };
+        let cells = counted(*count, "cell");
+        warning(&format!("{path}: {cells} {have} a category of `{column}` that the model does not know, such as `{example}`"));
     }
 }
 
@@ -191,9 +192,10 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
         (
             "training",
             format!(
-                "{}, {} epochs, batch {}, seed {}, penalty {}",
+                "{}, {} {}, batch {}, seed {}, penalty {}",
                 training.method,
                 plain_number(training.epochs),
+                if training.epochs == 1.0 { "epoch" } else { "epochs" },
                 training.batch,
                 training.seed,
                 plain_number(training.l2)
@@ -252,6 +254,6 @@ fn weights(model: &FittedModel, shared: &Shared) -> String {
         rows.push(std::iter::once(names[j].clone()).chain(weights.iter().map(|of| number(of[j]))).collect());
     }
     let hidden = names.len().saturating_sub(MOST_WEIGHTS);
-    let more = if hidden > 0 { format!("and {hidden} smaller ones; --json shows all\n") } else { String::new() };
+    let more = if hidden > 0 { format!("and {} smaller {}; --json shows all\n", hidden, noun(hidden, "one")) } else { String::new() };
     format!("{}\n{}{more}", heading("Weights in the units of the file, the largest first", shared), table(&rows))
 }

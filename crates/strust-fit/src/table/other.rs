@@ -11,6 +11,7 @@ use strust_problems::{
     Csr, Features, Labeled,
     images::{mnist, mnist_files},
     read::{read_libsvm_rows, read_npy_rows},
+    words::plural,
 };
 
 /// The name of the target of LIBSVM text and of images.
@@ -33,7 +34,7 @@ pub(super) fn npy(files: &[PathBuf], share: RowShare) -> Result<DataTable, Error
         }
         if matrix.ncols() != cells.len() {
             let (found, expected, first) = (matrix.ncols(), cells.len(), files[0].display());
-            return Err(Error::file(path, format!("{found} columns, but {first} has {expected}")));
+            return Err(Error::file(path, format!("{}, but {first} has {expected}", plural(found, "column"))));
         }
         cells.iter_mut().enumerate().for_each(|(j, cells)| cells.extend_from_slice(matrix.col_as_slice(j)));
         all_rows += rows;
