@@ -1,6 +1,9 @@
 //! The command line.
 
-use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
+use clap::{
+    ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use std::path::PathBuf;
 use strust_lab::experiment::Setting;
 
@@ -166,6 +169,27 @@ pub enum Command {
     },
     /// Measure speed on this machine
     Bench(BenchArgs),
+}
+
+/// An error about an option that belongs to other commands, with a tip that names them.
+pub fn with_place(mut error: clap::Error) -> clap::Error {
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) if error.kind() == ErrorKind::UnknownArgument => option.clone(),
+        _ => return error,
+    };
+    let option = unknown.split('=').next().unwrap_or_default();
+    let program = Args::command();
+    let has = |command: &&clap::Command| {
+        command.get_arguments().filter_map(|known| known.get_long()).any(|long| option.strip_prefix("--") == Some(long))
+    };
+    let commands: Vec<String> =
+        program.get_subcommands().filter(has).map(|command| format!("strust {}", command.get_name())).collect();
+    if !commands.is_empty() {
+        error.remove(ContextKind::SuggestedArg);
+        let tip = format!("'{option}' is an option of {}, after the command", commands.join(", "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 const FIT_EXAMPLES: &str = "\

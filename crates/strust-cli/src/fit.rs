@@ -48,6 +48,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
         let activity = Activity::new(shared);
         let reading = ReadOptions {
             target: args.target.clone(),
+            needs_target: true,
             drop: args.drop.clone(),
             categories: args.category.clone(),
             expected: None,

@@ -32,7 +32,10 @@ pub fn html(fitted: &Fitted, verdict: &str) -> String {
         Assessment::Classes(scores) => classes(scores, names, which),
         Assessment::Regression(scores) => numbers(scores, &about.target, which),
     });
-    sections.push(features(&fitted.report.importance, which));
+    // A fit that was stopped has not examined them.
+    if !fitted.report.importance.is_empty() {
+        sections.push(features(&fitted.report.importance, which));
+    }
     let facts = [
         ("data", format!("{}, MD5 {}", about.data.file.display(), about.data.md5)),
         ("rows", format!("{} to learn from, {} held out", about.data.training_rows, about.data.held_out_rows)),

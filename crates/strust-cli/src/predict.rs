@@ -8,9 +8,9 @@ use crate::{
     session::{self, json, print, print_data},
     show::{Activity, heading, table, warning},
 };
-use std::{fmt::Write as _, path::Path};
+use std::{fmt::Write as _, path::Path, sync::atomic::Ordering};
 use strust_fit::{
-    DataTable, FittedModel,
+    FittedModel,
     assess::{Assessment, ClassAssessment, Prediction, Predictor},
     fit::evaluate as assessed,
     transform::{Encoding, EncodingLosses},
@@ -32,10 +32,11 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
     if let Some(out) = out {
         atomic::prepare(out)?;
     }
-    let model = FittedModel::load(path)?;
-    let table = rows(&model, new, false, shared)?;
+    let model = load(path, new, "predict")?;
+    let interrupt = session::interrupt()?;
+    let table = read(new, &model.read_options(false), &Activity::new(shared), &interrupt)?;
     model.about.encoder.check_names(&table)?;
-    let (encoded, losses) = model.about.encoder.encode(&table)?;
+    let (encoded, losses) = model.about.encoder.encode(&table, &interrupt)?;
     warn(&losses, new);
     let mut predictor = Predictor::new(&model.weights, &model.about.task);
     let classes = model.about.task.class_names().unwrap_or_default();
@@ -45,6 +46,9 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
     }
     text.push('\n');
     for i in 0..table.rows {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(strust_fit::Error::Interrupted.into());
+        }
         match predictor.predict(&encoded, i) {
             Prediction::Number(value) => text.push_str(&value.to_string()),
             Prediction::Class(class, probabilities) => {
@@ -74,10 +78,15 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
     }
 }
 
-/// Reads rows for a model. Ctrl-C ends the program, because nothing is written yet.
-fn rows(model: &FittedModel, path: &Path, with_target: bool, shared: &Shared) -> Result<DataTable, CommandFailure> {
-    let interrupt = session::interrupt()?;
-    read(path, &model.read_options(with_target), &Activity::new(shared), &interrupt)
+/// Reads the model of a command. The rows come after it.
+fn load(model: &Path, rows: &Path, command: &str) -> Result<FittedModel, CommandFailure> {
+    FittedModel::load(model).map_err(|why| {
+        if FittedModel::is_one(model) || !FittedModel::is_one(rows) {
+            return why.into();
+        }
+        let (right, wrong) = (rows.display(), model.display());
+        CommandFailure::Usage(format!("{right} is the model, and it comes first: strust {command} {right} {wrong}"))
+    })
 }
 
 /// Reports what the encoding of a file lost.
@@ -106,9 +115,10 @@ pub fn evaluate(
                    leave out the rows";
         return Err(CommandFailure::Usage(why.into()));
     }
-    let model = FittedModel::load(path)?;
-    let table = rows(&model, data, true, shared)?;
-    let (scores, losses) = assessed(&model, &table)?;
+    let model = load(path, data, "evaluate")?;
+    let interrupt = session::interrupt()?;
+    let table = read(data, &model.read_options(true), &Activity::new(shared), &interrupt)?;
+    let (scores, losses) = assessed(&model, &table, &interrupt)?;
     warn(&losses, data);
     if shared.json {
         return print_data(&json(&scores)?);

@@ -77,6 +77,7 @@ pub(crate) fn remarks(data: ExaminedData<'_>) -> Result<Vec<String>, Error> {
     let features: Vec<&NamedColumn> =
         table.columns.iter().filter(|column| used.contains(&column.name.as_str())).collect();
     for column in &features {
+        ranks.proceed()?;
         found.extend(badly_scaled(column, table.all_rows, ranks)?);
     }
     found.extend(features.iter().filter_map(|column| many_categories(column)));
@@ -166,7 +167,10 @@ fn equal_columns(columns: &[&NamedColumn], ranks: &Ranks<'_>) -> Result<Vec<Stri
     let mut seen: HashMap<u64, &NamedColumn> = HashMap::new();
     let mut found = Vec::new();
     // Two columns are equal if they are on every rank.
-    let hashes = ranks.all(&columns.iter().map(|column| hash_of(&column.cells)).collect::<Vec<u64>>())?;
+    let hash = |column: &&NamedColumn| if ranks.is_interrupted() { 0 } else { hash_of(&column.cells) };
+    let hashes: Vec<u64> = columns.iter().map(hash).collect();
+    ranks.proceed()?;
+    let hashes = ranks.all(&hashes)?;
     for (j, &column) in columns.iter().enumerate().filter(|(_, column)| column.cells != Cells::Texts) {
         let hash = hashes.iter().fold(1, |hash, of_rank| mixed(hash, of_rank[j]));
         match seen.get(&hash) {
@@ -194,9 +198,10 @@ fn equal_rows(table: &DataTable, rows: &[usize], ranks: &Ranks<'_>) -> Result<Op
         return Ok(None);
     }
     let mut hashes = vec![1_u64; table.rows];
-    for column in &table.columns {
+    for column in table.columns.iter().take_while(|_| !ranks.is_interrupted()) {
         hashes.iter_mut().enumerate().for_each(|(i, hash)| *hash = mixed(*hash, cell_bits(&column.cells, i)));
     }
+    ranks.proceed()?;
     let hashes = ranks.collect_rows(table.all_rows, hashes.into_iter().map(f64::from_bits).collect())?;
     let mut hashes: Vec<u64> = rows.iter().map(|&i| hashes[i].to_bits()).collect();
     hashes.sort_unstable();
@@ -220,6 +225,7 @@ fn leakages(
     let targets = targets.only(&rows);
     let mut found = Vec::new();
     for column in columns {
+        ranks.proceed()?;
         found.extend(leakage(&column.name, &cells_of(&column.cells, &rows, ranks)?, task, &targets));
     }
     Ok(found)

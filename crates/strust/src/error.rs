@@ -144,6 +144,9 @@ pub enum Error {
         /// What they did.
         why: String,
     },
+    /// The caller stopped the run while it was measured: see [`Stoppable`](crate::objective::Stoppable).
+    #[error("stopped")]
+    Stopped,
     /// A matrix decomposition did not converge.
     #[error("{what} did not converge: {fix}")]
     Decomposition {
@@ -172,6 +175,8 @@ pub enum ErrorKind {
     Numerical,
     /// Another thread or process of the run failed, stalled or came to another result.
     Ranks,
+    /// The caller stopped the run.
+    Stopped,
 }
 
 impl Error {
@@ -202,6 +207,7 @@ impl Error {
             | Self::Retraction { .. } => ErrorKind::Breakdown,
             Self::Decomposition { .. } => ErrorKind::Numerical,
             Self::Ranks { .. } => ErrorKind::Ranks,
+            Self::Stopped => ErrorKind::Stopped,
         }
     }
 }

@@ -192,7 +192,7 @@ impl Purpose for RunJob<'_, '_> {
         let mut journal = Journal { f, stepper, totals, logs, id: self.id, path };
         let epoch_steps = sampler.steps_per_epoch();
         if saved.is_none() {
-            journal.write_epoch(epoch_steps, &mut measure)?;
+            journal.write_epoch(epoch_steps, &mut measure, self.halt)?;
         }
         self.run_steps(journal, sampler, &mut measure)
     }
@@ -253,7 +253,7 @@ impl RunJob<'_, '_> {
             }
             outcome.map_err(|error| journal.f.failure().map_or(error, Error::Method))?;
             if k.is_multiple_of(epoch_steps) && is_recorded(k / epoch_steps, job.epochs) {
-                journal.write_epoch(epoch_steps, measure)?;
+                journal.write_epoch(epoch_steps, measure, halt)?;
             }
         }
     }
@@ -292,14 +292,14 @@ impl<F: Problem> Journal<F> {
         if wanted { self.log(&Line::Step(record)) } else { Ok(()) }
     }
 
-    fn write_epoch<C>(&mut self, epoch_steps: u64, measure: &mut Measure<F, C>) -> Result<(), Error>
+    fn write_epoch<C>(&mut self, epoch_steps: u64, measure: &mut Measure<F, C>, halt: Halt) -> Result<(), Error>
     where
         C: Constraint<Point = F::Point>,
     {
         let position = self.stepper.current(&mut self.f);
         let steps = position.steps;
         let epoch = steps / epoch_steps;
-        let metrics = measure.at(&mut self.f, &position, self.totals.evaluations)?;
+        let metrics = measure.at(&mut self.f, &position, self.totals.evaluations, halt)?;
         if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
             return Err(Error::Method(strust::Error::NonFiniteValue { step: steps, value: *bad }));
         }

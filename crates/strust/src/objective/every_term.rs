@@ -30,11 +30,14 @@ impl<V: Vector> EveryTermSpace<V> {
     }
 }
 
-/// Calls `evaluate` with the terms in pieces of at most `most` and with their share of all terms.
-fn in_pieces(terms: usize, most: usize, mut evaluate: impl FnMut(std::ops::Range<usize>, f64)) {
+/// Calls `evaluate` with the terms in pieces of at most `most` and with their share of all terms, until it returns NaN: the
+/// sum is NaN then, whatever the other terms are.
+fn in_pieces(terms: usize, most: usize, mut evaluate: impl FnMut(std::ops::Range<usize>, f64) -> f64) {
     for start in (0..terms).step_by(most) {
         let end = (start + most).min(terms);
-        evaluate(start..end, (end - start) as f64 / terms as f64);
+        if evaluate(start..end, (end - start) as f64 / terms as f64).is_nan() {
+            return;
+        }
     }
 }
 
@@ -48,6 +51,7 @@ impl<F: Objective + ?Sized> Objective for EveryTerm<'_, F> {
         in_pieces(self.f.terms(), sample.len(), |terms, weight| {
             self.space.piece.set_range(terms);
             sum.add(weight, self.f.value(x, &self.space.piece));
+            sum.value
         });
         sum
     }
@@ -58,6 +62,7 @@ impl<F: Objective + ?Sized> Objective for EveryTerm<'_, F> {
             self.space.piece.set_range(terms);
             sum.add(weight, self.f.value_and_gradient(x, &self.space.piece, &mut self.space.sum));
             gradient.add(weight, &self.space.sum);
+            sum.value
         });
         sum
     }
@@ -77,6 +82,7 @@ impl<F: Objective + ?Sized> Objective for EveryTerm<'_, F> {
             let mut multiply = |kind| self.f.curvature_product(kind, x, piece, direction, sum);
             exact = exact && (multiply(ProductKind::GaussNewton) || multiply(ProductKind::Hessian));
             product.add(weight, sum);
+            0.0
         });
         exact
     }

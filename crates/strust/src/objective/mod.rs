@@ -10,6 +10,7 @@
 //! | multiplied by a number | [`Scaled`] |
 //! | with products for second-order methods | [`with_products`] |
 //! | that counts its evaluations | [`Counted`] |
+//! | whose measurements can be stopped | [`Stoppable`] |
 //! | whose samples are shared out among threads or machines | [`Sharded`](crate::ranks::Sharded) |
 
 mod all_terms;
@@ -21,6 +22,7 @@ mod every_term;
 mod penalized;
 mod products;
 mod scaled;
+mod stoppable;
 
 pub(crate) use all_terms::AllTerms;
 pub use closures::{
@@ -34,6 +36,7 @@ pub(crate) use every_term::{EveryTerm, EveryTermSpace};
 pub use penalized::{Penalized, PenaltyScratch};
 pub use products::{ProductKind, WithProducts, with_products};
 pub use scaled::Scaled;
+pub use stoppable::Stoppable;
 
 use crate::{
     Error,
@@ -171,12 +174,15 @@ impl<F: Objective + ?Sized> Objective for &mut F {
 /// Terms per evaluation when the full sum is measured: enough for fast products, few enough for the memory.
 const PIECE: usize = 512;
 
-/// Calls `piece` with samples of at most `most` terms and with their share of all terms.
-fn over_pieces(terms: usize, most: usize, mut piece: impl FnMut(&Sample, f64)) {
+/// Calls `piece` with samples of at most `most` terms and with their share of all terms, until it returns NaN: the sum is
+/// NaN then, whatever the other terms are. All ranks have the same bits, so all of them end at the same piece.
+fn over_pieces(terms: usize, most: usize, mut piece: impl FnMut(&Sample, f64) -> f64) {
     let mut start = 0;
     while start < terms {
         let end = (start + most).min(terms);
-        piece(&Sample::range(start..end), (end - start) as f64 / terms as f64);
+        if piece(&Sample::range(start..end), (end - start) as f64 / terms as f64).is_nan() {
+            return;
+        }
         start = end;
     }
 }
@@ -193,7 +199,10 @@ pub fn full_value_and_gradient<F: Objective + ?Sized>(f: &mut F, x: &F::Point, g
 
 fn value_in_pieces<F: Objective + ?Sized>(f: &mut F, x: &F::Point, most: usize) -> Evaluation {
     let mut sum = Evaluation { value: 0.0, rounding: 0.0 };
-    over_pieces(f.terms(), most, |sample, weight| sum.add(weight, f.value(x, sample)));
+    over_pieces(f.terms(), most, |sample, weight| {
+        sum.add(weight, f.value(x, sample));
+        sum.value
+    });
     sum
 }
 
@@ -209,6 +218,7 @@ fn value_and_gradient_in_pieces<F: Objective + ?Sized>(
     over_pieces(f.terms(), most, |sample, weight| {
         sum.add(weight, f.value_and_gradient(x, sample, &mut piece));
         gradient.add(weight, &piece);
+        sum.value
     });
     sum
 }
