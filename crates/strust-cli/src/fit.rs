@@ -275,7 +275,8 @@ fn shown<S: serde::Serializer>(path: &&Path, serializer: S) -> Result<S::Ok, S::
 impl<'a> FitOutcome<'a> {
     fn new(fitted: &'a Fitted, save: &'a Path, page: &'a Path, own_test: bool, seconds: f64) -> Self {
         let about = &fitted.model.about;
-        let held = if own_test { format!("{} to test", noun(about.data.held_out_rows, "row")) } else { "held out".into() };
+        let held =
+            if own_test { format!("{} to test", noun(about.data.held_out_rows, "row")) } else { "held out".into() };
         let rows = format!(
             "{} to learn from, {} {held}; {} from {}, {} model",
             counted(about.data.training_rows, "row"),

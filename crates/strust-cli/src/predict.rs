@@ -98,7 +98,9 @@ fn warn(losses: &EncodingLosses, path: &Path) {
     for (column, count, example) in &losses.unknown {
         let have = if *count == 1 { "has" } else { "have" };
         let cells = counted(*count, "cell");
-        warning(&format!("{path}: {cells} {have} a category of `{column}` that the model does not know, such as `{example}`"));
+        warning(&format!(
+            "{path}: {cells} {have} a category of `{column}` that the model does not know, such as `{example}`"
+        ));
     }
 }
 
@@ -264,6 +266,10 @@ fn weights(model: &FittedModel, shared: &Shared) -> String {
         rows.push(std::iter::once(names[j].clone()).chain(weights.iter().map(|of| number(of[j]))).collect());
     }
     let hidden = names.len().saturating_sub(MOST_WEIGHTS);
-    let more = if hidden > 0 { format!("and {} smaller {}; --json shows all\n", hidden, noun(hidden, "one")) } else { String::new() };
+    let more = if hidden > 0 {
+        format!("and {} smaller {}; --json shows all\n", hidden, noun(hidden, "one"))
+    } else {
+        String::new()
+    };
     format!("{}\n{}{more}", heading("Weights in the units of the file, the largest first", shared), table(&rows))
 }

@@ -64,7 +64,8 @@ pub(crate) fn remarks(data: ExaminedData<'_>) -> Result<Vec<String>, Error> {
         found.push(format!("{} without a target {were} left out", plural(without, "row")));
     }
     let used: HashSet<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
-    let known: HashSet<&str> = identifiers.iter().map(String::as_str).chain([target]).chain(used.iter().copied()).collect();
+    let known: HashSet<&str> =
+        identifiers.iter().map(String::as_str).chain([target]).chain(used.iter().copied()).collect();
     let is_constant = |name: &&str| !known.contains(name);
     let constant: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).filter(is_constant).collect();
     if !identifiers.is_empty() {
@@ -112,7 +113,10 @@ fn blanks(losses: &EncodingLosses) -> Option<String> {
     let columns = losses.blanks.len();
     let of =
         if columns == 1 { format!("in `{name}`") } else { format!("in {columns} columns, most in `{name}` ({count})") };
-    Some(format!("{} {of}: a blank number becomes the mean, a blank text a category of its own", plural(total, "blank cell")))
+    Some(format!(
+        "{} {of}: a blank number becomes the mean, a blank text a category of its own",
+        plural(total, "blank cell")
+    ))
 }
 
 /// Most values are tiny beside a few large ones.

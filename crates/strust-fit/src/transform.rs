@@ -215,7 +215,8 @@ impl Encoder {
             encode_categories(column, first, found(column)?, table, &mut losses, out)?;
             first += column.inputs() as u32;
         }
-        let sparse = table.sparse.as_ref().map(|csr| self.scaled(csr, interrupt)).transpose()?.map(|csr| (csr, first as usize));
+        let sparse =
+            table.sparse.as_ref().map(|csr| self.scaled(csr, interrupt)).transpose()?.map(|csr| (csr, first as usize));
         let rows = EncodedRows { rows: n, inputs: self.inputs(), dense, numbers, hot, categories, sparse };
         Ok((rows, losses))
     }

@@ -173,7 +173,7 @@ fn a_saved_model_predicts_the_same() {
         let Prediction::Class(_, probabilities) = one else { panic!() };
         assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
-    let (scores, _) = evaluate(&read, &table).unwrap();
+    let (scores, _) = evaluate(&read, &table, &AtomicBool::new(false)).unwrap();
     assert_eq!(scores.rows(), 600);
 }
 

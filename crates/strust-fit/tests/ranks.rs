@@ -456,7 +456,9 @@ fn an_interrupt_of_one_rank_at_any_collective_ends_all_ranks_alike() {
     let folder = Folder::new();
     let path = folder.write("data.csv", csv(0..600));
     let sums = WeightConstraint { nonnegative: true, ..WeightConstraint::default() };
-    for (model, constraint) in [(None, WeightConstraint::default()), (Some(ModelFamily::Mlp), WeightConstraint::default()), (None, sums)] {
+    for (model, constraint) in
+        [(None, WeightConstraint::default()), (Some(ModelFamily::Mlp), WeightConstraint::default()), (None, sums)]
+    {
         let options = FitOptions { model, constraint, hidden: vec![4], epochs: Some(3), ..to("price") };
         let fit_after = |collectives: usize| {
             on_threads(3, LIMIT, |rank| {
@@ -478,13 +480,17 @@ fn an_interrupt_of_one_rank_at_any_collective_ends_all_ranks_alike() {
             match &found[0] {
                 Err(Error::Interrupted) => {
                     nothing += 1;
-                    assert!(found.iter().all(|other| matches!(other, Err(Error::Interrupted))), "{collectives} of {all}");
+                    assert!(
+                        found.iter().all(|other| matches!(other, Err(Error::Interrupted))),
+                        "{collectives} of {all}"
+                    );
                 }
                 Ok((model, _)) => {
                     let end = model.about.training.end;
                     early += usize::from(end == TrainingEnd::Interrupted);
                     whole += usize::from(end != TrainingEnd::Interrupted);
-                    let same = |other: &Result<(_, usize), Error>| other.as_ref().is_ok_and(|(other, _)| other == model);
+                    let same =
+                        |other: &Result<(_, usize), Error>| other.as_ref().is_ok_and(|(other, _)| other == model);
                     assert!(found.iter().all(same), "{collectives} of {all}");
                 }
                 Err(other) => panic!("{collectives} of {all}: {other}"),

@@ -217,7 +217,8 @@ fn runs_of_the_same_problem_are_drawn_together() {
     // What differs between them is their name.
     let mut wider = summary("same", two_methods());
     wider.batch += 1;
-    let (small, large) = (format!("str (same, batch={})", wider.batch - 1), format!("str (same, batch={})", wider.batch));
+    let (small, large) =
+        (format!("str (same, batch={})", wider.batch - 1), format!("str (same, batch={})", wider.batch));
     let page = html(&[summary("same", two_methods()), wider.clone()]);
     assert!(page.contains(&small) && page.contains(&large), "{page}");
     let mut faster = wider.clone();

@@ -59,8 +59,6 @@ fn error(error: strust::Error) -> PyErr {
         strust::ErrorKind::Breakdown
         | strust::ErrorKind::Numerical
         | strust::ErrorKind::Ranks
-        | strust::ErrorKind::Stopped => {
-            PyRuntimeError::new_err(text)
-        }
+        | strust::ErrorKind::Stopped => PyRuntimeError::new_err(text),
     }
 }

@@ -164,7 +164,11 @@ fn wrong_input_is_an_error_that_says_what_to_do() {
             &["--out must not be the model or the data"],
         ),
         (&["predict", "customers.csv", "other.csv"], 1, &["not a model of `strust fit`"]),
-        (&["predict", "customers.csv", "m.json"], 2, &["m.json is the model, and it comes first: strust predict m.json"]),
+        (
+            &["predict", "customers.csv", "m.json"],
+            2,
+            &["m.json is the model, and it comes first: strust predict m.json"],
+        ),
         (&["evaluate", "customers.csv", "m.json"], 2, &["it comes first: strust evaluate m.json customers.csv"]),
         (&["evaluate", "m.json", "other.csv"], 1, &["no column"]),
         (&["evaluate", "m.json"], 2, &["needs the rows"]),

@@ -94,11 +94,7 @@ pub(super) fn read(
 }
 
 /// The layout of all files, which must have the same columns.
-fn layout(
-    paths: &[PathBuf],
-    options: &ReadOptions,
-    progress: &mut ReadProgress<'_>,
-) -> Result<CsvLayout, Error> {
+fn layout(paths: &[PathBuf], options: &ReadOptions, progress: &mut ReadProgress<'_>) -> Result<CsvLayout, Error> {
     let mut all = layout_of(&paths[0], options)?;
     for path in &paths[1..] {
         progress.check(0)?;
@@ -243,7 +239,8 @@ fn uses(path: &Path, names: &[String], options: &ReadOptions) -> Result<Vec<Use>
             return Err(Error::file(path, format!("there is no column `{missing}` for {option}{hint}")));
         }
     }
-    let (dropped, categories): (HashSet<_>, HashSet<_>) = (options.drop.iter().collect(), options.categories.iter().collect());
+    let (dropped, categories): (HashSet<_>, HashSet<_>) =
+        (options.drop.iter().collect(), options.categories.iter().collect());
     let use_of = |name: &String| match &options.expected {
         Some(expected) => expected.kinds.get(name).map_or(Use::Skip, |&kind| Use::As(kind)),
         None if dropped.contains(name) => Use::Skip,

@@ -78,7 +78,10 @@ fn every_malformed_file_is_an_error_that_says_where_and_what_to_do() {
         ("a,b\n1,\"2\"3\n", "f.csv:2: text follows a closing quote"),
         ("a,b\n1,inf\n", "f.csv:2: column `b`: \"inf\" is not a finite number"),
         ("a,b\n1,1e999\n", "f.csv:2: column `b`: \"1e999\" is not a finite number"),
-        ("day,b\n2024-01-31,1\n2024-02-01,2\n", "column `day` holds dates, such as \"2024-01-31\" in row 1. Turn them into"),
+        (
+            "day,b\n2024-01-31,1\n2024-02-01,2\n",
+            "column `day` holds dates, such as \"2024-01-31\" in row 1. Turn them into",
+        ),
         ("price,b\n\"3,50\",1\n\"4,50\",2\n", "column `price` holds numbers with signs, such as \"3,50\""),
         (&long, "f.csv:1502: \"x\" is not a number, but almost all cells of column `b` are. Fix or blank it, or read"),
     ] {

@@ -1,10 +1,6 @@
 //! Columns that cannot be used as they are: dates, numbers with signs, numbers with typing errors.
 
-use super::{
-    BLANK,
-    cells::Looks,
-    parsed::shown,
-};
+use super::{BLANK, cells::Looks, parsed::shown};
 use crate::{Error, ranks::Ranks};
 use std::{
     collections::BTreeMap,

@@ -68,7 +68,9 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
 fn title(problem: &ProblemSpec, size: Option<&ProblemSize>) -> String {
     let shown = problems::with_effect(&problem.kind, &problem.parameters);
     let shown: Vec<_> = shown.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect();
-    let size = size.map(|s| format!("; {}, {}", plural(s.terms, "term"), plural(s.parameters, "parameter"))).unwrap_or_default();
+    let size = size
+        .map(|s| format!("; {}, {}", plural(s.terms, "term"), plural(s.parameters, "parameter")))
+        .unwrap_or_default();
     format!("{} ({}{size})", problem.kind, shown.join(", "))
 }
 
