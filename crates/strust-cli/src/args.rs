@@ -1,6 +1,9 @@
 //! The command line.
 
-use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
+use clap::{
+    ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use std::path::PathBuf;
 use strust_lab::experiment::Setting;
 
@@ -147,9 +150,9 @@ pub enum Command {
         /// The results folder, or the folder of one of its jobs
         folder: PathBuf,
     },
-    /// List the methods and problems with their parameters, defaults, ranges and meanings
+    /// List the methods and problems, one line each; of one, also its parameters, defaults, ranges and meanings
     List {
-        /// Only this method or problem
+        /// The method or problem to show in detail
         name: Option<String>,
     },
     /// Download a data set, or resume an interrupted download
@@ -166,6 +169,27 @@ pub enum Command {
     },
     /// Measure speed on this machine
     Bench(BenchArgs),
+}
+
+/// An error about an option that belongs to other commands, with a tip that names them.
+pub fn with_place(mut error: clap::Error) -> clap::Error {
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) if error.kind() == ErrorKind::UnknownArgument => option.clone(),
+        _ => return error,
+    };
+    let option = unknown.split('=').next().unwrap_or_default();
+    let program = Args::command();
+    let has = |command: &&clap::Command| {
+        command.get_arguments().filter_map(|known| known.get_long()).any(|long| option.strip_prefix("--") == Some(long))
+    };
+    let commands: Vec<String> =
+        program.get_subcommands().filter(has).map(|command| format!("strust {}", command.get_name())).collect();
+    if !commands.is_empty() {
+        error.remove(ContextKind::SuggestedArg);
+        let tip = format!("'{option}' is an option of {}, after the command", commands.join(", "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 const FIT_EXAMPLES: &str = "\
@@ -422,8 +446,8 @@ pub struct Runs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seeds: Option<u64>,
     /// Set a key of the experiment, of every method or problem that has it, or of one: NAME.KEY=VALUE. The value is
-    /// written as in the file, and a list makes a grid. method=NAME runs only this method. The results go to
-    /// runs/NAME.KEY=VALUE
+    /// written as in the file, and a list makes a grid. method=NAME runs only this method. May be repeated, in any order;
+    /// a key of one method or problem replaces one of all. The results go to runs/NAME.KEY=VALUE
     #[arg(long, value_name = "KEY=VALUE", value_parser = clap::builder::ValueParser::new(str::parse::<Setting>))]
     pub set: Vec<Setting>,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use crate::{
         ResultsFolder, all_cores, command_line, conclude, jobs, jobs_on, json, pace, print, print_data, resume_command,
         save_every,
     },
-    show::heading,
+    show::{columns, heading},
     tables::{Tables, latex_tables, markdown_tables},
 };
 use std::{
@@ -25,7 +25,7 @@ use strust_lab::{
     },
     device::WITHOUT_DATA,
     experiment::{ExperimentText, folder_with},
-    format::written,
+    format::{plural, written},
     io::{
         output::OutputFile,
         results::{is_benchmark, is_constrained, is_theory, own_files},
@@ -143,9 +143,10 @@ pub fn plan(experiment: &mut Experiment, runs: &Runs, network: &Network) -> Resu
     let seeds = experiment.tune.as_ref().map_or(experiment.seeds.len(), |tune| tune.seeds as usize);
     if settings.saturating_mul(seeds.max(experiment.seeds.len())) > MAX_JOBS {
         return Err(CommandFailure::Usage(format!(
-            "{} problems, {} method settings and {seeds} seeds make more than {MAX_JOBS} jobs: use fewer of them",
-            experiment.problems.len(),
-            experiment.methods.len()
+            "{}, {} and {} make more than {MAX_JOBS} jobs: use fewer of them",
+            plural(experiment.problems.len(), "problem"),
+            plural(experiment.methods.len(), "method setting"),
+            plural(seeds, "seed")
         )));
     }
     let device = experiment.open_devices()?;
@@ -357,27 +358,30 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), CommandFailure> {
             continue;
         }
         let _ = writeln!(text, "{}", heading(title, shared));
-        for entry in entries {
-            let constrained = if entry.constrained { ", with constraint" } else { "" };
-            let _ = writeln!(text, "\n{} – {}{constrained}", heading(entry.name, shared), entry.title);
-            let width = |of: fn(&registry::Parameter) -> usize| entry.parameters.iter().map(of).max().unwrap_or(0);
-            let (names, defaults, ranges) = (
-                width(|p| p.name.len()),
-                width(|p| written(&p.default).chars().count()),
-                width(|p| p.allowed.chars().count()),
-            );
-            for p in &entry.parameters {
-                let _ = writeln!(
-                    text,
-                    "  {:<names$}  {:<defaults$}  {:<ranges$}  {}",
-                    p.name,
-                    written(&p.default),
-                    p.allowed,
-                    p.meaning
-                );
-            }
+        if name.is_some() {
+            entries.iter().for_each(|entry| text.push_str(&detailed(entry, shared)));
+        } else {
+            let rows: Vec<_> = entries.iter().map(|entry| vec![format!("  {}", entry.name), titled(entry)]).collect();
+            text.push_str(&columns(&rows));
         }
         text.push('\n');
     }
+    if name.is_none() {
+        text.push_str("strust list NAME shows the parameters of one, and --json those of all\n");
+    }
     print(&text)
+}
+
+/// What a method or problem is, in one line.
+fn titled(entry: &registry::Entry) -> String {
+    format!("{}{}", entry.title, if entry.constrained { ", with constraint" } else { "" })
+}
+
+/// A method or problem with its parameters.
+fn detailed(entry: &registry::Entry, shared: &Shared) -> String {
+    let parameter = |p: &registry::Parameter| {
+        vec![format!("  {}", p.name), written(&p.default), p.allowed.clone(), p.meaning.to_string()]
+    };
+    let rows: Vec<_> = entry.parameters.iter().map(parameter).collect();
+    format!("\n{} – {}\n{}", heading(entry.name, shared), titled(entry), columns(&rows))
 }

@@ -25,7 +25,7 @@ use strust_fit::{
     train::TrainingEnd,
 };
 use strust_lab::{
-    format::thousands,
+    format::{noun, thousands},
     io::{
         atomic,
         output::{OutputFile, is_same},
@@ -51,6 +51,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
         let activity = Activity::new(shared);
         let reading = ReadOptions {
             target: args.target.clone(),
+            needs_target: true,
             drop: args.drop.clone(),
             categories: args.category.clone(),
             expected: None,
@@ -289,13 +290,14 @@ fn shown<S: serde::Serializer>(path: &&Path, serializer: S) -> Result<S::Ok, S::
 impl<'a> FitOutcome<'a> {
     fn new(fitted: &'a Fitted, save: &'a Path, page: &'a Path, own_test: bool, seconds: f64) -> Self {
         let about = &fitted.model.about;
-        let held = if own_test { "rows to test" } else { "held out" };
+        let held =
+            if own_test { format!("{} to test", noun(about.data.held_out_rows, "row")) } else { "held out".into() };
         let rows = format!(
-            "{} rows to learn from, {} {held}; {} inputs from {} columns, {} model",
-            grouped(about.data.training_rows),
+            "{} to learn from, {} {held}; {} from {}, {} model",
+            counted(about.data.training_rows, "row"),
             grouped(about.data.held_out_rows),
-            grouped(about.encoder.inputs()),
-            grouped(about.encoder.columns.len() + about.encoder.sparse_scales.len()),
+            counted(about.encoder.inputs(), "input"),
+            counted(about.encoder.columns.len() + about.encoder.sparse_scales.len(), "column"),
             about.model.name()
         );
         Self { verdict: verdict(fitted), model: save, report: page, seconds, fit: &fitted.report, rows }
@@ -318,6 +320,11 @@ pub fn grouped(number: usize) -> String {
     thousands(&number.to_string(), ',')
 }
 
+/// A number with commas between thousands, and its noun.
+pub fn counted(number: usize, word: &str) -> String {
+    format!("{} {}", grouped(number), noun(number, word))
+}
+
 /// The result in a sentence.
 fn verdict(fitted: &Fitted) -> String {
     let (scores, which) = match &fitted.report.held_out {
@@ -329,18 +336,19 @@ fn verdict(fitted: &Fitted) -> String {
 
 /// The main scores in a clause.
 pub fn scored(scores: &Assessment, which: &str) -> String {
-    let which = if which.is_empty() { String::new() } else { format!("{which} ") };
+    let row = format!("{which} row");
+    let row = row.trim_start();
     match scores {
         Assessment::Classes(scores) => format!(
-            "{:.1} % on {} {which}rows; always guessing the largest class gives {:.1} %",
+            "{:.1} % on {}; always guessing the largest class gives {:.1} %",
             100.0 * scores.accuracy,
-            grouped(scores.rows),
+            counted(scores.rows, row),
             100.0 * scores.largest_share
         ),
         Assessment::Regression(scores) => format!(
-            "R² {:.4} on {} {which}rows, with a mean error of {}; always guessing the mean has {}",
+            "R² {:.4} on {}, with a mean error of {}; always guessing the mean has {}",
             scores.r2,
-            grouped(scores.rows),
+            counted(scores.rows, row),
             fit_page::number(scores.mean_error),
             fit_page::number(scores.mean_guess_error)
         ),
@@ -351,7 +359,7 @@ fn ended(model: &FittedModel) -> String {
     let training = &model.about.training;
     let epochs = training.epochs.round().max(1.0);
     let unit = if training.method == "auto" { "epoch" } else { "step" };
-    let epochs = format!("{epochs} {unit}{}", if epochs > 1.0 { "s" } else { "" });
+    let epochs = format!("{epochs} {}", noun(epochs as usize, unit));
     match training.end {
         TrainingEnd::Converged => format!("converged after {epochs}"),
         TrainingEnd::Epochs => format!("not yet converged after {epochs}"),

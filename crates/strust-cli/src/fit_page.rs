@@ -9,7 +9,7 @@ use strust_fit::{
 use strust_lab::{
     data::section::{Section, Shown, Table},
     figure::{Axis, Figure, Point, Series},
-    format::plain_number,
+    format::{plain_number, plural},
     report::page_of_sections,
 };
 
@@ -24,15 +24,18 @@ pub fn html(fitted: &Fitted, verdict: &str) -> String {
     let title = format!("{} from {}", about.target, about.data.file.display());
     let names = about.task.class_names().unwrap_or_default();
     let (scores, which) = match &fitted.report.held_out {
-        Some(scores) => (scores, "held-out rows"),
-        None => (&fitted.report.training, "training rows"),
+        Some(scores) => (scores, "held-out row"),
+        None => (&fitted.report.training, "training row"),
     };
     let mut sections = vec![overview(fitted)];
     sections.push(match scores {
         Assessment::Classes(scores) => classes(scores, names, which),
         Assessment::Regression(scores) => numbers(scores, &about.target, which),
     });
-    sections.push(features(&fitted.report.importance, which));
+    // A fit that was stopped has not examined them.
+    if !fitted.report.importance.is_empty() {
+        sections.push(features(&fitted.report.importance, which));
+    }
     let facts = [
         ("data", format!("{}, MD5 {}", about.data.file.display(), about.data.md5)),
         ("rows", format!("{} to learn from, {} held out", about.data.training_rows, about.data.held_out_rows)),
@@ -105,7 +108,7 @@ fn classes(scores: &ClassAssessment, names: &[String], which: &str) -> Section {
         tables.push(confusion(scores, names));
     }
     let figures = vec![calibration(scores, names)];
-    let description = format!("Measured on {} {which}.", scores.rows);
+    let description = format!("Measured on {}.", plural(scores.rows, which));
     Section { findings, figures, tables, ..section("How good the predictions are", &description) }
 }
 
@@ -189,7 +192,7 @@ fn numbers(scores: &NumberAssessment, target: &str, which: &str) -> Section {
                 .into(),
         figure: figure("Residuals", &format!("predicted {target}"), "residual", series),
     };
-    let description = format!("Measured on {} {which}.", scores.rows);
+    let description = format!("Measured on {}.", plural(scores.rows, which));
     Section { findings, figures: vec![shown], ..section("How good the predictions are", &description) }
 }
 
@@ -204,7 +207,7 @@ fn features(importance: &[Importance], which: &str) -> Section {
         rows: importance.iter().take(MOST_FEATURES).map(row).collect(),
     };
     let description = format!(
-        "By how much the mean loss on the {which} grows when the values of a column are shuffled among the rows. Of two \
+        "By how much the mean loss on the {which}s grows when the values of a column are shuffled among the rows. Of two \
          columns that say the same, both can seem unimportant."
     );
     Section { tables: vec![table], ..section("Features that matter", &description) }

@@ -75,7 +75,7 @@ fn silence_gpu_panics() {
 pub fn program(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     silence_gpu_panics();
     let arguments: Vec<_> = arguments.into_iter().collect();
-    let args = Args::try_parse_from(&arguments).unwrap_or_else(|error| ranks::exit_for(&error));
+    let args = Args::try_parse_from(&arguments).unwrap_or_else(|error| ranks::exit_for(&args::with_place(error)));
     session::remember(&arguments);
     ranks::run(args)
 }

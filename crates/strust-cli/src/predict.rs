@@ -3,20 +3,20 @@
 use crate::{
     CommandFailure,
     args::{Network, Shared},
-    fit::{grouped, input_files, read, scored},
+    fit::{counted, grouped, input_files, read, scored},
     fit_page::number,
     session::{self, json, print, print_data},
     show::{Activity, heading, table, warning},
 };
-use std::{fmt::Write as _, path::Path};
+use std::{fmt::Write as _, path::Path, sync::atomic::Ordering};
 use strust_fit::{
-    DataTable, FittedModel,
+    FittedModel,
     assess::{Assessment, ClassAssessment, Prediction, Predictor},
     fit::evaluate as assessed,
     transform::{Encoding, EncodingLosses},
 };
 use strust_lab::{
-    format::{csv_field, is_formula, plain_number},
+    format::{csv_field, is_formula, noun, plain_number},
     io::output::OutputFile,
 };
 
@@ -27,10 +27,11 @@ const MOST_WEIGHTS: usize = 30;
 pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> Result<(), CommandFailure> {
     let inputs = input_files(&[path, new]);
     let place = out.map(|out| OutputFile::prepare([out], &inputs)).transpose()?;
-    let model = FittedModel::load(path)?;
-    let table = rows(&model, new, false, shared)?;
+    let model = load(path, new, "predict")?;
+    let interrupt = session::interrupt()?;
+    let table = read(new, &model.read_options(false), &Activity::new(shared), &interrupt)?;
     model.about.encoder.check_names(&table)?;
-    let (encoded, losses) = model.about.encoder.encode(&table)?;
+    let (encoded, losses) = model.about.encoder.encode(&table, &interrupt)?;
     warn(&losses, new);
     let mut predictor = Predictor::new(&model.weights, &model.about.task);
     let classes = model.about.task.class_names().unwrap_or_default();
@@ -47,6 +48,9 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
     }
     text.push('\n');
     for i in 0..table.rows {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(strust_fit::Error::Interrupted.into());
+        }
         match predictor.predict(&encoded, i) {
             Prediction::Number(value) => text.push_str(&value.to_string()),
             Prediction::Class(class, probabilities) => {
@@ -70,16 +74,21 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
             if shared.quiet {
                 Ok(())
             } else {
-                print(&format!("{} predictions: {}\n", grouped(table.rows), out.display()))
+                print(&format!("{}: {}\n", counted(table.rows, "prediction"), out.display()))
             }
         }
     }
 }
 
-/// Reads rows for a model. Ctrl-C ends the program, because nothing is written yet.
-fn rows(model: &FittedModel, path: &Path, with_target: bool, shared: &Shared) -> Result<DataTable, CommandFailure> {
-    let interrupt = session::interrupt()?;
-    read(path, &model.read_options(with_target), &Activity::new(shared), &interrupt)
+/// Reads the model of a command. The rows come after it.
+fn load(model: &Path, rows: &Path, command: &str) -> Result<FittedModel, CommandFailure> {
+    FittedModel::load(model).map_err(|why| {
+        if FittedModel::is_one(model) || !FittedModel::is_one(rows) {
+            return why.into();
+        }
+        let (right, wrong) = (rows.display(), model.display());
+        CommandFailure::Usage(format!("{right} is the model, and it comes first: strust {command} {right} {wrong}"))
+    })
 }
 
 /// Reports what the encoding of a file lost.
@@ -89,8 +98,11 @@ fn warn(losses: &EncodingLosses, path: &Path) {
         warning(&format!("{path} has no column `{column}`: its rows count as blank"));
     }
     for (column, count, example) in &losses.unknown {
-        let cells = if *count == 1 { "1 cell has".into() } else { format!("{} cells have", grouped(*count)) };
-        warning(&format!("{path}: {cells} a category of `{column}` that the model does not know, such as `{example}`"));
+        let have = if *count == 1 { "has" } else { "have" };
+        let cells = counted(*count, "cell");
+        warning(&format!(
+            "{path}: {cells} {have} a category of `{column}` that the model does not know, such as `{example}`"
+        ));
     }
 }
 
@@ -107,9 +119,10 @@ pub fn evaluate(
                    leave out the rows";
         return Err(CommandFailure::Usage(why.into()));
     }
-    let model = FittedModel::load(path)?;
-    let table = rows(&model, data, true, shared)?;
-    let (scores, losses) = assessed(&model, &table)?;
+    let model = load(path, data, "evaluate")?;
+    let interrupt = session::interrupt()?;
+    let table = read(data, &model.read_options(true), &Activity::new(shared), &interrupt)?;
+    let (scores, losses) = assessed(&model, &table, &interrupt)?;
     warn(&losses, data);
     if shared.json {
         return print_data(&json(&scores)?);
@@ -193,9 +206,10 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
         (
             "training",
             format!(
-                "{}, {} epochs, batch {}, seed {}, penalty {}",
+                "{}, {} {}, batch {}, seed {}, penalty {}",
                 training.method,
                 plain_number(training.epochs),
+                if training.epochs == 1.0 { "epoch" } else { "epochs" },
                 training.batch,
                 training.seed,
                 plain_number(training.l2)
@@ -254,6 +268,10 @@ fn weights(model: &FittedModel, shared: &Shared) -> String {
         rows.push(std::iter::once(names[j].clone()).chain(weights.iter().map(|of| number(of[j]))).collect());
     }
     let hidden = names.len().saturating_sub(MOST_WEIGHTS);
-    let more = if hidden > 0 { format!("and {hidden} smaller ones; --json shows all\n") } else { String::new() };
+    let more = if hidden > 0 {
+        format!("and {} smaller {}; --json shows all\n", hidden, noun(hidden, "one"))
+    } else {
+        String::new()
+    };
     format!("{}\n{}{more}", heading("Weights in the units of the file, the largest first", shared), table(&rows))
 }

@@ -112,8 +112,17 @@ impl Drop for Activity {
     }
 }
 
-/// Aligns the columns: the first to the left, the others to the right.
+/// Aligns columns of numbers: the first to the left, the others to the right.
 pub fn table(rows: &[Vec<String>]) -> String {
+    aligned(rows, |j| j > 0)
+}
+
+/// Aligns columns of text to the left.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    aligned(rows, |_| false)
+}
+
+fn aligned(rows: &[Vec<String>], to_the_right: impl Fn(usize) -> bool) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |j: usize| rows.iter().filter_map(|row| row.get(j)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -121,7 +130,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
     for row in rows {
         let cells = row.iter().zip(&widths).enumerate().map(|(j, (cell, &width))| {
             let padding = " ".repeat(width - cell.chars().count());
-            if j == 0 { format!("{cell}{padding}") } else { format!("{padding}{cell}") }
+            if to_the_right(j) { format!("{padding}{cell}") } else { format!("{cell}{padding}") }
         });
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use strust_lab::{
     data::{
         benchmark::Role,
-        summary::{CurvePoint, MethodSummary, Metric, Spread, Summary, higher_is_better},
+        summary::{CurvePoint, MethodSummary, Metric, ProblemSummary, Spread, Summary, higher_is_better},
     },
     format::{brief, plain, plain_number, plural},
     report::at_edge,
@@ -21,24 +21,7 @@ pub fn overview(summary: &Summary, shared: &Shared) -> String {
     text.push_str(&tasks(summary));
     for (_, problem) in summary.with_curves() {
         let _ = writeln!(text, "\n{}: medians over seeds, epoch {}", problem.name, summary.epochs);
-        let mut header = vec!["method".to_string()];
-        header.extend(problem.metrics.iter().map(|m| m.key.clone()));
-        header.extend(["seconds", "gradients", "accepted", "seeds"].map(String::from));
-        let mut rows = vec![header];
-        for method in &problem.methods {
-            let Some(last) = &method.last else {
-                rows.push(vec![method.label.clone(), "no seed finished".into()]);
-                continue;
-            };
-            let mut row = vec![method.label.clone()];
-            row.extend(problem.metrics.iter().map(|m| shown(m, last)));
-            row.push(format!("{:.3}", last.seconds.median));
-            row.push(format!("{:.0}", last.evaluations.gradients));
-            row.push(format!("{:.1} %", 100.0 * method.acceptance_rate));
-            row.push(seeds_done(method));
-            rows.push(row);
-        }
-        text.push_str(&table(&rows));
+        text.push_str(&table(&final_values(problem)));
     }
     for tuning in &summary.tuning {
         let Some(best) = tuning.tried.first() else { continue };
@@ -57,6 +40,56 @@ pub fn overview(summary: &Summary, shared: &Shared) -> String {
     text
 }
 
+/// The medians of the last epoch: a header and a row for each method.
+fn final_values(problem: &ProblemSummary) -> Vec<Vec<String>> {
+    let last = |of: &dyn Fn(&CurvePoint) -> Option<f64>| -> Vec<Option<f64>> {
+        problem.methods.iter().map(|method| method.last.as_ref().and_then(of)).collect()
+    };
+    let share = |value: f64, decimals: usize| format!("{:.decimals$} %", 100.0 * value);
+    let mut columns: Vec<(&str, Vec<String>)> = Vec::new();
+    for Metric { key, log, .. } in &problem.metrics {
+        let medians = last(&|at| at.metrics.get(key).map(|spread| spread.median));
+        columns.push((key, if *log { numbers(&medians) } else { distinct(&medians, 1, share) }));
+    }
+    // Further digits of a time are noise.
+    let seconds = |seconds: f64| {
+        let decimals = (2.0 - seconds.log10().floor()).clamp(3.0, 6.0) as usize;
+        format!("{seconds:.decimals$}")
+    };
+    columns.push(("seconds", distinct(&last(&|at| Some(at.seconds.median)), 0, |value, _| seconds(value))));
+    let gradients = last(&|at| Some(at.evaluations.gradients));
+    columns.push(("gradients", distinct(&gradients, 0, |value, _| format!("{value:.0}"))));
+    let accepted: Vec<_> = problem.methods.iter().map(|method| Some(method.acceptance_rate)).collect();
+    columns.push(("accepted", distinct(&accepted, 1, share)));
+    columns.push(("seeds", problem.methods.iter().map(seeds_done).collect()));
+    let header = std::iter::once("method").chain(columns.iter().map(|(name, _)| *name)).map(String::from).collect();
+    let row = |(i, method): (usize, &MethodSummary)| match method.last {
+        None => vec![method.label.clone(), "no seed finished".into()],
+        Some(_) => {
+            std::iter::once(method.label.clone()).chain(columns.iter().map(|(_, cells)| cells[i].clone())).collect()
+        }
+    };
+    std::iter::once(header).chain(problem.methods.iter().enumerate().map(row)).collect()
+}
+
+/// Decimals of a column at most. Numbers that differ beyond them are equal up to rounding.
+const MOST_DECIMALS: usize = 11;
+
+/// The numbers of a column with as many decimals as it takes to tell different ones apart, but at least `decimals`.
+fn distinct(numbers: &[Option<f64>], decimals: usize, show: impl Fn(f64, usize) -> String) -> Vec<String> {
+    let shown = |decimals| -> Vec<String> {
+        numbers.iter().map(|number| number.map_or("–".into(), |number| show(number, decimals))).collect()
+    };
+    let different = |cells: &Vec<String>| cells.iter().collect::<BTreeSet<_>>().len();
+    let most = different(&shown(MOST_DECIMALS));
+    (decimals..=MOST_DECIMALS).map(shown).find(|cells| different(cells) == most).unwrap_or_default()
+}
+
+/// Numbers in scientific notation, of at least three digits.
+fn numbers(numbers: &[Option<f64>]) -> Vec<String> {
+    distinct(numbers, 2, |value, decimals| format!("{value:.decimals$e}"))
+}
+
 /// The tasks of a benchmark, and those that were skipped.
 fn tasks(summary: &Summary) -> String {
     if summary.tasks.is_empty() && summary.skipped.is_empty() {
@@ -69,12 +102,13 @@ fn tasks(summary: &Summary) -> String {
     let mut rows = vec![header.map(String::from).to_vec()];
     for task in &summary.tasks {
         let best = task.best_tuned.as_ref();
+        let values = numbers(&[best.map(|best| best.value), task.tested]);
         rows.push(vec![
             task.name.clone(),
             task.half.word().into(),
             best.map_or("–".into(), |best| best.method.clone()),
-            best.map_or("–".into(), |best| brief(best.value)),
-            task.tested.map_or("failed".into(), brief),
+            values[0].clone(),
+            if task.tested.is_some() { values[1].clone() } else { "failed".into() },
             number(task.ratio),
             number(task.steps_ratio),
             if task.within { "yes" } else { "no" }.into(),
@@ -295,4 +329,19 @@ fn checks_as_markdown(summary: &Summary) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_differ_look_different_and_have_three_digits() {
+        assert_eq!(numbers(&[Some(0.012_34), None, Some(0.5)]), ["1.23e-2", "–", "5.00e-1"]);
+        assert_eq!(numbers(&[Some(1.234_1), Some(1.234_2), Some(1.234_2)]), ["1.2341e0", "1.2342e0", "1.2342e0"]);
+        let next = f64::from_bits(1_f64.to_bits() + 1);
+        assert_eq!(numbers(&[Some(1.0), Some(next)]), ["1.00e0"; 2], "equal up to rounding");
+        let share = |value: f64, decimals: usize| format!("{:.decimals$} %", 100.0 * value);
+        assert_eq!(distinct(&[Some(0.9), Some(0.9004)], 1, share), ["90.00 %", "90.04 %"]);
+    }
 }

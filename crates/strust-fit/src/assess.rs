@@ -9,7 +9,6 @@ use crate::{
     weights::{LayerSpace, Weights},
 };
 use serde::{Deserialize, Serialize};
-use strust::ranks::Alone;
 
 /// Bins of a calibration curve and of residuals.
 const BINS: usize = 10;
@@ -127,15 +126,14 @@ impl<'a> Predictor<'a> {
     }
 }
 
-/// Measures a model on some rows, of which there must be at least one.
-#[must_use]
-pub fn assess(weights: &Weights, task: &FitTask, rows: &EncodedRows, targets: &Targets, index: &[usize]) -> Assessment {
-    let alone = &mut Alone;
-    assess_on(weights, task, rows, targets, index, &Ranks::new(alone)).expect("without other ranks nothing can fail")
+/// Rows that a model predicts in a moment, whatever its size. So many are assessed even if the caller wants to stop.
+pub(crate) fn at_once(weights: &Weights) -> usize {
+    (100_000_000 / weights.flat.len()).clamp(16, 4096)
 }
 
-/// The same on several ranks: `rows` are those of this rank, `targets` and `index` are those of the file.
-pub(crate) fn assess_on(
+/// Measures a model on some rows, of which there must be at least one. `rows` are those of this rank, `targets` and `index`
+/// are those of the file. If a rank is interrupted, it is [`Error::Interrupted`] on all of them.
+pub(crate) fn assess(
     weights: &Weights,
     task: &FitTask,
     rows: &EncodedRows,
@@ -144,25 +142,32 @@ pub(crate) fn assess_on(
     ranks: &Ranks<'_>,
 ) -> Result<Assessment, Error> {
     let mut predictor = Predictor::new(weights, task);
-    let share = ranks.share();
-    let own = index.iter().filter(|&&i| share.owns(i));
+    let (share, at_once) = (ranks.share(), at_once(weights));
+    let mut stopped = false;
+    let mut goes_on = |k: usize| {
+        stopped = k > 0 && k.is_multiple_of(at_once) && ranks.is_interrupted();
+        !stopped
+    };
+    let own = index.iter().filter(|&&i| share.owns(i)).enumerate().take_while(|&(k, _)| goes_on(k)).map(|(_, &i)| i);
     match (task, targets) {
         (FitTask::Classes { names }, Targets::Classes(classes)) => {
             let mut tally = ClassTally::new(names.len());
-            for &i in own {
+            for i in own {
                 if let Prediction::Class(class, probabilities) = predictor.predict(rows, share.place(i)) {
                     tally.add(classes[i] as usize, class, &probabilities);
                 }
             }
+            ranks.complete(!stopped)?;
             Ok(Assessment::Classes(tally.of_all(ranks)?.finish()))
         }
         (FitTask::Regression { .. }, Targets::Numbers(values)) => {
             let mut predictions = Vec::with_capacity(share.count(index.len()));
-            for &i in own {
+            for i in own {
                 if let Prediction::Number(predicted) = predictor.predict(rows, share.place(i)) {
                     predictions.push(predicted);
                 }
             }
+            ranks.complete(!stopped)?;
             let predictions = ranks.collect(index.iter().map(|&i| share.owner(i)), 1, predictions)?;
             let mut pairs: Vec<_> = predictions.into_iter().zip(index.iter().map(|&i| values[i])).collect();
             Ok(Assessment::Regression(of_numbers(&mut pairs)))

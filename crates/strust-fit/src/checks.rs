@@ -7,7 +7,8 @@ use crate::{
     task::{FitTask, Targets},
     transform::{Encoder, EncodingLosses, MOST_CATEGORIES},
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use strust_problems::words::plural;
 
 /// Rows from which leakage is judged at most.
 const MOST_ROWS: usize = 20_000;
@@ -58,10 +59,14 @@ pub(crate) fn remarks(data: ExaminedData<'_>) -> Result<Vec<String>, Error> {
     let ExaminedData { table, target, task, targets, rows, encoder, losses, identifiers, ranks } = data;
     let mut found = Vec::new();
     if rows.len() < table.all_rows {
-        found.push(format!("{} rows without a target were left out", table.all_rows - rows.len()));
+        let without = table.all_rows - rows.len();
+        let were = if without == 1 { "was" } else { "were" };
+        found.push(format!("{} without a target {were} left out", plural(without, "row")));
     }
-    let used: Vec<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
-    let is_constant = |name: &&str| *name != target && !used.contains(name) && !identifiers.iter().any(|id| id == name);
+    let used: HashSet<&str> = encoder.columns.iter().map(|column| column.name.as_str()).collect();
+    let known: HashSet<&str> =
+        identifiers.iter().map(String::as_str).chain([target]).chain(used.iter().copied()).collect();
+    let is_constant = |name: &&str| !known.contains(name);
     let constant: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).filter(is_constant).collect();
     if !identifiers.is_empty() {
         found.push(format!("left out {}: almost every row has a text of its own", listed(identifiers)));
@@ -73,6 +78,7 @@ pub(crate) fn remarks(data: ExaminedData<'_>) -> Result<Vec<String>, Error> {
     let features: Vec<&NamedColumn> =
         table.columns.iter().filter(|column| used.contains(&column.name.as_str())).collect();
     for column in &features {
+        ranks.proceed()?;
         found.extend(badly_scaled(column, table.all_rows, ranks)?);
     }
     found.extend(features.iter().filter_map(|column| many_categories(column)));
@@ -107,7 +113,10 @@ fn blanks(losses: &EncodingLosses) -> Option<String> {
     let columns = losses.blanks.len();
     let of =
         if columns == 1 { format!("in `{name}`") } else { format!("in {columns} columns, most in `{name}` ({count})") };
-    Some(format!("{total} blank cells {of}: a blank number becomes the mean, a blank text a category of its own"))
+    Some(format!(
+        "{} {of}: a blank number becomes the mean, a blank text a category of its own",
+        plural(total, "blank cell")
+    ))
 }
 
 /// Most values are tiny beside a few large ones.
@@ -162,7 +171,10 @@ fn equal_columns(columns: &[&NamedColumn], ranks: &Ranks<'_>) -> Result<Vec<Stri
     let mut seen: HashMap<u64, &NamedColumn> = HashMap::new();
     let mut found = Vec::new();
     // Two columns are equal if they are on every rank.
-    let hashes = ranks.all(&columns.iter().map(|column| hash_of(&column.cells)).collect::<Vec<u64>>())?;
+    let hash = |column: &&NamedColumn| if ranks.is_interrupted() { 0 } else { hash_of(&column.cells) };
+    let hashes: Vec<u64> = columns.iter().map(hash).collect();
+    ranks.proceed()?;
+    let hashes = ranks.all(&hashes)?;
     for (j, &column) in columns.iter().enumerate().filter(|(_, column)| column.cells != Cells::Texts) {
         let hash = hashes.iter().fold(1, |hash, of_rank| mixed(hash, of_rank[j]));
         match seen.get(&hash) {
@@ -190,15 +202,19 @@ fn equal_rows(table: &DataTable, rows: &[usize], ranks: &Ranks<'_>) -> Result<Op
         return Ok(None);
     }
     let mut hashes = vec![1_u64; table.rows];
-    for column in &table.columns {
+    for column in table.columns.iter().take_while(|_| !ranks.is_interrupted()) {
         hashes.iter_mut().enumerate().for_each(|(i, hash)| *hash = mixed(*hash, cell_bits(&column.cells, i)));
     }
+    ranks.proceed()?;
     let hashes = ranks.collect_rows(table.all_rows, hashes.into_iter().map(f64::from_bits).collect())?;
     let mut hashes: Vec<u64> = rows.iter().map(|&i| hashes[i].to_bits()).collect();
     hashes.sort_unstable();
     let equal = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
-    Ok((100 * equal > rows.len())
-        .then(|| format!("{equal} rows repeat another row: if both are drawn apart, the held-out rows are too easy")))
+    let repeat = if equal == 1 { "repeats" } else { "repeat" };
+    Ok((100 * equal > rows.len()).then(|| {
+        let equal = plural(equal, "row");
+        format!("{equal} {repeat} another row: if both are drawn apart, the held-out rows are too easy")
+    }))
 }
 
 fn leakages(
@@ -213,6 +229,7 @@ fn leakages(
     let targets = targets.only(&rows);
     let mut found = Vec::new();
     for column in columns {
+        ranks.proceed()?;
         found.extend(leakage(&column.name, &cells_of(&column.cells, &rows, ranks)?, task, &targets));
     }
     Ok(found)

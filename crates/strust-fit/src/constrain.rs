@@ -152,7 +152,8 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
     let batch = f.terms();
     let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance, ..StrSqpConfig::default() }, constraint)?;
     let (mut curve, mut interrupted, mut has_settled) = (Vec::<LearningPoint>::new(), false, false);
-    let report = minimize(f)
+    let mut f = limits.stoppable(f);
+    let report = minimize(&mut f)
         .method(method)
         .full_batch()
         .stop(Stop::steps(limits.epochs.unwrap_or(MOST_STEPS)))

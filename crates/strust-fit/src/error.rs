@@ -12,7 +12,7 @@ pub enum Error {
     Read(#[from] ReadError),
     /// The optimization could not start.
     #[error(transparent)]
-    Library(#[from] strust::Error),
+    Library(strust::Error),
     /// A line of a table is wrong.
     #[error("{path}:{line}: {why}")]
     Line {
@@ -34,9 +34,18 @@ pub enum Error {
     /// An option does not fit the data.
     #[error("{0}")]
     Option(String),
-    /// The caller stopped the work before there was a model.
-    #[error("stopped before there was a model; nothing was written")]
+    /// The caller stopped the work before there was a result.
+    #[error("stopped; nothing was written")]
     Interrupted,
+}
+
+impl From<strust::Error> for Error {
+    fn from(error: strust::Error) -> Self {
+        match error {
+            strust::Error::Stopped => Self::Interrupted,
+            error => Self::Library(error),
+        }
+    }
 }
 
 impl Error {

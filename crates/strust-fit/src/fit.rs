@@ -2,7 +2,7 @@
 
 use crate::{
     Error,
-    assess::{Assessment, assess, assess_on},
+    assess::{Assessment, assess, at_once},
     checks::{self, ExaminedData},
     constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
     importance::{Importance, JudgedRows, importance},
@@ -18,9 +18,9 @@ use crate::{
     transform::{Encoder, EncodingLosses, Standardize},
 };
 use serde::Serialize;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_problems::limits;
+use strust_problems::{limits, words::plural};
 
 /// The share of the training rows on which a network is scored while it learns.
 const VALIDATION: f64 = 0.1;
@@ -104,7 +104,7 @@ pub struct Fitted {
 pub struct FitWatch<'a> {
     /// Called with the epochs so far and the score, which falls.
     pub report: &'a mut dyn FnMut(f64, f64),
-    /// Set to stop: the best model so far is the result.
+    /// Set to stop: the best model so far is the result, or [`Error::Interrupted`] if there is none yet.
     pub interrupt: &'a AtomicBool,
 }
 
@@ -175,9 +175,10 @@ pub fn fit_on(
     watch: &mut FitWatch<'_>,
     group: &mut dyn Group,
 ) -> Result<Fitted, Error> {
-    let ranks = &Ranks::new(group);
+    let ranks = &Ranks::new(group, watch.interrupt);
     let target = table.target_name(options.target.as_deref())?;
     let whole = whole_target(table, &target, ranks)?;
+    ranks.proceed()?;
     let (task, why) = FitTask::infer(&whole, &target, options.task)?;
     let task = without_shift(task, options);
     let family = family(&task, options)?;
@@ -193,9 +194,9 @@ pub fn fit_on(
     let left_out: Vec<String> = identifiers.iter().chain([&target]).cloned().collect();
     let own = table.share.places(&training);
     let encoder = Encoder::fit(table, &own, standardization(options), &left_out, ranks)?;
-    let (rows, losses) = ranks.agree(encoder.encode(table))?;
+    let (rows, losses) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
     let losses = losses.with_all_blanks(&encoder, ranks)?;
-    let remarks = checks::remarks(ExaminedData {
+    let mut remarks = checks::remarks(ExaminedData {
         table,
         target: &target,
         task: &task,
@@ -219,14 +220,28 @@ pub fn fit_on(
         weights: trained.weights,
     };
     check_constraint(&model)?;
-    let measured =
-        |on: &ScoredRows, index: &[usize]| assess_on(&model.weights, &task, &on.rows, &on.targets, index, ranks);
+    let most = at_once(&model.weights);
+    let mut few = false;
+    let mut measured = |on: &ScoredRows, index: &[usize]| {
+        let assess = |index: &[usize]| assess(&model.weights, &task, &on.rows, &on.targets, index, ranks);
+        match assess(index) {
+            // Whoever stops a fit wants its model at once.
+            Err(Error::Interrupted) => {
+                few = true;
+                assess(&index.iter().copied().step_by(index.len().div_ceil(most)).collect::<Vec<_>>())
+            }
+            scores => scores,
+        }
+    };
     let held_out = (!scored.index.is_empty()).then(|| measured(scored, &scored.index)).transpose()?;
     let (judged, index) = if held_out.is_some() { (scored, &scored.index) } else { (&own, &training) };
     let goal = |i: usize| goal(&task, &judged.targets, i);
     let judged = JudgedRows { rows: &judged.rows, index, goal: &goal, loss: OutputLoss::of(&task), ranks };
     let importance = importance(&encoder, &model.weights, judged, options.seed)?;
     let on_training = measured(&own, &training)?;
+    if few {
+        remarks.push(format!("the fit was stopped, so it is scored on at most {}", plural(most, "row")));
+    }
     model.about.training.held_out.clone_from(&held_out);
     let report = FitReport {
         task: described(&task, &why),
@@ -239,16 +254,22 @@ pub fn fit_on(
     Ok(Fitted { model, report })
 }
 
-/// Scores a model on a file.
-pub fn evaluate(model: &FittedModel, table: &DataTable) -> Result<(Assessment, EncodingLosses), Error> {
+/// Scores a model on a file. `interrupt` stops it.
+pub fn evaluate(
+    model: &FittedModel,
+    table: &DataTable,
+    interrupt: &AtomicBool,
+) -> Result<(Assessment, EncodingLosses), Error> {
     let about = &model.about;
     about.encoder.check_names(table)?;
     let (targets, index) = about.task.targets(table, &about.target)?;
     if index.is_empty() {
         return Err(Error::file(&table.path, format!("column `{}` is blank in every row", about.target)));
     }
-    let (rows, losses) = about.encoder.encode(table)?;
-    Ok((assess(&model.weights, &about.task, &rows, &targets, &index), losses))
+    let (rows, losses) = about.encoder.encode(table, interrupt)?;
+    let alone = &mut Alone;
+    let scores = assess(&model.weights, &about.task, &rows, &targets, &index, &Ranks::new(alone, interrupt))?;
+    Ok((scores, losses))
 }
 
 /// Without an intercept, a mean of the target would be one.
@@ -339,11 +360,10 @@ impl FitSetup<'_> {
             intercept: self.options.intercept,
         };
         let held_out = MeasuredRows { rows: &scored.rows, index: &scored.index, goals: &scored.goals, loss, ranks };
-        let interrupt = watch.interrupt;
         let mut limits = TrainingLimits {
             epochs: self.options.epochs,
             seed: self.options.seed,
-            interrupted: &|| interrupt.load(Ordering::Relaxed),
+            interrupted: &|| ranks.is_interrupted(),
             any_stops: &|stop| ranks.any(stop),
             report: watch.report,
         };
@@ -448,11 +468,10 @@ fn check_constraint(model: &FittedModel) -> Result<(), Error> {
     if violation <= VIOLATION {
         return Ok(());
     }
-    let why = if model.about.training.end == TrainingEnd::Interrupted {
-        "the fit was stopped too early"
-    } else {
-        "the constraints may contradict each other"
-    };
+    if model.about.training.end == TrainingEnd::Interrupted {
+        return Err(Error::Interrupted);
+    }
+    let why = "the constraints may contradict each other";
     Err(Error::Option(format!("the weights violate the constraint by {violation:.1e}: {why}")))
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct JudgedRows<'a> {
     pub(crate) ranks: &'a Ranks<'a>,
 }
 
-/// The importance of the columns, the most important first.
+/// The importance of the columns, the most important first. If a rank is interrupted, only of those examined so far.
 pub(crate) fn importance(
     encoder: &Encoder,
     weights: &Weights,
@@ -72,6 +72,9 @@ pub(crate) fn importance(
     let base: f64 = layers.chunks_exact(width).zip(&index).map(|(first, &i)| loss_of(first, i)).sum();
     let mut found = Vec::new();
     for (column, inputs) in largest_columns(encoder, weights) {
+        if ranks.any(ranks.is_interrupted()) {
+            break;
+        }
         let parts = of_all(own.iter().flat_map(|&i| part(weights, rows, i, inputs.clone())).collect())?;
         let part = |k: usize| &parts[k * width..][..width];
         let order = shuffled(&(0..index.len()).collect::<Vec<_>>(), index.len(), &mut rng);
@@ -85,6 +88,7 @@ pub(crate) fn importance(
         }
         found.push(Importance { column, loss_growth: (sum - base) / index.len() as f64 });
     }
+    ranks.check()?;
     found.sort_by(|a, b| b.loss_growth.total_cmp(&a.loss_growth));
     Ok(found)
 }

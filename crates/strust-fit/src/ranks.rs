@@ -4,11 +4,17 @@
 
 use crate::Error;
 use serde::{Serialize, de::DeserializeOwned};
-use std::cell::RefCell;
+use std::{
+    cell::RefCell,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use strust::ranks::{Group, RowShare, fingerprint, gather_bytes};
 
 /// Numbers of a rank in one gather of a maximum. More would fill the memory if there are many ranks.
 const PIECE: usize = 1 << 16;
+
+/// The flag of work that nobody stops.
+pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A group that several users share. Without this trait, the lifetime of the cell would be part of every type with a
 /// reference to [`Ranks`].
@@ -37,13 +43,34 @@ impl SharedGroup for RefCell<&mut dyn Group> {
 /// A group that the parts of a fit use in turn: the objective, and what measures between its steps.
 pub(crate) struct Ranks<'a> {
     group: Box<dyn SharedGroup + 'a>,
+    /// Set to stop this rank.
+    interrupt: &'a AtomicBool,
     /// Why a collective failed where no error could be returned.
     failure: RefCell<Option<strust::Error>>,
 }
 
 impl<'a> Ranks<'a> {
-    pub(crate) fn new(group: &'a mut dyn Group) -> Self {
-        Self { group: Box::new(RefCell::new(group)), failure: RefCell::new(None) }
+    pub(crate) fn new(group: &'a mut dyn Group, interrupt: &'a AtomicBool) -> Self {
+        Self { group: Box::new(RefCell::new(group)), interrupt, failure: RefCell::new(None) }
+    }
+
+    /// Whether this rank is to stop. It may leave work of its own then, but must go on to the next collective.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+    /// An error on all ranks if one of them is to stop. All ranks ask at the same places.
+    pub(crate) fn proceed(&self) -> Result<(), Error> {
+        self.complete(!self.is_interrupted())
+    }
+    /// An error on all ranks if the work of one of them is not complete because it was interrupted.
+    pub(crate) fn complete(&self, mine: bool) -> Result<(), Error> {
+        let stops = self.any(!mine);
+        self.check()?;
+        if stops { Err(Error::Interrupted) } else { Ok(()) }
+    }
+    /// The flag that stops this rank.
+    pub(crate) fn interrupt(&self) -> &AtomicBool {
+        self.interrupt
     }
 
     /// The rows of this rank.

@@ -75,7 +75,7 @@ impl ScoredRows {
     ) -> Result<Self, Error> {
         encoder.check_names(table)?;
         let (targets, index) = task.targets(&*whole_target(table, target, ranks)?, target)?;
-        let (rows, _) = ranks.agree(encoder.encode(table))?;
+        let (rows, _) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
         Ok(Self { goals: goals(task, &targets, table), rows, targets, index })
     }
 }

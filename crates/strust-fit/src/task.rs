@@ -5,6 +5,7 @@ use crate::{
     table::{BLANK, Cells, DataTable, NamedColumn},
 };
 use serde::{Deserialize, Serialize};
+use strust_problems::words::plural;
 
 /// More classes than this are not classes.
 pub const MOST_CLASSES: usize = 1000;
@@ -215,9 +216,9 @@ fn constant(table: &DataTable, target: &str, value: &str) -> Error {
 
 fn too_many(table: &DataTable, target: &str, count: &str) -> Error {
     let why = format!(
-        "column `{target}` has {count} different values in {} rows: these are not classes. Choose another target, or \
+        "column `{target}` has {count} different values in {}: these are not classes. Choose another target, or \
          --task regression if they are numbers",
-        table.rows
+        plural(table.rows, "row")
     );
     Error::file(&table.path, why)
 }

@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 use strust::{
     methods::AutoState,
     minimize,
-    objective::{Objective, full_value},
+    objective::{Objective, Stoppable, full_value},
     ranks::Sharded,
     record::StepRecord,
     run::Observer,
@@ -72,12 +72,20 @@ pub(crate) struct Trained {
 pub(crate) struct TrainingLimits<'a> {
     pub(crate) epochs: Option<u64>,
     pub(crate) seed: u64,
-    /// Asked after each step whether to stop.
+    /// Asked after each step, and during measurements, whether to stop.
     pub(crate) interrupted: &'a dyn Fn() -> bool,
     /// Whether one of the ranks stops, from whether this one does. All ranks ask at the same steps.
     pub(crate) any_stops: &'a dyn Fn(bool) -> bool,
     /// Called after each round with the epochs and the score.
     pub(crate) report: &'a mut dyn FnMut(f64, f64),
+}
+
+impl<'a> TrainingLimits<'a> {
+    /// The objective of all ranks, whose measurements end when one of them stops.
+    pub(crate) fn stoppable<F: Objective>(&self, f: F) -> Stoppable<F, impl Fn() -> bool + use<'a, F>> {
+        let (interrupted, any_stops) = (self.interrupted, self.any_stops);
+        Stoppable::new(f, move || any_stops(interrupted()))
+    }
 }
 
 /// Rows on which a loss is measured.
@@ -93,11 +101,15 @@ pub(crate) struct MeasuredRows<'a> {
 }
 
 impl<'a> MeasuredRows<'a> {
-    /// The mean loss; `None` without rows.
+    /// The mean loss; `None` without rows. If a rank is interrupted, it is NaN on all of them.
     pub(crate) fn mean_loss(&self, weights: &Weights, space: &mut LayerSpace) -> Option<f64> {
         let mut z = vec![0.0; weights.outputs()];
         let (mut sum, share) = (0.0, self.ranks.share());
         for i in self.index.iter().filter(|&&i| share.owns(i)).map(|&i| share.place(i)) {
+            if self.ranks.is_interrupted() {
+                sum = f64::NAN;
+                break;
+            }
             z.copy_from_slice(weights.apply(self.rows, i, space));
             sum += self.loss.differentiate(&mut z, self.goals[i]);
         }
@@ -124,7 +136,7 @@ pub(crate) fn linear(
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let (model, ranks) = (LinearModel::new(data), held_out.ranks);
-    let mut scored = model.clone();
+    let mut scored = Stoppable::new(model.clone(), limits.interrupted);
     let own_share = model.terms() as f64 / data.terms.len() as f64;
     let widths = vec![data.rows.inputs(), data.outputs];
     let stored = data.rows.stored_per_row(ranks)?;
@@ -223,7 +235,8 @@ pub(crate) fn trained<F: Objective<Point: Elementwise>>(
         limits,
     };
     let (seed, cap) = (watch.limits.seed, watch.limits.epochs.unwrap_or(MOST_EPOCHS));
-    let report = minimize(f).batch(batch).seed(seed).stop(Stop::epochs(cap)).observe(&mut watch).start(start)?;
+    let mut f = watch.limits.stoppable(f);
+    let report = minimize(&mut f).batch(batch).seed(seed).stop(Stop::epochs(cap)).observe(&mut watch).start(start)?;
     check_ranks(report.breakdown.as_ref())?;
     let end = match report.reason {
         StopReason::Breakdown => TrainingEnd::Breakdown,
@@ -277,12 +290,17 @@ where
         }
         self.now.flat = (self.wide)(&state.x);
         let score = (self.score)(&state.x, &self.now);
+        let held_out = (self.held_out)(&self.now);
+        // A measurement that was stopped says nothing.
+        if (self.limits.any_stops)((self.limits.interrupted)()) {
+            self.end = Some(TrainingEnd::Interrupted);
+            return ControlFlow::Break(());
+        }
         if self.scores.iter().all(|&before| score < before) {
             self.best.flat.clone_from(&self.now.flat);
         }
         self.scores.push(score);
         let epoch = state.k as f64 / self.steps_per_epoch as f64;
-        let held_out = (self.held_out)(&self.now);
         let training = self.batches.0 / self.batches.1 as f64;
         self.curve.push(LearningPoint { epoch, training, held_out });
         self.batches = (0.0, 0);

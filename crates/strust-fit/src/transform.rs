@@ -7,7 +7,10 @@ use crate::{
     table::{BLANK, CellKind, Cells, DataTable, NamedColumn, listed, nearest},
 };
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::atomic::{AtomicBool, Ordering},
+};
 use strust_problems::{Csr, limits};
 
 /// The most categories of a column. Rarer ones are encoded like unknown ones.
@@ -100,19 +103,23 @@ impl Encoder {
         leave_out: &[String],
         ranks: &Ranks<'_>,
     ) -> Result<Self, Error> {
+        let leave_out: HashSet<&String> = leave_out.iter().collect();
         let used = |column: &&NamedColumn| !leave_out.contains(&column.name);
         let of_numbers = |column: &NamedColumn| match &column.cells {
             Cells::Numbers(values) => Some((column.name.clone(), Moments::of(values, rows))),
             _ => None,
         };
+        let goes_on = |_: &&NamedColumn| !ranks.is_interrupted();
         let (names, moments): (Vec<String>, Vec<Moments>) =
-            table.columns.iter().filter(used).filter_map(of_numbers).unzip();
+            table.columns.iter().take_while(goes_on).filter(used).filter_map(of_numbers).unzip();
+        ranks.proceed()?;
         let mut columns = Vec::new();
         for (name, moments) in names.into_iter().zip(Moments::of_all(&moments, ranks)?) {
             columns.extend(moments.encoding(standardize).map(|encoding| EncodedColumn { name, encoding }));
         }
         for column in table.columns.iter().filter(used) {
             if let Cells::Words { codes, words } = &column.cells {
+                ranks.proceed()?;
                 let levels = levels(codes, words, rows, ranks)?;
                 if levels.len() > 1 {
                     columns.push(EncodedColumn { name: column.name.clone(), encoding: Encoding::Category { levels } });
@@ -185,24 +192,31 @@ impl Encoder {
     }
 
     /// Encodes all rows of a file. Columns are matched by name. A missing number is the mean of the training rows, a
-    /// missing category is unknown.
-    pub fn encode(&self, table: &DataTable) -> Result<(EncodedRows, EncodingLosses), Error> {
+    /// missing category is unknown. `interrupt` stops it.
+    pub fn encode(&self, table: &DataTable, interrupt: &AtomicBool) -> Result<(EncodedRows, EncodingLosses), Error> {
         self.check_sparse(table)?;
+        let columns = table.by_name();
+        let found = |column: &EncodedColumn| match columns.get(column.name.as_str()) {
+            _ if interrupt.load(Ordering::Relaxed) => Err(Error::Interrupted),
+            found => Ok(found.map(|found| &found.cells)),
+        };
         let number_columns: Vec<_> = self.columns.iter().filter(|c| c.inputs_of_number()).collect();
         let category_columns: Vec<_> = self.columns.iter().filter(|c| !c.inputs_of_number()).collect();
         let (numbers, categories, n) = (number_columns.len(), category_columns.len(), table.rows);
         let mut losses = EncodingLosses::default();
         let mut dense = vec![0.0_f32; n * numbers];
         for (j, column) in number_columns.iter().enumerate() {
-            encode_numbers(column, table, &mut losses, dense.iter_mut().skip(j).step_by(numbers))?;
+            encode_numbers(column, found(column)?, table, &mut losses, dense.iter_mut().skip(j).step_by(numbers))?;
         }
         let mut hot = vec![NONE; n * categories];
         let mut first = numbers as u32;
         for (j, column) in category_columns.iter().enumerate() {
-            encode_categories(column, first, table, &mut losses, hot.iter_mut().skip(j).step_by(categories))?;
+            let out = hot.iter_mut().skip(j).step_by(categories);
+            encode_categories(column, first, found(column)?, table, &mut losses, out)?;
             first += column.inputs() as u32;
         }
-        let sparse = table.sparse.as_ref().map(|csr| self.scaled(csr)).transpose()?.map(|csr| (csr, first as usize));
+        let sparse =
+            table.sparse.as_ref().map(|csr| self.scaled(csr, interrupt)).transpose()?.map(|csr| (csr, first as usize));
         let rows = EncodedRows { rows: n, inputs: self.inputs(), dense, numbers, hot, categories, sparse };
         Ok((rows, losses))
     }
@@ -218,9 +232,12 @@ impl Encoder {
     }
 
     /// Sparse features beyond those of the model are left out, and missing ones are 0.
-    fn scaled(&self, csr: &Csr) -> Result<Csr, Error> {
+    fn scaled(&self, csr: &Csr, interrupt: &AtomicBool) -> Result<Csr, Error> {
         let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for i in 0..csr.rows() {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
             let (columns, entries) = csr.row(i);
             for (&j, &value) in columns.iter().zip(entries) {
                 if let Some(scale) = self.sparse_scales.get(j as usize) {
@@ -235,7 +252,8 @@ impl Encoder {
 
     /// An error if a file has none of the model's columns, because its names must then be wrong.
     pub fn check_names(&self, table: &DataTable) -> Result<(), Error> {
-        if self.columns.is_empty() || self.columns.iter().any(|column| table.column(&column.name).is_some()) {
+        let found = table.by_name();
+        if self.columns.is_empty() || self.columns.iter().any(|column| found.contains_key(column.name.as_str())) {
             return Ok(());
         }
         let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
@@ -261,13 +279,14 @@ impl EncodedColumn {
 /// Encodes a column of numbers.
 fn encode_numbers<'a>(
     column: &EncodedColumn,
+    found: Option<&Cells>,
     table: &DataTable,
     losses: &mut EncodingLosses,
     out: impl Iterator<Item = &'a mut f32>,
 ) -> Result<(), Error> {
     let Encoding::Number { shift, scale, fill } = column.encoding else { return Ok(()) };
     let encoded = |value: f64| ((value - shift) / scale) as f32;
-    match table.column(&column.name).map(|column| &column.cells) {
+    match found {
         Some(Cells::Numbers(values)) => {
             let blanks = values.iter().filter(|value| value.is_nan()).count();
             if blanks > 0 {
@@ -290,6 +309,7 @@ fn encode_numbers<'a>(
 fn encode_categories<'a>(
     column: &EncodedColumn,
     first: u32,
+    found: Option<&Cells>,
     table: &DataTable,
     losses: &mut EncodingLosses,
     out: impl Iterator<Item = &'a mut u32>,
@@ -297,7 +317,7 @@ fn encode_categories<'a>(
     let Encoding::Category { levels } = &column.encoding else { return Ok(()) };
     let index: HashMap<&str, u32> =
         levels.iter().enumerate().map(|(k, level)| (level.as_str(), first + k as u32)).collect();
-    let (codes, words) = match table.column(&column.name).map(|column| &column.cells) {
+    let (codes, words) = match found {
         Some(Cells::Words { codes, words }) => (codes, words),
         Some(_) => return Err(wrong_kind(column, table, "words, but the file has numbers")),
         None => {

@@ -163,7 +163,7 @@ fn a_saved_model_predicts_the_same() {
     let fitted = data.fit(&to("kind")).unwrap();
     let read = strust_fit::FittedModel::from_bytes("f".as_ref(), &fitted.model.to_safetensors()).unwrap();
     let table = data.read(&read.read_options(true));
-    let (rows, losses) = read.about.encoder.encode(&table).unwrap();
+    let (rows, losses) = read.about.encoder.encode(&table, &AtomicBool::new(false)).unwrap();
     assert!(losses.missing.is_empty() && losses.unknown.is_empty());
     let mut one = Predictor::new(&fitted.model.weights, &fitted.model.about.task);
     let mut other = Predictor::new(&read.weights, &read.about.task);
@@ -173,7 +173,7 @@ fn a_saved_model_predicts_the_same() {
         let Prediction::Class(_, probabilities) = one else { panic!() };
         assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
-    let (scores, _) = evaluate(&read, &table).unwrap();
+    let (scores, _) = evaluate(&read, &table, &AtomicBool::new(false)).unwrap();
     assert_eq!(scores.rows(), 600);
 }
 
@@ -182,7 +182,7 @@ fn new_files_may_lack_columns_and_have_new_categories() {
     let fitted = Data::new(&classes(600, &["no", "yes"])).fit(&to("kind")).unwrap();
     let encoder = &fitted.model.about.encoder;
     let table = Data::new("color,other\nred,1\ngreen,2\n,3\n").read(&fitted.model.read_options(false));
-    let (rows, losses) = encoder.encode(&table).unwrap();
+    let (rows, losses) = encoder.encode(&table, &AtomicBool::new(false)).unwrap();
     assert_eq!(rows.rows(), 3);
     assert_eq!(losses.missing, ["x"]);
     assert_eq!(losses.unknown, [("color".into(), 1, "green".into())]);
@@ -190,7 +190,7 @@ fn new_files_may_lack_columns_and_have_new_categories() {
     // A file without a header is matched by position, with or without the target.
     for text in ["1.5,red\n", "1.5,red,yes\n"] {
         let table = Data::new(text).read(&fitted.model.read_options(false));
-        assert!(encoder.encode(&table).unwrap().1.missing.is_empty(), "{text}");
+        assert!(encoder.encode(&table, &AtomicBool::new(false)).unwrap().1.missing.is_empty(), "{text}");
     }
     let table = Data::new("p,q\n1,2\n").read(&fitted.model.read_options(false));
     assert!(encoder.check_names(&table).unwrap_err().to_string().contains("no column of the model"));
@@ -273,6 +273,46 @@ fn an_interrupt_gives_the_model_so_far() {
     let fitted = fit(&table, None, &to("kind"), &mut FitWatch { report: &mut report, interrupt: &stop }).unwrap();
     assert_eq!(fitted.model.about.training.end, TrainingEnd::Interrupted);
     assert!(fitted.model.weights.flat.iter().any(|w| *w != 0.0));
+    // Without a model there is no result.
+    let result = fit(&table, None, &to("kind"), &mut FitWatch { report: &mut report, interrupt: &stop });
+    assert!(matches!(result, Err(Error::Interrupted)));
+    let result = evaluate(&fitted.model, &table, &stop);
+    assert!(matches!(result, Err(Error::Interrupted)));
+}
+
+#[test]
+fn a_fit_that_is_stopped_is_scored_on_few_rows() {
+    let table = Data::new(&classes(12_000, &["no", "yes"])).read(&ReadOptions::default());
+    let stop = AtomicBool::new(false);
+    let mut report = |_: f64, _: f64| stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let fitted = fit(&table, None, &to("kind"), &mut FitWatch { report: &mut report, interrupt: &stop }).unwrap();
+    let scores = [fitted.report.held_out.unwrap().rows(), fitted.report.training.rows()];
+    assert_eq!((scores[0], scores[1] < 4096), (2400, true), "{scores:?}");
+    assert_eq!(fitted.report.remarks.last().unwrap(), "the fit was stopped, so it is scored on at most 4096 rows");
+    assert_eq!(fitted.model.about.data.training_rows, 9600);
+}
+
+#[test]
+fn the_time_of_a_fit_is_linear_in_the_number_of_columns() {
+    let seconds = |columns: usize| {
+        let line = |cell: &dyn Fn(usize) -> String| (0..columns).map(cell).collect::<Vec<_>>().join(",");
+        let mut text = format!("{},y\n", line(&|j| format!("feature number {j}")));
+        for i in 0..6 {
+            let _ = writeln!(text, "{},{}", line(&|j| format!("{}", (i * 7 + j * 5) % 11)), i % 5);
+        }
+        let options = FitOptions { epochs: Some(1), test_share: 0.0, ..to("y") };
+        let data = Data::new(&text);
+        let took = |_| {
+            let begun = std::time::Instant::now();
+            let model = data.fit(&options).unwrap().model;
+            evaluate(&model, &data.read(&model.read_options(true)), &AtomicBool::new(false)).unwrap();
+            begun.elapsed().as_secs_f64()
+        };
+        (0..2).map(took).fold(f64::INFINITY, f64::min)
+    };
+    // Quadratic time would have a ratio of 400.
+    let ratio = seconds(40_000) / seconds(2000);
+    assert!(ratio < 100.0, "{ratio}");
 }
 
 #[test]

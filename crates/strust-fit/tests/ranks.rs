@@ -414,6 +414,92 @@ fn an_interrupt_of_one_rank_stops_all_at_the_same_step() {
     }
 }
 
+/// A rank that is interrupted after some collectives.
+struct Interrupted<'a> {
+    rank: ThreadRank,
+    left: usize,
+    stop: &'a AtomicBool,
+}
+
+impl Interrupted<'_> {
+    fn count(&mut self) {
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => self.stop.store(true, Ordering::Relaxed),
+        }
+    }
+}
+
+impl Group for Interrupted<'_> {
+    fn rank(&self) -> usize {
+        self.rank.rank()
+    }
+    fn size(&self) -> usize {
+        self.rank.size()
+    }
+    fn sum(&mut self, numbers: &mut [f64]) -> Result<(), strust::Error> {
+        self.count();
+        self.rank.sum(numbers)
+    }
+    fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), strust::Error> {
+        self.count();
+        self.rank.gather(numbers, all)
+    }
+    fn broadcast(&mut self, bytes: &mut Vec<u8>) -> Result<(), strust::Error> {
+        self.count();
+        self.rank.broadcast(bytes)
+    }
+}
+
+#[test]
+fn an_interrupt_of_one_rank_at_any_collective_ends_all_ranks_alike() {
+    let folder = Folder::new();
+    let path = folder.write("data.csv", csv(0..600));
+    let sums = WeightConstraint { nonnegative: true, ..WeightConstraint::default() };
+    for (model, constraint) in
+        [(None, WeightConstraint::default()), (Some(ModelFamily::Mlp), WeightConstraint::default()), (None, sums)]
+    {
+        let options = FitOptions { model, constraint, hidden: vec![4], epochs: Some(3), ..to("price") };
+        let fit_after = |collectives: usize| {
+            on_threads(3, LIMIT, |rank| {
+                let stop = AtomicBool::new(false);
+                let left = if rank.rank() == 1 { collectives } else { usize::MAX };
+                let group = &mut Interrupted { rank, left, stop: &stop };
+                let progress = &mut ReadProgress { at: &mut |_| {}, interrupt: &stop };
+                let table = DataTable::read_on(&path, &ReadOptions::default(), progress, group)?;
+                let watch = &mut FitWatch { report: &mut |_, _| {}, interrupt: &stop };
+                let model = fit_on(&table, None, &options, watch, group)?.model;
+                Ok::<_, Error>((model, usize::MAX - group.left))
+            })
+        };
+        let undisturbed = fit_after(usize::MAX);
+        let all = undisturbed[0].as_ref().unwrap().1;
+        let (mut nothing, mut early, mut whole) = (0, 0, 0);
+        for collectives in (0..all).step_by(all / 60) {
+            let found = fit_after(collectives);
+            match &found[0] {
+                Err(Error::Interrupted) => {
+                    nothing += 1;
+                    assert!(
+                        found.iter().all(|other| matches!(other, Err(Error::Interrupted))),
+                        "{collectives} of {all}"
+                    );
+                }
+                Ok((model, _)) => {
+                    let end = model.about.training.end;
+                    early += usize::from(end == TrainingEnd::Interrupted);
+                    whole += usize::from(end != TrainingEnd::Interrupted);
+                    let same =
+                        |other: &Result<(_, usize), Error>| other.as_ref().is_ok_and(|(other, _)| other == model);
+                    assert!(found.iter().all(same), "{collectives} of {all}");
+                }
+                Err(other) => panic!("{collectives} of {all}: {other}"),
+            }
+        }
+        assert!(nothing > 0 && early > 0 && whole > 0, "{nothing} {early} {whole}");
+    }
+}
+
 #[test]
 fn a_rank_that_leaves_ends_the_fit_of_the_others() {
     let folder = Folder::new();

@@ -1,5 +1,7 @@
 //! Formats numbers, values and names. All other modules use these functions.
 
+pub use strust_problems::words::{noun, plural};
+
 /// The text of a table cell without a value.
 pub(crate) const NOTHING: &str = "–";
 
@@ -75,12 +77,6 @@ fn special(value: f64) -> &'static str {
     } else {
         "−∞"
     }
-}
-
-/// A word with its number: `1 seed`, `5 seeds`.
-#[must_use]
-pub fn plural(number: usize, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A value for people: a text without its quotes, a number short and exact, `1e-8` as well as `0.9`.

@@ -215,6 +215,19 @@ fn runs_of_the_same_problem_are_drawn_together() {
     assert!(page.contains("All runs together") && page.contains("str (small)") && page.contains("sgd (tuned)"));
     let twice = html(&[summary("same", two_methods()), summary("same", two_methods())]);
     assert!(twice.contains("str (same, run 1)") && twice.contains("str (same, run 2)"));
+    // What differs between them is their name.
+    let mut wider = summary("same", two_methods());
+    wider.batch += 1;
+    let (small, large) =
+        (format!("str (same, batch={})", wider.batch - 1), format!("str (same, batch={})", wider.batch));
+    let page = html(&[summary("same", two_methods()), wider.clone()]);
+    assert!(page.contains(&small) && page.contains(&large), "{page}");
+    let mut faster = wider.clone();
+    faster.problems[0].methods[1].hyperparameters.insert("learning_rate".into(), toml::Value::Float(0.5));
+    let page = html(&[wider.clone(), faster, wider]);
+    for name in ["sgd.learning_rate=0.5", "sgd.learning_rate=0.001, run 1", "sgd.learning_rate=0.001, run 2"] {
+        assert!(page.contains(&format!("str (same, {name})")), "{name}");
+    }
 
     let mut other = summary("other", two_methods());
     other.problems[0].metrics.pop();

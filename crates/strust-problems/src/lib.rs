@@ -25,6 +25,7 @@
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
 //! | [`text`] | text files as codes of characters; a text included in the crate | |
 //! | [`read`] | NPY, idx, CSV and LIBSVM files, plain or compressed | |
+//! | [`words`] | singular and plural, for messages | |
 //!
 //! Every problem is an [`Objective`] with a start and, if known, an optimum ([`Problem`]). So a test, a benchmark or an
 //! experiment can be written once for all problems:
@@ -86,6 +87,7 @@ pub mod softmax;
 pub mod subspace;
 pub mod text;
 pub mod unconstrained;
+pub mod words;
 
 pub use autoencoder::Autoencoder;
 pub use classified::Classified;

@@ -168,6 +168,9 @@ pub enum Error {
         /// What they did.
         why: String,
     },
+    /// The caller stopped the run while it was measured: see [`Stoppable`](crate::objective::Stoppable).
+    #[error("stopped")]
+    Stopped,
     /// A matrix decomposition did not converge.
     #[error("{what} did not converge: {fix}")]
     Decomposition {
@@ -196,6 +199,8 @@ pub enum ErrorKind {
     Numerical,
     /// Another thread or process of the run failed, stalled or came to another result.
     Ranks,
+    /// The caller stopped the run.
+    Stopped,
 }
 
 impl Error {
@@ -228,6 +233,7 @@ impl Error {
             | Self::Retraction { .. } => ErrorKind::Breakdown,
             Self::Decomposition { .. } => ErrorKind::Numerical,
             Self::Ranks { .. } => ErrorKind::Ranks,
+            Self::Stopped => ErrorKind::Stopped,
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct Report<S: State> {
     pub reason: StopReason,
     /// The error that ended the run, if it broke down.
     pub breakdown: Option<Error>,
-    /// The final point, measured on the full sum.
+    /// The final point, measured on the full sum; NaN if the measurement itself was stopped.
     pub last: Measurement,
     /// The measured point with the smallest merit.
     pub best: S::Point,
@@ -258,6 +258,8 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         let stopped = stopped.map_err(|error| self.failure().unwrap_or(error));
         let (reason, breakdown, last) = match stopped {
             Ok((reason, last)) => (reason, None, last),
+            // The state is good, but the caller does not wait for its measurement.
+            Err(Error::Stopped) => (StopReason::Observer, None, Measurement::UNKNOWN),
             // Nothing was done yet, so nothing is lost.
             Err(error)
                 if matches!(error.kind(), ErrorKind::Setup | ErrorKind::Ranks) && progress.steps == first_step =>

@@ -215,6 +215,17 @@ fn wrong_usage_exits_with_two() {
         assert_eq!(run(arguments).code, Some(2), "{arguments:?}");
     }
     assert!(run(&["list", "str-q"]).err.contains("did you mean `str-p`?"));
+    // An option in the wrong place.
+    for (arguments, tip) in [
+        (&["resume", "somewhere", "--seeds", "3"][..], "'--seeds' is an option of strust reproduce, strust run"),
+        (&["--target", "y", "fit", "data.csv"], "'--target' is an option of strust fit, after the command"),
+        (&["list", "--target=y"], "'--target' is an option of strust fit, after the command"),
+    ] {
+        let result = run(arguments);
+        assert!(result.code == Some(2) && result.err.contains(tip), "{}", result.err);
+        assert!(!result.err.contains("as a value"), "{}", result.err);
+    }
+    assert!(run(&["fit", "data.csv", "--targt", "y"]).err.contains("a similar argument exists: '--target'"));
 }
 
 #[test]

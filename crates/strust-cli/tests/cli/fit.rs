@@ -143,7 +143,14 @@ fn wrong_input_is_an_error_that_says_what_to_do() {
         ),
         (&["fit", "customers.csv"], 2, &["name the column to predict with --target", "`age`"]),
         (&["fit", "nothing.csv", "--target", "y"], 1, &["nothing.csv"]),
-        (&["fit", "dates.csv", "--target", "y"], 1, &["holds dates", "--drop day"]),
+        (&["fit", "dates.csv", "--target", "y"], 1, &["holds dates, such as \"2024-01-01\" in row 1", "--drop day"]),
+        (&["fit", "dates.csv", "--target", "x"], 1, &["there is no column `x`; did you mean `y`?"]),
+        (&["fit", "dates.csv"], 2, &["name the column to predict with --target; the columns are `day`, `y`"]),
+        (
+            &["fit", "customers.csv", "--target", "churn", "--drop", "churn"],
+            2,
+            &["`churn` is the column to predict, so it cannot be left out with --drop"],
+        ),
         (&["fit", "customers.csv", "--target", "churn", "--test", "1.5"], 2, &["--test is 1.5"]),
         (&["fit", "customers.csv", "--target", "churn", "--hidden", "8"], 2, &["--hidden is only for --model mlp"]),
         (&["fit", "customers.csv", "--target", "churn", "--save", "model.txt"], 2, &[".json or .safetensors"]),
@@ -157,6 +164,12 @@ fn wrong_input_is_an_error_that_says_what_to_do() {
             &["customers.csv: the command reads this file and would replace it: choose another file"],
         ),
         (&["predict", "customers.csv", "other.csv"], 1, &["not a model of `strust fit`"]),
+        (
+            &["predict", "customers.csv", "m.json"],
+            2,
+            &["m.json is the model, and it comes first: strust predict m.json"],
+        ),
+        (&["evaluate", "customers.csv", "m.json"], 2, &["it comes first: strust evaluate m.json customers.csv"]),
         (&["evaluate", "m.json", "other.csv"], 1, &["no column"]),
         (&["evaluate", "m.json"], 2, &["needs the rows"]),
         (&["evaluate", "m.json", "other.csv", "--device", "cpu"], 2, &["for networks"]),
@@ -200,6 +213,58 @@ fn ctrl_c_saves_the_best_model_so_far() {
     } else {
         assert!(result.err.contains("nothing was written") && !folder.path("m.json").exists(), "{}", result.err);
     }
+}
+
+/// Starts the program, interrupts it as soon as it handles Ctrl-C, and waits for its end.
+#[cfg(target_os = "linux")]
+fn interrupted(command: &mut std::process::Command) -> Finished {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let handles = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim();
+        u64::from_str_radix(caught, 16).unwrap_or(0) & 2 != 0
+    };
+    while !handles() {
+        std::thread::yield_now();
+    }
+    let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    finished(&child.wait_with_output().unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_before_there_is_a_result_says_that_nothing_was_written() {
+    let folder = Folder::new();
+    folder.write("few.csv", &customers(400));
+    done(&folder, &["fit", "few.csv", "--target", "churn", "--save", "m.json", "-q"]);
+    folder.write("many.csv", &customers(400_000));
+    for arguments in [
+        &["predict", "m.json", "many.csv", "--out", "new.csv"][..],
+        &["predict", "m.json", "many.csv"],
+        &["evaluate", "m.json", "many.csv"],
+        &["fit", "many.csv", "--target", "churn", "--save", "new.json"],
+    ] {
+        let result = interrupted(strust().args(arguments).current_dir(folder.0.path()));
+        assert_eq!((result.code, result.out.as_str()), (Some(1), ""), "{arguments:?}: {}", result.err);
+        assert!(result.err.ends_with("error: stopped; nothing was written\n"), "{arguments:?}: {}", result.err);
+    }
+    assert_eq!(crate::support::names(folder.0.path()), ["few.csv", "m.html", "m.json", "many.csv"]);
+}
+
+#[test]
+fn one_input_is_singular() {
+    let folder = Folder::new();
+    let rows: String = (0..40).map(|i| format!("{i},{}\n", 3 * i % 31)).collect();
+    folder.write("line.csv", &format!("x,y\n{rows}"));
+    let out = done(&folder, &["fit", "line.csv", "--target", "y", "--epochs", "1", "--save", "m.json"]);
+    assert!(out.contains("32 rows to learn from, 8 held out; 1 input from 1 column, linear model"), "{out}");
+    assert!(done(&folder, &["inspect", "m.json"]).contains("auto, 1 epoch, batch"));
+    folder.write("new.csv", "x\n5\n");
+    let out = done(&folder, &["predict", "m.json", "new.csv", "--out", "p.csv"]);
+    assert_eq!(out, "1 prediction: p.csv\n");
+    folder.write("one.csv", "x,y\n5,3\n");
+    assert!(done(&folder, &["evaluate", "m.json", "one.csv"]).contains(" on 1 row, with a mean error"));
 }
 
 #[test]

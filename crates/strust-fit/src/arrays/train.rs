@@ -27,7 +27,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use strust::{
     methods::{Auto, AutoState, Method},
-    objective::{Objective, full_value},
+    objective::{Objective, Stoppable, full_value},
     sample::Sample,
     samplers::{Epochs, Sampler},
     vector::Elementwise,
@@ -183,7 +183,7 @@ fn linear(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingLi
         return on_all_rows(&mut f, start, &widths, end, limits);
     }
     let batch = linear_batch(terms.rows.inputs(), terms.rows.stored_per_row(), f.terms());
-    let mut scored = f.clone();
+    let mut scored = Stoppable::new(f.clone(), limits.interrupted);
     let score = |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
     let rough = trained(&mut f, start, batch, &widths, StopRule::LINEAR, |_| None, limits, score, Clone::clone)?;
     let left = limits.epochs.map(|epochs| epochs.saturating_sub(rough.epochs.ceil() as u64));

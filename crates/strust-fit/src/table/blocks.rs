@@ -11,6 +11,9 @@ use strust_problems::{ReadError, read};
 /// The longest record. A longer one is not data: a quote is not closed.
 const LONGEST: usize = 64 << 20;
 
+/// Bytes that are read at once at least.
+const LEAST: usize = 1 << 16;
+
 /// Whole records.
 pub(super) struct TextBlock {
     pub(super) bytes: Vec<u8>,
@@ -26,18 +29,40 @@ pub(super) struct TextBlocks<'a> {
     line: u64,
     separator: u8,
     done: bool,
+    /// Bytes that were searched for the end of a record.
+    #[cfg(test)]
+    searched: std::cell::Cell<u64>,
 }
 
 impl<'a> TextBlocks<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Self, Error> {
-        Ok(Self { reader: read::open(path)?, path, rest: Vec::new(), line: 1, separator: b',', done: false })
+        Ok(Self {
+            reader: read::open(path)?,
+            path,
+            rest: Vec::new(),
+            line: 1,
+            separator: b',',
+            done: false,
+            #[cfg(test)]
+            searched: std::cell::Cell::default(),
+        })
+    }
+
+    /// Bytes that were searched for the end of a record so far.
+    #[cfg(test)]
+    pub(super) fn searched(&self) -> u64 {
+        self.searched.get()
     }
 
     /// Records of about `size` bytes; `None` at the end of the file.
     pub(super) fn next(&mut self, size: usize) -> Result<Option<TextBlock>, Error> {
         let mut bytes = std::mem::take(&mut self.rest);
+        let mut size = size;
         loop {
             self.fill(&mut bytes, size)?;
+            // A record that does not end is read again from its start, so each time with twice the bytes: the time of all
+            // of these readings together is linear.
+            size = 2 * bytes.len();
             if self.line == 1 && bytes.starts_with(b"\xEF\xBB\xBF") {
                 // The byte order mark that spreadsheets write.
                 bytes.drain(..3);
@@ -73,7 +98,7 @@ impl<'a> TextBlocks<'a> {
     }
 
     fn fill(&mut self, bytes: &mut Vec<u8>, size: usize) -> Result<(), Error> {
-        let missing = size.saturating_sub(bytes.len()).max(1 << 16) as u64;
+        let missing = size.saturating_sub(bytes.len()).max(LEAST) as u64;
         let failed = |cause| ReadError::Io { path: self.path.into(), cause };
         let read = self.reader.by_ref().take(missing).read_to_end(bytes).map_err(failed)?;
         self.done = (read as u64) < missing;
@@ -82,6 +107,8 @@ impl<'a> TextBlocks<'a> {
 
     /// The end of the last whole record; 0 if there is none.
     fn last_end(&self, bytes: &[u8]) -> Result<usize, Error> {
+        #[cfg(test)]
+        self.searched.update(|searched| searched + bytes.len() as u64);
         if !bytes.contains(&b'"') {
             return Ok(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
         }

@@ -4,15 +4,22 @@
 //! the better one.
 
 use super::{
-    CellKind, DataTable, ExpectedColumns, ReadOptions, ReadProgress,
+    CellKind, Cells, DataTable, ExpectedColumns, ReadOptions, ReadProgress,
     blocks::{TextBlock, TextBlocks, after_quote, line_breaks},
     cells::{BrokenRecord, CellSpan, is_blank, number, record},
-    listed, nearest,
+    dropped_target, listed, nearest,
     parsed::{Parsed, Use, shown},
+    target_among,
+    unusable::{UnusableColumn, UnusableColumns},
+    without_target,
 };
 use crate::{Error, ranks::Ranks};
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 use strust::ranks::RowShare;
+use strust_problems::words::plural;
 
 /// Bytes of a block for one thread.
 const BLOCK: usize = 4 << 20;
@@ -24,6 +31,7 @@ const TYPING_ERRORS: f64 = 0.01;
 /// How the files are laid out.
 struct CsvLayout {
     names: Vec<String>,
+    target: Option<String>,
     uses: Vec<Use>,
     files: Vec<CsvFile>,
 }
@@ -43,15 +51,13 @@ pub(super) fn read(
     progress: &mut ReadProgress<'_>,
     ranks: &Ranks<'_>,
 ) -> Result<DataTable, Error> {
-    let mut layout = ranks.agree(layout(paths, options))?;
+    let mut layout = ranks.agree(layout(paths, options, progress))?;
     ranks.same(&layout.names, "has a file with other columns than rank 0")?;
+    let mut unusable = UnusableColumns::default();
     loop {
         let parsed = ranks.agree(pass(&layout, progress, ranks.share()))?;
-        let refuted = parsed.refuted(ranks)?;
-        if refuted.is_empty() {
-            return parsed.table(&paths[0], layout.names, ranks);
-        }
-        for (j, wrong) in refuted {
+        let mut again = false;
+        for (j, wrong) in parsed.refuted(ranks)? {
             let share = wrong.count as f64 / (parsed.rows.max(1)) as f64;
             let name = &layout.names[j];
             let (path, line) = (&paths[wrong.at.0], wrong.at.1);
@@ -59,24 +65,39 @@ pub(super) fn read(
                 let why = format!("{} in column `{name}` is not a number, but the model needs one", shown(&wrong.text));
                 return Err(Error::line(path, line, why));
             }
-            if share < TYPING_ERRORS && options.target.as_deref() != Some(name) {
-                let why = format!(
-                    "{} is not a number, but almost all cells of column `{name}` are. Fix or blank {}, or read the \
-                     column as words with --category {name}, or leave it out with --drop {name}",
-                    shown(&wrong.text),
-                    if wrong.count == 1 { "it".into() } else { format!("the {} such cells", wrong.count) }
-                );
-                return Err(Error::line(path, line, why));
+            if share < TYPING_ERRORS && layout.target.as_ref() != Some(name) {
+                unusable.add(j, UnusableColumn::with_typing_errors(name, &wrong.text, wrong.count, (path, line)));
+                layout.uses[j] = Use::Skip;
+            } else {
+                layout.uses[j] = Use::As(CellKind::Word);
+                again = true;
             }
-            layout.uses[j] = Use::As(CellKind::Word);
         }
+        if again {
+            continue;
+        }
+        let table = parsed.table(&paths[0], layout.names, ranks)?;
+        if options.expected.is_none() {
+            let mut j = 0;
+            for column in &table.columns {
+                while table.order[j] != column.name {
+                    j += 1;
+                }
+                if let Cells::Words { codes, words } = &column.cells {
+                    let found = UnusableColumn::of_words(&column.name, codes, words, ranks)?;
+                    found.into_iter().for_each(|found| unusable.add(j, found));
+                }
+            }
+        }
+        return unusable.check(&paths[0], layout.target.as_deref()).map(|()| table);
     }
 }
 
 /// The layout of all files, which must have the same columns.
-fn layout(paths: &[PathBuf], options: &ReadOptions) -> Result<CsvLayout, Error> {
+fn layout(paths: &[PathBuf], options: &ReadOptions, progress: &mut ReadProgress<'_>) -> Result<CsvLayout, Error> {
     let mut all = layout_of(&paths[0], options)?;
     for path in &paths[1..] {
+        progress.check(0)?;
         let other = layout_of(path, options)?;
         if other.names != all.names {
             let (found, expected) = (listed(&other.names), listed(&all.names));
@@ -120,7 +141,8 @@ fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, Error> {
         records = BlockRecords::new(&first, path, separator, start);
     }
     let files = vec![CsvFile { path: path.into(), separator, header }];
-    let mut layout = CsvLayout { uses: uses(path, &names, options)?, names, files };
+    let target = target_of(path, &names, options)?;
+    let mut layout = CsvLayout { uses: uses(path, &names, options)?, names, target, files };
     let mut seen = 0;
     while let Some(cells) = records.next()?.filter(|_| seen < FIRST) {
         for (cell, use_of) in cells.iter().zip(&mut layout.uses) {
@@ -157,21 +179,21 @@ fn separator_of(line: &[u8]) -> u8 {
 
 /// The first line is a header if it names the target or a column of the model, or if none of its fields is a number.
 fn is_header(first: &[String], options: &ReadOptions) -> bool {
+    let expected: HashSet<&String> = options.expected.iter().flat_map(|expected| &expected.order).collect();
     let named = |name: &String| {
-        number(name.as_bytes()).is_none()
-            && (options.target.as_ref() == Some(name)
-                || options.expected.as_ref().is_some_and(|expected| expected.order.contains(name)))
+        number(name.as_bytes()).is_none() && (options.target.as_ref() == Some(name) || expected.contains(name))
     };
     first.iter().any(named)
         || first.iter().all(|field| number(field.as_bytes()).is_none() && !is_blank(field.as_bytes()))
 }
 
 fn check_names(path: &Path, names: &[String]) -> Result<(), Error> {
+    let mut seen = HashSet::with_capacity(names.len());
     for (j, name) in names.iter().enumerate() {
         if name.is_empty() {
             return Err(Error::line(path, 1, format!("column {} has no name", j + 1)));
         }
-        if names[..j].contains(name) {
+        if !seen.insert(name) {
             return Err(Error::line(path, 1, format!("two columns are named `{name}`: rename one of them")));
         }
     }
@@ -189,24 +211,40 @@ fn names_without_header(path: &Path, width: usize, options: &ReadOptions) -> Res
         all => Err(Error::file(
             path,
             format!(
-                "{width} columns without a header, but the model was made from {all}: add a header with the names {}",
+                "{} without a header, but the model was made from {all}: add a header with the names {}",
+                plural(width, "column"),
                 listed(order)
             ),
         )),
     }
 }
 
+/// The name of the target. It is checked before the other columns, and only where a model is to be made.
+fn target_of(path: &Path, names: &[String], options: &ReadOptions) -> Result<Option<String>, Error> {
+    match (&options.expected, &options.target) {
+        (None, None) if options.needs_target => Err(without_target(names)),
+        (Some(_), _) | (None, None) => Ok(None),
+        (None, Some(wanted)) => match target_among(names, wanted, path)? {
+            name if options.drop.iter().any(|dropped| dropped == name) => Err(dropped_target(name)),
+            name => Ok(Some(name.into())),
+        },
+    }
+}
+
 fn uses(path: &Path, names: &[String], options: &ReadOptions) -> Result<Vec<Use>, Error> {
+    let known: HashSet<&String> = names.iter().collect();
     for (option, columns) in [("--drop", &options.drop), ("--category", &options.categories)] {
-        if let Some(missing) = columns.iter().find(|column| !names.contains(column)) {
+        if let Some(missing) = columns.iter().find(|column| !known.contains(column)) {
             let hint = nearest(missing, names).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
             return Err(Error::file(path, format!("there is no column `{missing}` for {option}{hint}")));
         }
     }
+    let (dropped, categories): (HashSet<_>, HashSet<_>) =
+        (options.drop.iter().collect(), options.categories.iter().collect());
     let use_of = |name: &String| match &options.expected {
         Some(expected) => expected.kinds.get(name).map_or(Use::Skip, |&kind| Use::As(kind)),
-        None if options.drop.contains(name) => Use::Skip,
-        None if options.categories.contains(name) => Use::As(CellKind::Word),
+        None if dropped.contains(name) => Use::Skip,
+        None if categories.contains(name) => Use::As(CellKind::Word),
         None => Use::As(CellKind::Number),
     };
     Ok(names.iter().map(use_of).collect())
@@ -362,7 +400,8 @@ impl CsvBlock<'_> {
             };
             if found != names.len() {
                 let why = format!(
-                    "{found} fields, but the first line has {}: is a comma or a quote missing or too many?",
+                    "{}, but the first line has {}: is a comma or a quote missing or too many?",
+                    plural(found, "field"),
                     names.len()
                 );
                 return Err(Error::line(path, records.last_line(), why));

@@ -8,13 +8,17 @@ mod csv;
 mod files;
 mod other;
 mod parsed;
+mod unusable;
 
 pub use files::data_files;
 
-use crate::{Error, ranks::Ranks};
+use crate::{
+    Error,
+    ranks::{NEVER, Ranks},
+};
 use md5::{Digest, Md5};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fmt::Write as _,
     io::Read,
     path::{Path, PathBuf},
@@ -84,8 +88,11 @@ pub struct DataTable {
 /// How to read a file.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// The target. If it occurs in the first line, the line is a header.
+    /// The target, by its name or its number from 1. If it occurs in the first line, the line is a header. If it is no column
+    /// of the file, nothing else is read.
     pub target: Option<String>,
+    /// Whether a file of columns is refused without a target.
+    pub needs_target: bool,
     /// Columns to leave out.
     pub drop: Vec<String>,
     /// Columns of numbers that are codes, such as postal codes: read them as words.
@@ -143,7 +150,7 @@ impl DataTable {
         progress: &mut ReadProgress<'_>,
         group: &mut dyn Group,
     ) -> Result<Self, Error> {
-        let ranks = &Ranks::new(group);
+        let ranks = &Ranks::new(group, progress.interrupt);
         let files = ranks.agree(data_files(path))?;
         let (table, fingerprint) = if path.is_dir() {
             let table = ranks.agree(other::images(path, other::ImagePart::Train, ranks.share()))?;
@@ -173,7 +180,7 @@ impl DataTable {
 
     /// The same on the ranks of a group: each keeps only its share.
     pub fn read_own_test_on(path: &Path, group: &mut dyn Group) -> Result<Option<Self>, Error> {
-        let ranks = Ranks::new(group);
+        let ranks = Ranks::new(group, &NEVER);
         let test = || other::images(path, other::ImagePart::Test, ranks.share()).map(Some);
         ranks.agree(if path.is_dir() { test() } else { Ok(None) })
     }
@@ -182,6 +189,11 @@ impl DataTable {
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&NamedColumn> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The columns by their names.
+    pub(crate) fn by_name(&self) -> HashMap<&str, &NamedColumn> {
+        self.columns.iter().map(|column| (column.name.as_str(), column)).collect()
     }
 
     /// The columns of another file with the same contents, such as held-out rows.
@@ -200,22 +212,32 @@ impl DataTable {
             if self.sparse.is_some() {
                 return Ok(other::LABEL.into());
             }
-            let names = listed(&self.order);
-            return Err(Error::Option(format!("name the column to predict with --target; the columns are {names}")));
+            return Err(without_target(&self.order));
         };
-        if self.column(wanted).is_some() {
-            return Ok(wanted.into());
-        }
-        let at = wanted.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        if let Some(name) = at.and_then(|at| self.order.get(at)).filter(|name| self.column(name).is_some()) {
-            return Ok(name.clone());
-        }
-        let hint = match nearest(wanted, &self.order) {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => format!("the columns are {}", listed(&self.order)),
-        };
-        Err(Error::file(&self.path, format!("there is no column `{wanted}`; {hint}")))
+        let name = target_among(&self.order, wanted, &self.path)?;
+        if self.column(name).is_some() { Ok(name.into()) } else { Err(dropped_target(name)) }
     }
+}
+
+/// The name of the target, given by its name or its number from 1.
+fn target_among<'a>(names: &'a [String], wanted: &str, path: &Path) -> Result<&'a str, Error> {
+    let at = wanted.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let found = names.iter().find(|name| *name == wanted).or_else(|| names.get(at?));
+    found.map(String::as_str).ok_or_else(|| {
+        let hint = match nearest(wanted, names) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => format!("the columns are {}", listed(names)),
+        };
+        Error::file(path, format!("there is no column `{wanted}`; {hint}"))
+    })
+}
+
+fn without_target(names: &[String]) -> Error {
+    Error::Option(format!("name the column to predict with --target; the columns are {}", listed(names)))
+}
+
+fn dropped_target(name: &str) -> Error {
+    Error::Option(format!("`{name}` is the column to predict, so it cannot be left out with --drop"))
 }
 
 /// The rows of some files, and MD5 of the files. The checksum has a thread of its own: it takes a good part of the time of a
@@ -235,8 +257,8 @@ fn read_files(
         let fingerprint = scope.spawn(of_files);
         let table = match format.as_str() {
             "csv" | "tsv" => csv::read(files, options, progress, ranks),
-            "npy" => ranks.agree(other::npy(files, share)),
-            _ => ranks.agree(other::libsvm(files, share)).and_then(|table| other::widened(table, ranks)),
+            "npy" => ranks.agree(other::npy(files, share, interrupt)),
+            _ => ranks.agree(other::libsvm(files, share, interrupt)).and_then(|table| other::widened(table, ranks)),
         };
         (table, fingerprint.join().unwrap_or(Err(Error::Interrupted)))
     })

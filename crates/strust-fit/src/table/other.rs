@@ -1,16 +1,20 @@
 //! Files whose cells are all numbers.
 
 use super::{Cells, DataTable, NamedColumn, fingerprint};
-use crate::{Error, ranks::Ranks};
+use crate::{
+    Error,
+    ranks::{NEVER, Ranks},
+};
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering},
 };
 use strust::ranks::RowShare;
 use strust_problems::{
-    Csr, Features, Labeled,
+    Csr, Features, Labeled, ReadError,
     images::{mnist, mnist_files},
     read::{read_libsvm_rows, read_npy_rows},
+    words::plural,
 };
 
 /// The name of the target of LIBSVM text and of images.
@@ -23,17 +27,22 @@ pub(super) enum ImagePart {
     Test,
 }
 
+/// Why a file was not read: the caller stopped it, or it is wrong.
+fn unread(why: ReadError, stop: &AtomicBool) -> Error {
+    if stop.load(Ordering::Relaxed) { Error::Interrupted } else { why.into() }
+}
+
 /// The rows of a share of some files.
-pub(super) fn npy(files: &[PathBuf], share: RowShare) -> Result<DataTable, Error> {
+pub(super) fn npy(files: &[PathBuf], share: RowShare, stop: &AtomicBool) -> Result<DataTable, Error> {
     let (mut cells, mut all_rows) = (Vec::<Vec<f64>>::new(), 0);
     for path in files {
-        let (matrix, rows) = read_npy_rows(path, share.after(all_rows))?;
+        let (matrix, rows) = read_npy_rows(path, share.after(all_rows), stop).map_err(|why| unread(why, stop))?;
         if all_rows == 0 {
             cells = vec![Vec::new(); matrix.ncols()];
         }
         if matrix.ncols() != cells.len() {
             let (found, expected, first) = (matrix.ncols(), cells.len(), files[0].display());
-            return Err(Error::file(path, format!("{found} columns, but {first} has {expected}")));
+            return Err(Error::file(path, format!("{}, but {first} has {expected}", plural(found, "column"))));
         }
         cells.iter_mut().enumerate().for_each(|(j, cells)| cells.extend_from_slice(matrix.col_as_slice(j)));
         all_rows += rows;
@@ -45,11 +54,12 @@ pub(super) fn npy(files: &[PathBuf], share: RowShare) -> Result<DataTable, Error
 }
 
 /// The rows of a share of some files.
-pub(super) fn libsvm(files: &[PathBuf], share: RowShare) -> Result<DataTable, Error> {
+pub(super) fn libsvm(files: &[PathBuf], share: RowShare, stop: &AtomicBool) -> Result<DataTable, Error> {
     let mut all: Option<(Csr, Vec<f64>)> = None;
     let mut all_rows = 0;
     for path in files {
-        let (Labeled { features, labels: more }, rows) = read_libsvm_rows(path, share.after(all_rows))?;
+        let read = read_libsvm_rows(path, share.after(all_rows), stop).map_err(|why| unread(why, stop));
+        let (Labeled { features, labels: more }, rows) = read?;
         let Features::Sparse(below) = features else { unreachable!("LIBSVM text is sparse") };
         match &mut all {
             None => all = Some((below, more)),
@@ -89,7 +99,7 @@ pub(super) fn images(folder: &Path, part: ImagePart, share: RowShare) -> Result<
     let sparse = Csr::new(images.shape.iter().product(), starts, indices, values)?;
     let labels = own.iter().map(|&i| f64::from(images.labels[i])).collect();
     let mut table = with_label(labeled(folder, images.len(), share), labels, sparse);
-    table.fingerprint = fingerprint(&mnist_files(folder)?, &AtomicBool::new(false))?;
+    table.fingerprint = fingerprint(&mnist_files(folder)?, &NEVER)?;
     Ok(table)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     BLANK, CellKind, Cells, DataTable, NamedColumn,
-    cells::{Looks, is_blank, number},
+    cells::{is_blank, number},
 };
 use crate::{Error, ranks::Ranks};
 use serde::{Deserialize, Serialize};
@@ -180,9 +180,6 @@ impl Parsed {
                 ParsedColumn::TooManyWords => merged(None, ranks)?,
                 ParsedColumn::Words { codes, words, .. } => merged(Some((codes, words)), ranks)?,
             };
-            if let Cells::Words { words, .. } = &cells {
-                check_words(path, name, words)?;
-            }
             columns.push(NamedColumn { name: name.clone(), cells });
         }
         let (rows, fingerprint) = (share.count(all_rows), String::new());
@@ -222,28 +219,4 @@ fn first_rows(codes: &[u32], words: &[String], share: RowShare) -> Vec<(usize, S
         first[code as usize] = share.row(place);
     }
     first.into_iter().zip(words.iter().cloned()).collect()
-}
-
-/// Dates and numbers with signs are not categories: each word would be one of its own.
-fn check_words(path: &Path, name: &str, words: &[String]) -> Result<(), Error> {
-    let share = |looks: Looks| {
-        let alike = words.iter().filter(|word| Looks::of(word) == Some(looks));
-        alike.count() as f64 > 0.9 * words.len() as f64
-    };
-    let example = words.first().map(|word| shown(word)).unwrap_or_default();
-    if share(Looks::Date) {
-        let why = format!(
-            "column `{name}` holds dates, such as {example}. Turn them into numbers first (days since a fixed day, the \
-             year, the month), or leave the column out with --drop {name}"
-        );
-        return Err(Error::file(path, why));
-    }
-    if share(Looks::MarkedNumber) {
-        let why = format!(
-            "column `{name}` holds numbers with signs, such as {example}. Write them with a decimal point and nothing \
-             else, or leave the column out with --drop {name}"
-        );
-        return Err(Error::file(path, why));
-    }
-    Ok(())
 }

@@ -71,14 +71,17 @@ fn every_malformed_file_is_an_error_that_says_where_and_what_to_do() {
         ("", "f.csv: the file is empty; expected a header and rows"),
         ("\n \n# nothing\n", "f.csv: the file is empty; expected a header and rows"),
         ("a,b\n", "f.csv: the file has a header but no rows"),
-        ("a,b\n1,2\n3\n", "f.csv:3: 1 fields, but the first line has 2: is a comma or a quote missing or too many?"),
+        ("a,b\n1,2\n3\n", "f.csv:3: 1 field, but the first line has 2: is a comma or a quote missing or too many?"),
         ("a,b\n1,\"x\ny\"\n1,2,3\n", "f.csv:4: 3 fields, but the first line has 2"),
         ("a,a\n1,2\n", "f.csv:1: two columns are named `a`: rename one of them"),
         ("a,b\n1,\"2\n3,4\n", "f.csv:2: a quote is not closed"),
         ("a,b\n1,\"2\"3\n", "f.csv:2: text follows a closing quote"),
         ("a,b\n1,inf\n", "f.csv:2: column `b`: \"inf\" is not a finite number"),
         ("a,b\n1,1e999\n", "f.csv:2: column `b`: \"1e999\" is not a finite number"),
-        ("day,b\n2024-01-31,1\n2024-02-01,2\n", "column `day` holds dates, such as \"2024-01-31\". Turn them into"),
+        (
+            "day,b\n2024-01-31,1\n2024-02-01,2\n",
+            "column `day` holds dates, such as \"2024-01-31\" in row 1. Turn them into",
+        ),
         ("price,b\n\"3,50\",1\n\"4,50\",2\n", "column `price` holds numbers with signs, such as \"3,50\""),
         (&long, "f.csv:1502: \"x\" is not a number, but almost all cells of column `b` are. Fix or blank it, or read"),
     ] {
@@ -116,6 +119,69 @@ fn the_target_is_found_by_name_or_number_and_a_wrong_name_gets_a_hint() {
     assert!(message(Some("incme")).ends_with("there is no column `incme`; did you mean `income`?"));
     assert!(message(Some("3")).ends_with("the columns are `age`, `income`"));
     assert!(message(None).starts_with("name the column to predict with --target"));
+}
+
+#[test]
+fn a_wrong_target_is_reported_before_the_columns_and_a_dropped_one_as_such() {
+    let text = "day,price,y\n2024-01-31,$1,1\n2024-02-01,$2,2\n".replace(",$", ",€");
+    let options = |target: &str, drop: &[&str]| ReadOptions {
+        target: (!target.is_empty()).then(|| target.into()),
+        needs_target: true,
+        drop: drop.iter().map(ToString::to_string).collect(),
+        ..ReadOptions::default()
+    };
+    for (target, drop, expected) in [
+        ("z", &[][..], "f.csv: there is no column `z`; did you mean `y`?"),
+        ("", &[], "name the column to predict with --target; the columns are `day`, `price`, `y`"),
+        ("y", &["y"], "`y` is the column to predict, so it cannot be left out with --drop"),
+        ("3", &["y"], "`y` is the column to predict, so it cannot be left out with --drop"),
+        ("z", &["q"], "f.csv: there is no column `z`; did you mean `y`?"),
+    ] {
+        assert_eq!(read_with(&text, &options(target, drop)).unwrap_err(), expected);
+    }
+    let kept = read_with("a,y\n1,2\n", &ReadOptions { drop: vec!["y".into()], ..ReadOptions::default() }).unwrap();
+    assert!(kept.target_name(Some("y")).unwrap_err().to_string().contains("cannot be left out"));
+}
+
+#[test]
+fn all_columns_that_cannot_be_used_are_listed_with_an_example_each() {
+    let row = |i: usize| {
+        let age = if i == 1200 { "forty".into() } else { i.to_string() };
+        let day = if i < 2 { String::new() } else { format!("2024-01-{:02}", 1 + i % 28) };
+        format!("{age},{day},{i} %,{}\n", if i < 1100 { "7" } else { "seven" })
+    };
+    let text = format!("age,start day,share,late\n{}", (0..1500).map(row).collect::<String>());
+    let message = read(&text).unwrap_err();
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines[0], "f.csv: 3 columns cannot be used:");
+    for (line, parts) in lines[1..].iter().zip([
+        ["f.csv:1202: \"forty\" is not a number, but almost all cells of column `age` are", "--category age, or leave"],
+        ["column `start day` holds dates, such as \"2024-01-03\" in row 3", "--drop 'start day'"],
+        ["column `share` holds numbers with signs, such as \"0 %\" in row 1", "--drop share"],
+    ]) {
+        assert!(parts.iter().all(|part| line.contains(part)), "{line}\nhas not\n{parts:?}");
+    }
+    assert_eq!(lines.len(), 4);
+    // The target cannot be left out.
+    let options = ReadOptions { target: Some("start day".into()), ..ReadOptions::default() };
+    let message = read_with(&text, &options).unwrap_err();
+    assert!(message.contains("the month), or choose another target"), "{message}");
+    let many = |n: usize, cell: &dyn Fn(usize) -> String| (0..n).map(cell).collect::<Vec<_>>().join(",");
+    let text = format!("{}\n{}\n", many(13, &|j| format!("d{j}")), many(13, &|_| "2024-01-31".into()));
+    assert!(read(&text).unwrap_err().ends_with("\n  and 3 more columns"));
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_searched_in_linear_time() {
+    let searched = |bytes: usize| {
+        let (_folder, path) = written("f.csv", format!("a,b\n1,\"{}", "x".repeat(bytes)).as_bytes());
+        let mut blocks = blocks::TextBlocks::open(&path).unwrap();
+        while blocks.next(1 << 16).unwrap().is_some() {}
+        blocks.searched()
+    };
+    for bytes in [1 << 18, 1 << 20, 1 << 22] {
+        assert!(searched(bytes) < 4 * bytes as u64, "{} of {bytes}", searched(bytes));
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::{
         record::{EpochRecord, Line, Timing, is_recorded, recorded_epochs},
         summary::Failure,
     },
+    format::plural,
     io::{
         jsonl::{self, RECORDS, TIMINGS},
         results::{job_folder, load_failure},
@@ -48,7 +49,7 @@ pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, 
     let seconds = seconds(&jsonl::read(&folder.join(TIMINGS), |_| true)?, job);
     if epochs.last().is_none_or(|last| last.epoch < job.epochs) || seconds.len() != epochs.len() {
         let done = epochs.last().map_or(0, |last| last.epoch);
-        let why = format!("holds {done} of {} epochs: continue with `strust resume`", job.epochs);
+        let why = format!("holds {done} of {}: continue with `strust resume`", plural(job.epochs as usize, "epoch"));
         return Err(Error::saved(&folder, why));
     }
     check_epochs(&epochs, job).map_err(|why| {

@@ -12,7 +12,7 @@ use crate::{
         record::{EpochRecord, TRUST_REGION, is_sparse},
         summary::{CurvePoint, MeanEvaluations, MethodSummary, ProblemSummary, Spread, Summary},
     },
-    format::plain,
+    format::{plain, plural},
     registry::problems,
     statistics::spread,
 };
@@ -68,7 +68,9 @@ pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
 fn title(problem: &ProblemSpec, size: Option<&ProblemSize>) -> String {
     let shown = problems::with_effect(&problem.kind, &problem.parameters);
     let shown: Vec<_> = shown.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect();
-    let size = size.map(|s| format!("; {} terms, {} parameters", s.terms, s.parameters)).unwrap_or_default();
+    let size = size
+        .map(|s| format!("; {}, {}", plural(s.terms, "term"), plural(s.parameters, "parameter")))
+        .unwrap_or_default();
     format!("{} ({}{size})", problem.kind, shown.join(", "))
 }
 

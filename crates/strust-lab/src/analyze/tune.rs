@@ -9,6 +9,7 @@ use crate::{
         plan::{Job, Plan},
         summary::{TriedSetting, Tuning, TuningCost, higher_is_better},
     },
+    format::plural,
     statistics::spread,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +60,7 @@ pub(crate) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning
             let tuning = Tuning {
                 problem: problem.name.clone(),
                 method: (*name).to_string(),
-                metric: format!("{} after {} epochs", tune.metric, tune.epochs),
+                metric: format!("{} after {}", tune.metric, plural(tune.epochs as usize, "epoch")),
                 tried: tried.into_iter().map(|(trial, _)| trial).collect(),
                 cost,
             };

@@ -6,7 +6,7 @@ use super::{
     experiment::{Experiment, MAX_EPOCHS, MethodSpec, ProblemSpec},
     summary::Machine,
 };
-use crate::format::folder_name;
+use crate::format::{folder_name, plural};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,7 +124,7 @@ impl Plan {
     pub fn lengthen(&mut self, epochs: u64) -> Result<(), String> {
         let now = self.experiment.epochs;
         if epochs <= now {
-            return Err(format!("the runs have {now} epochs already: choose a larger number"));
+            return Err(format!("the runs have {} already: choose a larger number", plural(now as usize, "epoch")));
         }
         if epochs > MAX_EPOCHS {
             return Err(format!("{epochs} epochs are too many: the most is {MAX_EPOCHS}"));

@@ -6,7 +6,7 @@ use crate::{
     format::{folder_name, written},
     registry::{Entry, methods, nearest, problems},
 };
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 /// `KEY=VALUE`, or `NAME.KEY=VALUE` for the methods or problems of one name. The value is written as in TOML; a word
 /// needs no quotes. A list makes a grid, as in a file.
@@ -83,21 +83,39 @@ pub(super) fn default_method(source: &Source) -> Result<&'static str, Error> {
     Ok(if constrained { "str-sqp" } else { "auto" })
 }
 
-/// Applies the settings to the table of a file, in their order.
+/// Applies the settings to the table of a file. Their order does not matter: first the methods are replaced, then keys of
+/// all are set, then those of one method or problem. Two settings of the same key are refused.
 pub(super) fn apply(source: &mut Source, settings: &[Setting]) -> Result<(), Error> {
-    settings.iter().try_for_each(|setting| setting.apply(source).map_err(|why| source.error(&[], why)))
+    let mut ordered: Vec<&Setting> = settings.iter().collect();
+    ordered.sort_by_key(|setting| (setting.owner.is_some(), setting.key != "method"));
+    let mut set = SetKeys::new();
+    ordered.into_iter().try_for_each(|setting| setting.apply(source, &mut set).map_err(|why| source.error(&[], why)))
 }
+
+/// The settings by the section, the position in it and the key that they set.
+type SetKeys<'a> = BTreeMap<(&'static str, usize, &'a str), &'a Setting>;
 
 impl Setting {
     fn wrong(&self, why: impl fmt::Display) -> String {
         format!("--set {self}: {why}")
     }
 
-    fn apply(&self, source: &mut Source) -> Result<(), String> {
-        if self.owner.is_none() && self.key == "method" {
-            return self.replace_methods(source);
+    /// Notes that this setting sets a key. One for a single method or problem may replace one for all.
+    fn note<'a>(&'a self, section: &'static str, i: usize, set: &mut SetKeys<'a>) -> Result<(), String> {
+        match set.insert((section, i, &self.key), self) {
+            Some(other) if other.owner.is_some() == self.owner.is_some() => {
+                Err(self.wrong(format_args!("--set {other} sets the same key: give only one of them")))
+            }
+            _ => Ok(()),
         }
+    }
+
+    fn apply<'a>(&'a self, source: &mut Source, set: &mut SetKeys<'a>) -> Result<(), String> {
         if self.owner.is_none() && OWN.contains(&self.key.as_str()) {
+            self.note("", 0, set)?;
+            if self.key == "method" {
+                return self.replace_methods(source);
+            }
             source.table_mut().insert(self.key.clone(), self.value.clone());
             return Ok(());
         }
@@ -117,7 +135,10 @@ impl Setting {
             ))),
             (methods, _) => {
                 let (section, places) = if methods { ("problem", theirs) } else { ("method", mine) };
-                places.into_iter().try_for_each(|(i, entry)| self.put(source, section, i, entry))
+                places.into_iter().try_for_each(|(i, entry)| {
+                    self.note(section, i, set)?;
+                    self.put(source, section, i, entry)
+                })
             }
         }
     }
@@ -261,6 +282,27 @@ mod tests {
         let plain = "name = \"a\"\n[[problem]]\nkind = \"subspace\"\n";
         assert_eq!(number(&parse(plain, &["tolerance=1e-3"]).unwrap(), 0, "tolerance"), Some(1e-3));
         assert_eq!(parse(plain, &[]).unwrap().description, "");
+    }
+
+    #[test]
+    fn the_order_of_settings_does_not_matter() {
+        let labels = |settings: &[&str]| {
+            let methods = parse(FILE, settings).unwrap().methods;
+            methods.into_iter().map(|m| (m.label, m.hyperparameters)).collect::<Vec<_>>()
+        };
+        for (one, other) in [
+            ("sgd.learning_rate=[0.3, 0.4]", "method=sgd"),
+            ("learning_rate=0.5", "sgd.learning_rate=0.1"),
+            ("schedule=cosine", "method=[sgd, adam]"),
+        ] {
+            assert_eq!(labels(&[one, other]), labels(&[other, one]), "{one} and {other}");
+        }
+        assert_eq!(labels(&["sgd.learning_rate=[0.3, 0.4]", "method=sgd"]).len(), 2);
+        for twice in [["batch=7", "batch=8"], ["method=sgd", "method=adam"], ["sgd.momentum=0.1", "sgd.momentum=0.2"]] {
+            let error = parse(FILE, &twice).unwrap_err();
+            let expected = format!("--set {}: --set {} sets the same key: give only one of them", twice[1], twice[0]);
+            assert!(error.contains(&expected), "{error}");
+        }
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub(super) fn summarize(folder: &Path, plan: &Plan) -> Result<Summary, Error> {
     let all = plan.jobs.iter().filter(|job| !job.tuning).count();
     summary.title = format!("{} (unfinished)", summary.title);
     let text = format!(
-        "Unfinished: {done} of {all} runs are done. A method is shown by its finished seeds, or by what its seeds have reached."
+        "Unfinished: {done} of {} done. A method is shown by its finished seeds, or by what its seeds have reached.",
+        if all == 1 { "1 run is".into() } else { format!("{all} runs are") }
     );
     summary.description = format!("{text}\n\n{}", summary.description).trim().into();
     summary.diagnoses = of_plan(folder, plan, Effort::Report)?;

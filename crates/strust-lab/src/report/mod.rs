@@ -3,6 +3,7 @@
 pub(crate) mod csv;
 mod curves;
 mod diagnosis;
+mod names;
 mod parts;
 mod sections;
 mod tables;
@@ -25,6 +26,7 @@ use crate::{
 };
 use curves::{explanation, is_named, of_problem, panels};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
+use names::run_names;
 use parts::{heading, pairs, tag};
 use std::collections::BTreeSet;
 
@@ -173,17 +175,6 @@ fn several(summaries: &[Summary]) -> Markup {
         }
         @for (i, (summary, name)) in summaries.iter().zip(&names).enumerate() { (article(summary, i, Some(name))) }
     }
-}
-
-/// The names of the experiments, numbered if an experiment occurs more than once.
-fn run_names(summaries: &[Summary]) -> Vec<String> {
-    let same =
-        |summary: &Summary, of: &[Summary]| of.iter().filter(|other| other.experiment == summary.experiment).count();
-    let name = |(i, summary): (usize, &Summary)| match same(summary, summaries) {
-        1 => summary.experiment.clone(),
-        _ => format!("{}, run {}", summary.experiment, same(summary, &summaries[..=i])),
-    };
-    summaries.iter().enumerate().map(name).collect()
 }
 
 /// A problem of a run, with the name of the run.

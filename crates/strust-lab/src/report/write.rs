@@ -1,6 +1,6 @@
 //! Writes a report: the figures and the page.
 
-use super::{csv, figures, html, is_ours, run_names, shared_problems};
+use super::{csv, figures, html, is_ours, names::run_names, shared_problems};
 use crate::{
     Error,
     data::{

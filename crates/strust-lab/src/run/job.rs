@@ -192,7 +192,7 @@ impl Purpose for RunJob<'_, '_> {
         let mut journal = Journal { f, stepper, totals, logs, id: self.id, path };
         let epoch_steps = sampler.steps_per_epoch();
         if saved.is_none() {
-            journal.write_epoch(epoch_steps, &mut measure)?;
+            journal.write_epoch(epoch_steps, &mut measure, self.halt)?;
         }
         self.run_steps(journal, sampler, &mut measure)
     }
@@ -220,7 +220,7 @@ impl RunJob<'_, '_> {
             let settled = journal.stepper.is_settled();
             let done = settled || k >= last_step;
             if settled {
-                journal.write_remaining_epochs(epoch_steps, job.epochs, measure)?;
+                journal.write_remaining_epochs(epoch_steps, job.epochs, measure, halt)?;
             }
             let (stop, unsaved) = journal.agree(k, halt.requested(), saved_at.elapsed())?;
             if done || stop || unsaved > save_every {
@@ -257,7 +257,7 @@ impl RunJob<'_, '_> {
             }
             outcome.map_err(|error| journal.f.team().and_then(|team| team.failure()).map_or(error, Error::Method))?;
             if k.is_multiple_of(epoch_steps) && is_recorded(k / epoch_steps, job.epochs) {
-                journal.write_epoch(epoch_steps, measure)?;
+                journal.write_epoch(epoch_steps, measure, halt)?;
             }
         }
     }
@@ -300,13 +300,13 @@ impl<F: Problem> Journal<F> {
     }
 
     /// The record of the current point as the end of an epoch.
-    fn measured<C>(&mut self, epoch: u64, measure: &mut Measure<F, C>) -> Result<EpochRecord, Error>
+    fn measured<C>(&mut self, epoch: u64, measure: &mut Measure<F, C>, halt: Halt) -> Result<EpochRecord, Error>
     where
         C: Constraint<Point = F::Point>,
     {
         let position = self.stepper.current(&mut self.f);
         let steps = position.steps;
-        let metrics = measure.at(&mut self.f, &position, self.totals.evaluations)?;
+        let metrics = measure.at(&mut self.f, &position, self.totals.evaluations, halt)?;
         if let Some(bad) = metrics.values().find(|v| !v.is_finite()) {
             return Err(Error::Method(strust::Error::NonFiniteValue { step: steps, value: *bad }));
         }
@@ -315,12 +315,12 @@ impl<F: Problem> Journal<F> {
         Ok(EpochRecord { epoch, steps, accepted, skipped, evaluations, trust_region, metrics })
     }
 
-    fn write_epoch<C>(&mut self, epoch_steps: u64, measure: &mut Measure<F, C>) -> Result<(), Error>
+    fn write_epoch<C>(&mut self, epoch_steps: u64, measure: &mut Measure<F, C>, halt: Halt) -> Result<(), Error>
     where
         C: Constraint<Point = F::Point>,
     {
         let epoch = self.stepper.current(&mut self.f).steps / epoch_steps;
-        let record = self.measured(epoch, measure)?;
+        let record = self.measured(epoch, measure, halt)?;
         self.log_epoch(record)
     }
 
@@ -330,6 +330,7 @@ impl<F: Problem> Journal<F> {
         epoch_steps: u64,
         last: u64,
         measure: &mut Measure<F, C>,
+        halt: Halt,
     ) -> Result<(), Error>
     where
         C: Constraint<Point = F::Point>,
@@ -337,7 +338,7 @@ impl<F: Problem> Journal<F> {
         let steps = self.stepper.current(&mut self.f).steps;
         let next = self.totals.settled.unwrap_or(steps / epoch_steps) + 1;
         if next <= last {
-            let record = self.measured(next, measure)?;
+            let record = self.measured(next, measure, halt)?;
             for epoch in (next..=last).filter(|&epoch| is_recorded(epoch, last)) {
                 self.log_epoch(EpochRecord { epoch, ..record.clone() })?;
             }

@@ -1,7 +1,7 @@
 //! The metrics of a point, measured on the full sum. Their time and evaluations are not counted. Values are those of
 //! the loss before it was multiplied by the problem's `scale`.
 
-use super::prepare::Prepared;
+use super::{prepare::Prepared, workers::Halt};
 use crate::{
     Error,
     data::experiment::ProblemSpec,
@@ -9,8 +9,12 @@ use crate::{
     stepper::Position,
     team::Team,
 };
-use std::collections::BTreeMap;
-use strust::{objective::full_value, prelude::*, ranks::Group};
+use std::{cell::RefCell, collections::BTreeMap};
+use strust::{
+    objective::{Stoppable, full_value},
+    prelude::*,
+    ranks::Group,
+};
 use strust_problems::Problem;
 
 /// Measures the metrics of a problem.
@@ -21,6 +25,33 @@ pub(super) struct Measure<F: Objective, C: Constraint> {
     test: Option<TestMetric<F>>,
     train: Option<TestMetric<F>>,
     team: Team,
+}
+
+/// Whether one of the ranks is to halt. All of them ask at the same places.
+struct AnyHalts<'a> {
+    team: Team,
+    halt: Halt<'a>,
+    /// Why the ranks could not be asked.
+    lost: RefCell<Option<strust::Error>>,
+}
+
+impl AnyHalts<'_> {
+    fn asked(&self) -> bool {
+        let mut votes = [f64::from(u8::from(self.halt.requested()))];
+        if let Err(why) = self.team.clone().sum(&mut votes) {
+            self.lost.replace(Some(why));
+            return true;
+        }
+        votes[0] > 0.0
+    }
+    /// The error of a measurement that was halted.
+    fn check(&self, halted: bool) -> Result<(), Error> {
+        match self.lost.take() {
+            Some(why) => Err(Error::Method(why)),
+            None if halted => Err(Error::Interrupted),
+            None => Ok(()),
+        }
+    }
 }
 
 impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
@@ -44,15 +75,16 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
     }
 
     /// Measures a point and leaves the problem as it was. An average is measured with statistics of its own, any other
-    /// point with those of rank 0.
+    /// point with those of rank 0. If a rank is to halt, all ranks leave the measurement at the same place.
     pub fn at(
         &mut self,
         f: &mut F,
         &Position { x, averaged, .. }: &Position<F::Point>,
         evaluations: Evaluations,
+        halt: Halt,
     ) -> Result<BTreeMap<String, f64>, Error> {
         if !averaged && self.team.size() == 1 {
-            return Ok(self.numbers(f, x, evaluations));
+            return self.numbers(f, x, evaluations, halt);
         }
         let own = f.extra_state();
         if averaged {
@@ -62,15 +94,26 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
             self.team.broadcast(&mut of_rank_0)?;
             f.restore_extra_state(&of_rank_0)?;
         }
-        let numbers = self.numbers(f, x, evaluations);
+        let numbers = self.numbers(f, x, evaluations, halt);
         f.restore_extra_state(&own)?;
-        Ok(numbers)
+        numbers
     }
 
-    fn numbers(&mut self, f: &mut F, x: &F::Point, evaluations: Evaluations) -> BTreeMap<String, f64> {
-        let (value, scale) = (full_value(f, x), f.scale());
+    fn numbers(
+        &mut self,
+        f: &mut F,
+        x: &F::Point,
+        evaluations: Evaluations,
+        halt: Halt,
+    ) -> Result<BTreeMap<String, f64>, Error> {
+        let halts = AnyHalts { team: self.team.clone(), halt, lost: RefCell::default() };
+        let mut stoppable = Stoppable::new(&mut *f, || halts.asked());
+        let value = full_value(&mut stoppable, x);
+        halts.check(stoppable.is_stopped())?;
+        let scale = f.scale();
         let mut numbers = BTreeMap::new();
         for &quantity in &self.quantities {
+            halts.check(halts.asked())?;
             let number = match quantity {
                 Quantity::Objective | Quantity::TrainLoss => value / scale,
                 Quantity::ObjectiveGap => (value - self.optimum.unwrap_or(f64::NAN)) / scale,
@@ -97,14 +140,47 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
             numbers.insert("forwards".into(), (evaluations.values + evaluations.gradients) as f64);
             numbers.insert("backwards".into(), evaluations.gradients as f64);
         }
-        numbers
+        Ok(numbers)
+    }
+}
+
+#[cfg(test)]
+mod halting {
+    use super::*;
+    use crate::run::workers::FirstError;
+    use std::sync::atomic::AtomicBool;
+    use strust_problems::LeastSquares;
+
+    #[test]
+    fn a_measurement_ends_when_the_run_is_to_halt() {
+        let mut f = LeastSquares::<f64>::interpolating(2000, 3, 0).unwrap();
+        let x = f.start(0);
+        let mut measure = Measure::<_, Sphere<Vec<f64>>> {
+            quantities: vec![Quantity::Objective],
+            optimum: None,
+            constraint: None,
+            test: None,
+            train: None,
+            team: Team::alone(),
+        };
+        let (errors, interrupt) = (FirstError::default(), AtomicBool::new(false));
+        let mut at = |interrupt: &AtomicBool| {
+            let position = Position { steps: 0, x: &x, averaged: false };
+            measure.at(&mut f, &position, Evaluations::default(), errors.halt(interrupt))
+        };
+        assert!(at(&interrupt).unwrap()["objective"] > 0.0);
+        assert!(matches!(at(&AtomicBool::new(true)), Err(Error::Interrupted)));
     }
 }
 
 #[cfg(all(test, feature = "torch"))]
 mod tests {
     use super::*;
-    use crate::stepper::{StepByStep, Stepper};
+    use crate::{
+        run::workers::FirstError,
+        stepper::{StepByStep, Stepper},
+    };
+    use std::sync::atomic::AtomicBool;
     use strust_problems::Classifier;
     use strust_torch::{Flat, ImageClassification, device::Device, images::ImageBytes};
 
@@ -142,7 +218,8 @@ mod tests {
                 let position = stepper.current(&mut f);
                 assert!(position.averaged);
                 let before = f.extra_state();
-                metrics = measure.at(&mut f, &position, Evaluations::default()).unwrap();
+                let (errors, interrupt) = (FirstError::default(), AtomicBool::new(false));
+                metrics = measure.at(&mut f, &position, Evaluations::default(), errors.halt(&interrupt)).unwrap();
                 assert!(f.extra_state() == before, "the running statistics are those of the run again");
             }
         }

@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek},
     path::Path,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 /// A stream that can skip bytes.
@@ -60,6 +61,45 @@ impl<R: BufRead> BufRead for Bounded<R> {
     fn consume(&mut self, amount: usize) {
         self.left -= amount as u64;
         self.reader.consume(amount);
+    }
+}
+
+/// A stream that ends with an error when a flag is set.
+pub(super) struct Stopping<'a, R> {
+    reader: R,
+    stop: &'a AtomicBool,
+}
+
+impl<'a, R: BufRead> Stopping<'a, R> {
+    pub(super) fn new(reader: R, stop: &'a AtomicBool) -> Self {
+        Self { reader, stop }
+    }
+    fn check(&self) -> io::Result<()> {
+        if self.stop.load(Ordering::Relaxed) { Err(io::Error::other("stopped")) } else { Ok(()) }
+    }
+}
+
+impl<R: BufRead> Read for Stopping<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.check()?;
+        self.reader.read(buffer)
+    }
+}
+
+impl<R: BufRead> BufRead for Stopping<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.check()?;
+        self.reader.fill_buf()
+    }
+    fn consume(&mut self, amount: usize) {
+        self.reader.consume(amount);
+    }
+}
+
+impl<R: BufRead + Skip> Skip for Stopping<'_, R> {
+    fn skip(&mut self, bytes: u64) -> io::Result<u64> {
+        self.check()?;
+        self.reader.skip(bytes)
     }
 }
 

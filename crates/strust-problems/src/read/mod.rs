@@ -37,6 +37,7 @@ use lzma_rust2::XzReader;
 use std::{
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
 };
 use strust::ranks::RowShare;
 
@@ -48,7 +49,7 @@ mod lines;
 mod npy;
 mod plain;
 
-use input::Bounded;
+use input::{Bounded, Stopping};
 
 pub use idx::{Idx, read_idx};
 pub use plain::open_plain;
@@ -228,45 +229,56 @@ pub fn read_labeled_by(path: impl AsRef<Path>, label: &str) -> Result<Labeled, R
 }
 
 /// Reads the rows of a share from an NPY file, and the number of all its rows. A file that is not compressed is read only
-/// where these rows are.
+/// where these rows are. If `stop` is set meanwhile, the reading ends with an error.
 ///
 /// ```
+/// use std::sync::atomic::AtomicBool;
 /// use strust::ranks::RowShare;
 /// use strust_problems::read::read_npy_rows;
 /// # let path = std::env::temp_dir().join(format!("strust-rows-{}.npy", std::process::id()));
 /// let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (5, 1), }\n";
 /// std::fs::write(&path, [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header.as_bytes(), &[0, 1, 2, 3, 4]].concat())?;
-/// let (matrix, rows) = read_npy_rows(&path, RowShare { rank: 1, size: 2 })?;
+/// let (matrix, rows) = read_npy_rows(&path, RowShare { rank: 1, size: 2 }, &AtomicBool::new(false))?;
 /// assert_eq!((matrix.nrows(), matrix[(1, 0)], rows), (2, 3.0, 5));
 /// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_npy_rows(path: impl AsRef<Path>, share: RowShare) -> Result<(Mat<f64>, usize), ReadError> {
+pub fn read_npy_rows(
+    path: impl AsRef<Path>,
+    share: RowShare,
+    stop: &AtomicBool,
+) -> Result<(Mat<f64>, usize), ReadError> {
     let path = path.as_ref();
+    let most = most_numbers(path)?;
     if share.is_all() || Compression::of(path) != Compression::None {
-        return read_npy(path, share);
+        return npy::read(Stopping::new(open(path)?, stop), path, share, most);
     }
     let file = open_plain(path).map_err(|cause| ReadError::Io { path: path.into(), cause })?;
-    npy::read(BufReader::new(file), path, share, most_numbers(path)?)
+    npy::read(Stopping::new(BufReader::new(file), stop), path, share, most)
 }
 
 /// Reads the rows of a share from LIBSVM text, and the number of all its rows. The other rows are counted, not checked, and
-/// the number of columns is that of the rows of the share.
+/// the number of columns is that of the rows of the share. If `stop` is set meanwhile, the reading ends with an error.
 ///
 /// ```
+/// use std::sync::atomic::AtomicBool;
 /// use strust::ranks::RowShare;
 /// use strust_problems::read::read_libsvm_rows;
 /// # let path = std::env::temp_dir().join(format!("strust-rows-{}.svm", std::process::id()));
 /// std::fs::write(&path, "+1 1:0.5 3:2\n-1 2:1\n+1 1:3\n")?;
-/// let (data, rows) = read_libsvm_rows(&path, RowShare { rank: 1, size: 2 })?;
+/// let (data, rows) = read_libsvm_rows(&path, RowShare { rank: 1, size: 2 }, &AtomicBool::new(false))?;
 /// assert_eq!((data.labels, data.features.columns(), rows), (vec![-1.0], 2, 3));
 /// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_libsvm_rows(path: impl AsRef<Path>, share: RowShare) -> Result<(Labeled, usize), ReadError> {
+pub fn read_libsvm_rows(
+    path: impl AsRef<Path>,
+    share: RowShare,
+    stop: &AtomicBool,
+) -> Result<(Labeled, usize), ReadError> {
     let path = path.as_ref();
     match format(path) {
-        Some(Format::Libsvm) => libsvm::read(open(path)?, path, share),
+        Some(Format::Libsvm) => libsvm::read(Stopping::new(open(path)?, stop), path, share),
         _ => Err(unknown_ending(path)),
     }
 }

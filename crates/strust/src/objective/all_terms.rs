@@ -28,24 +28,31 @@ impl<V: Vector> AllTermsSpace<V> {
     }
 }
 
-/// Calls `evaluate` with `terms` in pieces of the size of `like`, with its seed, and with the share of each piece.
+/// Calls `evaluate` with `terms` in pieces of the size of `like`, with its seed, and with the share of each piece, until it
+/// returns NaN: the sum is NaN then, whatever the other terms are. All ranks have the same bits, so all of them end at the
+/// same piece.
 fn over_pieces(
     mut terms: impl ExactSizeIterator<Item = usize>,
     like: &Sample,
     piece: &mut Sample,
-    mut evaluate: impl FnMut(&Sample, f64),
+    mut evaluate: impl FnMut(&Sample, f64) -> f64,
 ) {
     let total = terms.len() as f64;
     while terms.len() > 0 {
         piece.set_terms_of(like, terms.by_ref().take(like.len().max(1)));
-        evaluate(piece, piece.len() as f64 / total);
+        if evaluate(piece, piece.len() as f64 / total).is_nan() {
+            return;
+        }
     }
 }
 
 /// f(x) over all terms, in pieces like this sample.
 pub(super) fn value<F: Objective + ?Sized>(f: &mut F, x: &F::Point, like: &Sample, piece: &mut Sample) -> Evaluation {
     let mut sum = Evaluation { value: 0.0, rounding: 0.0 };
-    over_pieces(0..f.terms(), like, piece, |sample, weight| sum.add(weight, f.value(x, sample)));
+    over_pieces(0..f.terms(), like, piece, |sample, weight| {
+        sum.add(weight, f.value(x, sample));
+        sum.value
+    });
     sum
 }
 
@@ -62,6 +69,7 @@ pub(super) fn value_and_gradient<F: Objective + ?Sized>(
     over_pieces(0..f.terms(), like, &mut space.piece, |sample, weight| {
         sum.add(weight, f.value_and_gradient(x, sample, &mut space.sum));
         gradient.add(weight, &space.sum);
+        sum.value
     });
     sum
 }
@@ -96,6 +104,7 @@ impl<F: Objective + ?Sized> super::ObjectiveWrapper for AllTerms<'_, F> {
             let mut multiply = |kind| this.f.curvature_product(kind, x, piece, direction, sum);
             exact = exact && (multiply(ProductKind::GaussNewton) || multiply(ProductKind::Hessian));
             product.add(weight, sum);
+            0.0
         });
         exact
     }

@@ -10,6 +10,7 @@
 //! | multiplied by a number | [`Scaled`] |
 //! | with products for second-order methods | [`with_products`] |
 //! | that counts its evaluations | [`Counted`] |
+//! | whose measurements can be stopped | [`Stoppable`] |
 //! | whose samples are shared out among threads or machines | [`Sharded`](crate::ranks::Sharded) |
 //! | around another one, with a part of it changed | implement [`ObjectiveWrapper`] |
 
@@ -20,6 +21,7 @@ mod evaluation;
 mod penalized;
 mod products;
 mod scaled;
+mod stoppable;
 mod team;
 mod wrapper;
 
@@ -33,6 +35,7 @@ pub use evaluation::Evaluation;
 pub use penalized::{Penalized, PenaltyScratch};
 pub use products::{ProductKind, WithProducts, with_products};
 pub use scaled::Scaled;
+pub use stoppable::Stoppable;
 pub use team::{Consensus, Sliced, Team};
 pub use wrapper::ObjectiveWrapper;
 

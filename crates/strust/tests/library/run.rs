@@ -2,10 +2,13 @@
 
 use crate::common::{LeastSquares, Targets, bits, normal, normals};
 use std::{
+    cell::Cell,
     ops::ControlFlow,
     time::{Duration, Instant},
 };
-use strust::{diagnostics::SplitBatch, kkt::Measurement, prelude::*, run::Observer, sample::Draws};
+use strust::{
+    diagnostics::SplitBatch, kkt::Measurement, objective::Stoppable, prelude::*, run::Observer, sample::Draws,
+};
 
 fn problem() -> LeastSquares<f64> {
     let mut f = LeastSquares::interpolating(1, 12, &normals(1, 5));
@@ -498,4 +501,69 @@ fn a_sampler_that_draws_in_another_way_or_draws_nonsense_is_an_error() {
     }
     let both = minimize(&mut problem()).sampler(sampler()).batch(3).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
     assert!(both.to_string().contains("only one of `batch`, `full_batch` and `sampler`"), "{both}");
+}
+
+#[test]
+fn a_run_that_is_stopped_during_a_measurement_returns_its_state_at_once() {
+    const PIECES: usize = 100;
+    let (stop, measured) = (Cell::new(false), Cell::new(0));
+    let f = || {
+        let terms = from_fn(512 * PIECES, |x: &Vec<f64>, sample: &Sample, gradient: Option<&mut Vec<f64>>| {
+            measured.set(measured.get() + usize::from(sample.seed().is_none()));
+            gradient.into_iter().for_each(|g| g[0] = x[0]);
+            0.5 * x[0] * x[0]
+        });
+        Stoppable::new(terms, || stop.get())
+    };
+    let stops_after = |steps: u64| {
+        let stop = &stop;
+        move |record: &StepRecord, _: &_| {
+            stop.set(record.k + 1 >= steps);
+            if stop.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    };
+    let report = minimize(&mut f()).method(method()).observe(stops_after(5)).start(vec![1.0]).unwrap();
+    assert_eq!((report.reason, report.steps, measured.get()), (StopReason::Observer, 5, PIECES), "only the start");
+    assert!(report.breakdown.is_none() && report.last.value.is_nan() && report.point()[0] < 1.0);
+    assert_eq!(report.best[0], 1.0, "the start is the best point that was measured");
+    // Before the first step there is nothing to return.
+    let error = minimize(&mut f()).method(method()).start(vec![1.0]).unwrap_err();
+    assert_eq!((error.kind(), measured.get()), (ErrorKind::Stopped, PIECES));
+    // A measurement on the way, in the middle of its pieces.
+    stop.set(false);
+    let asked = Cell::new(0);
+    let in_the_middle = || {
+        asked.set(asked.get() + 1);
+        asked.get() > PIECES + PIECES / 2
+    };
+    let mut f = Stoppable::new(f(), in_the_middle);
+    let report = minimize(&mut f).method(method()).measure_every(3).stop(Stop::steps(10)).start(vec![1.0]).unwrap();
+    assert_eq!((report.reason, report.steps, report.state.k), (StopReason::Observer, 3, 3));
+    assert_eq!(measured.get(), 2 * PIECES + PIECES / 2);
+}
+
+#[test]
+fn a_large_sample_is_evaluated_in_parts_that_can_be_stopped() {
+    let terms = 200_000;
+    let evaluated = Cell::new(0);
+    let f = || {
+        from_fn(terms, |x: &Vec<f64>, sample: &Sample, gradient: Option<&mut Vec<f64>>| {
+            evaluated.set(evaluated.get() + sample.len());
+            let mean = sample.indices().iter().sum::<usize>() as f64 / sample.len() as f64;
+            gradient.into_iter().for_each(|g| g[0] = mean);
+            mean * x[0]
+        })
+    };
+    let (x, all, mut gradient) = (vec![2.0], Sample::new((0..terms).collect(), 7), vec![0.0]);
+    let mean = (terms - 1) as f64 / 2.0;
+    let mut whole = Stoppable::new(f(), || false);
+    let value = whole.value_and_gradient(&x, &all, &mut gradient).value;
+    assert!((value - 2.0 * mean).abs() < 1e-9 * mean && (gradient[0] - mean).abs() < 1e-9 * mean);
+    assert!((whole.value(&x, &all).value - value).abs() < 1e-9 * mean && !whole.is_stopped());
+    evaluated.set(0);
+    let mut stopped = Stoppable::new(f(), || evaluated.get() > 100_000);
+    assert!(stopped.value(&x, &all).value.is_nan() && stopped.is_stopped());
+    assert!(evaluated.get() < terms);
+    // A mini-batch of a step is always evaluated.
+    assert!(stopped.value(&x, &Sample::new(vec![1, 2, 3], 0)).value.is_finite());
 }

@@ -2,7 +2,7 @@
 
 use super::{RecordStats, facts::Facts, findings::Sentences};
 use crate::{
-    format::in_sentence as n,
+    format::{in_sentence as n, plural},
     registry::methods::{ModelKind, model},
 };
 use std::fmt::Write as _;
@@ -62,9 +62,11 @@ fn waste(stats: &RecordStats, region: &RegionConfig, plain: bool, out: &mut Sent
         (stats.steps - stats.accepted, stats.steps)
     };
     let share = per_cent(rejected as f64, steps as f64);
+    let of_steps = plural(steps as usize, "step");
     let mut text = match rejected {
-        0 => format!("None of {steps} steps was rejected"),
-        _ => format!("{rejected} of {steps} steps were rejected ({share:.1} %), and each cost a gradient and a value"),
+        0 => format!("None of {of_steps} was rejected"),
+        1 => format!("1 of {of_steps} was rejected ({share:.1} %), and it cost a gradient and a value"),
+        _ => format!("{rejected} of {of_steps} were rejected ({share:.1} %), and each cost a gradient and a value"),
     };
     let mut numbers = vec![("rejected", rejected as f64), ("steps", steps as f64), ("rejected_per_cent", share)];
     if plain && stats.iterations.steps() > 0 && stats.curvature.seen > 0 {

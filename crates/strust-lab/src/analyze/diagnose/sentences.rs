@@ -139,8 +139,9 @@ fn speed(facts: &Facts, out: &mut Sentences) {
         (false, _) => "the loss; how low it can get was not measured".to_string(),
         (true, Some(found)) if facts.point.is_some_and(|p| p.optimum.is_none()) => {
             format!(
-                "the distance to {:.3e}, which a full-batch method reaches from here in {} steps",
-                found.value, found.steps
+                "the distance to {:.3e}, which a full-batch method reaches from here in {}",
+                found.value,
+                plural(found.steps as usize, "step")
             )
         }
         (true, _) => "the distance to the minimum".into(),
