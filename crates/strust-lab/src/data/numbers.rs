@@ -92,6 +92,7 @@ mod tests {
             epoch: 1,
             steps: 2,
             accepted: 2,
+            skipped: 0,
             evaluations: Evaluations { values: 1, gradients: 2, products: 3 },
             trust_region: named(x),
             metrics: named(x),

@@ -418,7 +418,7 @@ mod tests {
         let point = Examination { features: Some(features), generalization: Some(found), ..examined() };
         for (text, owner) in [(one, ""), (two, "first.")] {
             let experiment = Experiment::parse(Path::new("a.toml"), &text).unwrap();
-            let plan = Plan::new(experiment, "strust run a.toml".into(), crate::this_machine(1, None));
+            let plan = Plan::new(experiment, "strust run a.toml", crate::this_machine(1, None));
             let stats = RecordStats::read(Path::new("nowhere"), &plan.jobs[0]).unwrap();
             let facts = Facts::new(&plan.experiment, &plan.jobs[0], &stats, Some(&point), None);
             for (cause, expected) in [
