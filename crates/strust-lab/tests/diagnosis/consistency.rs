@@ -149,7 +149,7 @@ fn the_rules_find_the_contradictions_of_made_up_texts() {
         findings,
         remedy: set.map(|set| Remedy {
             set: vec![set.into()],
-            command: String::new(),
+            command: String::new().into(),
             reason: String::new(),
             effect: String::new(),
         }),
