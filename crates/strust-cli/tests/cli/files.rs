@@ -195,6 +195,10 @@ mod links {
         for command in [&["report", "link", "-q"][..], &["resume", "link", "-q", "--epochs", "5"]] {
             done(&folder, command);
         }
+        // A finished job writes nothing, so its folder may be elsewhere.
+        std::fs::rename(folder.path("out/runs"), folder.path("elsewhere")).unwrap();
+        symlink(folder.path("elsewhere"), folder.path("out/runs")).unwrap();
+        done(&folder, &["resume", "out", "-q"]);
         // So may a file: its target is written.
         folder.write("page.md", "<!-- strust:test -->\n<!-- /strust -->\n");
         symlink("page.md", folder.path("link.md")).unwrap();

@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn every_number_of_every_file_may_be_null() {
         let counts = [check_each(&step(0.5)), check_each(&epoch(0.5)), check_each(&Timing { epoch: 1, seconds: 0.5 })];
-        assert_eq!(counts, [8, 2, 1]);
+        assert_eq!(counts, [9, 2, 1]);
         assert!(check_each(&summary(0.5)) > 70);
     }
 

@@ -22,7 +22,7 @@ use crate::{
         checkpoint::{Checkpoint, Head},
         data_file,
         jsonl::Logs,
-        results::{checkpoint_file, job_folder_to_write, load_failure, save_failure},
+        results::{checkpoint_file, job_folder, job_folder_to_write, load_failure, save_failure},
     },
     stepper::Stepper,
     team::{Sharing, Team},
@@ -59,7 +59,7 @@ pub(crate) fn run(
     halt: Halt,
     watch: JobWatch,
 ) -> Result<(), Error> {
-    let folder = job_folder_to_write(folder, job)?;
+    let (results, folder) = (folder, job_folder(folder, job));
     let mut pace = Pace::new(watch.progress.job(&job.name));
     // In a grid search some settings are expected to diverge, so their errors are not shown.
     let shown = |failure: &Failure| (!job.tuning).then(|| failure.error.clone());
@@ -68,7 +68,11 @@ pub(crate) fn run(
         pace.end(shown(&failure).as_deref());
         return Ok(());
     }
-    let outcome = match (plan.is_done(job, &folder), together) {
+    let done = plan.is_done(job, &folder).and_then(|done| {
+        // Only an unfinished job writes.
+        if done { Ok(true) } else { job_folder_to_write(results, job).map(|_| false) }
+    });
+    let outcome = match (done, together) {
         (Ok(true), _) => {
             pace.now(1, 1);
             Ok(())
