@@ -61,12 +61,13 @@ const RECOVERY: f64 = 100.0;
 pub(super) fn judge(facts: &Facts) -> Option<(RunVerdict, Cause)> {
     use RunVerdict as V;
     if facts.failure.is_some() {
+        let started = facts.stats.curve.first().is_some_and(|(value, _)| value.is_finite());
         // A method needs the square of the gradient.
         let overflows = facts.point.is_some_and(|point| point.gradient_norm.powi(2).is_infinite());
-        let cause = match facts.stats.curve.is_empty() {
-            _ if overflows => Cause::Range,
-            true => Cause::Start,
-            false => Cause::LongSteps,
+        let cause = match (started, overflows) {
+            (false, _) => Cause::Start,
+            (true, true) => Cause::Range,
+            (true, false) => Cause::LongSteps,
         };
         return Some((V::BrokeDown, cause));
     }

@@ -33,11 +33,10 @@ pub(super) fn remedy(facts: &Facts, cause: Cause, command: &CommandLine) -> Opti
         Cause::Epochs(needed) => more_epochs(facts, needed),
         Cause::ShortSteps => standardized(facts).or_else(|| longer_steps(facts)).or_else(|| other_method(facts)),
         Cause::LongSteps => standardized(facts).or_else(|| shorter_steps(facts)).or_else(|| other_method(facts)),
-        Cause::Range => unscaled_loss(facts).or_else(|| standardized(facts)).or_else(|| {
+        Cause::Range | Cause::Start => unscaled_loss(facts).or_else(|| standardized(facts)).or_else(|| {
             // Another method helps only if there is something to do.
             if facts.measured() && facts.failure.is_none() { other_method(facts) } else { None }
         }),
-        Cause::Start => standardized(facts),
         Cause::Noise => less_noise(facts),
         Cause::SmallRegion => larger_region(facts),
         Cause::FrozenRegion => growing_region(facts),

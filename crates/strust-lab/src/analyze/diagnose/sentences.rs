@@ -51,7 +51,9 @@ pub(super) fn why(facts: &Facts, verdict: RunVerdict, cause: Cause) -> String {
             return format!("a run of {} is too short to show a trend", plural(facts.stats.epochs as usize, "epoch"));
         }
         Cause::Range if verdict == RunVerdict::Unclear => return unmeasured(facts),
-        Cause::Range if verdict == RunVerdict::BrokeDown => return failure.into(),
+        Cause::Range if verdict == RunVerdict::BrokeDown => {
+            return format!("{failure}; the gradient is out of the range of floating point");
+        }
         Cause::Range => "no step changed the loss".into(),
         Cause::Unmeasured => return "the loss no longer falls, and how low it can get was not measured".into(),
         Cause::Overfit => return overfit(facts),
