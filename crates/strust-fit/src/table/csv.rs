@@ -84,8 +84,9 @@ pub(super) fn read(
                     j += 1;
                 }
                 if let Cells::Words { codes, words } = &column.cells {
-                    let found = UnusableColumn::of_words(&column.name, codes, words, ranks)?;
-                    found.into_iter().for_each(|found| unusable.add(j, found));
+                    if let Some(found) = UnusableColumn::of_words(&column.name, codes, words, ranks)? {
+                        unusable.add(j, found);
+                    }
                 }
             }
         }
