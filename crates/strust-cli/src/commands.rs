@@ -359,7 +359,9 @@ pub fn list(name: Option<&str>, shared: &Shared) -> Result<(), CommandFailure> {
         }
         let _ = writeln!(text, "{}", heading(title, shared));
         if name.is_some() {
-            entries.iter().for_each(|entry| text.push_str(&detailed(entry, shared)));
+            for entry in entries {
+                text.push_str(&detailed(entry, shared));
+            }
         } else {
             let rows: Vec<_> = entries.iter().map(|entry| vec![format!("  {}", entry.name), titled(entry)]).collect();
             text.push_str(&columns(&rows));

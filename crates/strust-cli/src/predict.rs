@@ -191,6 +191,7 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
     };
     let widths: Vec<String> = model.weights.widths.iter().map(usize::to_string).collect();
     let training = &about.training;
+    let epochs = plain_number(training.epochs);
     let mut facts = vec![
         ("predicts", task),
         ("layers", widths.join(" → ")),
@@ -208,8 +209,8 @@ fn facts(model: &FittedModel) -> Vec<(&'static str, String)> {
             format!(
                 "{}, {} {}, batch {}, seed {}, penalty {}",
                 training.method,
-                plain_number(training.epochs),
-                if training.epochs == 1.0 { "epoch" } else { "epochs" },
+                epochs,
+                if epochs == "1" { "epoch" } else { "epochs" },
                 training.batch,
                 training.seed,
                 plain_number(training.l2)

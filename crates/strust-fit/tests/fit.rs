@@ -26,11 +26,14 @@ impl Data {
         Self { _folder: folder, path }
     }
     fn read(&self, options: &ReadOptions) -> DataTable {
+        self.try_read(options).unwrap()
+    }
+    fn try_read(&self, options: &ReadOptions) -> Result<DataTable, Error> {
         let stop = AtomicBool::new(false);
-        DataTable::read(&self.path, options, &mut ReadProgress { at: &mut |_| {}, interrupt: &stop }).unwrap()
+        DataTable::read(&self.path, options, &mut ReadProgress { at: &mut |_| {}, interrupt: &stop })
     }
     fn fit(&self, options: &FitOptions) -> Result<Fitted, Error> {
-        let table = self.read(&ReadOptions { target: options.target.clone(), ..ReadOptions::default() });
+        let table = self.try_read(&ReadOptions { target: options.target.clone(), ..ReadOptions::default() })?;
         let stop = AtomicBool::new(false);
         fit(&table, None, options, &mut FitWatch { report: &mut |_, _| {}, interrupt: &stop })
     }

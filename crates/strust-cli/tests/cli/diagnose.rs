@@ -171,7 +171,7 @@ fn an_unfinished_run_is_diagnosed_and_drawn_as_far_as_it_is() {
     let result = run(&["report", out.to_str().unwrap()]);
     assert_eq!(result.code, Some(0), "{}", result.err);
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains("(unfinished)") && page.contains("Unfinished: 0 of 1 runs are done"), "the title says so");
+    assert!(page.contains("(unfinished)") && page.contains("Unfinished: 0 of 1 run is done"), "the title says so");
     assert!(page.contains("<polyline") && page.contains("unfinished, at epoch"), "curves and diagnosis");
     assert!(!out.join("summary.json").exists());
     assert_eq!(run(&["report", out.to_str().unwrap(), "--markdown"]).code, Some(1));

@@ -1,6 +1,6 @@
 //! `strust fit`, `predict`, `evaluate` and `inspect`, as a person with a data file uses them.
 
-use crate::support::{Finished, Folder, finished, refused, run, strust};
+use crate::support::{Finished, Folder, finished, lines, refused, run, strust};
 use std::{fmt::Write as _, process::Stdio};
 
 /// Rows of customers: a text label, categories with commas, quotes and blanks.
@@ -255,7 +255,7 @@ fn ctrl_c_before_there_is_a_result_says_that_nothing_was_written() {
 #[test]
 fn one_input_is_singular() {
     let folder = Folder::new();
-    let rows: String = (0..40).map(|i| format!("{i},{}\n", 3 * i % 31)).collect();
+    let rows = lines(40, |i| format!("{i},{}\n", 3 * i % 31));
     folder.write("line.csv", &format!("x,y\n{rows}"));
     let out = done(&folder, &["fit", "line.csv", "--target", "y", "--epochs", "1", "--save", "m.json"]);
     assert!(out.contains("32 rows to learn from, 8 held out; 1 input from 1 column, linear model"), "{out}");

@@ -83,9 +83,10 @@ pub(super) fn read(
                 while table.order[j] != column.name {
                     j += 1;
                 }
-                if let Cells::Words { codes, words } = &column.cells {
-                    let found = UnusableColumn::of_words(&column.name, codes, words, ranks)?;
-                    found.into_iter().for_each(|found| unusable.add(j, found));
+                if let Cells::Words { codes, words } = &column.cells
+                    && let Some(found) = UnusableColumn::of_words(&column.name, codes, words, ranks)?
+                {
+                    unusable.add(j, found);
                 }
             }
         }

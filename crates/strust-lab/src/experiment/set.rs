@@ -293,7 +293,7 @@ mod tests {
         for (one, other) in [
             ("sgd.learning_rate=[0.3, 0.4]", "method=sgd"),
             ("learning_rate=0.5", "sgd.learning_rate=0.1"),
-            ("schedule=cosine", "method=[sgd, adam]"),
+            ("schedule=cosine", "method=[\"sgd\", \"adam\"]"),
         ] {
             assert_eq!(labels(&[one, other]), labels(&[other, one]), "{one} and {other}");
         }

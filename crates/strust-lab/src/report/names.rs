@@ -4,7 +4,10 @@ use crate::{
     data::summary::{ProblemSummary, Summary},
     format::plain,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 /// Differences in a name, if fewer tell the runs apart.
 const SHOWN: usize = 3;
@@ -31,7 +34,9 @@ fn told_apart(experiment: &str, runs: &[&Summary]) -> Vec<String> {
         let values = of_runs.iter().map(|facts| facts.get(&key)).collect::<Option<Vec<_>>>().unwrap_or_default();
         let differ = values.iter().any(|value| *value != values[0]);
         if differ && (shown.len() < SHOWN || !all_differ(&names)) && !shown.contains(&key) {
-            names.iter_mut().zip(values).for_each(|(name, value)| *name += &format!(", {key}={value}"));
+            for (name, value) in names.iter_mut().zip(values) {
+                let _ = write!(name, ", {key}={value}");
+            }
             shown.insert(key);
         }
     }
@@ -39,7 +44,7 @@ fn told_apart(experiment: &str, runs: &[&Summary]) -> Vec<String> {
     for i in 0..plain.len() {
         if plain.iter().filter(|name| **name == plain[i]).count() > 1 {
             let number = plain[..=i].iter().filter(|name| **name == plain[i]).count();
-            names[i] += &format!(", run {number}");
+            let _ = write!(names[i], ", run {number}");
         }
     }
     names

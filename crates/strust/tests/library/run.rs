@@ -510,7 +510,9 @@ fn a_run_that_is_stopped_during_a_measurement_returns_its_state_at_once() {
     let f = || {
         let terms = from_fn(512 * PIECES, |x: &Vec<f64>, sample: &Sample, gradient: Option<&mut Vec<f64>>| {
             measured.set(measured.get() + usize::from(sample.seed().is_none()));
-            gradient.into_iter().for_each(|g| g[0] = x[0]);
+            if let Some(g) = gradient {
+                g[0] = x[0];
+            }
             0.5 * x[0] * x[0]
         });
         Stoppable::new(terms, || stop.get())
@@ -525,7 +527,7 @@ fn a_run_that_is_stopped_during_a_measurement_returns_its_state_at_once() {
     let report = minimize(&mut f()).method(method()).observe(stops_after(5)).start(vec![1.0]).unwrap();
     assert_eq!((report.reason, report.steps, measured.get()), (StopReason::Observer, 5, PIECES), "only the start");
     assert!(report.breakdown.is_none() && report.last.value.is_nan() && report.point()[0] < 1.0);
-    assert_eq!(report.best[0], 1.0, "the start is the best point that was measured");
+    assert_eq!(bits(&report.best), bits(&vec![1.0]), "the start is the best point that was measured");
     // Before the first step there is nothing to return.
     let error = minimize(&mut f()).method(method()).start(vec![1.0]).unwrap_err();
     assert_eq!((error.kind(), measured.get()), (ErrorKind::Stopped, PIECES));
@@ -550,7 +552,9 @@ fn a_large_sample_is_evaluated_in_parts_that_can_be_stopped() {
         from_fn(terms, |x: &Vec<f64>, sample: &Sample, gradient: Option<&mut Vec<f64>>| {
             evaluated.set(evaluated.get() + sample.len());
             let mean = sample.indices().iter().sum::<usize>() as f64 / sample.len() as f64;
-            gradient.into_iter().for_each(|g| g[0] = mean);
+            if let Some(g) = gradient {
+                g[0] = mean;
+            }
             mean * x[0]
         })
     };
