@@ -211,7 +211,8 @@ pub fn size(owner: &'static str, field: &'static str, largest: f64) -> Result<()
     if largest == 0.0 || (1e-75..=1e75).contains(&largest) {
         return Ok(());
     }
-    let allowed = "in [1e-75, 1e75] there, because squares of gradients under- or overflow: multiply the data by a constant";
+    let allowed =
+        "in [1e-75, 1e75] there, because squares of gradients under- or overflow: multiply the data by a constant";
     Err(out_of_range(owner, field, format!("{largest:e} at its largest entry"), allowed))
 }
 

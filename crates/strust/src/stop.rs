@@ -402,8 +402,8 @@ mod tests {
     #[test]
     fn the_codes_are_the_names_in_saved_files_and_never_change() {
         use StopReason::{
-            Breakdown, Epochs, Evaluations, GradientNorm, Infeasible, Kkt, NoQualification, Observer, Stagnation, Stalled,
-            Steps, WallClock,
+            Breakdown, Epochs, Evaluations, GradientNorm, Infeasible, Kkt, NoQualification, Observer, Stagnation,
+            Stalled, Steps, WallClock,
         };
         let budgets = [Steps, Epochs, Evaluations, WallClock];
         let others = [GradientNorm, Kkt, Stagnation, Infeasible, NoQualification, Stalled, Observer, Breakdown];
@@ -442,7 +442,11 @@ mod tests {
         assert_eq!(ended((5.0, 0.0), (1.0, 2.0, 2.0), f64::NAN), Some(Steps));
         // A move of 1e-6 with gradients of 25 does not decrease f by 4.
         assert_eq!(ended((5.0, 2.0), (1.0, 2.0, 1e-6), 1e-5), Some(Steps));
-        assert_eq!(Stop::steps(2).confirmed().decide(&at(1, Some(0.0))), None, "a confirmed rule stops no run by itself");
+        assert_eq!(
+            Stop::steps(2).confirmed().decide(&at(1, Some(0.0))),
+            None,
+            "a confirmed rule stops no run by itself"
+        );
     }
 
     #[test]

@@ -158,15 +158,7 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         // Superlinear where gradients vanish, accurate where the model is, and not where it does not pay.
         let tolerance = forcing.min((norm / largest).sqrt()) * MORE_ACCURATE.powi(memory.foreseen);
         let mut evaluations = Evaluations::default();
-        let problem = Subproblem {
-            gradient,
-            radius,
-            metric: metric.as_ref(),
-            tolerance,
-            most,
-            at_boundary,
-            shorter,
-        };
+        let problem = Subproblem { gradient, radius, metric: metric.as_ref(), tolerance, most, at_boundary, shorter };
         let step = steihaug(&problem, cg, |v, out| {
             multiply(f, kind, at, difference, &mut evaluations, v, out);
             if is_scaled {

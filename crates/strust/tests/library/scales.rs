@@ -4,7 +4,8 @@ use crate::common::{LeastSquares, bits, normals};
 use strust::{methods::Method, objective::Scaled, prelude::*, vector::Vector};
 
 /// Scales of f and of x.
-const SCALES: [(f64, f64); 7] = [(1.0, 1.0), (1e-8, 1.0), (1e8, 1.0), (1.0, 1e-8), (1.0, 1e8), (1e-8, 1e8), (1e8, 1e-8)];
+const SCALES: [(f64, f64); 7] =
+    [(1.0, 1.0), (1e-8, 1.0), (1e8, 1.0), (1.0, 1e-8), (1.0, 1e8), (1e-8, 1e8), (1e8, 1e-8)];
 
 /// f·(1 + ½Σ κᵢ(xᵢ/x − 3)²): the minimum is at 3x.
 fn bowl(f: f64, x: f64) -> impl Objective<Point = Vec<f64>> {
@@ -48,7 +49,8 @@ fn a_run_that_the_budget_ends_at_a_minimum_has_converged_by_default() {
     let report = minimize(&mut f).method(Str::default()).full_batch().start(vec![0.9]).unwrap();
     assert_eq!((report.reason, report.steps), (StopReason::GradientNorm, 1000), "{:?}", report.last);
     // A budget of the user's own stays one.
-    let report = minimize(&mut f).method(Str::default()).full_batch().stop(Stop::epochs(1000)).start(vec![0.9]).unwrap();
+    let report =
+        minimize(&mut f).method(Str::default()).full_batch().stop(Stop::epochs(1000)).start(vec![0.9]).unwrap();
     assert_eq!(report.reason, StopReason::Epochs);
 }
 
