@@ -184,8 +184,8 @@ class OptimizeResult:
         Whether an optimality condition holds at a feasible x: `tol`, the method's own, or without `tol` and a budget a
         gradient that is negligible beside the decrease of f (``Stop::Confirmed`` of the Rust library).
     status : int
-        0 success, 1 budget used up, 2 stopped by the callback, 3 stopped by Ctrl-C, 4 broke down, 5 f no longer improves
-        or no step is accepted although no optimality condition holds, or a verdict on the constraints.
+        0 success, 1 budget used up, 2 stopped by the callback, 3 stopped by Ctrl-C, 4 broke down, 5 f no longer
+        improves or no step is accepted although no optimality condition holds, or a verdict on the constraints.
     reason : str
         Why the run stopped, for programs: ``"gradient-norm"``, ``"kkt"``, ``"stagnation"``, ``"steps"``, ``"epochs"``,
         ``"evaluations"``, ``"wall-clock"``, ``"observer"`` (the callback or an exception), ``"breakdown"``,
