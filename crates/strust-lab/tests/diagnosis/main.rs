@@ -56,7 +56,7 @@ fn bad_scales(folder: &Path) -> PathBuf {
 /// A data file of features times a scale. `numbers` are solved exactly by x = (1, −2, 3, −4, …), and their targets are
 /// scaled, too; those of `inputs` are not. `classes` are the signs of these targets. A `wide` file has more columns than
 /// rows, and a fifth of the targets of a `noisy` file have the wrong sign.
-pub fn scaled_file(folder: &Path, kind: &str, scale: f64) -> PathBuf {
+fn scaled_file(folder: &Path, kind: &str, scale: f64) -> PathBuf {
     let path = folder.join(format!("{kind}-{scale:e}.csv"));
     let (shape, kind) = kind.split_once('-').unwrap_or(("", kind));
     let (rows, columns) = match shape {
@@ -71,7 +71,9 @@ pub fn scaled_file(folder: &Path, kind: &str, scale: f64) -> PathBuf {
         let weight = |j: usize| if j.is_multiple_of(2) { (j + 1) as f64 } else { -((j + 1) as f64) };
         let wrong = shape == "noisy" && next() > 0.6;
         let target = x.iter().enumerate().map(|(j, x)| weight(j) * x).sum::<f64>() * if wrong { -1.0 } else { 1.0 };
-        x.iter().for_each(|x| write!(text, "{:e},", scale * x).unwrap());
+        for x in &x {
+            write!(text, "{:e},", scale * x).unwrap();
+        }
         match kind {
             "numbers" => writeln!(text, "{:e}", scale * target).unwrap(),
             "inputs" => writeln!(text, "{target:e}").unwrap(),
@@ -99,7 +101,7 @@ fn parse(case: &Case, folder: &Path, settings: &[String]) -> Experiment {
 }
 
 /// Runs an experiment, on one core.
-pub fn start(experiment: Experiment, folder: &Path) -> Summary {
+fn start(experiment: Experiment, folder: &Path) -> Summary {
     let name = experiment.name.clone();
     let mut plan = Plan::new(experiment, "strust run case.toml --out x", strust_lab::this_machine(1, None));
     let interrupt = AtomicBool::new(false);
@@ -118,7 +120,7 @@ fn run(case: &Case, settings: &[String]) -> Ran {
 }
 
 /// Applies a function to all items, on all cores. The results are in their order.
-pub fn each<I: Sync, T: Send>(items: &[I], apply: impl Fn(&I) -> T + Sync) -> Vec<T> {
+fn each<I: Sync, T: Send>(items: &[I], apply: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || loop {
         let i = next.fetch_add(1, Ordering::Relaxed);

@@ -11,13 +11,11 @@ const POWERS: [i32; 11] = [-300, -200, -160, -150, -75, 0, 75, 150, 160, 200, 30
 /// loss, of all data, or only of the features.
 fn problem(folder: &Path, of: &str, power: i32) -> String {
     let scale = format!("1e{power}");
-    match of {
-        "loss" => format!("kind = \"least-squares\"\nn = 30\nd = 4\nscale = {scale}"),
-        _ => {
-            let file = scaled_file(folder, of, scale.parse().unwrap());
-            format!("kind = \"least-squares\"\ndata = \"{}\"", file.display())
-        }
+    if of == "loss" {
+        return format!("kind = \"least-squares\"\nn = 30\nd = 4\nscale = {scale}");
     }
+    let file = scaled_file(folder, of, scale.parse().unwrap());
+    format!("kind = \"least-squares\"\ndata = \"{}\"", file.display())
 }
 
 /// All methods without a constraint, with their defaults, and rates that suit the scale.
@@ -25,7 +23,7 @@ fn all_methods(curvature_power: i32) -> String {
     let usual =
         methods::all().into_iter().filter(|entry| !entry.constrained).map(|entry| format!("name = \"{}\"", entry.name));
     let fitting = format!("name = \"sgd\"\nlearning_rate = 1e{}", -curvature_power.clamp(-300, 300));
-    usual.chain([fitting]).map(|text| format!("[[method]]\n{text}\n")).collect()
+    usual.chain([fitting]).fold(String::new(), |all, text| format!("{all}[[method]]\n{text}\n"))
 }
 
 #[test]

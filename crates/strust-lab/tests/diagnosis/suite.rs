@@ -196,7 +196,7 @@ pub const SCALES: &[Case] = &[
     case("loss 1e-150, adam", &[TooSlow], loss!("1e-150"), "name = \"adam\"\nlearning_rate = 0.1", (12, 6, 2)),
     case("loss 1e-300, str", &[TooSlow, Stuck], loss!("1e-300"), "name = \"str\"", (12, 6, 3)),
     // No number of an f32 network is as small as its gradients.
-    case("network, loss 1e-150", &[Unclear, TooSlow, Stuck], concat!("kind = \"mlp\"\nhidden = \"8\"\nscale = 1e-150"), sgd!("0.1"), (5, 64, 0)),
+    case("network, loss 1e-150", &[Unclear, TooSlow, Stuck], "kind = \"mlp\"\nhidden = \"8\"\nscale = 1e-150", sgd!("0.1"), (5, 64, 0)),
     case("data 1e-75, rate 1e149", &[Converged], data!("least-squares", "numbers@1e-75"), sgd!("1e149"), (40, 6, 0)),
     case("data 1e75, rate 1e-151", &[Converged], data!("least-squares", "numbers@1e75"), sgd!("1e-151"), (40, 6, 1)),
     case("data 1e-75, auto", &[Converged], data!("least-squares", "numbers@1e-75"), AUTO, (40, 6, 0)),
