@@ -43,7 +43,7 @@ fn data_that_are_too_small_or_too_large_to_square_are_named_before_anything_is_w
     for (exponent, kind) in [("-160", "subspace"), ("160", "subspace"), ("-160", "pca"), ("160", "pca")] {
         let folder = Folder::new();
         let row = |i: usize| format!("{}e{exponent},{}e{exponent},{}e{exponent}\n", i % 7, (i * 5) % 10, i % 3);
-        folder.write("data.csv", lines(40, row));
+        folder.write("data.csv", &lines(40, row));
         let problem = format!("kind = \"{kind}\"\nk = 2\ndata = \"data.csv\"");
         let says = format!("`data` is 6e{exponent} at its largest entry, but must be in [1e-75, 1e75]");
         refused_in(&folder, &experiment(&problem, STR_P), &[&says, "multiply the data by a constant"]);
