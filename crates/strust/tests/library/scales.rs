@@ -158,7 +158,7 @@ fn norms_are_right_where_their_squares_are_no_numbers() {
         assert!((norm / (5.0 * scale) - 1.0).abs() < 1e-3_f64.min(1e-320 / scale + 1e-15), "{scale:e}: {norm:e}");
     }
     assert_eq!((vec![0.0_f64; 3].norm(), vec![0.0_f32; 3].norm()), (0.0, 0.0));
-    assert_eq!(vec![f64::INFINITY, 1.0].norm(), f64::INFINITY);
+    assert!(vec![f64::INFINITY, 1.0].norm().is_infinite());
     assert!(vec![f64::NAN, 1e300].norm().is_nan());
-    assert_eq!(vec![3e30_f32, 0.0].norm(), f64::from(3e30_f32));
+    assert_eq!(vec![3e30_f32, 0.0].norm().to_bits(), f64::from(3e30_f32).to_bits());
 }
