@@ -175,7 +175,7 @@ impl Purpose for RunJob<'_, '_> {
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        let mut measure = Measure::new(&self.job.problem, &mut prepared, self.team.clone())?;
+        let mut measure = Measure::new(&self.job.problem, &mut prepared, self.team.clone());
         let (path, opened) = (checkpoint_file(self.folder), self.open());
         self.ready.set(true);
         let (own, logs) = self.team.agreed(opened)?;
