@@ -4,7 +4,7 @@ use crate::array::{Array, Scalar};
 use std::sync::{Arc, Mutex, MutexGuard};
 use strust::{
     Error,
-    objective::{Evaluation, Objective, ProductKind, Sliced, Team},
+    objective::{Evaluation, Objective, Peers, ProductKind, Sliced},
     sample::{Draws, Sample},
 };
 
@@ -57,7 +57,7 @@ impl<T: Scalar> Objective for AnyObjective<T> {
     fn check_point(&self, x: &Array<T>) -> Result<(), Error> {
         self.get().check_point(x)
     }
-    fn team(&mut self) -> Option<&mut dyn Team> {
+    fn peers(&mut self) -> Option<&mut dyn Peers> {
         // An objective in Python is never shared out among processes.
         None
     }

@@ -13,7 +13,7 @@ use pyo3::{
 use std::sync::{Arc, Mutex, MutexGuard};
 use strust::{
     Error,
-    objective::{Evaluation, Objective, ProductKind, Sliced, Team},
+    objective::{Evaluation, Objective, Peers, ProductKind, Sliced},
     sample::{Draws, Sample},
     vector::{Dense, Vector},
 };
@@ -105,8 +105,8 @@ impl<P: Objective<Point: Dense<Scalar = f64>>> Objective for OnArray<P> {
     fn draws(&self) -> Option<Draws> {
         self.problem.draws()
     }
-    fn team(&mut self) -> Option<&mut dyn Team> {
-        self.problem.team()
+    fn peers(&mut self) -> Option<&mut dyn Peers> {
+        self.problem.peers()
     }
     fn sliced(&mut self) -> Option<&mut dyn Sliced<Point = Array<f64>>> {
         None

@@ -379,8 +379,8 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         let (steps, elapsed) = (progress.steps, progress.elapsed);
         let hash = || fingerprint(state);
         let mut consensus = Consensus { steps, elapsed, stop: flow.is_break(), fingerprint: &hash };
-        if let Some(team) = self.f.team() {
-            team.agree(&mut consensus)?;
+        if let Some(peers) = self.f.peers() {
+            peers.agree(&mut consensus)?;
         }
         progress.elapsed = consensus.elapsed;
         Ok(if consensus.stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -388,7 +388,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
 
     /// Why evaluations are NaN, if the other processes of the run are the cause.
     fn failure(&mut self) -> Option<Error> {
-        self.f.team()?.failure()
+        self.f.peers()?.failure()
     }
 
     /// Calls every observer, even if an earlier one stops the run.

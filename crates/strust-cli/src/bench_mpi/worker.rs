@@ -239,8 +239,13 @@ impl TimedSteps {
             sampler.draw(k, &mut sample);
             let record = method.step(f, &mut state, &sample)?;
             let hash = || fingerprint(&state);
-            if let Some(team) = f.team() {
-                team.agree(&mut Consensus { steps: k + 1, elapsed: began.elapsed(), stop: false, fingerprint: &hash })?;
+            if let Some(peers) = f.peers() {
+                peers.agree(&mut Consensus {
+                    steps: k + 1,
+                    elapsed: began.elapsed(),
+                    stop: false,
+                    fingerprint: &hash,
+                })?;
             }
             let (gradients, values) = (record.evaluations.gradients, record.evaluations.values);
             let compares = u64::from(k % 64 == 0);

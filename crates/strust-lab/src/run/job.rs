@@ -179,7 +179,7 @@ impl Purpose for RunJob<'_, '_> {
         F: Problem + 'static,
         C: Manifold<Point = F::Point> + 'static,
     {
-        let mut measure = Measure::new(&self.job.problem, &mut prepared, self.team.clone())?;
+        let mut measure = Measure::new(&self.job.problem, &mut prepared, self.team.clone());
         let (path, opened) = (checkpoint_file(self.folder), self.open());
         self.ready.set(true);
         let (own, logs) = self.team.agreed(opened)?;
@@ -259,7 +259,8 @@ impl RunJob<'_, '_> {
                     pace.warn(&warning);
                 }
             }
-            outcome.map_err(|error| journal.f.team().and_then(|team| team.failure()).map_or(error, Error::Method))?;
+            outcome
+                .map_err(|error| journal.f.peers().and_then(|peers| peers.failure()).map_or(error, Error::Method))?;
             if k.is_multiple_of(epoch_steps) && is_recorded(k / epoch_steps, job.epochs) {
                 journal.write_epoch(epoch_steps, measure, halt)?;
             }
@@ -285,8 +286,8 @@ impl<F: Problem> Journal<F> {
     fn agree(&mut self, steps: u64, stop: bool, elapsed: Duration) -> Result<(bool, Duration), Error> {
         let fingerprint = || self.stepper.fingerprint();
         let mut consensus = Consensus { steps, elapsed, stop, fingerprint: &fingerprint };
-        if let Some(team) = self.f.team() {
-            team.agree(&mut consensus)?;
+        if let Some(peers) = self.f.peers() {
+            peers.agree(&mut consensus)?;
         }
         Ok((consensus.stop, consensus.elapsed))
     }

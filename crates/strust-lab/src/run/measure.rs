@@ -55,23 +55,15 @@ impl AnyHalts<'_> {
 }
 
 impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
-    /// For a problem. It takes the constraint and the metric on the test set. A gap to a minimum that is not known is an
-    /// error.
-    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<F, C>, team: Team) -> Result<Self, Error> {
+    /// For a problem. It takes the constraint and the metric on the test set.
+    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<F, C>, team: Team) -> Self {
         let constraint = prepared.constraint.take().map(|c| {
             let residual = c.new_residual();
             (c, residual)
         });
-        let quantities: Vec<_> = problems::quantities(problem).iter().map(|&(quantity, _)| quantity).collect();
+        let quantities = problems::quantities(problem).iter().map(|&(quantity, _)| quantity).collect();
         let (test, train) = (prepared.test.take(), prepared.train.take());
-        let optimum = prepared.f.optimum().filter(|optimum| optimum.is_finite());
-        let needs_it = |quantity: &Quantity| matches!(quantity, Quantity::ObjectiveGap | Quantity::ObjectiveError);
-        if optimum.is_none() && quantities.iter().any(needs_it) {
-            let what = "the computation of the minimum f*, which the metric is the distance to,";
-            let fix = "check the data, and scale them if their squares are very large or very small";
-            return Err(Error::Method(strust::Error::Decomposition { what, fix }));
-        }
-        Ok(Self { quantities, optimum, constraint, test, train, team })
+        Self { quantities, optimum: prepared.f.optimum(), constraint, test, train, team }
     }
 
     /// Measures a point and leaves the problem as it was. An average is measured with statistics of its own, any other
@@ -79,12 +71,12 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
     pub fn at(
         &mut self,
         f: &mut F,
-        &Position { x, averaged, .. }: &Position<F::Point>,
+        &Position { x, averaged, steps, .. }: &Position<F::Point>,
         evaluations: Evaluations,
         halt: Halt,
     ) -> Result<BTreeMap<String, f64>, Error> {
         if !averaged && self.team.size() == 1 {
-            return self.numbers(f, x, evaluations, halt);
+            return self.numbers(f, x, steps, evaluations, halt);
         }
         let own = f.extra_state();
         if averaged {
@@ -94,15 +86,27 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
             self.team.broadcast(&mut of_rank_0)?;
             f.restore_extra_state(&of_rank_0)?;
         }
-        let numbers = self.numbers(f, x, evaluations, halt);
+        let numbers = self.numbers(f, x, steps, evaluations, halt);
         f.restore_extra_state(&own)?;
         numbers
+    }
+
+    /// f(x) − f*. The error says which of them is not a number.
+    fn gap(&self, value: f64, step: u64) -> Result<f64, Error> {
+        if !value.is_finite() {
+            return Err(Error::Method(strust::Error::NonFiniteValue { step, value }));
+        }
+        let what = "the computation of the minimum f*, to which the metric is the distance,";
+        let fix = "check the data, and scale them if their squares are very large or very small";
+        let unknown = Error::Method(strust::Error::Decomposition { what, fix });
+        Ok(value - self.optimum.filter(|optimum| optimum.is_finite()).ok_or(unknown)?)
     }
 
     fn numbers(
         &mut self,
         f: &mut F,
         x: &F::Point,
+        steps: u64,
         evaluations: Evaluations,
         halt: Halt,
     ) -> Result<BTreeMap<String, f64>, Error> {
@@ -116,8 +120,8 @@ impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
             halts.check(halts.asked())?;
             let number = match quantity {
                 Quantity::Objective | Quantity::TrainLoss => value / scale,
-                Quantity::ObjectiveGap => (value - self.optimum.unwrap_or(f64::NAN)) / scale,
-                Quantity::ObjectiveError => (value - self.optimum.unwrap_or(f64::NAN)).abs() / scale,
+                Quantity::ObjectiveGap => self.gap(value, steps)? / scale,
+                Quantity::ObjectiveError => self.gap(value, steps)?.abs() / scale,
                 Quantity::ConstraintNorm => self.constraint.as_mut().map_or(f64::NAN, |(c, residual)| {
                     c.residual(x, residual);
                     let norm = residual.norm();

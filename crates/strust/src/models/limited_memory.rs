@@ -139,20 +139,20 @@ struct Arrival<V> {
 
 /// The pairs of a memory, with the new one in the place of the oldest if there is no other.
 #[derive(Debug)]
-struct Pairs<'a, V> {
+struct KeptPairs<'a, V> {
     memory: &'a CurvatureMemory<V>,
     new: Option<&'a Arrival<V>>,
 }
 
 // A derived copy would need a vector that can be copied.
-impl<V> Clone for Pairs<'_, V> {
+impl<V> Clone for KeptPairs<'_, V> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<V> Copy for Pairs<'_, V> {}
+impl<V> Copy for KeptPairs<'_, V> {}
 
-impl<'a, V: Vector> Pairs<'a, V> {
+impl<'a, V: Vector> KeptPairs<'a, V> {
     /// Columns of the memory that are not in use any more.
     fn dropped(&self) -> usize {
         if self.new.is_some() && 2 * self.memory.pairs.len() == self.memory.most() { 2 } else { 0 }
@@ -238,7 +238,7 @@ impl<V: Vector> Arrival<V> {
     fn add(&mut self, memory: &CurvatureMemory<V>) {
         self.is_new = true;
         let mut products = std::mem::take(&mut self.products);
-        let pairs = Pairs { memory, new: Some(self) };
+        let pairs = KeptPairs { memory, new: Some(self) };
         for (j, products) in (pairs.old()..).zip(&mut products) {
             (0..2 * pairs.len()).for_each(|i| products[i] = pairs.column(i).dot(pairs.column(j)));
         }
@@ -264,7 +264,7 @@ impl<V: Vector> Space<V> {
     /// B̂ in the basis of g and all pairs.
     fn build<U: Update>(&mut self, memory: &CurvatureMemory<V>, at: &Local<'_, V>) {
         let Self { basis, region, step: s, change: y, product: w, arrival, .. } = self;
-        let pairs = Pairs { memory, new: arrival.is_new.then_some(arrival) };
+        let pairs = KeptPairs { memory, new: arrival.is_new.then_some(arrival) };
         basis.build(pairs, at);
         let (n, most, gamma) = (basis.pivots.len(), basis.most, pairs.curvature::<U>());
         for i in 0..n {
@@ -357,7 +357,7 @@ impl<F: Objective + ?Sized, U: Update> Model<F> for LimitedMemory<F::Point, U> {
             let Space { direction, basis, region, arrival, .. } = &mut *space;
             let step = region.minimize(basis.pivots.len(), gradient, radius);
             (length, predicted, exit) = (step.length, step.predicted, step.exit);
-            let pairs = Pairs { memory, new: arrival.is_new.then_some(arrival) };
+            let pairs = KeptPairs { memory, new: arrival.is_new.then_some(arrival) };
             basis.expand(pairs, at, &mut region.solution, direction);
         }
         let evaluations = Evaluations::default();
@@ -399,7 +399,7 @@ mod tests {
 
     const D: usize = 6;
 
-    /// Pairs of a quadratic function with this diagonal.
+    /// KeptPairs of a quadratic function with this diagonal.
     fn memory(most: usize, pairs: usize, diagonal: [f64; D]) -> CurvatureMemory<Vec<f64>> {
         let mut memory = CurvatureMemory::new(most);
         for k in 0..pairs {
@@ -420,7 +420,7 @@ mod tests {
     fn dense<U: Update>(memory: &CurvatureMemory<Vec<f64>>) -> Vec<Vec<f64>> {
         let mut b: Vec<Vec<f64>> = (0..D).map(|i| (0..D).map(|j| f64::from(u8::from(i == j))).collect()).collect();
         for row in &mut b {
-            row.scale(Pairs { memory, new: None }.curvature::<U>());
+            row.scale(KeptPairs { memory, new: None }.curvature::<U>());
         }
         for CurvaturePair { step: s, change: y } in &memory.pairs {
             let w: Vec<f64> = b.iter().map(|row| row.dot(s)).collect();
@@ -490,7 +490,7 @@ mod tests {
         let mut basis = Basis::new(9);
         let (x, g, sample) = (vec![0.0; D], vec![1.0; D], Sample::range(0..1));
         let evaluation = Evaluation { value: 0.0, rounding: 0.0 };
-        let pairs = Pairs { memory: &memory, new: None };
+        let pairs = KeptPairs { memory: &memory, new: None };
         basis.build(pairs, &Local { k: 0, x: &x, sample: &sample, evaluation, gradient: &g, gradient_squared: 6.0 });
         assert_eq!(basis.pivots.len(), 5);
     }

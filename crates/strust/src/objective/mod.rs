@@ -18,11 +18,12 @@ mod all_terms;
 mod closures;
 mod counted;
 mod evaluation;
+mod peers;
 mod penalized;
+mod product_kind;
 mod products;
 mod scaled;
 mod stoppable;
-mod team;
 mod wrapper;
 
 pub(crate) use all_terms::{AllTerms, AllTermsSpace};
@@ -32,11 +33,12 @@ pub use closures::{
 };
 pub use counted::{Counted, Evaluations};
 pub use evaluation::Evaluation;
+pub use peers::{Consensus, Peers, Sliced};
 pub use penalized::{Penalized, PenaltyScratch};
-pub use products::{ProductKind, WithProducts, with_products};
+pub use product_kind::ProductKind;
+pub use products::{WithProducts, with_products};
 pub use scaled::Scaled;
 pub use stoppable::Stoppable;
-pub use team::{Consensus, Sliced, Team};
 pub use wrapper::ObjectiveWrapper;
 
 use crate::{
@@ -93,7 +95,7 @@ pub trait Objective {
     }
 
     /// The other processes that share the work of this objective; `None` if there are none.
-    fn team(&mut self) -> Option<&mut dyn Team> {
+    fn peers(&mut self) -> Option<&mut dyn Peers> {
         None
     }
 

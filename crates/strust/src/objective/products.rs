@@ -1,15 +1,5 @@
-use super::{Objective, ObjectiveWrapper, Sliced};
+use super::{Objective, ObjectiveWrapper, ProductKind, Sliced};
 use crate::sample::Sample;
-
-/// A matrix that describes the curvature of the mean of sampled terms at a point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProductKind {
-    /// The Hessian ∇²f, which may be indefinite.
-    Hessian,
-    /// The Gauss–Newton matrix JᵀBJ of a loss of outputs, f = ℓ(F(x)), where J is the Jacobian of the outputs and B ⪰ 0 the
-    /// Hessian of the loss in them. It is never indefinite, and equals the Hessian if F is linear.
-    GaussNewton,
-}
 
 /// An objective with a function for its products; see [`with_products`].
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-use super::{Consensus, Evaluation, Objective, ObjectiveWrapper, ProductKind, Team};
+use super::{Consensus, Evaluation, Objective, ObjectiveWrapper, Peers, ProductKind};
 use crate::{Error, sample::Sample, vector::Vector};
 
 /// Terms of one evaluation at most. A larger sample is evaluated in parts, so that it can be stopped in between.
@@ -7,7 +7,7 @@ const PART: usize = 1 << 16;
 /// An objective whose long evaluations can be stopped: measurements, and samples of more than 65,536 terms.
 ///
 /// `stops` is asked before each piece of a measurement and each part of a large sample. Once it is true, these evaluations
-/// are NaN and [`Team::failure`] is [`Error::Stopped`], so a [run](crate::run) returns what it has. Mini-batches of
+/// are NaN and [`Peers::failure`] is [`Error::Stopped`], so a [run](crate::run) returns what it has. Mini-batches of
 /// steps are short and are always evaluated.
 ///
 /// If the samples are shared out among ranks, wrap the [`Sharded`](crate::ranks::Sharded) objective, and let `stops` sum
@@ -111,18 +111,18 @@ impl<F: Objective, S: Fn() -> bool> ObjectiveWrapper for Stoppable<F, S> {
         // Without products a method takes differences of gradients, which are NaN then.
         (Self::is_short(sample) || !this.asked()) && this.inner.curvature_product(kind, x, sample, direction, product)
     }
-    fn team(this: &mut Self) -> Option<&mut dyn Team> {
+    fn peers(this: &mut Self) -> Option<&mut dyn Peers> {
         Some(this)
     }
 }
 
-/// The team of the inner objective, if it has one, with one more reason why evaluations are NaN.
-impl<F: Objective, S: Fn() -> bool> Team for Stoppable<F, S> {
+/// The peers of the inner objective, if it has one, with one more reason why evaluations are NaN.
+impl<F: Objective, S: Fn() -> bool> Peers for Stoppable<F, S> {
     fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
-        self.inner.team().map_or(Ok(()), |team| team.agree(consensus))
+        self.inner.peers().map_or(Ok(()), |peers| peers.agree(consensus))
     }
     fn failure(&mut self) -> Option<Error> {
         let stopped = self.stopped.then_some(Error::Stopped);
-        self.inner.team().and_then(|team| team.failure()).or(stopped)
+        self.inner.peers().and_then(|peers| peers.failure()).or(stopped)
     }
 }

@@ -1,4 +1,4 @@
-use super::{Evaluation, Objective, ProductKind, Sliced, Team};
+use super::{Evaluation, Objective, Peers, ProductKind, Sliced};
 use crate::{
     Error,
     sample::{Draws, Sample},
@@ -87,9 +87,9 @@ pub trait ObjectiveWrapper {
         this.wrapped().check_point(x)
     }
 
-    /// [`Objective::team`].
-    fn team(this: &mut Self) -> Option<&mut dyn Team> {
-        this.wrapped_mut().team()
+    /// [`Objective::peers`].
+    fn peers(this: &mut Self) -> Option<&mut dyn Peers> {
+        this.wrapped_mut().peers()
     }
 
     /// [`Objective::sliced`]. `None` by default, unlike the rest: the slices of the inner objective would go past what this
@@ -132,8 +132,8 @@ impl<W: ObjectiveWrapper + ?Sized> Objective for W {
     fn check_point(&self, x: &Self::Point) -> Result<(), Error> {
         ObjectiveWrapper::check_point(self, x)
     }
-    fn team(&mut self) -> Option<&mut dyn Team> {
-        ObjectiveWrapper::team(self)
+    fn peers(&mut self) -> Option<&mut dyn Peers> {
+        ObjectiveWrapper::peers(self)
     }
     fn sliced(&mut self) -> Option<&mut dyn Sliced<Point = Self::Point>> {
         ObjectiveWrapper::sliced(self)

@@ -1,7 +1,7 @@
 use super::Group;
 use crate::{
     Error,
-    objective::{Consensus, Evaluation, Objective, ObjectiveWrapper, ProductKind, Team},
+    objective::{Consensus, Evaluation, Objective, ObjectiveWrapper, Peers, ProductKind},
     sample::Sample,
     vector::Vector,
 };
@@ -113,7 +113,7 @@ impl<F, G: Group> Sharded<F, G> {
         }
     }
     /// How the sums are added; [`Reduction::Fast`] by default. If the terms are dealt out it is the only one, because a block
-    /// of the fixed order may need the terms of several ranks: then another one is the [`Team::failure`].
+    /// of the fixed order may need the terms of several ranks: then another one is the [`Peers::failure`].
     #[must_use]
     pub fn reduction(self, reduction: Reduction) -> Self {
         let refused = (self.places.is_some() && reduction != Reduction::Fast).then(|| Error::OutOfRange {
@@ -210,7 +210,7 @@ impl<F: Objective, G: Group> Sharded<F, G> {
     /// has the terms of this rank, in their order. A rank may have none.
     ///
     /// The samples are those of one process, so each is evaluated by the owners of its terms. An `inner` with another number
-    /// of terms is the [`Team::failure`].
+    /// of terms is the [`Peers::failure`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -429,12 +429,12 @@ impl<F: Objective, G: Group> ObjectiveWrapper for Sharded<F, G> {
             false
         })
     }
-    fn team(this: &mut Self) -> Option<&mut dyn Team> {
+    fn peers(this: &mut Self) -> Option<&mut dyn Peers> {
         Some(this)
     }
 }
 
-impl<F: Objective, G: Group> Team for Sharded<F, G> {
+impl<F: Objective, G: Group> Peers for Sharded<F, G> {
     fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error> {
         if self.failure.is_none() && self.group.size() > 1 {
             self.failure = self.try_to_agree(consensus).err();
@@ -442,6 +442,6 @@ impl<F: Objective, G: Group> Team for Sharded<F, G> {
         self.failure.clone().map_or(Ok(()), Err)
     }
     fn failure(&mut self) -> Option<Error> {
-        self.failure.clone().or_else(|| self.inner.team()?.failure())
+        self.failure.clone().or_else(|| self.inner.peers()?.failure())
     }
 }

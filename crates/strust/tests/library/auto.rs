@@ -46,13 +46,13 @@ fn in_other_units_of_x_it_arrives_within_twice_the_steps() {
     }
 }
 
-/// The unit of x enters only through the 1 in the length 1e-3(1 + ‖x₀‖) of the first step. Beside ‖x₀‖ = 2⁶⁰ the 1 is lost.
+/// The unit of x enters only through the 1 in the length 1e-3(1 + ‖x₀‖) of the first step. Beside ‖x₀‖ = 2⁹⁰ the 1 is lost.
 #[test]
 fn apart_from_the_first_step_the_unit_of_x_changes_no_bit() {
     let run = |unit: f64| {
         let mut f = squares();
         f.rows.iter_mut().flatten().for_each(|a| *a /= unit);
-        let start: Vec<f64> = normals(9, 7).iter().map(|x| x * 2.0_f64.powi(60) * unit).collect();
+        let start: Vec<f64> = normals(9, 7).iter().map(|x| x * 2.0_f64.powi(90) * unit).collect();
         let report = minimize(&mut f).batch(5).stop(Stop::steps(400)).start(start).unwrap();
         report.point().iter().map(|x| (x / unit).to_bits()).collect::<Vec<_>>()
     };

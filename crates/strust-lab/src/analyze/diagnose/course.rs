@@ -1,7 +1,10 @@
 //! The course of an error over the epochs of a run: how much remains, and how fast it falls.
 
-use super::facts::TOLERANCE;
 use crate::statistics::quantile;
+
+/// What remains counts as nothing at this share of the start. ‖c‖ counts as 0 below this share of σ_max(J)‖x‖, the
+/// change of c over a step of length ‖x‖.
+pub(super) const TOLERANCE: f64 = 1e-3;
 
 /// The course of a number ≥ 0 that should tend to 0.
 #[derive(Debug, Clone, Copy, PartialEq)]

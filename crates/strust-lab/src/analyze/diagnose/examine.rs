@@ -2,7 +2,7 @@
 
 use super::{
     Effort,
-    reference::{ReferencePoint, Units, length, reference},
+    reference::{ReferencePoint, StartUnits, length, reference},
 };
 use crate::{
     Error,
@@ -213,7 +213,7 @@ impl Purpose for Examine<'_> {
         };
         found.generalization = generalization(&mut f, x, &job.problem, test.as_ref(), train.as_ref());
         let start = f.start(job.seed);
-        let units = Units::at(&mut f, &start, batch, job.seed, network);
+        let units = StartUnits::at(&mut f, &start, batch, job.seed, network);
         // A network takes too long for both. With batch norm the terms of a mini-batch also interact.
         if !network {
             found.curvature = Some(units.curvature(&mut f, x, batch, job.seed).max(units.curvature));

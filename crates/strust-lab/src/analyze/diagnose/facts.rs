@@ -2,7 +2,7 @@
 
 use super::{
     Examination, RecordStats,
-    course::Course,
+    course::{Course, TOLERANCE},
     examine::{FeatureSizes, Generalization},
 };
 use crate::{
@@ -15,9 +15,6 @@ use crate::{
 };
 use strust::radius::RegionConfig;
 
-/// What remains counts as nothing at this share of the start. ‖c‖ counts as 0 below this share of σ_max(J)‖x‖, the
-/// change of c over a step of length ‖x‖.
-pub(super) const TOLERANCE: f64 = 1e-3;
 /// Noise explains a plateau if it is at least as large as the gradient.
 const NOISY: f64 = 1.0;
 /// Features whose sizes differ by more than this factor, or from 1, slow down first-order steps: the condition number of

@@ -1,8 +1,8 @@
 //! The verdict on a run and its cause, from measured facts.
 
 use super::{
-    course::PLATEAU,
-    facts::{Facts, SPREAD, TOLERANCE},
+    course::{PLATEAU, TOLERANCE},
+    facts::{Facts, SPREAD},
 };
 use crate::{data::diagnosis::RunVerdict, registry::methods::StepKind};
 use strust::diagnostics::Interpolation;

@@ -94,14 +94,14 @@ fn length_of(values: &[f64]) -> f64 {
 
 /// The gradient and the curvature at the start of a run. In these units they are 1, whatever the scales of the loss and of
 /// the unknowns, so that no square under- or overflows.
-pub(super) struct Units {
+pub(super) struct StartUnits {
     /// ‖∇f‖, rounded to a power of two: then a change of units does not change a digit.
     pub gradient: f64,
     /// L, the largest curvature of a few mini-batches; 0 if it is unknown.
     pub curvature: f64,
 }
 
-impl Units {
+impl StartUnits {
     /// Measures them at a point. The curvature of a network would take too long.
     pub fn at<F: Problem>(f: &mut F, x: &F::Point, batch: usize, seed: u64, network: bool) -> Self {
         let mut units = Self { gradient: 1.0, curvature: 0.0 };
@@ -141,7 +141,7 @@ pub(super) fn reference<F: Problem>(
     f: &mut F,
     origin: &F::Point,
     x: &F::Point,
-    units: &Units,
+    units: &StartUnits,
     effort: Effort,
 ) -> Option<ReferencePoint> {
     let steps = STEPS.min((budget(effort) / f.terms().saturating_mul(x.dimension()).max(1)) as u64);
@@ -223,7 +223,7 @@ mod tests {
         let reached = |scale: f64| {
             let mut f = Scaled::new(LeastSquares::<f64>::noisy(40, 6, 0.3, 0).unwrap(), scale);
             let x = f.start(0);
-            let units = Units::at(&mut f, &x, 8, 0, false);
+            let units = StartUnits::at(&mut f, &x, 8, 0, false);
             let optimum = f.optimum().unwrap() / scale;
             let found = reference(&mut f, &x, &x, &units, Effort::Report).unwrap();
             assert!((found.value / optimum - 1.0).abs() < 1e-9, "{scale:e}: {found:?}");

@@ -292,7 +292,7 @@ fn other_method(facts: &Facts) -> Option<AdvisedChange> {
         ));
     }
     let error = facts.error?;
-    let needed = error.epochs_to(super::facts::TOLERANCE * error.first);
+    let needed = error.epochs_to(super::course::TOLERANCE * error.first);
     if needed.is_finite() { more_epochs(facts, needed) } else { None }
 }
 

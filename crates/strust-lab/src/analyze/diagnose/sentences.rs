@@ -2,7 +2,8 @@
 
 use super::{
     Finding, RecordStats,
-    facts::{Facts, TOLERANCE},
+    course::TOLERANCE,
+    facts::Facts,
     findings::Sentences,
     judge::{Cause, EARLY, LONG, SHORT},
     region, solution,

@@ -168,8 +168,8 @@ impl<C: Constraint> StrSqp<C> {
         if accepted {
             linear.add_pull(&y, g);
             if violation <= NEARLY * length {
-                let iterate = Iterate { x: &x, y: &y, projected: g, length, calm };
-                average = Some(Average::with(&iterate, state, batch, &scaled, &mut moved));
+                let iterate = NewIterate { x: &x, y: &y, projected: g, length, calm };
+                average = Some(NewAverage::with(&iterate, state, batch, &scaled, &mut moved));
             }
         }
         drop(linear);
@@ -200,7 +200,7 @@ impl<C: Constraint> StrSqp<C> {
 }
 
 /// A nearly feasible iterate with its multipliers and its projected gradient.
-struct Iterate<'a, V> {
+struct NewIterate<'a, V> {
     x: &'a V,
     y: &'a [f64],
     projected: &'a V,
@@ -211,7 +211,7 @@ struct Iterate<'a, V> {
 }
 
 /// The average with one more iterate, and what it learns from that.
-struct Average<V> {
+struct NewAverage<V> {
     x: V,
     multipliers: Vec<f64>,
     active: Vec<f64>,
@@ -220,10 +220,10 @@ struct Average<V> {
     distance: f64,
 }
 
-impl<V: Vector> Average<V> {
+impl<V: Vector> NewAverage<V> {
     /// Adds an iterate to the average, and moves the average back onto the active constraints.
     fn with<C: Constraint<Point = V>>(
-        iterate: &Iterate<'_, V>,
+        iterate: &NewIterate<'_, V>,
         state: &StrSqpState<V>,
         batch: &BatchMemory<V>,
         scaled: &ScaledRows<C>,

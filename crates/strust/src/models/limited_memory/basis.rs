@@ -1,6 +1,6 @@
 //! A basis of vectors of which only the products are known.
 
-use super::{Local, Pairs};
+use super::{KeptPairs, Local};
 use crate::vector::Vector;
 
 /// A column that is closer than this to the span of the others adds no dimension. Its distance comes from a difference of
@@ -36,7 +36,7 @@ impl Basis {
         }
     }
     /// The basis of g and of all pairs.
-    pub(super) fn build<V: Vector>(&mut self, pairs: Pairs<'_, V>, at: &Local<'_, V>) {
+    pub(super) fn build<V: Vector>(&mut self, pairs: KeptPairs<'_, V>, at: &Local<'_, V>) {
         let (most, n) = (self.most, 2 * pairs.len() + 1);
         self.lengths[0] = at.gradient_squared.sqrt();
         for i in 1..n {
@@ -83,7 +83,13 @@ impl Basis {
         self.pivots.push(pivot);
     }
     /// direction ← the vector with the coordinates −z. Uses z as scratch space.
-    pub(super) fn expand<V: Vector>(&self, pairs: Pairs<'_, V>, at: &Local<'_, V>, z: &mut [f64], direction: &mut V) {
+    pub(super) fn expand<V: Vector>(
+        &self,
+        pairs: KeptPairs<'_, V>,
+        at: &Local<'_, V>,
+        z: &mut [f64],
+        direction: &mut V,
+    ) {
         let n = self.pivots.len();
         direction.set_zero();
         // The pivots in terms of the basis are a lower triangle: solve with its transpose.

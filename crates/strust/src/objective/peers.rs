@@ -2,15 +2,15 @@ use super::{Evaluation, Objective};
 use crate::{Error, sample::Sample};
 use std::time::Duration;
 
-/// The other processes of a run: [`Objective::team`]. [`Sharded`](crate::ranks::Sharded) is one.
-pub trait Team {
+/// The other processes of a run: [`Objective::peers`]. [`Sharded`](crate::ranks::Sharded) is one.
+pub trait Peers {
     /// Agrees with the other processes. A run calls this after every step.
     fn agree(&mut self, consensus: &mut Consensus) -> Result<(), Error>;
     /// Why evaluations are NaN, if it is because the processes could not work together. A run reports it instead of the NaN.
     fn failure(&mut self) -> Option<Error>;
 }
 
-/// What the processes of a run agree on after a step. A [`Team`] makes these fields the same in every process.
+/// What the processes of a run agree on after a step. A [`Peers`] makes these fields the same in every process.
 pub struct Consensus<'a> {
     /// Steps made.
     pub steps: u64,
