@@ -505,7 +505,7 @@ pub(crate) mod tests {
     fn a_folder_is_an_error_that_names_it() {
         let folder = tempfile::Builder::new().suffix(".csv").tempdir().unwrap();
         let message = read_matrix(folder.path()).unwrap_err().to_string();
-        assert!(message.contains("directory"), "{message}");
+        assert!(message.contains("it is a folder"), "{message}");
     }
 
     #[test]
