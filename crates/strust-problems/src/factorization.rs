@@ -3,8 +3,8 @@
 use crate::{
     Problem,
     numerics::{
-        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, multiply, normals, out_of_range, rms,
-        shape,
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, multiply, normals, out_of_range, rms, shape,
+        squarable,
     },
 };
 use faer::Mat;
@@ -57,7 +57,7 @@ impl Factorization {
         at_least_one(OWNER, "rows", m)?;
         at_least_one(OWNER, "columns", n)?;
         at_least_one(OWNER, "r", r)?;
-        finite(OWNER, "x", x)?;
+        squarable(OWNER, "x", x)?;
         let svd = x.thin_svd().map_err(|_| {
             out_of_range(OWNER, "x", "a matrix whose singular values did not converge", "better scaled")
         })?;

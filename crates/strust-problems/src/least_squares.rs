@@ -3,8 +3,8 @@
 use crate::{
     Convex, Problem,
     numerics::{
-        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, multiply, normals, not_negative,
-        out_of_range, rms, shape,
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, multiply, normals, not_negative, out_of_range,
+        rms, shape, squarable,
     },
 };
 use faer::Mat;
@@ -76,7 +76,7 @@ impl<T: Real> LeastSquares<T> {
     /// # Ok::<(), strust::Error>(())
     /// ```
     pub fn new(a: &Mat<T>, b: Vec<T>) -> Result<Self, Error> {
-        finite(OWNER, "a", a)?;
+        squarable(OWNER, "a", a)?;
         Self::from_rows(a.transpose().to_owned(), b)
     }
 
