@@ -216,7 +216,7 @@ pub fn size(owner: &'static str, field: &'static str, largest: f64) -> Result<()
     Err(out_of_range(owner, field, format!("{largest:e} at its largest entry"), allowed))
 }
 
-/// Checks that all entries of a matrix are finite.
+/// Reports the first entry of a matrix that is NaN or infinite.
 pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: &Mat<T>) -> Result<(), Error> {
     for j in 0..matrix.ncols() {
         if let Some(i) = matrix.col_as_slice(j).iter().position(|&v| !v.into().is_finite()) {
@@ -227,8 +227,8 @@ pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: 
     Ok(())
 }
 
-/// Checks that all entries of a matrix are finite, and that the largest is of a [`size`] whose squares have squares.
-pub(crate) fn sized<T: Real>(owner: &'static str, field: &'static str, matrix: &Mat<T>) -> Result<(), Error> {
+/// Checks the data of an objective that is quadratic in them: they are finite and of a [`size`] that can be squared.
+pub(crate) fn squarable<T: Real>(owner: &'static str, field: &'static str, matrix: &Mat<T>) -> Result<(), Error> {
     finite(owner, field, matrix)?;
     let entries = (0..matrix.ncols()).flat_map(|j| matrix.col_as_slice(j));
     size(owner, field, entries.fold(0.0, |largest, &v| largest.max(v.into().abs())))

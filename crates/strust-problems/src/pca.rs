@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    numerics::{DATA, START, centered, check_frame, gaussian, out_of_range, random_frame, shape, sized},
+    numerics::{DATA, START, centered, check_frame, gaussian, out_of_range, random_frame, shape, squarable},
 };
 use faer::{Mat, Side};
 use strust::{
@@ -66,7 +66,7 @@ impl Pca {
     /// k principal components of the columns of a d×n matrix. The columns are centered first.
     pub fn from_data(columns: &Mat<f64>, k: usize) -> Result<Self, Error> {
         check_frame(OWNER, columns.nrows(), k, columns.ncols())?;
-        sized(OWNER, "data", columns)?;
+        squarable(OWNER, "data", columns)?;
         Ok(Self { data: centered(columns), k, scratch: (Mat::zeros(k, 0), Mat::zeros(0, k)) })
     }
 

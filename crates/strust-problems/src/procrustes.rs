@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    numerics::{DATA, START, check_frame, gaussian, minimum, not_negative, random_frame, shape, sized},
+    numerics::{DATA, START, check_frame, gaussian, minimum, not_negative, random_frame, shape, squarable},
 };
 use faer::Mat;
 use strust::{
@@ -68,8 +68,8 @@ impl Procrustes {
         let (k, n) = (to.nrows(), from.ncols());
         check_frame(OWNER, from.nrows(), k, n)?;
         shape("B of a Procrustes problem", vec![k, n], Vector::shape(&to))?;
-        sized(OWNER, "A", &from)?;
-        sized(OWNER, "B", &to)?;
+        squarable(OWNER, "A", &from)?;
+        squarable(OWNER, "B", &to)?;
         let magnitude = (to.norm_squared() / n as f64).sqrt();
         Ok(Self { from, to, interpolates: false, magnitude, scratch: (Mat::zeros(k, 0), Mat::zeros(0, k)) })
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    numerics::{START, centered, check_frame, gaussian, not_negative, random_frame, shape, sized},
+    numerics::{START, centered, check_frame, gaussian, not_negative, random_frame, shape, squarable},
 };
 use faer::{Accum, Mat, Par, Side, linalg::matmul::matmul};
 use strust::{
@@ -84,7 +84,7 @@ impl<T: Real> SubspaceFit<T> {
     pub fn from_data(columns: &Mat<f64>, k: usize) -> Result<Self, Error> {
         let (d, n) = (columns.nrows(), columns.ncols());
         check_frame(OWNER, d, k, n)?;
-        sized(OWNER, "data", columns)?;
+        squarable(OWNER, "data", columns)?;
         let data = centered(columns);
         let magnitude = (data.squared_norm_l2() / n as f64).sqrt();
         let data = Mat::from_fn(d, n, |i, j| T::from_f64(data[(i, j)]));

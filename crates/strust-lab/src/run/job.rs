@@ -32,7 +32,10 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
-use strust::{objective::Consensus, prelude::*};
+use strust::{
+    objective::{Consensus, Peers},
+    prelude::*,
+};
 use strust_problems::Problem;
 
 /// Who watches a job, and how often it is saved.
@@ -259,8 +262,7 @@ impl RunJob<'_, '_> {
                     pace.warn(&warning);
                 }
             }
-            outcome
-                .map_err(|error| journal.f.peers().and_then(|peers| peers.failure()).map_or(error, Error::Method))?;
+            outcome.map_err(|error| journal.f.peers().and_then(Peers::failure).map_or(error, Error::Method))?;
             if k.is_multiple_of(epoch_steps) && is_recorded(k / epoch_steps, job.epochs) {
                 journal.write_epoch(epoch_steps, measure, halt)?;
             }

@@ -97,7 +97,7 @@ pub const LENGTHEN: f64 = 1.4;
 /// The second bound makes steps shorter
 /// like 1/√k where gradients are noisy, and vanishes where the data interpolate.
 ///
-/// Multiplying f by a power of 2 changes no bit of the iterates. Measuring x in another unit changes only the length of
+/// Multiplying f by a power of 4 changes no bit of the iterates. Measuring x in another unit changes only the length of
 /// the first step, 10⁻³(1 + ‖x₀‖), and what follows from it: a step that is 10⁶ times too short costs 35 steps.
 ///
 /// With γ = 1, β = 0, D = 1, κ = 1 and without noise the step is that of [`Str`](super::Str) inside its region.

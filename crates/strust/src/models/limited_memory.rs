@@ -169,7 +169,7 @@ impl<'a, V: Vector> KeptPairs<'a, V> {
     fn column(&self, i: usize) -> &'a V {
         let pair = match self.new {
             Some(new) if i >= self.old() => &new.pair,
-            _ => &self.memory.pairs[(i + self.dropped()) / 2],
+            _ => &self.memory.pairs[i / 2 + self.dropped() / 2],
         };
         if i.is_multiple_of(2) { &pair.step } else { &pair.change }
     }

@@ -123,6 +123,6 @@ impl<F: Objective, S: Fn() -> bool> Peers for Stoppable<F, S> {
     }
     fn failure(&mut self) -> Option<Error> {
         let stopped = self.stopped.then_some(Error::Stopped);
-        self.inner.peers().and_then(|peers| peers.failure()).or(stopped)
+        self.inner.peers().and_then(Peers::failure).or(stopped)
     }
 }
