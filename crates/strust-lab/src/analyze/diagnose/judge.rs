@@ -63,8 +63,11 @@ pub(super) fn judge(facts: &Facts) -> Option<(RunVerdict, Cause)> {
     if facts.failure.is_some() {
         let started = facts.stats.curve.first().is_some_and(|(value, _)| value.is_finite());
         // A method needs the square of the gradient.
-        let overflows = facts.point.is_some_and(|point| point.gradient_norm.powi(2).is_infinite());
-        let cause = match (started, overflows) {
+        let out_of_range = facts.point.is_some_and(|point| {
+            let square = point.gradient_norm.powi(2);
+            square.is_infinite() || square == 0.0 && point.gradient_norm > 0.0
+        });
+        let cause = match (started, out_of_range) {
             (false, _) => Cause::Start,
             (true, true) => Cause::Range,
             (true, false) => Cause::LongSteps,
