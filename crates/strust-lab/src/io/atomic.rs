@@ -46,7 +46,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     publish(path, bytes, permissions.as_ref(), |file| file.persist(path).map(|_| true)).map(|_| ())
 }
 
-/// Writes a new file as [`write()`] does. Returns `false`, and changes nothing, if the name is taken, even if another program
+/// Writes a new file as `write` does. Returns `false`, and changes nothing, if the name is taken, even if another program
 /// takes it at the last moment.
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
     // A link that leads nowhere takes the name, too.
