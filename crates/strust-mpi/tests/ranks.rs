@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
+    objective::{ObjectiveWrapper, Sliced},
     prelude::*,
     ranks::{Alone, Group, Reduction},
 };
