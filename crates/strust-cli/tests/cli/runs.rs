@@ -139,6 +139,32 @@ fn a_lengthened_run_that_was_killed_before_its_next_checkpoint_resumes() {
     assert_eq!(records(&out), whole);
 }
 
+#[test]
+fn a_job_makes_no_step_after_its_method_has_converged_also_if_it_is_lengthened() {
+    let folder = Folder::new();
+    let text = experiment("kind = \"pca\"", "[[method]]\nname = \"str-sqp\"\n");
+    let file = folder.write("experiment.toml", &text.edit("epochs = 3", "epochs = 40").edit("seeds = 2", "seeds = 1"));
+    let out = folder.path("out");
+    // The epochs and the steps until then, of all epochs with as many steps as the last one.
+    let last = |arguments: &[&str]| -> Vec<(u64, u64)> {
+        let result = run(&[arguments, &["--quiet"]].concat());
+        assert_eq!(result.code, Some(0), "{}", result.err);
+        let (_, records) = records(&out).pop_first().expect("one job");
+        let lines = records.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let lines: Vec<serde_json::Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+        let steps = lines.iter().filter(|line| line["type"] == "step").count() as u64;
+        let epochs = lines.iter().filter(|line| line["type"] == "epoch");
+        let epochs = epochs.map(|line| (line["epoch"].as_u64().unwrap(), line["steps"].as_u64().unwrap()));
+        epochs.filter(|&(_, made)| made == steps).collect()
+    };
+    let first = last(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let (converged, steps) = first[0];
+    assert!(converged < 35, "{first:?}");
+    assert_eq!(first, (converged..=40).map(|epoch| (epoch, steps)).collect::<Vec<_>>());
+    let longer = last(&["resume", out.to_str().unwrap(), "--epochs", "50"]);
+    assert_eq!(longer, (converged..=50).map(|epoch| (epoch, steps)).collect::<Vec<_>>());
+}
+
 fn temporary_files(folder: &std::path::Path) -> usize {
     all_files(folder).iter().filter(|name| std::path::Path::new(name).extension().is_some_and(|e| e == "tmp")).count()
 }
