@@ -62,7 +62,7 @@ fn a_trial_that_is_not_finite_is_rejected_and_recorded() {
 
 #[cfg(feature = "torch")]
 mod with_torch {
-    use crate::support::{Edit, Finished, Folder, fails, finished, records, same_records, strust};
+    use crate::support::{Edit, Finished, Folder, fails, finished, records, refused, same_records, strust};
     use std::{fs, path::PathBuf};
 
     const RECORD: usize = 3073;
@@ -314,10 +314,13 @@ mod with_torch {
             (result.code, result.err.contains("there is no method `sdg`; choose one of sgd, adam")),
             (Some(2), true)
         );
-        // A file that is not a model is not replaced.
-        for file in ["small.toml", "images/data_batch_1.bin"] {
+        // Neither a file that the command reads nor another file that is not a model is replaced.
+        for (file, code, why) in
+            [("small.toml", 2, "the command reads this file"), ("images/data_batch_1.bin", 1, "is not a model")]
+        {
             let before = fs::read(folder.path(file)).unwrap();
-            fails(&go(&folder, &["train", "small.toml", "--save", file, "--out", "run2"]), &[file, "is not a model"]);
+            let result = go(&folder, &["train", "small.toml", "--save", file, "--out", "run2"]);
+            refused(&result, code, &[file, why]);
             assert_eq!(fs::read(folder.path(file)).unwrap(), before);
         }
     }
