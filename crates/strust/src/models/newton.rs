@@ -5,7 +5,6 @@ use crate::{
     radius::Judgment,
     vector::{Elementwise, Vector},
 };
-use serde::{Deserialize, Serialize};
 
 /// The general model of the paper, m(p) = gᵀp + ½pᵀHp, with the Hessian or the Gauss–Newton matrix H of the sample. Its
 /// step comes from truncated conjugate gradients ([`steihaug`]).
@@ -72,13 +71,14 @@ impl<V> Newton<V> {
 }
 
 /// What [`Newton`] keeps from step to step.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct NewtonMemory {
     /// The largest ‖g‖ so far. It makes the tolerance of the inner iteration independent of the scale of f.
     pub largest_gradient: f64,
     /// How many steps in a row the model has foreseen, if this matters. Each one makes the inner iteration more accurate.
     pub foreseen: i32,
 }
+crate::saved!([] NewtonMemory { largest_gradient, foreseen });
 
 /// A model has foreseen a step if the ratio of the reductions differs from 1 by at most this.
 const FORESEEN: f64 = 0.1;
