@@ -3,7 +3,6 @@
 //! | method | source | problem |
 //! |---|---|---|
 //! | [`Auto`] | the default: three points, learned curvature, no learning rate | min f(x) |
-//! | [`AutoNewton`] | `Auto` with second-order steps where they pay | min f(x) |
 //! | [`Str`] | Algorithm 1 | min f(x) |
 //! | [`TrustRegion`] | Algorithm 1 with your own [model](crate::models) | min f(x) |
 //! | [`StrNewton`] | Algorithm 1 with the Hessian of the sample | min f(x) |
@@ -20,7 +19,6 @@
 mod adam;
 mod augmented_lagrangian;
 pub mod auto;
-mod auto_newton;
 mod averaged;
 mod dog;
 mod landing;
@@ -43,7 +41,6 @@ pub use crate::models::CurvaturePair;
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
 pub use auto::{Auto, AutoConfig, AutoState, Learned};
-pub use auto_newton::{AutoNewton, AutoNewtonConfig, AutoNewtonState, Leader, Probation, Race, RaceStage};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use dog::{DoG, DoGConfig, DoGState};
 pub use landing::{Landing, LandingConfig};
