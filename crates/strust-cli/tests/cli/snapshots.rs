@@ -8,5 +8,5 @@ fn help_and_list_match_the_snapshots() {
     insta::assert_snapshot!("help_run", run(&["run", "--help"]).out);
     insta::assert_snapshot!("help_data", run(&["data", "--help"]).out);
     insta::assert_snapshot!("list", run(&["list"]).out);
-    insta::assert_snapshot!("list_auto_newton", run(&["list", "auto-newton"]).out);
+    insta::assert_snapshot!("list_str_newton", run(&["list", "str-newton"]).out);
 }

@@ -195,15 +195,6 @@ impl Default for Learned {
     }
 }
 
-impl<V: Vector> AutoState<V> {
-    /// Goes on from another average: z moves with it, and what was learned stays.
-    pub(super) fn move_to(&mut self, x: &V) {
-        self.z.add(1.0, x);
-        self.z.add(-1.0, &self.x);
-        self.x.copy_from(x);
-    }
-}
-
 /// Scratch space of a step.
 #[derive(Debug, Clone)]
 struct AutoScratch<V> {

@@ -150,7 +150,7 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     let Step { mut size, mut length, mut predicted, mut exit, .. } = p;
 
     // r on the same sample, the verdict and the next radius
-    let (mut next_radius, mut retreats, mut tried) = (*radius, 0, None);
+    let (mut next_radius, mut tried) = (*radius, None);
     while exit != Exit::Stationary {
         evaluations.values += 1;
         let value = f.value(trial, sample).value;
@@ -164,11 +164,10 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
         let Some(p) = model.retreat() else { break };
         trial.set_sum(x, -p.size, p.direction);
         Step { size, length, predicted, exit, .. } = p;
-        retreats += 1;
     }
     let tried = tried.map(|(value, judgment)| {
         let actual = evaluation.value - value;
-        model.learn(memory, &Trial { at, point: trial, size, value, actual, predicted, judgment, retreats });
+        model.learn(memory, &Trial { at, point: trial, size, value, actual, predicted, judgment });
         (value, judgment)
     });
     let verdict = tried.map_or(Verdict::Accepted, |(_, judgment)| judgment.verdict);

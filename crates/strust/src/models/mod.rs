@@ -193,8 +193,6 @@ pub struct Trial<'a, V: Vector> {
     pub predicted: f64,
     /// The judgment of the trust region.
     pub judgment: Judgment,
-    /// Rejected trials of this step before this one ([`Model::retreat`]).
-    pub retreats: u64,
 }
 
 /// The next radius of a model with curvature: a step that ends inside says nothing about a larger region, and after a
