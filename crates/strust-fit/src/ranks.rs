@@ -8,7 +8,10 @@ use std::{
     cell::RefCell,
     sync::atomic::{AtomicBool, Ordering},
 };
-use strust::ranks::{Group, RowShare, fingerprint, gather_bytes};
+use strust::{
+    ranks::{Group, RowShare, fingerprint, gather_bytes},
+    saved::Saved,
+};
 
 /// Numbers of a rank in one gather of a maximum. More would fill the memory if there are many ranks.
 const PIECE: usize = 1 << 16;
@@ -115,7 +118,8 @@ impl<'a> Ranks<'a> {
         if self.is_alone() {
             return Ok(());
         }
-        let all = self.all(&fingerprint(value))?;
+        let text = serde_json::to_vec(value).expect("summaries are plain data");
+        let all = self.all(&fingerprint(&Saved::Bytes(text)))?;
         let ranks: Vec<usize> = (0..all.len()).filter(|&rank| all[rank] != all[0]).collect();
         if ranks.is_empty() { Ok(()) } else { Err(differs(ranks, why)) }
     }

@@ -118,6 +118,7 @@ mod tests {
     use super::*;
     use crate::contract;
     use strust::{diagnostics::jacobian_slope, prelude::*};
+    use strust_baselines::{Riemannian, RiemannianConfig};
 
     fn problem(seed: u64) -> ConstrainedLogistic {
         let loss = Logistic::separable(150, 15, 0.1, seed).unwrap().with_wrong_labels(0.1, seed).unwrap();

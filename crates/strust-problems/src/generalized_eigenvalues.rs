@@ -111,6 +111,7 @@ mod tests {
     use super::*;
     use crate::contract;
     use strust::{objective::full_value, prelude::*};
+    use strust_baselines::{Riemannian, RiemannianConfig};
 
     fn problem(condition: f64) -> GeneralizedEigenvalues {
         GeneralizedEigenvalues::new(Pca::decaying(12, 3, 80, 0.8, 3).unwrap(), condition, 4).unwrap()

@@ -26,6 +26,7 @@ const PIECE: usize = 256;
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::{Adam};
 /// use strust_problems::{Problem, text::Characters};
 /// use strust_torch::{GptShape, LanguageModel};
 ///

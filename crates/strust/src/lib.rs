@@ -96,11 +96,8 @@ pub mod prelude {
         Stiefel, at_most, both, by_newton, constraint_from_fn,
     };
     pub use crate::methods::{
-        Adam, AdamConfig, AugLag, AugLagConfig, Auto, AutoConfig, Averaged, AveragedConfig, DoG, DoGConfig, Landing,
-        LandingConfig, LineSearch, LineSearchConfig, Method, Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd,
-        ProjectedSgdConfig, Reset, Riemannian, RiemannianConfig, ScheduleFreeAdamW, ScheduleFreeAdamWConfig,
-        ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig, State, Str, StrConfig, StrLbfgs, StrLbfgsConfig,
-        StrLsr1, StrLsr1Config, StrNewton, StrNewtonConfig, StrP, StrPConfig, StrSqp, StrSqpConfig, TrustRegion,
+        Auto, AutoConfig, Averaged, AveragedConfig, Method, State, Str, StrConfig, StrLbfgs, StrLbfgsConfig, StrLsr1,
+        StrLsr1Config, StrNewton, StrNewtonConfig, StrP, StrPConfig, StrSqp, StrSqpConfig, TrustRegion,
     };
     pub use crate::models::{Local, Model, Step, Trial};
     pub use crate::objective::{

@@ -10,6 +10,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 use strust::{kkt::least_squares_multipliers, methods::SqpVerdict, prelude::*};
+use strust_baselines::{AugLag, AugLagConfig};
 use strust_problems::constrained::{ConstrainedProblem, Expected, KnownMultipliers};
 
 /// The budget of STR-SQP. Other runs end by its verdict.

@@ -46,11 +46,7 @@ struct Start {
 impl Purpose for Start {
     type Output = ProblemSize;
 
-    fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<ProblemSize, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
+    fn with<F: Problem<Point: Send> + 'static>(self, mut prepared: Prepared<F>) -> Result<ProblemSize, Error> {
         prepared.start(self.seed)?;
         let parameters = prepared.f.start(self.seed).dimension();
         Ok(ProblemSize { terms: prepared.f.terms(), parameters })

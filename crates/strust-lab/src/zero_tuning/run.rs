@@ -34,7 +34,6 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
     path::Path,
 };
-use strust::prelude::*;
 use strust_problems::Problem;
 
 /// The contents of `benchmark.json`.
@@ -177,11 +176,7 @@ struct FindOptimum;
 
 impl Purpose for FindOptimum {
     type Output = Option<f64>;
-    fn with<F, C>(self, prepared: Prepared<F, C>) -> Result<Option<f64>, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
+    fn with<F: Problem<Point: Send> + 'static>(self, prepared: Prepared<F>) -> Result<Option<f64>, Error> {
         Ok(prepared.f.optimum())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The constants here are not settings. Few other values were tried.
 
-use super::{Measurement, Method, Noise, finite, state};
+use super::{Measurement, Method, Noise, finite};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -155,7 +155,7 @@ pub struct AutoState<V> {
     pub k: u64,
 }
 crate::saved!([V: Vector] AutoState<V> { x: vector, z: vector, start: vector, gradient: vector, root: vector, learned, k });
-state!(AutoState<V>, is_averaged);
+crate::state!(AutoState<V>, is_averaged);
 
 /// The numbers in an [`AutoState`].
 #[derive(Debug, Clone, Copy, PartialEq)]

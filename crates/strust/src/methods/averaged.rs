@@ -28,6 +28,7 @@ config! {
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::{Sgd};
 /// let targets = [1.0, 3.0];
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
 ///     g[0] += x[0] - targets[i];

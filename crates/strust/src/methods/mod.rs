@@ -9,29 +9,12 @@
 //! | [`StrLbfgs`], [`StrLsr1`] | Algorithm 1 with a limited-memory quasi-Newton matrix | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
 //! | [`StrSqp`] | an exact penalty, minimized through its dual | min f(x), c(x) = 0 or ≤ 0, bounds |
-//! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 | min f(x) |
-//! | [`Prodigy`], [`DoG`], [`ScheduleFreeSgd`], [`ScheduleFreeAdamW`], [`Ponos`] | baselines that need little or no tuning | min f(x) |
-//! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
-//! | [`AugLag`] | baseline of section 5.2 | min f(x), c(x) = 0 |
-//! | [`Landing`] | baseline without retractions | min f(x), c(x) = 0 |
 //! | [`Averaged`] | any method, with the average of its iterates as the answer | that of the method |
 
-mod adam;
 mod any;
-mod augmented_lagrangian;
 pub mod auto;
 mod averaged;
-mod dog;
-mod landing;
-mod line_search;
 pub mod noise;
-mod ponos;
-mod prodigy;
-mod projected_sgd;
-mod riemannian;
-mod schedule_free_adamw;
-mod schedule_free_sgd;
-mod sgd;
 mod str_limited_memory;
 mod str_newton;
 mod str_p;
@@ -40,21 +23,9 @@ mod trust_region;
 
 pub use crate::models::CurvaturePair;
 pub use any::{AnyMethod, AnyState};
-pub use adam::{Adam, AdamConfig, AdamState};
-pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
 pub use auto::{Auto, AutoConfig, AutoState, Learned};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
-pub use dog::{DoG, DoGConfig, DoGState};
-pub use landing::{Landing, LandingConfig};
-pub use line_search::{LineSearch, LineSearchConfig, LineSearchState, Reset};
 pub use noise::Noise;
-pub use ponos::{Ponos, PonosConfig, PonosState};
-pub use prodigy::{Prodigy, ProdigyConfig, ProdigyState};
-pub use projected_sgd::{ProjectedSgd, ProjectedSgdConfig};
-pub use riemannian::{Riemannian, RiemannianConfig};
-pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeAdamWState};
-pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
-pub use sgd::{Sgd, SgdConfig, SgdState};
 pub use str_limited_memory::{StrLbfgs, StrLbfgsConfig, StrLimitedMemoryState, StrLsr1, StrLsr1Config};
 pub use str_newton::{StrNewton, StrNewtonConfig, StrNewtonState};
 pub use str_p::{StrP, StrPConfig};
@@ -88,7 +59,7 @@ pub trait Method<F: Objective + ?Sized> {
     /// The state at the start `x`, after [`Self::prepare`].
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
-    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold, [`Landing`],
+    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold and
     /// [`StrSqp`], whose dual is small beside a gradient, and [`StrNewton`], which makes up to `at_boundary` vectors when it
     /// first needs them. A step is a transaction: an error, or a panic in an evaluation, leaves the state unchanged.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
@@ -152,21 +123,22 @@ crate::saved!([V: Vector] Iterate<V> { x: vector, k });
 
 /// Implements [`State`] for a struct with the fields `x` and `k`. With `is_averaged`, x is an average. With
 /// `settled by`, this function of the state is [`State::settled`].
+#[macro_export]
 macro_rules! state {
     ($name:ident) => {
-        state!($name<V>);
+        $crate::state!($name<V>);
     };
     ($name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>) => {
-        state!(@ $name<V $(, $s: $first $(+ $bound)*)?>, false, |_: &Self| None);
+        $crate::state!(@ $name<V $(, $s: $first $(+ $bound)*)?>, false, |_: &Self| None);
     };
     ($name:ident<V>, is_averaged) => {
-        state!(@ $name<V>, true, |_: &Self| None);
+        $crate::state!(@ $name<V>, true, |_: &Self| None);
     };
     ($name:ident<V>, settled by $reason:ident) => {
-        state!(@ $name<V>, false, Self::$reason);
+        $crate::state!(@ $name<V>, false, Self::$reason);
     };
     (@ $name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>, $is_averaged:literal, $settled:expr) => {
-        impl<V: crate::vector::Vector $(, $s: $first $(+ $bound)*)?> crate::methods::State for $name<V $(, $s)?> {
+        impl<V: $crate::vector::Vector $(, $s: $first $(+ $bound)*)?> $crate::methods::State for $name<V $(, $s)?> {
             type Point = V;
             fn point(&self) -> &V {
                 &self.x
@@ -183,24 +155,23 @@ macro_rules! state {
             fn is_averaged(&self) -> bool {
                 $is_averaged
             }
-            fn settled(&self) -> Option<crate::stop::StopReason> {
-                let settled: fn(&Self) -> Option<crate::stop::StopReason> = $settled;
+            fn settled(&self) -> Option<$crate::stop::StopReason> {
+                let settled: fn(&Self) -> Option<$crate::stop::StopReason> = $settled;
                 settled(self)
             }
         }
     };
 }
-use state;
 state!(Iterate);
 
 /// Scratch space that is created on first use.
-fn scratch<'a, V: Vector>(slot: &'a mut Option<V>, like: &V) -> &'a mut V {
+pub fn scratch<'a, V: Vector>(slot: &'a mut Option<V>, like: &V) -> &'a mut V {
     slot.get_or_insert_with(|| like.zeros_like())
 }
 
 /// fᵢ(x), ∇fᵢ(x) and ‖∇fᵢ(x)‖². Values that are not finite are an error: x was accepted, so it is too late to reject a
 /// step.
-fn evaluate<F: Objective + ?Sized>(
+pub fn evaluate<F: Objective + ?Sized>(
     f: &mut F,
     x: &F::Point,
     sample: &Sample,
@@ -231,7 +202,8 @@ fn finite<V: Vector>(evaluation: Evaluation, gradient: &V, step: u64) -> Result<
     Ok(squared)
 }
 
-fn measure_on_manifold<F, M>(f: &mut F, manifold: &mut M, x: &F::Point) -> Result<Measurement, Error>
+/// Measures a point of a manifold on the full sum: the gradient is that along the manifold.
+pub fn measure_on_manifold<F, M>(f: &mut F, manifold: &mut M, x: &F::Point) -> Result<Measurement, Error>
 where
     F: Objective + ?Sized,
     M: Manifold<Point = F::Point>,

@@ -1,6 +1,5 @@
 //! The noise of gradients, and how far back an average should remember.
 
-
 /// The noise is a mean over about the last quarter of the steps.
 pub const NOISE_MEMORY: f64 = 4.0;
 /// The recent noise is a mean over about this many steps.

@@ -1,6 +1,6 @@
 //! STR, Algorithm 1: the trust-region loop over any model.
 
-use super::{Measurement, Method, finite, state};
+use super::{Measurement, Method, finite};
 use crate::{
     Error,
     config::{Checked, Config},
@@ -88,7 +88,7 @@ pub struct TrustRegionState<V, S> {
     pub memory: S,
 }
 crate::saved!([V: Vector, S: Load] TrustRegionState<V, S> { x: vector, radius, k, memory });
-state!(TrustRegionState<V, S: Clone + Load>);
+crate::state!(TrustRegionState<V, S: Clone + Load>);
 
 impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
     type State = TrustRegionState<F::Point, M::Memory>;

@@ -52,7 +52,7 @@ pub struct NewtonMemory {
     /// The largest ‖g‖ so far. It makes the tolerance of the inner iteration independent of the scale of f.
     pub largest_gradient: f64,
 }
-crate::saved!([] NewtonMemory { largest_gradient, foreseen });
+crate::saved!([] NewtonMemory { largest_gradient });
 
 /// gᵀHg is a cube of the scale of f. Outside of 2^±250 it could under- or overflow.
 const MOST_EXPONENT: f64 = 250.0;

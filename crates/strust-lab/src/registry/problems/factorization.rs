@@ -1,6 +1,6 @@
 //! Low-rank matrix factorization.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_problems::{Factorization, read};
 
@@ -28,7 +28,7 @@ impl ProblemEntry for Problem {
     const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::ObjectiveGap, "objective gap f(x) − f*")];
     const SYNTHETIC: &'static [&'static str] = &["m", "n", "rank"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let width = c.width as usize;
         let f = if c.data.is_empty() {
             check_size(c.m, c.n)?;
@@ -39,6 +39,6 @@ impl ProblemEntry for Problem {
             check_size((data.nrows() + data.ncols()) as u64, c.width)?;
             Factorization::new(&data, width)?
         };
-        visitor.visit(Setup::unconstrained(f))
+        assembler.finish(Setup::unconstrained(f))
     }
 }

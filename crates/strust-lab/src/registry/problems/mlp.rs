@@ -1,7 +1,7 @@
 //! A multilayer perceptron.
 
 use super::{
-    ProblemEntry, Quantity, Setup, TEST_SHARE, Visitor,
+    ProblemEntry, Quantity, Setup, TEST_SHARE, Assembler, AnySetup,
     from_file::{effect, is_on},
     text, train_and_test, words,
 };
@@ -90,11 +90,11 @@ impl ProblemEntry for Problem {
         c.precision == Precision::F32
     }
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let measured = c.train_accuracy == Switch::On;
         match c.precision {
-            Precision::F32 => visitor.visit(Setup::classifier(network::<f32>(&c, seed)?).with_train_accuracy(measured)),
-            Precision::F64 => visitor.visit(Setup::classifier(network::<f64>(&c, seed)?).with_train_accuracy(measured)),
+            Precision::F32 => assembler.finish(Setup::classifier(network::<f32>(&c, seed)?).with_train_accuracy(measured)),
+            Precision::F64 => assembler.finish(Setup::classifier(network::<f64>(&c, seed)?).with_train_accuracy(measured)),
         }
     }
 }

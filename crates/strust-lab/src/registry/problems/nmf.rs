@@ -1,6 +1,6 @@
 //! Nonnegative matrix factorization.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_problems::{Nmf, read};
 
@@ -32,7 +32,7 @@ impl ProblemEntry for Problem {
         &[(Quantity::Objective, "objective f(U, V)"), (Quantity::ConstraintNorm, "distance to the bounds")];
     const SYNTHETIC: &'static [&'static str] = &["m", "n", "rank", "noise"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let width = c.width as usize;
         let f = if c.data.is_empty() {
             check_size(c.m, c.n)?;
@@ -44,6 +44,6 @@ impl ProblemEntry for Problem {
             Nmf::from_data(&data, width)?
         };
         let bounds = f.constraint();
-        visitor.visit(Setup::constrained(f, move |_| bounds.clone()))
+        assembler.finish(Setup::constrained(f, move |_| bounds.clone()))
     }
 }

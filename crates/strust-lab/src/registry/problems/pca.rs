@@ -1,6 +1,6 @@
 //! Principal components.
 
-use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Visitor, check_size, from_file::FileSize};
+use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size, from_file::FileSize};
 use crate::{Error, data::paths::path_of};
 use strust_problems::{Pca, read};
 
@@ -29,10 +29,10 @@ impl ProblemEntry for Problem {
     const METRICS: &'static [(Quantity, &'static str)] = GAP_AND_FRAME;
     const SYNTHETIC: &'static [&'static str] = &["d", "n", "decay"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let f = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
         let stiefel = f.constraint();
-        visitor.visit(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
+        assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Softmax regression.
 
 use super::{
-    ProblemEntry, Quantity, SPLIT_SEED, Setup, Visitor,
+    ProblemEntry, Quantity, SPLIT_SEED, Setup, Assembler, AnySetup,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text,
 };
@@ -63,7 +63,7 @@ impl ProblemEntry for Problem {
         effect::<Self>(parameter, parameters) && !is_idle
     }
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let mut f = data(&c)?.with_wrong_labels(c.wrong_labels, seed)?;
         if c.standardize == Switch::On {
             f = f.standardized()?;
@@ -74,7 +74,7 @@ impl ProblemEntry for Problem {
         let f = with_optimum(f, c.optimum, &c, (c.wrong_labels > 0.0).then_some(seed))?;
         let has_test = c.data.is_empty() || c.test_share > 0.0;
         let setup = if has_test { Setup::classifier(f) } else { Setup::unconstrained(f) };
-        visitor.visit(setup.with_train_accuracy(c.train_accuracy == Switch::On))
+        assembler.finish(setup.with_train_accuracy(c.train_accuracy == Switch::On))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Orthogonal subspace fitting.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_problems::{SubspaceFit, read};
 
@@ -32,7 +32,7 @@ impl ProblemEntry for Problem {
     ];
     const SYNTHETIC: &'static [&'static str] = &["d", "n", "noise"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let k = c.k as usize;
         let f = if c.data.is_empty() {
             check_size(c.d, c.n)?;
@@ -43,6 +43,6 @@ impl ProblemEntry for Problem {
             SubspaceFit::from_data(&read::read_matrix(path_of(&c.data))?.transpose().to_owned(), k)?
         };
         let stiefel = f.constraint();
-        visitor.visit(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
+        assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
     }
 }

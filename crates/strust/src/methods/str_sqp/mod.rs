@@ -15,7 +15,7 @@ pub use batch::BatchMemory;
 pub use memory::LagrangianCurvature;
 pub use turn::{Turn, WholePhase};
 
-use super::{Measurement, Method, state};
+use super::{Measurement, Method};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -241,7 +241,7 @@ pub struct StrSqpState<V> {
     pub k: u64,
 }
 crate::saved!([V: Vector] StrSqpState<V> { x: vector, multipliers, bound_multipliers: vector, weights, penalty, damping, memory, last, largest, most_violation, region, batch, verdict, k });
-state!(StrSqpState<V>, settled by reason);
+crate::state!(StrSqpState<V>, settled by reason);
 
 impl<V: Vector> StrSqpState<V> {
     /// The verdict as a reason to stop.

@@ -1,11 +1,11 @@
 //! Stochastic augmented Lagrangian: a baseline of section 5.2.
 
-use super::{Measurement, Method, evaluate, scratch, state};
-use crate::{
+use strust::{
     Error, config,
     config::{Checked, Config},
     constraints::{Constraint, check_equations},
-    kkt::kkt,
+    kkt::{Measurement, kkt},
+    methods::{Method, evaluate, scratch},
     objective::Objective,
     record::StepRecord,
     sample::Sample,
@@ -75,8 +75,8 @@ pub struct AugLagState<V, R> {
     /// Steps made.
     pub k: u64,
 }
-crate::saved!([V: Vector, R: Vector] AugLagState<V, R> { x: vector, multipliers: vector, penalty, terms_seen, k });
-state!(AugLagState<V, R: Vector>);
+strust::saved!([V: Vector, R: Vector] AugLagState<V, R> { x: vector, multipliers: vector, penalty, terms_seen, k });
+strust::state!(AugLagState<V, R: Vector>);
 
 impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
     type State = AugLagState<F::Point, C::Residual>;

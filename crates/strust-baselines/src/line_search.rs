@@ -1,10 +1,11 @@
 //! SLS: SGD with a stochastic Armijo line search (Vaswani et al. 2019), the second baseline of section 5.1.
 
-use super::{Measurement, Method, evaluate, scratch, state};
-use crate::{
+use serde::{Deserialize, Serialize};
+use strust::{
     Error, config,
     config::{Checked, Config, FieldValue},
-    kkt::measure,
+    kkt::{Measurement, measure},
+    methods::{Method, evaluate, scratch},
     objective::{Evaluation, Evaluations, Objective},
     radius::Verdict,
     record::StepRecord,
@@ -12,7 +13,6 @@ use crate::{
     saved::{Load, Saved},
     vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 /// Where the search of a step starts (the three rules of the method's paper).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -82,18 +82,18 @@ pub struct LineSearchState<V> {
     /// Steps made.
     pub k: u64,
 }
-crate::saved!([V: Vector] LineSearchState<V> { x: vector, step_size, k });
-state!(LineSearchState);
+strust::saved!([V: Vector] LineSearchState<V> { x: vector, step_size, k });
+strust::state!(LineSearchState);
 
 /// The condition of a line search, and its backtracks.
-pub(super) struct Armijo {
+pub(crate) struct Armijo {
     pub decrease: f64,
     pub backtrack: f64,
     pub max_backtracks: u64,
 }
 
 /// The half-line x − ηg, with scratch space for a trial point.
-pub(super) struct SearchLine<'a, V> {
+pub(crate) struct SearchLine<'a, V> {
     pub x: &'a mut V,
     pub gradient: &'a V,
     pub squared_norm: f64,

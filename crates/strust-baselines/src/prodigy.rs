@@ -1,10 +1,10 @@
 //! Prodigy (Mishchenko and Defazio 2024): Adam, with its step size from an estimate of the distance to the solution.
 
-use super::{Measurement, Method, evaluate, scratch, state};
-use crate::{
+use strust::{
     Error, config,
     config::{Checked, Config},
-    kkt::measure,
+    kkt::{Measurement, measure},
+    methods::{Method, evaluate, scratch},
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
@@ -49,6 +49,7 @@ config! {
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::*;
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
 ///     g[i] += 2.0 * (x[i] - 3.0);
 ///     (x[i] - 3.0).powi(2)
@@ -104,8 +105,8 @@ pub struct ProdigyState<V> {
     /// Steps made.
     pub k: u64,
 }
-crate::saved!([V: Vector] ProdigyState<V> { x: vector, start: vector, mean: vector, square: vector, sum: vector, progress, distance, k });
-state!(ProdigyState);
+strust::saved!([V: Vector] ProdigyState<V> { x: vector, start: vector, mean: vector, square: vector, sum: vector, progress, distance, k });
+strust::state!(ProdigyState);
 
 impl<F: Objective<Point: Elementwise>> Method<F> for Prodigy<F::Point> {
     type State = ProdigyState<F::Point>;

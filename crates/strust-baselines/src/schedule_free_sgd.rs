@@ -1,10 +1,10 @@
 //! Schedule-Free SGD (Defazio et al. 2024): averaging in place of a schedule.
 
-use super::{Measurement, Method, evaluate, scratch, state};
-use crate::{
+use strust::{
     Error, config,
     config::{Checked, Config},
-    kkt::measure,
+    kkt::{Measurement, measure},
+    methods::{Method, evaluate, scratch},
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
@@ -42,6 +42,7 @@ config! {
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::*;
 /// let targets = [1.0, 3.0];
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
 ///     g[0] += x[0] - targets[i];
@@ -87,11 +88,11 @@ pub struct AverageWeights {
     /// The sum of all weights.
     pub sum: f64,
 }
-crate::saved!([] AverageWeights { largest_rate, sum });
+strust::saved!([] AverageWeights { largest_rate, sum });
 
 impl AverageWeights {
     /// c of step k with the step size `rate`.
-    pub(super) fn next(&mut self, rate: f64, k: u64, power: f64) -> f64 {
+    pub(crate) fn next(&mut self, rate: f64, k: u64, power: f64) -> f64 {
         self.largest_rate = self.largest_rate.max(rate);
         let weight = (k as f64 + 1.0).powf(power) * self.largest_rate * self.largest_rate;
         self.sum += weight;
@@ -100,7 +101,7 @@ impl AverageWeights {
 }
 
 /// The factor of the step size at step k of a linear warm-up.
-pub(super) fn warmup(steps: u64, k: u64) -> f64 {
+pub(crate) fn warmup(steps: u64, k: u64) -> f64 {
     if k < steps { (k + 1) as f64 / steps as f64 } else { 1.0 }
 }
 
@@ -116,8 +117,8 @@ pub struct ScheduleFreeSgdState<V> {
     /// Steps made.
     pub k: u64,
 }
-crate::saved!([V: Vector] ScheduleFreeSgdState<V> { x: vector, z: vector, weights, k });
-state!(ScheduleFreeSgdState<V>, is_averaged);
+strust::saved!([V: Vector] ScheduleFreeSgdState<V> { x: vector, z: vector, weights, k });
+strust::state!(ScheduleFreeSgdState<V>, is_averaged);
 
 impl<F: Objective> Method<F> for ScheduleFreeSgd<F::Point> {
     type State = ScheduleFreeSgdState<F::Point>;

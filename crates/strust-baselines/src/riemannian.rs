@@ -1,11 +1,12 @@
-//! Projected SGD: a baseline of section 5.2.
+//! Riemannian gradient descent: a baseline of section 5.2.
 
-use super::{Iterate, Measurement, Method, evaluate, measure_on_manifold, scratch};
-use crate::{
+use strust::{
     Error, config,
     config::{Checked, Config},
-    constraints::Manifold,
-    objective::{Evaluation, Objective},
+    constraints::{Manifold, Retraction, check_equations},
+    kkt::Measurement,
+    methods::{Iterate, Method, evaluate, measure_on_manifold, scratch},
+    objective::Objective,
     record::StepRecord,
     sample::Sample,
     saved::{Load, Saved},
@@ -14,30 +15,32 @@ use crate::{
 };
 
 config! {
-    /// Configuration of [`ProjectedSgd`]. The default is the paper's for subspace fitting.
-    pub struct ProjectedSgdConfig for "sgd-proj" {
+    /// Configuration of [`Riemannian`]. The defaults are the paper's for subspace fitting.
+    pub struct RiemannianConfig for "riemannian" {
         /// Step size η.
         pub learning_rate: f64 = 5e-2, Number(Range::above(0.0));
+        /// How the Stiefel manifold is returned to: qr or polar. Used where the manifold is built from this table.
+        pub retraction: Retraction = Retraction::Qr, OneOf(&["qr", "polar"]);
     }
 }
 
-/// x ← restore(x − η·g): a step in the surrounding space, then a move back onto the set (QR on the Stiefel manifold).
+/// x ← R_x(−η·Pg): the gradient projected onto the tangent space, then a retraction.
 ///
-/// QR gives the nearest frame only up to a rotation of its columns. This does not matter if the objective depends only
-/// on the span of the columns, as in subspace fitting. For other objectives use
-/// [`Retraction::Polar`](crate::constraints::Retraction::Polar); otherwise the fixed point is not the minimizer.
+/// On the Stiefel manifold Pg = g − W·sym(Wᵀg); choose its retraction by
+/// [`Stiefel::with_retraction`](crate::constraints::Stiefel::with_retraction).
 #[derive(Debug, Clone)]
-pub struct ProjectedSgd<M: Manifold> {
-    config: Checked<ProjectedSgdConfig>,
+pub struct Riemannian<M: Manifold> {
+    config: Checked<RiemannianConfig>,
     schedule: Schedule,
     manifold: M,
     gradient: Option<M::Point>,
     trial: Option<M::Point>,
 }
 
-impl<M: Manifold> ProjectedSgd<M> {
+impl<M: Manifold> Riemannian<M> {
     /// Checks the configuration.
-    pub fn new(config: ProjectedSgdConfig, manifold: M) -> Result<Self, Error> {
+    pub fn new(config: RiemannianConfig, manifold: M) -> Result<Self, Error> {
+        check_equations("riemannian", &manifold)?;
         Ok(Self { config: config.check()?, schedule: Schedule::Constant, manifold, gradient: None, trial: None })
     }
     /// Multiplies η by the factor of a schedule.
@@ -48,7 +51,7 @@ impl<M: Manifold> ProjectedSgd<M> {
     }
 }
 
-impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for ProjectedSgd<M> {
+impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for Riemannian<M> {
     type State = Iterate<F::Point>;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
@@ -64,14 +67,15 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for ProjectedSgd<M> 
     fn step(&mut self, f: &mut F, Iterate { x, k }: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         let eta = self.config.learning_rate * self.schedule.factor(*k);
         let g = scratch(&mut self.gradient, x);
-        let (Evaluation { value, .. }, squared_norm) = evaluate(f, x, sample, g, *k)?;
+        let value = evaluate(f, x, sample, g, *k)?.0.value;
+        self.manifold.project_tangent(x, g)?;
         // In scratch space: if the retraction fails, x stays.
         let trial = scratch(&mut self.trial, x);
         trial.set_sum(x, -eta, g);
         self.manifold.restore(trial)?;
         std::mem::swap(x, trial);
         *k += 1;
-        let norm = squared_norm.sqrt();
+        let norm = g.norm();
         Ok(StepRecord::plain(*k - 1, value, norm, eta, eta * norm))
     }
     fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {

@@ -1,10 +1,10 @@
 //! SGD, with or without momentum: the baseline of section 5.1.
 
-use super::{Measurement, Method, evaluate, scratch, state};
-use crate::{
+use strust::{
     Error, config,
     config::{Checked, Config},
-    kkt::measure,
+    kkt::{Measurement, measure},
+    methods::{Method, evaluate, scratch},
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
@@ -63,8 +63,8 @@ pub struct SgdState<V> {
     /// Steps made.
     pub k: u64,
 }
-crate::saved!([V: Vector] SgdState<V> { x: vector, velocity: vector, k });
-state!(SgdState);
+strust::saved!([V: Vector] SgdState<V> { x: vector, velocity: vector, k });
+strust::state!(SgdState);
 
 impl<F: Objective> Method<F> for Sgd<F::Point> {
     type State = SgdState<F::Point>;

@@ -1,14 +1,11 @@
 //! PoNoS (Galli, Rauhut and Schmidt 2023): a nonmonotone stochastic line search from a Polyak step.
 
-use super::{
-    Measurement, Method, evaluate,
-    line_search::{Armijo, SearchLine},
-    scratch, state,
-};
-use crate::{
+use crate::line_search::{Armijo, SearchLine};
+use strust::{
     Error, config,
     config::{Checked, Config},
-    kkt::measure,
+    kkt::{Measurement, measure},
+    methods::{Method, evaluate, scratch},
     objective::{Evaluation, Evaluations, Objective},
     record::StepRecord,
     sample::Sample,
@@ -49,6 +46,7 @@ config! {
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::*;
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
 ///     g[i] += 2.0 * (x[i] - 3.0);
 ///     (x[i] - 3.0).powi(2)
@@ -92,8 +90,8 @@ pub struct PonosState<V> {
     /// Steps made.
     pub k: u64,
 }
-crate::saved!([V: Vector] PonosState<V> { x: vector, mean, weight, backtracks, k });
-state!(PonosState);
+strust::saved!([V: Vector] PonosState<V> { x: vector, mean, weight, backtracks, k });
+strust::state!(PonosState);
 
 impl<F: Objective> Method<F> for Ponos<F::Point> {
     type State = PonosState<F::Point>;

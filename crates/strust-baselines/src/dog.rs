@@ -1,10 +1,10 @@
 //! DoG, distance over gradients (Ivgi, Hinder and Carmon 2023): SGD with a step size from the distance traveled.
 
-use super::{Measurement, Method, evaluate, scratch, state};
-use crate::{
+use strust::{
     Error, config,
     config::{Checked, Config},
-    kkt::measure,
+    kkt::{Measurement, measure},
+    methods::{Method, evaluate, scratch},
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
@@ -30,10 +30,11 @@ config! {
 /// x ← x − η·g with η = c·r̄/√G, where r̄ is the largest distance from x₀ so far and G = ε + Σ‖g‖².
 ///
 /// At the first step the distance is 0, so r̄ starts at rε(1 + ‖x₀‖). The answer is the last point. Its authors advise
-/// to average: see [`Averaged`](super::Averaged).
+/// to average: see [`Averaged`](strust::methods::Averaged).
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::*;
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
 ///     g[i] += 2.0 * (x[i] - 3.0);
 ///     (x[i] - 3.0).powi(2)
@@ -84,8 +85,8 @@ pub struct DoGState<V> {
     /// Steps made.
     pub k: u64,
 }
-crate::saved!([V: Vector] DoGState<V> { x: vector, start: vector, distance, squares, k });
-state!(DoGState);
+strust::saved!([V: Vector] DoGState<V> { x: vector, start: vector, distance, squares, k });
+strust::state!(DoGState);
 
 impl<F: Objective> Method<F> for DoG<F::Point> {
     type State = DoGState<F::Point>;

@@ -1,10 +1,10 @@
 //! Adam (Kingma and Ba 2015), the adaptive baseline of section 5.1; with weight decay AdamW (Loshchilov and Hutter 2019).
 
-use super::{Measurement, Method, evaluate, scratch, state};
-use crate::{
+use strust::{
     Error, config,
     config::{Checked, Config},
-    kkt::measure,
+    kkt::{Measurement, measure},
+    methods::{Method, evaluate, scratch},
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
@@ -72,8 +72,8 @@ pub struct AdamState<V> {
     /// Steps made.
     pub k: u64,
 }
-crate::saved!([V: Vector] AdamState<V> { x: vector, mean: vector, square: vector, k });
-state!(AdamState);
+strust::saved!([V: Vector] AdamState<V> { x: vector, mean: vector, square: vector, k });
+strust::state!(AdamState);
 
 impl<F: Objective<Point: Elementwise>> Method<F> for Adam<F::Point> {
     type State = AdamState<F::Point>;

@@ -1,14 +1,11 @@
 //! Schedule-Free AdamW (Defazio et al. 2024): averaging in place of a schedule, and Adam's scaling of gradients.
 
-use super::{
-    Measurement, Method, evaluate,
-    schedule_free_sgd::{AverageWeights, warmup},
-    scratch, state,
-};
-use crate::{
+use crate::schedule_free_sgd::{AverageWeights, warmup};
+use strust::{
     Error, config,
     config::{Checked, Config},
-    kkt::measure,
+    kkt::{Measurement, measure},
+    methods::{Method, evaluate, scratch},
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
@@ -37,7 +34,7 @@ config! {
     }
 }
 
-/// The three points of [`ScheduleFreeSgd`](super::ScheduleFreeSgd), with the step of AdamW without its first moment.
+/// The three points of [`ScheduleFreeSgd`](strust::methods::ScheduleFreeSgd), with the step of AdamW without its first moment.
 ///
 /// ```text
 /// y = (1−β₁)z + β₁x,  g = ∇f(y)
@@ -48,6 +45,7 @@ config! {
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::*;
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
 ///     g[i] += 2.0 * (x[i] - 3.0);
 ///     (x[i] - 3.0).powi(2)
@@ -99,8 +97,8 @@ pub struct ScheduleFreeAdamWState<V> {
     /// Steps made.
     pub k: u64,
 }
-crate::saved!([V: Vector] ScheduleFreeAdamWState<V> { x: vector, z: vector, square: vector, weights, k });
-state!(ScheduleFreeAdamWState<V>, is_averaged);
+strust::saved!([V: Vector] ScheduleFreeAdamWState<V> { x: vector, z: vector, square: vector, weights, k });
+strust::state!(ScheduleFreeAdamWState<V>, is_averaged);
 
 impl<F: Objective<Point: Elementwise>> Method<F> for ScheduleFreeAdamW<F::Point> {
     type State = ScheduleFreeAdamWState<F::Point>;

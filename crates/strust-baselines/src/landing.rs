@@ -1,11 +1,11 @@
 //! The landing method: a baseline that needs no retraction.
 
-use super::{Iterate, Measurement, Method, evaluate, scratch};
-use crate::{
+use strust::{
     Error, config,
     config::{Checked, Config},
     constraints::{Constraint, check_equations},
-    kkt::{kkt, least_squares_multipliers},
+    kkt::{Measurement, kkt, least_squares_multipliers},
+    methods::{Iterate, Method, evaluate, scratch},
     objective::{Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,
@@ -36,6 +36,7 @@ config! {
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::*;
 /// // The point on the unit circle nearest to (3, 4).
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     let r = [x[0] - 3.0, x[1] - 4.0];
