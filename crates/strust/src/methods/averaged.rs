@@ -68,7 +68,7 @@ pub struct AveragedState<S, V> {
 
 impl<S: Save, V: Vector> Save for AveragedState<S, V> {
     fn save(&self) -> Saved {
-        Saved::Map(vec![("inner".into(), self.inner.save()), ("average".into(), vector::save(&self.average))])
+        Saved::map([("inner", self.inner.save()), ("average", vector::save(&self.average))])
     }
 }
 impl<S: Load, V: Vector> Load for AveragedState<S, V> {

@@ -77,6 +77,13 @@ impl Saved {
         })
     }
 
+    /// Named values, without those that are [`Saved::Nothing`].
+    #[must_use]
+    pub fn map<const N: usize>(parts: [(&'static str, Saved); N]) -> Self {
+        let there = parts.into_iter().filter(|(_, part)| *part != Self::Nothing);
+        Self::Map(there.map(|(name, part)| (name.into(), part)).collect())
+    }
+
     /// A case of an enum with a value, as serde writes it.
     #[must_use]
     pub fn case(name: &'static str, value: Saved) -> Self {
@@ -245,8 +252,8 @@ macro_rules! saved {
     ([$($generics:tt)*] $type:ty { $($field:ident $(: $kind:ident)?),* $(,)? }) => {
         impl<$($generics)*> $crate::saved::Save for $type {
             fn save(&self) -> $crate::saved::Saved {
-                $crate::saved::Saved::Map(vec![
-                    $((stringify!($field).into(), $crate::saved!(@save &self.$field $(, $kind)?)),)*
+                $crate::saved::Saved::map([
+                    $((stringify!($field), $crate::saved!(@save &self.$field $(, $kind)?)),)*
                 ])
             }
         }
