@@ -57,14 +57,21 @@ impl Picture {
         let opacity = (opacity * 255.0).round() as u32;
         let (mask, place) =
             Mask::new(path).style(style).transform(Some(Transform::scale(self.scale, self.scale))).render();
-        for (row, y) in mask.chunks_exact(place.width.max(1) as usize).zip(i64::from(place.top)..) {
-            for (&cover, x) in row.iter().zip(i64::from(place.left)..) {
-                let inside = (0..self.width as i64).contains(&x) && (0..self.height as i64).contains(&y);
-                if cover > 0 && inside {
-                    let alpha = (u32::from(cover) * opacity + 127) / 255;
-                    for (old, new) in self.pixels[y as usize * self.width + x as usize].iter_mut().zip(color) {
-                        *old = ((u32::from(*old) * (255 - alpha) + u32::from(new) * alpha + 127) / 255) as u8;
-                    }
+        // A part of a shape may be outside of the picture.
+        let side = |begin: i32, length: u32, most: usize| {
+            let clipped = |at: i64| at.clamp(0, most as i64) as usize;
+            clipped(begin.into())..clipped(i64::from(begin) + i64::from(length))
+        };
+        let (rows, columns) = (side(place.top, place.height, self.height), side(place.left, place.width, self.width));
+        let (top, left) = (i64::from(place.top), i64::from(place.left));
+        for y in rows {
+            let begin = (y as i64 - top) as usize * place.width as usize;
+            let covers = &mask[begin + (columns.start as i64 - left) as usize..];
+            let pixels = &mut self.pixels[y * self.width..][columns.clone()];
+            for (pixel, &cover) in pixels.iter_mut().zip(covers).filter(|(_, cover)| **cover > 0) {
+                let alpha = (u32::from(cover) * opacity + 127) / 255;
+                for (old, new) in pixel.iter_mut().zip(color) {
+                    *old = ((u32::from(*old) * (255 - alpha) + u32::from(new) * alpha + 127) / 255) as u8;
                 }
             }
         }
