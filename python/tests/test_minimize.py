@@ -29,7 +29,7 @@ OPTIONS = {
     "landing": {"learning_rate": 0.1},
 }
 #: Methods that make products; one of them cannot do without `hessp`.
-PRODUCTS = ("auto-newton", "str-newton", "str-gauss-newton")
+PRODUCTS = ("str-newton", "str-gauss-newton")
 CONSTRAINED = ("str-p", "str-sqp", "sgd-proj", "riemannian", "auglag", "landing")
 
 

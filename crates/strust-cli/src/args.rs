@@ -291,7 +291,7 @@ pub enum Reproducible {
     Cifar10,
     /// The benchmark: auto with one setting beside baselines that are tuned for each task
     ZeroTuning,
-    /// auto-newton, which makes second-order steps where they pay, beside auto
+    /// Second-order methods on mini-batches beside auto, at the same price
     SecondOrder,
     /// str-sqp with one setting on 80 small problems with constraints, with noise, and beside tuned baselines
     Constrained,

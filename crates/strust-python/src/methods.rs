@@ -99,7 +99,6 @@ methods! {
         "dog": DoGConfig, |config, schedule| Ok(DoG::<Array<T>>::new(config)?.schedule(schedule));
         "schedule-free-sgd": ScheduleFreeSgdConfig, |config, schedule| Ok(ScheduleFreeSgd::<Array<T>>::new(config)?.schedule(schedule));
         "schedule-free-adamw": ScheduleFreeAdamWConfig, |config, schedule| Ok(ScheduleFreeAdamW::<Array<T>>::new(config)?.schedule(schedule));
-        "auto-newton": AutoNewtonConfig, |config, _| AutoNewton::<Array<T>>::new(config);
         "str-newton": StrNewtonConfig, |config, _| StrNewton::<Array<T>>::new(config);
         "str-gauss-newton": StrNewtonConfig, |config, _| StrNewton::<Array<T>>::gauss_newton(config);
         "str-lbfgs": StrLbfgsConfig, |config, _| StrLbfgs::<Array<T>>::new(config);

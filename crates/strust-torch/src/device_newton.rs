@@ -191,7 +191,7 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
         Self::at(config, f, [state.radius, state.memory.largest_gradient], state.k, read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrNewtonState<Flat<T>> {
-        let memory = NewtonMemory { largest_gradient: self.largest.double_value(&[]), foreseen: 0 };
+        let memory = NewtonMemory { largest_gradient: self.largest.double_value(&[]) };
         StrNewtonState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]), memory }
     }
 }

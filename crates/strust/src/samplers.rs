@@ -76,7 +76,7 @@ fn check_batch(owner: &'static str, n: usize, batch: usize) -> Result<(), Error>
 }
 
 /// A random number in 0..n. Multiplying and shifting has a bias below n/2⁶⁴.
-pub(crate) fn below(n: usize, rng: &mut ChaCha8Rng) -> usize {
+fn below(n: usize, rng: &mut ChaCha8Rng) -> usize {
     ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
 }
 

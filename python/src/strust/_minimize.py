@@ -28,7 +28,7 @@ _STATUS = {"steps": 1, "epochs": 1, "evaluations": 1, "wall-clock": 1, "observer
 #: A deterministic function is measured after this many steps: a measurement costs as much as a step.
 _MEASURE_EVERY = 10
 #: The methods that make products with the Hessian.
-_PRODUCTS = ("str-newton", "str-gauss-newton", "auto-newton")
+_PRODUCTS = ("str-newton", "str-gauss-newton")
 
 
 @dataclass(frozen=True)
@@ -289,8 +289,8 @@ def minimize(
         without `n_terms`, ``hessp(x, p)``. With ``method="str-gauss-newton"`` it is the Gauss–Newton matrix instead.
         Without it, second-order methods use differences of gradients.
     method : str
-        ``"auto"`` (the default): `Auto`; with constraints ``"str-sqp"``; with `hessp` ``"auto-newton"``, or
-        ``"str-newton"`` for a deterministic function. ``strust.METHODS`` has all names.
+        ``"auto"`` (the default): `Auto`; with constraints ``"str-sqp"``; with `hessp` ``"str-newton"``,
+        for a deterministic function. ``strust.METHODS`` has all names.
     options : mapping, optional
         The method's own settings, such as ``{"learning_rate": 0.1}`` for ``"sgd"``; ``strust list NAME`` explains them.
     constraints : constraint, name or sequence of them
@@ -473,10 +473,8 @@ def _chosen(constrained: bool, products: bool, deterministic: bool) -> str:
     """Return the method of ``method="auto"``."""
     if constrained:
         return "str-sqp"
-    if products:
-        # The curvature of a mini-batch says little about f. That of a deterministic function is exact.
-        return "str-newton" if deterministic else "auto-newton"
-    return "auto"
+    # The curvature of a mini-batch says little about f. That of a deterministic function is exact.
+    return "str-newton" if products and deterministic else "auto"
 
 
 def _check_products(hessp: Function | None, method: str, options: dict[str, Any], problem: Problem | None) -> None:

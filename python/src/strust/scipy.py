@@ -35,7 +35,7 @@ __all__ = ["auto", "method"]
 _RENAMED = {"maxiter": "max_steps", "maxfev": None, "gtol": "tol", "ftol": None, "xtol": None, "eps": None}
 
 #: Methods that use `hess` and `hessp`. The others ignore them, as SciPy's first-order methods do.
-_SECOND_ORDER = ("auto", "auto-newton", "str-newton", "str-gauss-newton")
+_SECOND_ORDER = ("auto", "str-newton", "str-gauss-newton")
 
 
 def method(name: str, **settings: Any) -> Callable[..., Any]:

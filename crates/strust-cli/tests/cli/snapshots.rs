@@ -22,5 +22,5 @@ fn help_and_list_match_the_snapshots() {
     matches("help_run", &["run", "--help"]);
     matches("help_data", &["data", "--help"]);
     matches("list", &["list"]);
-    matches("list_auto_newton", &["list", "auto-newton"]);
+    matches("list_str_newton", &["list", "str-newton"]);
 }

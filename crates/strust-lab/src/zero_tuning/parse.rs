@@ -420,21 +420,6 @@ mod tests {
     }
 
     #[test]
-    fn the_problems_that_guided_auto_newton_are_not_those_that_judge_it() {
-        let read = |name: &str, text: &str| {
-            let benchmark = BenchmarkSpec::parse(Path::new(name), text, &Resources::default()).unwrap();
-            let problems = benchmark.tasks.iter().flat_map(|task| &task.experiment.problems);
-            let problems: Vec<_> = problems.map(|problem| (problem.kind.clone(), problem.parameters.clone())).collect();
-            (problems, benchmark.skipped.len())
-        };
-        let (judge, _) = read("second-order", built_in::BENCHMARKS[2].1);
-        let (guide, skipped) =
-            read("second-order-design", include_str!("../../../../experiments/second-order-design.toml"));
-        assert_eq!((guide.len(), skipped), (11, 2), "two tasks need data");
-        assert!(guide.iter().all(|problem| !judge.contains(problem)));
-    }
-
-    #[test]
     fn a_task_may_name_the_methods_that_compete() {
         let of = |methods: &str| {
             let text = format!(

@@ -8,10 +8,10 @@ use crate::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
-    vector::{Elementwise, Vector, saved},
+    vector::{Elementwise, Vector},
 };
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`Adam`]. The defaults are the paper's for CIFAR-10.
@@ -61,21 +61,18 @@ impl<V: Vector> Default for Adam<V> {
 }
 
 /// State of [`Adam`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AdamState<V> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// m.
-    #[serde(with = "saved")]
     pub mean: V,
     /// v.
-    #[serde(with = "saved")]
     pub square: V,
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] AdamState<V> { x: vector, mean: vector, square: vector, k });
 state!(AdamState);
 
 impl<F: Objective<Point: Elementwise>> Method<F> for Adam<F::Point> {
@@ -107,6 +104,9 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Adam<F::Point> {
         }
         x.add(1.0, g);
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, g.norm()))
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

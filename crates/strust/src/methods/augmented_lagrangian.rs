@@ -9,10 +9,10 @@ use crate::{
     objective::Objective,
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
-    vector::{Vector, saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`AugLag`]. The defaults are the paper's for subspace fitting.
@@ -62,14 +62,11 @@ impl<C: Constraint> AugLag<C> {
 }
 
 /// State of [`AugLag`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector, R: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AugLagState<V, R> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// λ.
-    #[serde(with = "saved")]
     pub multipliers: R,
     /// μ.
     pub penalty: f64,
@@ -78,6 +75,7 @@ pub struct AugLagState<V, R> {
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector, R: Vector] AugLagState<V, R> { x: vector, multipliers: vector, penalty, terms_seen, k });
 state!(AugLagState<V, R: Vector>);
 
 impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
@@ -147,6 +145,9 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for AugLag<C> {
         })
     }
 
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
+    }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         let mut c = self.constraint.new_residual();
         self.constraint.residual(&state.x, &mut c);

@@ -8,10 +8,10 @@ use crate::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
-    vector::{Vector, saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`DoG`]. The defaults are those of the package `dog-optimizer`.
@@ -71,14 +71,11 @@ impl<V: Vector> Default for DoG<V> {
 }
 
 /// State of [`DoG`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DoGState<V> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// x₀.
-    #[serde(with = "saved")]
     pub start: V,
     /// r̄.
     pub distance: f64,
@@ -87,6 +84,7 @@ pub struct DoGState<V> {
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] DoGState<V> { x: vector, start: vector, distance, squares, k });
 state!(DoGState);
 
 impl<F: Objective> Method<F> for DoG<F::Point> {
@@ -116,6 +114,9 @@ impl<F: Objective> Method<F> for DoG<F::Point> {
         x.add(-eta, g);
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, eta * squared_step.sqrt()))
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

@@ -9,6 +9,7 @@ use crate::{
     objective::{Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
     vector::Vector,
 };
@@ -105,6 +106,9 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for Landing<C> {
             constraint_norm: Some(constraint_norm),
             ..StepRecord::plain(*k - 1, value, norm, eta, eta * norm)
         })
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         let mut g = state.x.zeros_like();

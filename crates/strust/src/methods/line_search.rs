@@ -9,7 +9,8 @@ use crate::{
     radius::Verdict,
     record::StepRecord,
     sample::Sample,
-    vector::{Vector, saved},
+    saved::{Load, Saved},
+    vector::Vector,
 };
 use serde::{Deserialize, Serialize};
 
@@ -72,17 +73,16 @@ impl<V: Vector> Default for LineSearch<V> {
 }
 
 /// State of [`LineSearch`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LineSearchState<V> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// The last step size.
     pub step_size: f64,
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] LineSearchState<V> { x: vector, step_size, k });
 state!(LineSearchState);
 
 /// The condition of a line search, and its backtracks.
@@ -177,6 +177,9 @@ impl<F: Objective> Method<F> for LineSearch<F::Point> {
         })
     }
 
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
+    }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))
     }

@@ -3,7 +3,6 @@
 //! | method | source | problem |
 //! |---|---|---|
 //! | [`Auto`] | the default: three points, learned curvature, no learning rate | min f(x) |
-//! | [`AutoNewton`] | `Auto` with second-order steps where they pay | min f(x) |
 //! | [`Str`] | Algorithm 1 | min f(x) |
 //! | [`TrustRegion`] | Algorithm 1 with your own [model](crate::models) | min f(x) |
 //! | [`StrNewton`] | Algorithm 1 with the Hessian of the sample | min f(x) |
@@ -18,9 +17,9 @@
 //! | [`Averaged`] | any method, with the average of its iterates as the answer | that of the method |
 
 mod adam;
+mod any;
 mod augmented_lagrangian;
 pub mod auto;
-mod auto_newton;
 mod averaged;
 mod dog;
 mod landing;
@@ -40,10 +39,10 @@ mod str_sqp;
 mod trust_region;
 
 pub use crate::models::CurvaturePair;
+pub use any::{AnyMethod, AnyState};
 pub use adam::{Adam, AdamConfig, AdamState};
 pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
 pub use auto::{Auto, AutoConfig, AutoState, Learned};
-pub use auto_newton::{AutoNewton, AutoNewtonConfig, AutoNewtonState, Leader, Probation, Race, RaceStage};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use dog::{DoG, DoGConfig, DoGState};
 pub use landing::{Landing, LandingConfig};
@@ -71,10 +70,10 @@ use crate::{
     objective::{Evaluation, Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,
+    saved::{Save, Saved},
     stop::StopReason,
-    vector::{Vector, saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// A method. It holds its checked configuration and scratch space; the caller owns the state.
 ///
@@ -94,6 +93,9 @@ pub trait Method<F: Objective + ?Sized> {
     /// first needs them. A step is a transaction: an error, or a panic in an evaluation, leaves the state unchanged.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
 
+    /// The state that was [saved](Save::save). It is checked when a run resumes from it.
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error>;
+
     /// Measures the current point on the full sum.
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error>;
 }
@@ -109,13 +111,16 @@ impl<F: Objective + ?Sized, M: Method<F> + ?Sized> Method<F> for &mut M {
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         (**self).step(f, state, sample)
     }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        (**self).restore(saved)
+    }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         (**self).measure(f, state)
     }
 }
 
 /// The state of a method, as plain data without scratch space. A run resumes bit for bit from a saved state.
-pub trait State: Clone + Serialize + DeserializeOwned {
+pub trait State: Clone + Save {
     /// The type of x.
     type Point;
     /// x.
@@ -136,15 +141,14 @@ pub trait State: Clone + Serialize + DeserializeOwned {
 }
 
 /// The state of a method that needs only the point and the step count.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Iterate<V> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] Iterate<V> { x: vector, k });
 
 /// Implements [`State`] for a struct with the fields `x` and `k`. With `is_averaged`, x is an average. With
 /// `settled by`, this function of the state is [`State::settled`].

@@ -12,9 +12,9 @@ use crate::{
     objective::{Evaluation, Evaluations, Objective},
     record::StepRecord,
     sample::Sample,
-    vector::{Vector, saved},
+    saved::{Load, Saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`Ponos`]. The defaults are those of the authors' code.
@@ -79,11 +79,9 @@ impl<V: Vector> Default for Ponos<V> {
 }
 
 /// State of [`Ponos`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PonosState<V> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// C.
     pub mean: f64,
@@ -94,6 +92,7 @@ pub struct PonosState<V> {
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] PonosState<V> { x: vector, mean, weight, backtracks, k });
 state!(PonosState);
 
 impl<F: Objective> Method<F> for Ponos<F::Point> {
@@ -135,6 +134,9 @@ impl<F: Objective> Method<F> for Ponos<F::Point> {
             evaluations: Evaluations { values, gradients: 1, products: 0 },
             ..StepRecord::plain(*k - 1, value, norm, eta, eta * norm)
         })
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

@@ -8,10 +8,10 @@ use crate::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
-    vector::{Elementwise, Vector, saved},
+    vector::{Elementwise, Vector},
 };
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`Prodigy`]. The defaults are those of the package `prodigyopt`.
@@ -85,23 +85,17 @@ impl<V: Vector> Default for Prodigy<V> {
 }
 
 /// State of [`Prodigy`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProdigyState<V> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// x₀.
-    #[serde(with = "saved")]
     pub start: V,
     /// m.
-    #[serde(with = "saved")]
     pub mean: V,
     /// v.
-    #[serde(with = "saved")]
     pub square: V,
     /// s.
-    #[serde(with = "saved")]
     pub sum: V,
     /// r.
     pub progress: f64,
@@ -110,6 +104,7 @@ pub struct ProdigyState<V> {
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] ProdigyState<V> { x: vector, start: vector, mean: vector, square: vector, sum: vector, progress, distance, k });
 state!(ProdigyState);
 
 impl<F: Objective<Point: Elementwise>> Method<F> for Prodigy<F::Point> {
@@ -162,6 +157,9 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Prodigy<F::Point> {
         x.add(1.0, step);
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, step.norm()))
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

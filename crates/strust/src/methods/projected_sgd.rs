@@ -8,6 +8,7 @@ use crate::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
     vector::Vector,
 };
@@ -72,6 +73,9 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for ProjectedSgd<M> 
         *k += 1;
         let norm = squared_norm.sqrt();
         Ok(StepRecord::plain(*k - 1, value, norm, eta, eta * norm))
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         measure_on_manifold(f, &mut self.manifold, &state.x)

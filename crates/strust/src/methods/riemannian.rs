@@ -8,6 +8,7 @@ use crate::{
     objective::Objective,
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
     vector::Vector,
 };
@@ -75,6 +76,9 @@ impl<F: Objective, M: Manifold<Point = F::Point>> Method<F> for Riemannian<M> {
         *k += 1;
         let norm = g.norm();
         Ok(StepRecord::plain(*k - 1, value, norm, eta, eta * norm))
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         measure_on_manifold(f, &mut self.manifold, &state.x)

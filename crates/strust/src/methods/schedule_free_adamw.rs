@@ -12,10 +12,10 @@ use crate::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
-    vector::{Elementwise, Vector, saved},
+    vector::{Elementwise, Vector},
 };
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`ScheduleFreeAdamW`]. The defaults are those of the package `schedulefree`.
@@ -86,23 +86,20 @@ impl<V: Vector> Default for ScheduleFreeAdamW<V> {
 }
 
 /// State of [`ScheduleFreeAdamW`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ScheduleFreeAdamWState<V> {
     /// x, the average.
-    #[serde(with = "saved")]
     pub x: V,
     /// z.
-    #[serde(with = "saved")]
     pub z: V,
     /// v.
-    #[serde(with = "saved")]
     pub square: V,
     /// The weights of the average.
     pub weights: AverageWeights,
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] ScheduleFreeAdamWState<V> { x: vector, z: vector, square: vector, weights, k });
 state!(ScheduleFreeAdamWState<V>, is_averaged);
 
 impl<F: Objective<Point: Elementwise>> Method<F> for ScheduleFreeAdamW<F::Point> {
@@ -137,6 +134,9 @@ impl<F: Objective<Point: Elementwise>> Method<F> for ScheduleFreeAdamW<F::Point>
         x.scale_add(1.0 - c, c, z);
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, y.norm()))
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

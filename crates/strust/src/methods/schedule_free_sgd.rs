@@ -8,10 +8,10 @@ use crate::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
-    vector::{Vector, saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`ScheduleFreeSgd`]. The defaults are those of the package `schedulefree`.
@@ -80,13 +80,14 @@ impl<V: Vector> Default for ScheduleFreeSgd<V> {
 }
 
 /// The weights of the average x.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct AverageWeights {
     /// The largest step size so far.
     pub largest_rate: f64,
     /// The sum of all weights.
     pub sum: f64,
 }
+crate::saved!([] AverageWeights { largest_rate, sum });
 
 impl AverageWeights {
     /// c of step k with the step size `rate`.
@@ -104,20 +105,18 @@ pub(super) fn warmup(steps: u64, k: u64) -> f64 {
 }
 
 /// State of [`ScheduleFreeSgd`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ScheduleFreeSgdState<V> {
     /// x, the average.
-    #[serde(with = "saved")]
     pub x: V,
     /// z.
-    #[serde(with = "saved")]
     pub z: V,
     /// The weights of the average.
     pub weights: AverageWeights,
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] ScheduleFreeSgdState<V> { x: vector, z: vector, weights, k });
 state!(ScheduleFreeSgdState<V>, is_averaged);
 
 impl<F: Objective> Method<F> for ScheduleFreeSgd<F::Point> {
@@ -146,6 +145,9 @@ impl<F: Objective> Method<F> for ScheduleFreeSgd<F::Point> {
         x.scale_add(1.0 - c, c, z);
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, eta * g.norm()))
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

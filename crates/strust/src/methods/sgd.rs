@@ -8,10 +8,10 @@ use crate::{
     objective::{Evaluation, Objective},
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     schedule::Schedule,
-    vector::{Vector, saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`Sgd`]. The defaults are the paper's for CIFAR-10.
@@ -54,18 +54,16 @@ impl<V: Vector> Default for Sgd<V> {
 }
 
 /// State of [`Sgd`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SgdState<V> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// v.
-    #[serde(with = "saved")]
     pub velocity: V,
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] SgdState<V> { x: vector, velocity: vector, k });
 state!(SgdState);
 
 impl<F: Objective> Method<F> for Sgd<F::Point> {
@@ -90,6 +88,9 @@ impl<F: Objective> Method<F> for Sgd<F::Point> {
         x.add(-eta, velocity);
         *k += 1;
         Ok(StepRecord::plain(*k - 1, value, squared_norm.sqrt(), eta, eta * velocity.norm()))
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

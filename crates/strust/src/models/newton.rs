@@ -3,9 +3,8 @@ use crate::{
     Error,
     objective::{Evaluations, Objective, ProductKind},
     radius::Judgment,
-    vector::{Elementwise, Vector},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 /// The general model of the paper, m(p) = gᵀp + ½pᵀHp, with the Hessian or the Gauss–Newton matrix H of the sample. Its
 /// step comes from truncated conjugate gradients ([`steihaug`]).
@@ -23,17 +22,13 @@ pub struct Newton<V> {
     at_boundary: u64,
     /// How many shorter steps are kept for a retreat.
     shorter: usize,
-    /// Whether foreseen steps make the inner iteration more accurate.
-    adapts: bool,
-    /// D of the norm of the region and of the preconditioner.
-    metric: Option<V>,
     space: Option<NewtonSpace<V>>,
 }
 
 #[derive(Debug, Clone)]
 struct NewtonSpace<V> {
     cg: CgSpace<V>,
-    /// The length of the last step in the metric.
+    /// The length of the last step.
     length: f64,
     /// The point and the gradient of a difference, if products need one.
     difference: Option<(V, V)>,
@@ -47,45 +42,17 @@ impl<V> Newton<V> {
     /// the model is `forcing`·‖g‖. `at_boundary` and `shorter` are those of [`Subproblem`].
     #[must_use]
     pub fn new(kind: ProductKind, products: u64, forcing: f64, at_boundary: u64, shorter: usize) -> Self {
-        Self { kind, products, forcing, at_boundary, shorter, adapts: false, metric: None, space: None }
-    }
-    /// Solves more accurately after every step that the model has foreseen. This pays if a step costs much beside its products,
-    /// as on the full sum with products of a part of it.
-    #[must_use]
-    pub(crate) fn adaptive(self) -> Self {
-        Self { adapts: true, ..self }
-    }
-}
-
-impl<V> Newton<V> {
-    /// The metric of the region, to be set: 0 when it is first used.
-    pub(crate) fn metric(&mut self, like: &V) -> &mut V
-    where
-        V: Vector,
-    {
-        self.metric.get_or_insert_with(|| like.zeros_like())
-    }
-    /// Sets the most products of a step.
-    pub(crate) fn set_products(&mut self, products: u64) {
-        self.products = products;
+        Self { kind, products, forcing, at_boundary, shorter, space: None }
     }
 }
 
 /// What [`Newton`] keeps from step to step.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct NewtonMemory {
     /// The largest ‖g‖ so far. It makes the tolerance of the inner iteration independent of the scale of f.
     pub largest_gradient: f64,
-    /// How many steps in a row the model has foreseen, if this matters. Each one makes the inner iteration more accurate.
-    pub foreseen: i32,
 }
-
-/// A model has foreseen a step if the ratio of the reductions differs from 1 by at most this.
-const FORESEEN: f64 = 0.1;
-/// The tolerance of the inner iteration after a foreseen step, in multiples of the one without.
-const MORE_ACCURATE: f64 = 0.1;
-/// At most so many foreseen steps count.
-const MOST_FORESEEN: i32 = 4;
+crate::saved!([] NewtonMemory { largest_gradient, foreseen });
 
 /// gᵀHg is a cube of the scale of f. Outside of 2^±250 it could under- or overflow.
 const MOST_EXPONENT: f64 = 250.0;
@@ -120,7 +87,7 @@ pub(crate) fn multiply<F: Objective + ?Sized>(
     out.scale(1.0 / h);
 }
 
-impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
+impl<F: Objective + ?Sized> Model<F> for Newton<F::Point> {
     type Memory = NewtonMemory;
 
     fn init(&mut self, _: &mut F, _: &F::Point) -> Result<NewtonMemory, Error> {
@@ -134,7 +101,7 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         at: &Local<'a, F::Point>,
         radius: f64,
     ) -> Result<Step<'a, F::Point>, Error> {
-        let &mut Self { kind, products: most, forcing, at_boundary, shorter, ref metric, ref mut space, .. } = self;
+        let &mut Self { kind, products: most, forcing, at_boundary, shorter, ref mut space } = self;
         let NewtonSpace { cg, length, difference, unit: factor, scaled } = space.get_or_insert_with(|| NewtonSpace {
             cg: CgSpace::new(at.x),
             length: 0.0,
@@ -154,10 +121,10 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
             at.gradient
         };
         let largest = memory.largest_gradient.max(norm);
-        // Superlinear where gradients vanish, accurate where the model is, and not where it does not pay.
-        let tolerance = forcing.min((norm / largest).sqrt()) * MORE_ACCURATE.powi(memory.foreseen);
+        // Superlinear where gradients vanish.
+        let tolerance = forcing.min((norm / largest).sqrt());
         let mut evaluations = Evaluations::default();
-        let problem = Subproblem { gradient, radius, metric: metric.as_ref(), tolerance, most, at_boundary, shorter };
+        let problem = Subproblem { gradient, radius, tolerance, most, at_boundary, shorter };
         let step = steihaug(&problem, cg, |v, out| {
             multiply(f, kind, at, difference, &mut evaluations, v, out);
             if is_scaled {
@@ -171,16 +138,11 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         }
         *length = step.length;
         let (predicted, exit) = (step.predicted / factor, step.exit.exit());
-        let length = if metric.is_some() { cg.solution.norm() } else { step.length };
-        Ok(Step { direction: &cg.solution, size: 1.0, length, predicted, exit, evaluations })
+        Ok(Step { direction: &cg.solution, size: 1.0, length: step.length, predicted, exit, evaluations })
     }
 
     fn learn(&mut self, memory: &mut NewtonMemory, trial: &Trial<'_, F::Point>) {
         memory.largest_gradient = memory.largest_gradient.max(trial.at.gradient_squared.sqrt());
-        let is_foreseen = self.adapts && (trial.judgment.ratio - 1.0).abs() <= FORESEEN;
-        // A step that was tried shorter was not foreseen at first.
-        let before = if trial.retreats == 0 { memory.foreseen } else { 0 };
-        memory.foreseen = if is_foreseen { (before + 1).min(MOST_FORESEEN) } else { 0 };
     }
 
     fn retreat(&mut self) -> Option<Step<'_, F::Point>> {
@@ -188,9 +150,8 @@ impl<F: Objective<Point: Elementwise> + ?Sized> Model<F> for Newton<F::Point> {
         let (shorter, predicted) = cg.retreat(*length)?;
         let predicted = predicted / *unit;
         *length = shorter;
-        let length = if self.metric.is_some() { cg.solution.norm() } else { shorter };
         let evaluations = Evaluations::default();
-        Some(Step { direction: &cg.solution, size: 1.0, length, predicted, exit: Exit::Boundary, evaluations })
+        Some(Step { direction: &cg.solution, size: 1.0, length: shorter, predicted, exit: Exit::Boundary, evaluations })
     }
 
     fn next_radius(&self, radius: f64, length: f64, exit: Exit, judgment: &Judgment) -> f64 {

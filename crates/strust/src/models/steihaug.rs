@@ -1,7 +1,7 @@
 //! Truncated conjugate gradients for m(p) = gᵀp + ½pᵀHp inside ‖p‖ ≤ Δ (Steihaug 1983, Toint 1981).
 
 use super::{Exit, tridiagonal::Tridiagonal};
-use crate::vector::{Elementwise, Vector};
+use crate::vector::Vector;
 
 /// Residuals whose combination has a norm that differs by more than this are no longer orthogonal.
 const ORTHOGONAL: f64 = 1e-4;
@@ -42,9 +42,7 @@ pub struct Subproblem<'a, V> {
     pub gradient: &'a V,
     /// Δ.
     pub radius: f64,
-    /// D, positive: the norm is √(pᵀDp), and D preconditions the conjugate gradients. `None` is the Euclidean norm.
-    pub metric: Option<&'a V>,
-    /// The inner iteration ends where the model's gradient is so many times ‖g‖, both in the norm of D⁻¹.
+    /// The inner iteration ends where the model's gradient is so many times ‖g‖.
     pub tolerance: f64,
     /// The most products with H.
     pub most: u64,
@@ -59,7 +57,7 @@ pub struct Subproblem<'a, V> {
 /// The outcome of [`steihaug`]. The step is p = −d with d in [`CgSpace::solution`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TruncatedStep {
-    /// ‖p‖, in the norm of the region.
+    /// ‖p‖.
     pub length: f64,
     /// m(0) − m(p), never negative: a sum of the reductions of all inner steps.
     pub predicted: f64,
@@ -69,15 +67,14 @@ pub struct TruncatedStep {
     pub exit: InnerExit,
 }
 
-/// The vectors of [`steihaug`], made once: four, one more with a metric, one for each shorter step, and one for each product
-/// that the generalized Lanczos method may use.
+/// The vectors of [`steihaug`], made once: four, one for each shorter step, and one for each product that
+/// the generalized Lanczos method may use.
 #[derive(Debug, Clone)]
 pub struct CgSpace<V> {
     /// d: approximately H⁻¹g, or a step to the boundary.
     pub solution: V,
     direction: V,
     product: V,
-    preconditioned: Option<V>,
     /// The first residuals, as many as the boundary may use, and the last one.
     residuals: Vec<V>,
     tridiagonal: Tridiagonal,
@@ -97,7 +94,7 @@ struct ShorterStep<V> {
 /// A shorter step is kept whenever the path is so many times as long as at the last one.
 const SPACING: f64 = 4.0;
 
-/// A stretch of the path, d + tq for t up to `end`: with dᵀDd, dᵀDq and qᵀDq, rᵀD⁻¹r, qᵀHq and m(0) − m at its start.
+/// A stretch of the path, d + tq for t up to `end`: with dᵀd, dᵀq and qᵀq, rᵀr, qᵀHq and m(0) − m at its start.
 struct Stretch {
     end: f64,
     dd: f64,
@@ -119,7 +116,7 @@ impl Stretch {
         let root = (self.dq * self.dq + self.qq * gap).sqrt();
         if self.dq > 0.0 { gap / (self.dq + root) } else { (root - self.dq) / self.qq }
     }
-    /// m(0) − m(d + tq). For t up to rᵀD⁻¹r/qᵀHq, or if the curvature is not positive, it grows with t.
+    /// m(0) − m(d + tq). For t up to rᵀr/qᵀHq, or if the curvature is not positive, it grows with t.
     fn predicted(&self, t: f64) -> f64 {
         self.predicted + t * (self.square - 0.5 * t * self.curvature)
     }
@@ -137,7 +134,6 @@ impl<V: Vector> CgSpace<V> {
             solution: zero(),
             direction: zero(),
             product: zero(),
-            preconditioned: None,
             residuals: vec![zero()],
             tridiagonal: Tridiagonal::default(),
             shorter: Vec::new(),
@@ -177,7 +173,7 @@ impl<V: Vector> CgSpace<V> {
     }
 }
 
-/// Approximately minimizes m(−d) = −gᵀd + ½dᵀHd over the region, by preconditioned conjugate gradients from d = 0. It ends
+/// Approximately minimizes m(−d) = −gᵀd + ½dᵀHd over the region, by conjugate gradients from d = 0. It ends
 /// where the model's gradient is small, at the boundary, or after all products. `multiply(v, out)` sets out = Hv and
 /// returns an error if it cannot.
 ///
@@ -193,13 +189,13 @@ impl<V: Vector> CgSpace<V> {
 ///     Ok::<(), strust::Error>(())
 /// };
 /// let problem =
-///     Subproblem { gradient: &g, radius: 100.0, metric: None, tolerance: 1e-10, most: 50, at_boundary: 0, shorter: 0 };
+///     Subproblem { gradient: &g, radius: 100.0, tolerance: 1e-10, most: 50, at_boundary: 0, shorter: 0 };
 /// let step = steihaug(&problem, &mut space, h)?;
 /// assert_eq!((step.products, step.exit), (2, InnerExit::Interior));
 /// assert!((space.solution[0] - 1.0).abs() < 1e-9 && (space.solution[1] - 1.0).abs() < 1e-9);
 /// # Ok::<(), strust::Error>(())
 /// ```
-pub fn steihaug<V: Elementwise, E>(
+pub fn steihaug<V: Vector, E>(
     problem: &Subproblem<'_, V>,
     space: &mut CgSpace<V>,
     mut multiply: impl FnMut(&V, &mut V) -> Result<(), E>,
@@ -211,7 +207,7 @@ pub fn steihaug<V: Elementwise, E>(
         return Ok(TruncatedStep { exit: InnerExit::Stationary, ..step });
     }
     let goal = problem.tolerance * problem.tolerance * rr;
-    // dᵀDd, dᵀDq and qᵀDq, by their recurrences.
+    // dᵀd, dᵀq and qᵀq, by their recurrences.
     let (mut dd, mut dq, mut qq) = (0.0, 0.0, rr);
     while step.products < problem.most.max(1) {
         let CgSpace { direction: q, product: hq, .. } = space;
@@ -253,8 +249,8 @@ pub fn steihaug<V: Elementwise, E>(
     Ok(step)
 }
 
-impl<V: Elementwise> CgSpace<V> {
-    /// d ← 0, r ← g, q ← D⁻¹g. Returns rᵀD⁻¹r.
+impl<V: Vector> CgSpace<V> {
+    /// d ← 0, r ← g, q ← g. Returns rᵀr.
     fn start(&mut self, problem: &Subproblem<'_, V>) -> f64 {
         self.solution.set_zero();
         self.tridiagonal.clear();
@@ -264,14 +260,11 @@ impl<V: Elementwise> CgSpace<V> {
         }
         let r = &mut self.residuals[0];
         r.copy_from(problem.gradient);
-        match problem.metric {
-            Some(metric) => self.direction.set_quotient(r, metric),
-            None => self.direction.copy_from(r),
-        }
+        self.direction.copy_from(r);
         r.dot(&self.direction)
     }
 
-    /// r ← r − a·Hq and q ← D⁻¹r + b·q after an inner step a = `square`/`curvature`. Returns rᵀD⁻¹r.
+    /// r ← r − a·Hq and q ← r + b·q after an inner step a = `square`/`curvature`. Returns rᵀr.
     fn advance(&mut self, problem: &Subproblem<'_, V>, square: f64, curvature: f64) -> f64 {
         let a = square / curvature;
         let mut at = self.tridiagonal.len();
@@ -288,16 +281,8 @@ impl<V: Elementwise> CgSpace<V> {
             after[0].set_sum(&before[at - 1], -a, &self.product);
         }
         let r = &self.residuals[at];
-        let z = match problem.metric {
-            Some(metric) => {
-                let z = self.preconditioned.get_or_insert_with(|| r.zeros_like());
-                z.set_quotient(r, metric);
-                &*z
-            }
-            None => r,
-        };
-        let new = r.dot(z);
-        self.direction.scale_add(new / square, 1.0, z);
+        let new = r.dot(r);
+        self.direction.scale_add(new / square, 1.0, r);
         new
     }
 
@@ -333,23 +318,14 @@ impl<V: Elementwise> CgSpace<V> {
         Ok(())
     }
 
-    /// d ← the combination of D⁻¹r that minimizes the model, if the residuals are still orthogonal.
+    /// d ← the combination of residuals that minimizes the model, if the residuals are still orthogonal.
     fn combine(&mut self, problem: &Subproblem<'_, V>, step: &mut TruncatedStep, predicted: f64) {
         let d = &mut self.direction;
         d.set_zero();
         for (weight, r) in self.tridiagonal.weights().zip(&self.residuals) {
             d.add(weight, r);
         }
-        let length = match problem.metric {
-            Some(metric) => {
-                let z = self.preconditioned.get_or_insert_with(|| d.zeros_like());
-                z.set_quotient(d, metric);
-                let square = d.dot(z);
-                std::mem::swap(d, z);
-                square.sqrt()
-            }
-            None => d.norm(),
-        };
+        let length = d.norm();
         if (length / problem.radius - 1.0).abs() <= ORTHOGONAL {
             std::mem::swap(&mut self.solution, &mut self.direction);
             (step.length, step.predicted) = (length, predicted);
@@ -375,23 +351,16 @@ mod tests {
     }
 
     fn solve(h: &[f64], g: &Vec<f64>, radius: f64, most: u64) -> (TruncatedStep, Vec<f64>) {
-        solve_in(h, g, radius, most, None, 0)
+        solve_in(h, g, radius, most, 0)
     }
 
-    fn solve_in(
-        h: &[f64],
-        g: &Vec<f64>,
-        radius: f64,
-        most: u64,
-        metric: Option<&Vec<f64>>,
-        at_boundary: u64,
-    ) -> (TruncatedStep, Vec<f64>) {
+    fn solve_in(h: &[f64], g: &Vec<f64>, radius: f64, most: u64, at_boundary: u64) -> (TruncatedStep, Vec<f64>) {
         let mut space = CgSpace::new(g);
         let multiply = |v: &Vec<f64>, out: &mut Vec<f64>| {
             out.copy_from_slice(&times(h, v));
             Ok::<(), ()>(())
         };
-        let problem = Subproblem { gradient: g, radius, metric, tolerance: 1e-9, most, at_boundary, shorter: 0 };
+        let problem = Subproblem { gradient: g, radius, tolerance: 1e-9, most, at_boundary, shorter: 0 };
         let step = steihaug(&problem, &mut space, multiply).unwrap();
         (step, space.solution)
     }
@@ -417,22 +386,21 @@ mod tests {
 
         #[test]
         fn at_the_boundary_the_step_satisfies_the_conditions_of_the_exact_one(
-            (h, g) in problem(), radius in 1e-2..3.0_f64, metric in prop::collection::vec(0.2..5.0_f64, D),
+            (h, g) in problem(), radius in 1e-2..3.0_f64,
         ) {
             prop_assume!(g.norm() > 1e-3);
-            let (truncated, _) = solve_in(&h, &g, radius, 50, Some(&metric), 0);
-            let (step, d) = solve_in(&h, &g, radius, 50, Some(&metric), 50);
-            let length = d.weighted_norm_squared(&metric).sqrt();
+            let (truncated, _) = solve_in(&h, &g, radius, 50, 0);
+            let (step, d) = solve_in(&h, &g, radius, 50, 50);
+            let length = d.norm();
             prop_assert!(length <= radius * (1.0 + 1e-6) && (length - step.length).abs() <= 1e-6 * length);
             let found = reduction(&h, &g, &d);
             prop_assert!((found - step.predicted).abs() <= 1e-6 * (1.0 + found.abs()), "{} is {found}", step.predicted);
             prop_assert!(step.predicted >= truncated.predicted * (1.0 - 1e-9));
-            // (H + λD)d = g with λ ≥ 0 at the boundary
+            // (H + λI)d = g with λ ≥ 0 at the boundary
             let (hd, mut rest) = (times(&h, &d), g.clone());
             rest.add(-1.0, &hd);
-            let dd: Vec<f64> = d.iter().zip(&metric).map(|(d, m)| d * m).collect();
-            let shift = rest.dot(&d) / dd.dot(&d);
-            rest.add(-shift, &dd);
+            let shift = rest.dot(&d) / d.norm_squared();
+            rest.add(-shift, &d);
             prop_assert!(shift >= -1e-6 && rest.norm() <= 1e-4 * g.norm(), "λ = {shift}, {} left", rest.norm());
         }
 
@@ -443,7 +411,7 @@ mod tests {
             prop_assume!(g.norm() > 1e-3);
             let mut space = CgSpace::new(&g);
             let problem =
-                Subproblem { gradient: &g, radius, metric: None, tolerance: 1e-9, most: 50, at_boundary, shorter: 0 };
+                Subproblem { gradient: &g, radius, tolerance: 1e-9, most: 50, at_boundary, shorter: 0 };
             let multiply = |v: &Vec<f64>, out: &mut Vec<f64>| {
                 out.copy_from_slice(&times(&h, v));
                 Ok::<(), ()>(())
@@ -461,12 +429,12 @@ mod tests {
 
         #[test]
         fn a_retreat_is_the_step_of_a_smaller_region(
-            (h, g) in problem(), radius in 1e-2..10.0_f64, metric in prop::collection::vec(0.2..5.0_f64, D),
+            (h, g) in problem(), radius in 1e-2..10.0_f64,
         ) {
             prop_assume!(g.norm() > 1e-3);
             let mut space = CgSpace::new(&g);
             let problem = Subproblem {
-                gradient: &g, radius, metric: Some(&metric), tolerance: 1e-9, most: 50, at_boundary: 0, shorter: 3,
+                gradient: &g, radius, tolerance: 1e-9, most: 50, at_boundary: 0, shorter: 3,
             };
             let multiply = |v: &Vec<f64>, out: &mut Vec<f64>| {
                 out.copy_from_slice(&times(&h, v));
@@ -476,7 +444,7 @@ mod tests {
             let mut retreats = 0;
             while let Some((shorter, predicted)) = space.retreat(length) {
                 prop_assert!(shorter <= 0.5 * length);
-                let (step, d) = solve_in(&h, &g, shorter, 50, Some(&metric), 0);
+                let (step, d) = solve_in(&h, &g, shorter, 50, 0);
                 prop_assert!((step.predicted - predicted).abs() <= 1e-9 * (1.0 + predicted), "{predicted} is {}", step.predicted);
                 let far = d.iter().zip(&space.solution).map(|(d, s)| (d - s).abs()).fold(0.0, f64::max);
                 prop_assert!(far <= 1e-6 * (1.0 + d.norm()), "{far} away");

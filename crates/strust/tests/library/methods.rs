@@ -299,54 +299,6 @@ macro_rules! contract {
     )*};
 }
 
-/// Many races.
-pub fn often() -> AutoNewton<Vec<f64>> {
-    AutoNewton::new(AutoNewtonConfig { share: 0.9 }).unwrap()
-}
-
-/// Second-order steps of [`AutoNewton`] use all terms, so one part of the suite does not apply to it.
-mod auto_newton {
-    use super::*;
-
-    #[test]
-    fn the_records_count_every_evaluation_and_samples_pay_for_them() {
-        let (mut f, _) = wrap(squares());
-        let mut method = often();
-        let mut state = method.init(&mut f, at()).unwrap();
-        let (mut total, mut paid) = (Evaluations::default(), 0.0);
-        for k in 0..600 {
-            let record = go(&mut f, &mut method, &mut state, k..k + 1).remove(0);
-            total += record.evaluations;
-            assert_eq!(f.evaluations(), total, "step {k}");
-            paid += record.evaluations.price() / 4.0;
-        }
-        assert!(total.products > 0 && state.race.races.0 > 3, "{total:?}, {:?}", state.race);
-        // The last second-order step may not be paid yet.
-        assert!((450.0..690.0).contains(&paid), "the price of {paid} steps of Auto in 600 steps");
-    }
-    #[test]
-    fn a_resumed_run_equals_an_uninterrupted_run() {
-        resuming_is_exact(squares, often, at());
-        resuming_is_exact(vectors, often, at());
-    }
-    #[test]
-    fn the_same_seed_gives_the_same_run() {
-        the_same_seed_gives_the_same_records(squares, often, &at());
-    }
-    #[test]
-    fn any_number_of_ranks_gives_the_same_run_in_a_fixed_order() {
-        any_number_of_ranks_gives_the_same_run(squares, often, &at());
-    }
-    #[test]
-    fn a_wrong_shape_or_a_number_that_is_not_finite_is_an_error() {
-        broken_input_is_an_error(squares, often, &at(), vec![0.0; 8]);
-    }
-    #[test]
-    fn a_step_that_fails_at_any_evaluation_leaves_the_state_unchanged() {
-        a_step_is_a_transaction(squares, often, &at(), 200);
-    }
-}
-
 /// Counts the evaluations of a constraint, and fails in one of them.
 struct Fused<C>(C, Rc<RefCell<Log>>);
 

@@ -163,7 +163,6 @@ macro_rules! methods {
 // One line per method, in the order of the list.
 methods! {
     auto,
-    auto_newton,
     str,
     str_newton,
     str_gauss_newton,

@@ -62,7 +62,7 @@ impl<C: Constraint> StrSqp<C> {
         }
         state.x.copy_from(&batch.iterate);
         let mut space = self.space.take().unwrap_or_else(|| AllTermsSpace::like(&state.x));
-        let mut all = AllTerms { f, curvature: None, space: &mut space };
+        let mut all = AllTerms { f, space: &mut space };
         let (mut record, predicted) = self.step_on_all(&mut all, state, sample, 0, g)?;
         self.space = Some(space);
         batch.turn.note(&record, predicted, f.terms(), sample);
