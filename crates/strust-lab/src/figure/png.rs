@@ -58,17 +58,13 @@ impl Picture {
         let (mask, place) =
             Mask::new(path).style(style).transform(Some(Transform::scale(self.scale, self.scale))).render();
         // A part of a shape may be outside of the picture.
-        let side = |begin: i32, length: u32, most: usize| {
-            let clipped = |at: i64| at.clamp(0, most as i64) as usize;
-            clipped(begin.into())..clipped(i64::from(begin) + i64::from(length))
-        };
-        let (rows, columns) = (side(place.top, place.height, self.height), side(place.left, place.width, self.width));
-        let (top, left) = (i64::from(place.top), i64::from(place.left));
-        for y in rows {
-            let begin = (y as i64 - top) as usize * place.width as usize;
-            let covers = &mask[begin + (columns.start as i64 - left) as usize..];
-            let pixels = &mut self.pixels[y * self.width..][columns.clone()];
-            for (pixel, &cover) in pixels.iter_mut().zip(covers).filter(|(_, cover)| **cover > 0) {
+        let before = |begin: i32| usize::try_from(-i64::from(begin)).unwrap_or(0);
+        let first = |begin: i32| usize::try_from(begin).unwrap_or(0);
+        let rows = mask.chunks_exact(place.width.max(1) as usize).skip(before(place.top));
+        let pixels = self.pixels.chunks_exact_mut(self.width).skip(first(place.top));
+        for (row, pixels) in rows.zip(pixels) {
+            let row = row.iter().skip(before(place.left));
+            for (&cover, pixel) in row.zip(pixels.iter_mut().skip(first(place.left))).filter(|(cover, _)| **cover > 0) {
                 let alpha = (u32::from(cover) * opacity + 127) / 255;
                 for (old, new) in pixel.iter_mut().zip(color) {
                     *old = ((u32::from(*old) * (255 - alpha) + u32::from(new) * alpha + 127) / 255) as u8;
