@@ -3,7 +3,9 @@
 use crate::{
     CommandFailure,
     args::{Jobs, Saving, Shared},
-    show, tables,
+    show,
+    signals::on_stop,
+    tables,
 };
 use std::{
     cell::RefCell,
@@ -103,12 +105,11 @@ pub fn resume_command(folder: &Path) -> CommandLine {
 pub fn interrupt() -> Result<Arc<AtomicBool>, CommandFailure> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupt);
-    ctrlc::set_handler(move || {
+    on_stop(move || {
         if flag.swap(true, Ordering::Relaxed) {
             crate::leave(1);
         }
-    })
-    .map_err(|e| CommandFailure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
+    })?;
     Ok(interrupt)
 }
 

@@ -22,8 +22,6 @@ const COMPATIBLE: &[&str] = &[
     "Unlicense",
     "CC0-1.0",
     "BSL-1.0",
-    // Only for data: the root certificates for https.
-    "CDLA-Permissive-2.0",
 ];
 
 /// The metadata of all packages. Cargo may have to download those that only strust-torch needs. Without a network the

@@ -1,10 +1,13 @@
 //! Reads CIFAR-10 in its binary form: records of a label and 3072 pixels, in six files or in an archive of these files.
 
 use super::{ImageSet, Images, exists};
-use crate::read::{ReadError, input::Input, open};
+use crate::read::{
+    ReadError,
+    input::{Input, Skip},
+    open,
+};
 use md5::{Digest, Md5};
 use std::{
-    cell::Cell,
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -133,24 +136,56 @@ impl Parts {
 
     /// Reads a tar archive. Its files may have any order, and other files are skipped.
     fn read_archive(&mut self, path: &Path) -> Result<(), ReadError> {
-        let progress = ArchiveProgress::default();
-        let mut archive = tar::Archive::new(Tracked { reader: open(path)?, progress: &progress });
-        for entry in archive.entries().map_err(|e| progress.error(e, path))? {
-            let entry = entry.map_err(|e| progress.error(e, path))?;
-            let name = entry.path_bytes();
-            let name = name.rsplit(|&b| b == b'/').next().unwrap_or_default();
-            let wanted = FILES.iter().position(|(file, _)| file.as_bytes() == name);
-            if let (Some(k), true) = (wanted, entry.header().entry_type().is_file()) {
-                let place: PathBuf = path.join(FILES[k].0);
-                if self.counts[k] > 0 {
-                    return Err(ReadError::Contents { path: place, why: "it is in the archive twice".into() });
+        let failed = |cause| ReadError::Io { path: path.into(), cause };
+        let (mut input, mut header, mut long_name) = (Input::new(open(path)?, path), [0; 512], None);
+        loop {
+            let begin = input.offset;
+            let filled = input.fill(&mut header)?;
+            if filled == 0 || header == [0; 512] {
+                break;
+            }
+            if filled < header.len() {
+                return Err(input.error(input.offset, TRUNCATED));
+            }
+            // The sum of all bytes, with blanks in place of the sum.
+            let sum = header[..148].iter().chain(&[b' '; 8]).chain(&header[156..]).map(|&byte| u64::from(byte)).sum();
+            if octal(&header[148..156]) != Some(sum) {
+                return Err(input.error(begin, "this is not a tar archive, or it is damaged: copy the file again"));
+            }
+            let Some(size) = octal(&header[124..136]) else {
+                return Err(input.error(begin + 124, "the size of a file in the archive is not an octal number"));
+            };
+            let mut body = (&mut input.reader).take(size);
+            if matches!(header[156], b'L' | b'x') {
+                // The name of the next file is too long for its header: a name, or lines such as `20 path=NAME`.
+                let mut text = Vec::new();
+                (&mut body).take(1 << 16).read_to_end(&mut text).map_err(failed)?;
+                let named = |line: &&[u8]| header[156] == b'L' || line.windows(6).any(|part| part == b" path=");
+                long_name = text.split(|&byte| matches!(byte, b'\n' | 0)).find(named).map(<[u8]>::to_vec);
+            } else {
+                let name = long_name.take().unwrap_or_else(|| header[..100].to_vec());
+                let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+                let name = name.rsplit(|byte| matches!(byte, b'/' | b'=')).next();
+                let wanted = FILES.iter().position(|(file, _)| Some(file.as_bytes()) == name);
+                if let (Some(k), b'0' | 0) = (wanted, header[156]) {
+                    let place: PathBuf = path.join(FILES[k].0);
+                    if self.counts[k] > 0 {
+                        return Err(ReadError::Contents { path: place, why: "it is in the archive twice".into() });
+                    }
+                    self.read_file(k, &mut body, &place)?;
                 }
-                self.read_file(k, entry, &place)?;
+            }
+            // Files are filled up to blocks.
+            let read = size - body.limit();
+            let rest = size.next_multiple_of(512) - read;
+            let skipped = input.reader.skip(rest).map_err(failed)?;
+            input.offset += read + skipped;
+            if skipped < rest {
+                return Err(input.error(input.offset, TRUNCATED));
             }
         }
         // The checksum of the compressed data is at the end, so read all of it.
-        io::copy(&mut archive.into_inner(), &mut io::sink())
-            .map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+        io::copy(&mut input.reader, &mut io::sink()).map_err(failed)?;
         match (0..FILES.len()).find(|&k| self.counts[k] == 0 && self.needs(k)) {
             Some(k) => Err(self.nothing(path, &format!("{} is not in this archive", FILES[k].0))),
             None => Ok(()),
@@ -226,56 +261,10 @@ fn how_to_fix(checksums: Checksums) -> &'static str {
     }
 }
 
-/// The progress of reading an archive.
-#[derive(Default)]
-struct ArchiveProgress {
-    offset: Cell<u64>,
-    /// The end was reached.
-    ended: Cell<bool>,
-    /// Reading failed, so the error is not about the archive's format.
-    failed: Cell<bool>,
-}
+const TRUNCATED: &str = "the archive is truncated: copy the file again";
 
-impl ArchiveProgress {
-    /// Adds the position to an error of the crate `tar`.
-    fn error(&self, cause: io::Error, path: &Path) -> ReadError {
-        // The reader has just read the wrong header.
-        let header = self.offset.get().saturating_sub(512);
-        let (offset, why) = if self.failed.get() {
-            return ReadError::Io { path: path.into(), cause };
-        } else if self.ended.get() {
-            (self.offset.get(), "the archive is truncated: copy the file again")
-        } else if cause.to_string().contains("when getting size") {
-            (header + 124, "the size of a file in the archive is not an octal number")
-        } else {
-            (header, "this is not a tar archive, or it is damaged: copy the file again")
-        };
-        ReadError::Binary { path: path.into(), offset, why: why.into() }
-    }
-}
-
-/// A reader that keeps [`ArchiveProgress`] up to date.
-struct Tracked<'a, R> {
-    reader: R,
-    progress: &'a ArchiveProgress,
-}
-
-impl<R: Read> Read for Tracked<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let ArchiveProgress { offset, ended, failed } = self.progress;
-        loop {
-            match self.reader.read(buffer) {
-                Ok(count) => {
-                    offset.set(offset.get() + count as u64);
-                    ended.set(count == 0 && !buffer.is_empty());
-                    return Ok(count);
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => {
-                    failed.set(true);
-                    return Err(e);
-                }
-            }
-        }
-    }
+/// A number in the header of a tar archive.
+fn octal(field: &[u8]) -> Option<u64> {
+    let text = str::from_utf8(field.split(|&byte| byte == 0).next()?).ok()?;
+    u64::from_str_radix(text.trim_matches(' '), 8).ok()
 }

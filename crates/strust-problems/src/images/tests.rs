@@ -25,6 +25,22 @@ fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
+#[test]
+fn a_name_that_is_too_long_for_its_header_is_found_before_it() {
+    let folders = "a/".repeat(100);
+    let names = [format!("{folders}data_batch_1.bin\0"), format!("222 path={folders}test_batch.bin\n")];
+    let (one, test) = (records(0, 1), records(1, 1));
+    let mut archive =
+        tar(&[("x", names[0].as_bytes()), (&folders[..100], &one), ("x", names[1].as_bytes()), ("x", &test)]);
+    for (at, kind) in [(0, b'L'), (1024 + 512 + 3584, b'x')] {
+        archive[at + 156] = kind;
+        sign(&mut archive[at..at + 512]);
+    }
+    let place = folder(&[("a.tar", &archive)]);
+    let set = cifar10(&place.path().join("a.tar"), Checksums::Unchecked).unwrap();
+    assert_eq!((set.train.labels, set.test.labels), (vec![0], vec![1]));
+}
+
 /// Writes the checksum of a tar header: the sum of its bytes, with blanks in place of the checksum.
 fn sign(header: &mut [u8]) {
     header[148..156].fill(b' ');
