@@ -50,7 +50,11 @@ pub fn print_data(text: &str) -> Result<(), CommandFailure> {
 
 /// A value as indented JSON. Control characters beyond ASCII are escaped too: a terminal obeys some of them.
 pub fn json(value: &impl serde::Serialize) -> Result<String, CommandFailure> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| CommandFailure::Failed(e.to_string()))?;
+    Ok(escaped(&serde_json::to_string_pretty(value).map_err(|e| CommandFailure::Failed(e.to_string()))?))
+}
+
+/// JSON text whose control characters beyond ASCII are escaped, with a line break at its end.
+pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 1);
     for c in text.chars() {
         match c {
@@ -61,7 +65,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<String, CommandFailure> {
         }
     }
     shown.push('\n');
-    Ok(shown)
+    shown
 }
 
 /// The number of jobs in parallel, and the time between two checkpoints.

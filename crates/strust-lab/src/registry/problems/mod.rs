@@ -224,7 +224,8 @@ fn split(parameters: &Parameters) -> (Parameters, Parameters) {
 }
 
 /// The factor of a problem's loss.
-pub(crate) fn scale(problem: &ProblemSpec) -> f64 {
+#[must_use]
+pub fn scale(problem: &ProblemSpec) -> f64 {
     common(&problem.parameters).map_or(1.0, |common| common.scale)
 }
 
@@ -233,12 +234,14 @@ fn unknown(kind: &str) -> String {
 }
 
 /// The metrics of a problem.
-pub(crate) fn metrics(problem: &ProblemSpec) -> Vec<Metric> {
+#[must_use]
+pub fn metrics(problem: &ProblemSpec) -> Vec<Metric> {
     quantities(problem).iter().map(|&(quantity, label)| metric(quantity, label)).collect()
 }
 
 /// The parameters of a problem that have an effect, with the name of a data file but not its folder.
-pub(crate) fn with_effect(kind: &str, parameters: &Parameters) -> Parameters {
+#[must_use]
+pub fn with_effect(kind: &str, parameters: &Parameters) -> Parameters {
     let mut shown = parameters.clone();
     shown.retain(|name, value| {
         // A factor of 1 changes nothing.
