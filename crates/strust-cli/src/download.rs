@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use strust_problems::read::open_plain;
+use strust_data::read::open_plain;
 use ureq::{
     Agent,
     config::{Config, ConfigBuilder},

@@ -2,9 +2,9 @@
 
 use crate::{
     Error,
+    encoded::EncodedRows,
     loss::{OutputLoss, largest},
     ranks::Ranks,
-    rows::EncodedRows,
     task::{FitTask, Targets},
     weights::{LayerSpace, Weights},
 };

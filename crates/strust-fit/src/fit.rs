@@ -20,7 +20,7 @@ use crate::{
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_problems::{limits, words::plural};
+use strust_data::{limits, words::plural};
 
 /// The share of the training rows on which a network is scored while it learns.
 const VALIDATION: f64 = 0.1;

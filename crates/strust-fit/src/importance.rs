@@ -2,9 +2,9 @@
 
 use crate::{
     Error,
+    encoded::EncodedRows,
     loss::OutputLoss,
     ranks::Ranks,
-    rows::EncodedRows,
     split::below,
     transform::Encoder,
     weights::{LayerSpace, Weights},

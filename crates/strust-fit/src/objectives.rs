@@ -1,6 +1,6 @@
 //! The functions to minimize: the mean loss of a linear model, and of a network.
 
-use crate::{loss::OutputLoss, rows::EncodedRows};
+use crate::{encoded::EncodedRows, loss::OutputLoss};
 use faer::Mat;
 use pulp::NullaryFnOnce;
 use strust::{
@@ -8,10 +8,7 @@ use strust::{
     objective::{Evaluation, Objective},
     sample::Sample,
 };
-use strust_problems::{
-    mlp::Activation,
-    network::{DenseNetwork, ForwardPass},
-};
+use strust_data::network::{Activation, DenseNetwork, ForwardPass};
 
 /// What a model is trained on.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +42,7 @@ impl<'a> LinearModel<'a> {
         Self { data, z: vec![0.0; data.outputs] }
     }
     pub(crate) fn parameters(&self) -> usize {
-        (self.data.rows.inputs + 1) * self.data.outputs
+        (self.data.rows.inputs() + 1) * self.data.outputs
     }
 
     fn evaluate(&mut self, x: &[f64], sample: &Sample, mut gradient: Option<&mut Vec<f64>>) -> Evaluation {
@@ -79,7 +76,7 @@ impl NullaryFnOnce for LinearPass<'_> {
     fn call(self) -> f64 {
         let Self { data, z, x, sample, mut gradient } = self;
         let TrainingRows { rows, index, goals, loss, outputs, penalty, intercept, .. } = *data;
-        let (weights, bias) = x.split_at(rows.inputs * outputs);
+        let (weights, bias) = x.split_at(rows.inputs() * outputs);
         let scale = 1.0 / sample.len() as f64;
         touch(data, sample);
         let mut sum = 0.0;
@@ -96,7 +93,7 @@ impl NullaryFnOnce for LinearPass<'_> {
                 for z in z.iter_mut() {
                     *z *= scale;
                 }
-                let (of_weights, of_bias) = gradient.split_at_mut(rows.inputs * outputs);
+                let (of_weights, of_bias) = gradient.split_at_mut(rows.inputs() * outputs);
                 if outputs == 1 {
                     add_row(rows, i, z[0], of_weights);
                 } else {
@@ -136,7 +133,7 @@ fn touch(data: &TrainingRows<'_>, sample: &Sample) {
 #[inline(always)]
 fn dot(rows: &EncodedRows, i: usize, w: &[f64]) -> f64 {
     let mut sum = dense_dot(rows.dense(i), w);
-    sum += rows.hot(i).iter().filter(|&&j| j != crate::rows::NONE).map(|&j| w[j as usize]).sum::<f64>();
+    sum += rows.hot(i).iter().filter(|&&j| j != crate::encoded::NONE).map(|&j| w[j as usize]).sum::<f64>();
     if let Some((csr, first)) = &rows.sparse {
         let (indices, values) = csr.row(i);
         sum += indices.iter().zip(values).map(|(&j, &v)| v * w[first + j as usize]).sum::<f64>();
@@ -164,7 +161,7 @@ pub(crate) fn dense_dot<T: Copy + Into<f64>>(a: &[T], w: &[f64]) -> f64 {
 #[inline(always)]
 fn add_row(rows: &EncodedRows, i: usize, s: f64, g: &mut [f64]) {
     g.iter_mut().zip(rows.dense(i)).for_each(|(g, &a)| *g += s * f64::from(a));
-    rows.hot(i).iter().filter(|&&j| j != crate::rows::NONE).for_each(|&j| g[j as usize] += s);
+    rows.hot(i).iter().filter(|&&j| j != crate::encoded::NONE).for_each(|&j| g[j as usize] += s);
     if let Some((csr, first)) = &rows.sparse {
         let (indices, values) = csr.row(i);
         indices.iter().zip(values).for_each(|(&j, &v)| g[first + j as usize] += s * v);
@@ -262,7 +259,7 @@ pub(crate) struct NetworkModel<'a> {
 impl<'a> NetworkModel<'a> {
     pub(crate) fn new(data: TrainingRows<'a>, widths: &[usize]) -> Result<Self, Error> {
         let network = DenseNetwork::new("network", widths, Activation::Relu)?;
-        let inputs = data.rows.inputs;
+        let inputs = data.rows.inputs();
         let mut columns = Mat::zeros(inputs + 1, data.index.len());
         for (term, &i) in data.index.iter().enumerate() {
             let column = columns.col_as_slice_mut(term);

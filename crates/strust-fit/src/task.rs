@@ -5,7 +5,7 @@ use crate::{
     table::{BLANK, Cells, DataTable, NamedColumn},
 };
 use serde::{Deserialize, Serialize};
-use strust_problems::words::plural;
+use strust_data::words::plural;
 
 /// More classes than this are not classes.
 pub const MOST_CLASSES: usize = 1000;

@@ -10,10 +10,10 @@
 
 use crate::{
     Error,
+    encoded::EncodedRows,
     loss::OutputLoss,
     objectives::{LinearModel, NetworkModel, TrainingRows},
     ranks::Ranks,
-    rows::EncodedRows,
     weights::{LayerSpace, Weights},
 };
 use serde::{Deserialize, Serialize};

@@ -2,11 +2,12 @@
 
 use crate::fixture::{folder, write};
 use std::sync::atomic::AtomicBool;
-use strust_fit::{DataTable, ReadOptions, table::ReadProgress};
-use strust_problems::{
+use strust_data::{
+    DataTable, ReadOptions,
     images::{self, Checksums},
     read::read_idx,
     read_labeled, read_matrix,
+    table::ReadProgress,
 };
 
 pub fn libsvm(data: &[u8]) {

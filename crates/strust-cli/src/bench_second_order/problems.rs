@@ -10,7 +10,8 @@ use strust::{
     objective::{Evaluation, ObjectiveWrapper},
     prelude::*,
 };
-use strust_problems::{Problem, read_labeled, second_order, unconstrained::all_problems};
+use strust_data::{DataError, read_labeled};
+use strust_problems::{Problem, second_order, unconstrained::all_problems};
 
 /// The gradient norm, over max(1, |f|), where a problem is solved.
 const TOLERANCE: f64 = 1e-8;
@@ -71,7 +72,7 @@ pub fn tasks(data: Option<&Path>) -> Result<Vec<SolverTask>, CommandFailure> {
         return Err(CommandFailure::Usage(format!("--data {}: there is no such folder", folder.display())));
     }
     let failed = |e: Error| CommandFailure::Failed(e.to_string());
-    let unread = |e: strust_problems::ReadError| CommandFailure::Failed(e.to_string());
+    let unread = |e: DataError| CommandFailure::Failed(e.to_string());
     let mut tasks: Vec<_> = all_problems().into_iter().map(|p| SolverTask::new(p.name.clone(), p)).collect();
     for (name, condition) in second_order::CONDITIONS {
         tasks.push(SolverTask::new(name, second_order::conditioned_least_squares(condition).map_err(failed)?));

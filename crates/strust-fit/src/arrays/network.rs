@@ -7,10 +7,7 @@ use strust::{
     objective::{Evaluation, Objective},
     sample::Sample,
 };
-use strust_problems::{
-    mlp::Activation,
-    network::{DenseNetwork, ForwardPass},
-};
+use strust_data::network::{Activation, DenseNetwork, ForwardPass};
 
 /// Rows per piece when a loss is measured.
 const PIECE: usize = 256;

@@ -61,7 +61,7 @@ impl ProblemEntry for Problem {
 mod with_torch {
     use super::{super::cifar10::network, ConvnetConfig, Switch};
     use crate::{Error, device::network_error, registry::Visitor};
-    use strust_problems::{digits, images};
+    use strust_data::{digits, images};
     use strust_torch::{ImageClassification, device::Device};
 
     pub fn visit<V: Visitor>(c: &ConvnetConfig, scale: f64, visitor: V) -> Result<V::Output, Error> {

@@ -12,7 +12,8 @@ use std::{
     fmt::Debug,
     sync::{Mutex, PoisonError},
 };
-use strust_problems::{Convex, Labeled, ReadError, limits, read_labeled_by};
+use strust_data::{DataError, Labeled, limits, read_labeled_by};
+use strust_problems::Convex;
 
 /// How the test set of a file is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +68,7 @@ impl<'a> FileSize<'a> {
     pub fn check_network(&self, widths: &[usize], bytes: usize) -> Result<(), Error> {
         limits::network(widths, self.rows, bytes, self.entries).map_err(|why| {
             let why = format!("{why}: make `hidden` smaller, or use fewer columns");
-            ReadError::Contents { path: path_of(self.path), why }.into()
+            DataError::Contents { path: path_of(self.path), why }.into()
         })
     }
 
@@ -81,7 +82,7 @@ impl<'a> FileSize<'a> {
              without gaps, or use fewer of them",
             self.entries
         );
-        Err(ReadError::Contents { path: path_of(self.path), why }.into())
+        Err(DataError::Contents { path: path_of(self.path), why }.into())
     }
 }
 

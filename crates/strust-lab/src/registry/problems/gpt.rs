@@ -71,7 +71,7 @@ mod with_torch {
         registry::{Setup, Visitor},
     };
     use std::borrow::Cow;
-    use strust_problems::text::{self, Characters};
+    use strust_data::text::{self, Characters};
     use strust_torch::{Flat, GptShape, LanguageModel, device::Device};
 
     type Model = LanguageModel<f32>;

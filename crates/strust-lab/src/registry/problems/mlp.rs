@@ -8,7 +8,8 @@ use super::{
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
 use serde::{Deserialize, Serialize};
 use strust::vector::Real;
-use strust_problems::{Activation, Mlp};
+use strust_data::Activation;
+use strust_problems::Mlp;
 
 strust::config! {
     /// A multilayer perceptron that classifies.

@@ -14,7 +14,8 @@ use crate::{
     team::Sharing,
 };
 use strust::{config::Config, constraints::Manifold};
-use strust_problems::{Classified, Problem, digits, images};
+use strust_data::{Classified, digits, images};
+use strust_problems::Problem;
 
 /// Everything about one problem.
 pub(crate) trait ProblemEntry: Sized {

@@ -2,7 +2,8 @@
 
 use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{Nmf, read};
+use strust_data::read;
+use strust_problems::Nmf;
 
 strust::config! {
     /// Nonnegative matrix factorization X ≈ UVᵀ.

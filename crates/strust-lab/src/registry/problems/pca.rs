@@ -2,7 +2,8 @@
 
 use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Visitor, check_size, from_file::FileSize};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{Pca, read};
+use strust_data::read;
+use strust_problems::Pca;
 
 strust::config! {
     /// Principal components.

@@ -6,7 +6,8 @@ use super::{
     number, text,
 };
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
-use strust_problems::{Softmax, digits};
+use strust_data::digits;
+use strust_problems::Softmax;
 
 strust::config! {
     /// Softmax regression.

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 use strust::objective::Objective;
-use strust_problems::images::{self, Checksums, ImageSet, Images};
+use strust_data::images::{self, Checksums, ImageSet, Images};
 use strust_torch::{
     ImageClassification, Launch, LoadsTo, cuda,
     device::{self, Device},

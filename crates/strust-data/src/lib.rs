@@ -1,0 +1,42 @@
+//! Data files and what is made of them, for [strust].
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`read`] | one reader per format: NPY, idx and LIBSVM text, plain or compressed |
+//! | [`ranks`], [`table`] | what ranks know of each other's rows; data files as columns of numbers and words |
+//! | [`encoded`], [`transform`] | encoded rows, and the fitted transform that makes them |
+//! | [`features`], [`rows`], [`classified`] | matrices, dense or sparse; their rows; rows with classes |
+//! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files |
+//! | [`digits`], [`text`] | data that are part of the crate: handwritten digits, and a text |
+//! | [`network`] | fully connected layers, for losses of your own |
+//! | [`limits`] | how large a problem from a file may be |
+//! | [`numerics`], [`simd_math`], [`words`] | loops over slices and checks of sizes; exp and tanh; singular and plural |
+
+// An evaluation is compiled as one piece with the widest instructions of the machine, so all functions that it calls
+// must be inlined.
+#![allow(clippy::inline_always)]
+
+pub mod classified;
+pub mod digits;
+pub mod encoded;
+mod error;
+pub mod features;
+pub mod images;
+pub mod limits;
+pub mod network;
+pub mod numerics;
+pub mod ranks;
+pub mod read;
+pub mod rows;
+pub mod simd_math;
+pub mod table;
+pub mod text;
+pub mod transform;
+pub mod words;
+
+pub use classified::Classified;
+pub use error::DataError;
+pub use features::{Csr, Features, Labeled};
+pub use network::Activation;
+pub use read::{read_labeled, read_labeled_by, read_matrix};
+pub use table::{DataTable, ReadOptions};
