@@ -4,7 +4,7 @@ use crate::{
     DataError,
     classified::Classified,
     images::{ImageSet, Images},
-    read::parse_csv_gz,
+    read::built_in_npy_gz,
 };
 use faer::Mat;
 
@@ -27,11 +27,10 @@ const SPLIT_SEED: u64 = 0;
 /// # Ok::<(), strust_data::DataError>(())
 /// ```
 pub fn load() -> Result<(Classified, Classified), DataError> {
-    let mut data = parse_csv_gz(include_bytes!("../data/digits.csv.gz"), "digits.csv.gz")?;
-    if let crate::features::Features::Dense(counts) = &mut data.features {
-        *counts = Mat::from_fn(counts.nrows(), counts.ncols(), |i, j| counts[(i, j)] / LARGEST);
-    }
-    let all = Classified::from_labeled(&data).expect("the labels of the embedded data are the ten digits");
+    let rows = built_in_npy_gz(include_bytes!("../data/digits.npy.gz"), "digits.npy.gz")?;
+    let features = Mat::from_fn(rows.nrows(), 64, |i, j| rows[(i, j)] / LARGEST);
+    let labels = rows.col_as_slice(64).iter().map(|&digit| digit as usize).collect();
+    let all = Classified::new(features, labels, 10).expect("the labels of the embedded data are the ten digits");
     Ok(all.split(0.2, SPLIT_SEED).expect("each digit has 170 rows or more"))
 }
 

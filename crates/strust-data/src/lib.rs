@@ -5,6 +5,7 @@
 //! | [`read`] | one reader per format: NPY, idx and LIBSVM text, plain or compressed |
 //! | [`ranks`], [`table`] | what ranks know of each other's rows; data files as columns of numbers and words |
 //! | [`encoded`], [`transform`] | encoded rows, and the fitted transform that makes them |
+//! | `labeled` | [matrices](read_matrix) and [labeled rows](read_labeled) from files, for experiments |
 //! | [`features`], [`rows`], [`classified`] | matrices, dense or sparse; their rows; rows with classes |
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files |
 //! | [`digits`], [`text`] | data that are part of the crate: handwritten digits, and a text |
@@ -22,6 +23,7 @@ pub mod encoded;
 mod error;
 pub mod features;
 pub mod images;
+mod labeled;
 pub mod limits;
 pub mod network;
 pub mod numerics;
@@ -37,6 +39,6 @@ pub mod words;
 pub use classified::Classified;
 pub use error::DataError;
 pub use features::{Csr, Features, Labeled};
+pub use labeled::{read_labeled, read_labeled_by, read_matrix, read_numbers_by};
 pub use network::Activation;
-pub use read::{read_labeled, read_labeled_by, read_matrix};
 pub use table::{DataTable, ReadOptions};

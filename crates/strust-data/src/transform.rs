@@ -5,15 +5,17 @@ use crate::{
     encoded::{EncodedRows, NONE},
     features::Csr,
     limits,
-    ranks::Ranks,
+    ranks::{NEVER, Ranks},
     table::{BLANK, CellKind, Cells, DataTable, NamedColumn, listed},
     words::nearest,
 };
+use faer::Mat;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{HashMap, HashSet},
     sync::atomic::{AtomicBool, Ordering},
 };
+use strust::{ranks::Alone, vector::Real};
 
 /// The most categories of a column. Rarer ones are encoded like unknown ones.
 pub const MOST_CATEGORIES: usize = 200;
@@ -105,6 +107,22 @@ impl Encoder {
         leave_out: &[String],
         ranks: &Ranks<'_>,
     ) -> Result<Self, DataError> {
+        Self::learn(table, rows, Some(standardize), leave_out, ranks)
+    }
+
+    /// The transform that keeps numbers as they are, for experiments, which scale the features themselves. A column of
+    /// numbers is left out only if it is blank in all rows.
+    pub fn unscaled(table: &DataTable, rows: &[usize], leave_out: &[String]) -> Result<Self, DataError> {
+        Self::learn(table, rows, None, leave_out, &Ranks::new(&mut Alone, &NEVER))
+    }
+
+    fn learn(
+        table: &DataTable,
+        rows: &[usize],
+        standardize: Option<Standardize>,
+        leave_out: &[String],
+        ranks: &Ranks<'_>,
+    ) -> Result<Self, DataError> {
         let leave_out: HashSet<&String> = leave_out.iter().collect();
         let used = |column: &&NamedColumn| !leave_out.contains(&column.name);
         let of_numbers = |column: &NamedColumn| match &column.cells {
@@ -132,7 +150,7 @@ impl Encoder {
             check_columns(table, csr, ranks)?;
         }
         let sparse_scales = match &table.sparse {
-            Some(csr) => sparse_scales(csr, rows, standardize, ranks)?,
+            Some(csr) => sparse_scales(csr, rows, standardize.unwrap_or(Standardize::No), ranks)?,
             None => Vec::new(),
         };
         let encoder = Self { columns, sparse_scales };
@@ -230,6 +248,30 @@ impl Encoder {
         Ok((rows, losses))
     }
 
+    /// The same as a matrix in double precision, for a file of columns. A category that is unknown has no 1.
+    pub fn matrix(&self, table: &DataTable) -> Result<Mat<f64>, DataError> {
+        let (inputs, n, columns) = (self.inputs(), table.rows, table.by_name());
+        let most = limits::dense(n.saturating_mul(table.order.len()));
+        if n.saturating_mul(inputs) > most {
+            let why = format!("{n} rows with {inputs} inputs are too many: at most {most} numbers fit into the memory");
+            return Err(DataError::file(&table.path, why));
+        }
+        let (mut matrix, mut losses, mut first) = (Mat::zeros(n, inputs), EncodingLosses::default(), 0);
+        for column in &self.columns {
+            let found = columns.get(column.name.as_str()).map(|found| &found.cells);
+            if column.inputs_of_number() {
+                encode_numbers(column, found, table, &mut losses, matrix.col_as_slice_mut(first).iter_mut())?;
+            } else {
+                let mut hot = vec![NONE; n];
+                encode_categories(column, first as u32, found, table, &mut losses, hot.iter_mut())?;
+                let set = hot.iter().enumerate().filter(|&(_, &j)| j != NONE);
+                set.for_each(|(i, &j)| matrix[(i, j as usize)] = 1.0);
+            }
+            first += column.inputs();
+        }
+        Ok(matrix)
+    }
+
     fn check_sparse(&self, table: &DataTable) -> Result<(), DataError> {
         let found = table.sparse.is_some();
         if found != self.sparse_scales.is_empty() {
@@ -287,15 +329,15 @@ impl EncodedColumn {
 }
 
 /// Encodes a column of numbers.
-fn encode_numbers<'a>(
+fn encode_numbers<'a, T: Real>(
     column: &EncodedColumn,
     found: Option<&Cells>,
     table: &DataTable,
     losses: &mut EncodingLosses,
-    out: impl Iterator<Item = &'a mut f32>,
+    out: impl Iterator<Item = &'a mut T>,
 ) -> Result<(), DataError> {
     let Encoding::Number { shift, scale, fill } = column.encoding else { return Ok(()) };
-    let encoded = |value: f64| ((value - shift) / scale) as f32;
+    let encoded = |value: f64| T::from_f64((value - shift) / scale);
     match found {
         Some(Cells::Numbers(values)) => {
             let blanks = values.iter().filter(|value| value.is_nan()).count();
@@ -408,9 +450,13 @@ impl Moments {
         }
     }
 
-    /// Standardization by the mean and the deviation; `None` if all values are equal.
-    fn encoding(self, standardize: Standardize) -> Option<Encoding> {
+    /// Standardization by the mean and the deviation; `None` if all values are equal. Without a kind of it, every value is
+    /// kept as it is.
+    fn encoding(self, standardize: Option<Standardize>) -> Option<Encoding> {
         let Self { count, mean, square } = self;
+        let Some(standardize) = standardize else {
+            return (count > 0.0).then_some(Encoding::Number { shift: 0.0, scale: 1.0, fill: mean });
+        };
         let deviation = (square / f64::max(count, 1.0)).sqrt();
         // Below this the column is constant up to rounding.
         if deviation <= 1e-12 * f64::abs(mean) || !deviation.is_normal() {

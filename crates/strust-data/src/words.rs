@@ -47,3 +47,13 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .max_by(|(a, _), (b, _)| a.iter().sum::<f64>().total_cmp(&b.iter().sum()))
         .map(|(_, c)| c)
 }
+
+/// Quotes a piece of input for a message: escaped, and shortened if it is long.
+#[must_use]
+pub fn quoted(part: &str) -> String {
+    const SHOWN: usize = 40;
+    match part.char_indices().nth(SHOWN) {
+        None => format!("{part:?}"),
+        Some((end, _)) => format!("{:?}…", &part[..end]),
+    }
+}

@@ -2,9 +2,12 @@
 
 use super::{
     DataError,
-    lines::{TextLine, TextLines, quoted},
+    lines::{TextLine, TextLines},
 };
-use crate::features::{Csr, Features, Labeled};
+use crate::{
+    features::{Csr, Features, Labeled},
+    words::quoted,
+};
 use std::{io::BufRead, path::Path};
 use strust::ranks::RowShare;
 

@@ -1,6 +1,6 @@
 //! Lines of a text file with their positions, and the numbers in them.
 
-use super::DataError;
+use crate::{DataError, words::quoted};
 use std::{
     io::{BufRead, Read},
     path::Path,
@@ -89,21 +89,9 @@ impl<'a> TextLine<'a> {
             Ok(_) if part.contains(|c: char| c.is_ascii_digit()) => format!("{} is too large for f64", quoted(part)),
             Ok(_) => format!("{} is not a finite number; remove or replace such rows", quoted(part)),
             Err(_) if part.is_empty() => "a number is missing here".into(),
-            Err(_) if part.contains([';', '\t']) => {
-                format!("{} is not a number; columns are separated by commas here", quoted(part))
-            }
             Err(_) => format!("{} is not a number", quoted(part)),
         };
         Err(self.error(self.position(part), why))
-    }
-}
-
-/// Quotes a piece of input for a message: escaped, and shortened if it is long.
-pub(super) fn quoted(part: &str) -> String {
-    const SHOWN: usize = 40;
-    match part.char_indices().nth(SHOWN) {
-        None => format!("{part:?}"),
-        Some((end, _)) => format!("{:?}…", &part[..end]),
     }
 }
 

@@ -1,39 +1,12 @@
-//! Readers for data files: NPY, idx, CSV and LIBSVM text, each plain, gzipped (`.gz`) or compressed with xz (`.xz`).
+//! Readers for data files: NPY, idx and LIBSVM text, each plain, gzipped (`.gz`) or compressed with xz (`.xz`).
 //!
-//! The extension of the file name determines the format, in upper or lower case:
-//!
-//! | extension | format | [`read_matrix`] | [`read_labeled`] |
-//! |---|---|---|---|
-//! | `.npy` | NumPy array | yes | yes, the last column is the label |
-//! | `.csv` | numbers separated by commas | yes | yes, the last column is the label |
-//! | `.libsvm` `.svm` `.txt` `.tr` `.t`, or none | LIBSVM text | | yes |
-//!
-//! [`read_idx`] reads idx, the format of MNIST. Its files have no extension.
+//! The extension of the file name determines the format, in upper or lower case: see [`Format`]. [`read_idx`] reads idx,
+//! the format of MNIST. Its files have no extension. CSV files are read as a `table`.
 //!
 //! Files are streamed: the numbers are kept in memory, the text is not. A file that is malformed or truncated, or that
 //! contains NaN or infinity, gives a [`DataError`] with the position.
-//!
-//! ```
-//! use strust_data::{Features, read_labeled};
-//!
-//! let folder = std::env::temp_dir();
-//! let path = folder.join(format!("strust-doc-{}.csv", std::process::id()));
-//! std::fs::write(&path, "width,height,kind\n1.0,2.0,0\n3.0,4.0,1\n")?;
-//! let data = read_labeled(&path)?;
-//! assert_eq!((data.features.rows(), data.features.columns()), (2, 2));
-//! assert_eq!(data.labels, [0.0, 1.0]);
-//!
-//! std::fs::write(&path, "1.0,2.0,0\n3.0,four,1\n")?;
-//! let message = read_labeled(&path).unwrap_err().to_string();
-//! assert!(message.ends_with(":2:5: \"four\" is not a number"));
-//! # std::fs::remove_file(&path)?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
-use crate::{
-    DataError,
-    features::{Features, Labeled},
-};
+use crate::{DataError, features::Labeled};
 use faer::Mat;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
@@ -44,7 +17,6 @@ use std::{
 };
 use strust::ranks::RowShare;
 
-mod csv;
 mod idx;
 pub(crate) mod input;
 mod libsvm;
@@ -107,77 +79,6 @@ fn most_numbers(path: &Path) -> Result<usize, DataError> {
     Ok(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
-/// Reads the rows of a share of an array.
-fn read_npy(path: &Path, share: RowShare) -> Result<(Mat<f64>, usize), DataError> {
-    npy::read(open(path)?, path, share, most_numbers(path)?)
-}
-
-/// Reads a matrix from an NPY or CSV file. Rows stay rows.
-///
-/// A one-dimensional array becomes one column. Whole numbers become `f64`; beyond 2⁵³ they are rounded.
-///
-/// ```
-/// use strust_data::read_matrix;
-/// # let path = std::env::temp_dir().join(format!("strust-matrix-{}.csv", std::process::id()));
-/// std::fs::write(&path, "# x, y\n1, 2\n3, 4\n5, 6\n")?;
-/// let matrix = read_matrix(&path)?;
-/// assert_eq!((matrix.nrows(), matrix.ncols(), matrix[(2, 0)]), (3, 2, 5.0));
-/// # std::fs::remove_file(&path)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn read_matrix(path: impl AsRef<Path>) -> Result<Mat<f64>, DataError> {
-    let path = path.as_ref();
-    match format(path) {
-        Some(Format::Npy) => Ok(read_npy(path, RowShare::default())?.0),
-        Some(Format::Csv) => csv::read_matrix(open(path)?, path),
-        _ => Err(DataError::Ending { path: path.into(), understood: ".npy and .csv" }),
-    }
-}
-
-/// Reads features and labels from a CSV or NPY file whose last column is the label, or from LIBSVM text `label
-/// index:value …` with indices from 1.
-///
-/// ```
-/// use strust_data::{Features, read_labeled};
-/// # let path = std::env::temp_dir().join(format!("strust-labeled-{}.svm", std::process::id()));
-/// std::fs::write(&path, "+1 1:0.5 3:2\n-1 2:1 # a comment\n")?;
-/// let data = read_labeled(&path)?;
-/// let Features::Sparse(matrix) = &data.features else { panic!("LIBSVM text is sparse") };
-/// assert_eq!(matrix.row(0), (&[0, 2][..], &[0.5, 2.0][..]));
-/// assert_eq!(data.labels, [1.0, -1.0]);
-/// # std::fs::remove_file(&path)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn read_labeled(path: impl AsRef<Path>) -> Result<Labeled, DataError> {
-    read_labeled_by(path, "")
-}
-
-/// The same, with the label in the column with this name or number, from 1. A CSV file has names if it has a header. An
-/// empty name is the last column. LIBSVM text has no columns: its label comes first.
-///
-/// ```
-/// use strust_data::read_labeled_by;
-/// # let path = std::env::temp_dir().join(format!("strust-labeled-by-{}.csv", std::process::id()));
-/// std::fs::write(&path, "kind,width,height\n0,1.0,2.0\n1,3.0,4.0\n")?;
-/// assert_eq!(read_labeled_by(&path, "kind")?.labels, [0.0, 1.0]);
-/// assert_eq!(read_labeled_by(&path, "2")?.labels, [1.0, 3.0]);
-/// # std::fs::remove_file(&path)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn read_labeled_by(path: impl AsRef<Path>, label: &str) -> Result<Labeled, DataError> {
-    let path = path.as_ref();
-    match format(path) {
-        Some(Format::Csv) => csv::read_labeled(open(path)?, path, label),
-        Some(Format::Npy) => npy_labeled(path, label),
-        Some(Format::Libsvm) if label.is_empty() => Ok(libsvm::read(open(path)?, path, RowShare::default())?.0),
-        Some(Format::Libsvm) => {
-            let why = "LIBSVM text has its label first, so no column can be the label".into();
-            Err(DataError::Contents { path: path.into(), why })
-        }
-        None => Err(unknown_ending(path)),
-    }
-}
-
 /// Reads the rows of a share from an NPY file, and the number of all its rows. A file that is not compressed is read only
 /// where these rows are. If `stop` is set meanwhile, the reading ends with an error.
 ///
@@ -227,39 +128,22 @@ pub fn read_libsvm_rows(
     stop: &AtomicBool,
 ) -> Result<(Labeled, usize), DataError> {
     let path = path.as_ref();
-    match format(path) {
+    match Format::of(path) {
         Some(Format::Libsvm) => libsvm::read(Stopping::new(open(path)?, stop), path, share),
         _ => Err(unknown_ending(path)),
     }
 }
 
-fn unknown_ending(path: &Path) -> DataError {
+pub(crate) fn unknown_ending(path: &Path) -> DataError {
     let understood = ".csv, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension";
     DataError::Ending { path: path.into(), understood }
 }
 
-/// An array with a column of labels.
-fn npy_labeled(path: &Path, label: &str) -> Result<Labeled, DataError> {
-    let (matrix, _) = read_npy(path, RowShare::default())?;
-    let columns = matrix.ncols();
-    let number = if label.is_empty() { Some(columns) } else { label.parse().ok() };
-    let Some(column) = number.filter(|number| columns > 1 && (1..=columns).contains(number)) else {
-        let why = if columns > 1 {
-            format!("the label's column is a number from 1 to {columns} here, not {}", lines::quoted(label))
-        } else {
-            "only one column, but one column is the label: features are missing".into()
-        };
-        return Err(DataError::Contents { path: path.into(), why });
-    };
-    let labels = matrix.col_as_slice(column - 1).to_vec();
-    let entry = |i: usize, j: usize| matrix[(i, if j < column - 1 { j } else { j + 1 })];
-    let features = Features::Dense(Mat::from_fn(matrix.nrows(), columns - 1, entry));
-    Ok(Labeled { features, labels })
-}
-
-/// Features and labels from gzipped CSV text that is part of the program. `name` is used in messages.
-pub(crate) fn parse_csv_gz(bytes: &'static [u8], name: &str) -> Result<Labeled, DataError> {
-    csv::read_labeled(decompress(bytes, Compression::Gzip), Path::new(name), "")
+/// A gzipped array that is part of the program. `name` is used in messages.
+pub(crate) fn built_in_npy_gz(bytes: &'static [u8], name: &str) -> Result<Mat<f64>, DataError> {
+    let (matrix, _) =
+        npy::read(decompress(bytes, Compression::Gzip), Path::new(name), RowShare::default(), usize::MAX)?;
+    Ok(matrix)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -279,26 +163,34 @@ impl Compression {
     }
 }
 
+/// The format of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+pub enum Format {
+    /// A NumPy array: `.npy`.
     Npy,
+    /// Columns of numbers and words: `.csv`, `.tsv`.
     Csv,
+    /// LIBSVM text: `.libsvm`, `.svm`, `.txt`, `.tr`, `.t`, or no extension.
     Libsvm,
+}
+
+impl Format {
+    /// The format of a file by the extension of its name, without that of a compression; `None` if it is unknown.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let stem = path.with_extension("");
+        let inner = if Compression::of(path) == Compression::None { path } else { &stem };
+        match ending(inner).as_deref() {
+            Some("npy") => Some(Self::Npy),
+            Some("csv" | "tsv") => Some(Self::Csv),
+            Some("libsvm" | "svm" | "txt" | "tr" | "t") | None => Some(Self::Libsvm),
+            Some(_) => None,
+        }
+    }
 }
 
 fn ending(path: &Path) -> Option<String> {
     path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
-}
-
-fn format(path: &Path) -> Option<Format> {
-    let stem = path.with_extension("");
-    let inner = if Compression::of(path) == Compression::None { path } else { &stem };
-    match ending(inner).as_deref() {
-        Some("npy") => Some(Format::Npy),
-        Some("csv") => Some(Format::Csv),
-        Some("libsvm" | "svm" | "txt" | "tr" | "t") | None => Some(Format::Libsvm),
-        Some(_) => None,
-    }
 }
 
 fn decompress(source: impl BufRead + 'static, compression: Compression) -> Box<dyn BufRead> {
@@ -341,13 +233,11 @@ impl<R: Read> Read for Decompressed<R> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::ranks::NEVER;
     use proptest::prelude::*;
-    use std::{
-        io::{Cursor, Write},
-        path::PathBuf,
-    };
+    use std::io::{Cursor, Write};
 
-    const TEXT: &str = "+1 1:0.5 3:2.25\n-1 2:1e-3\n# the end\n+1 1:-7 2:3 3:4\n";
+    pub(crate) const TEXT: &str = "+1 1:0.5 3:2.25\n-1 2:1e-3\n# the end\n+1 1:-7 2:3 3:4\n";
 
     pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -385,78 +275,8 @@ pub(crate) mod tests {
             ("a.tar.gz", None),
             ("a.parquet", None),
         ] {
-            assert_eq!(format(Path::new(name)), expected, "{name}");
+            assert_eq!(Format::of(Path::new(name)), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn an_unknown_extension_is_an_error_that_lists_the_known_ones() {
-        assert_eq!(
-            read_matrix("a.parquet").unwrap_err().to_string(),
-            "a.parquet: unknown extension; known are .npy and .csv, each also with .gz or .xz"
-        );
-        let message = read_labeled("a.parquet.gz").unwrap_err().to_string();
-        assert!(
-            message.contains(".csv, .npy and, for LIBSVM text, .libsvm, .svm, .txt, .tr, .t and no extension"),
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn the_label_of_an_array_is_a_column_by_number_and_libsvm_has_no_columns() {
-        let folder = tempfile::tempdir().unwrap();
-        let array = |columns: usize| {
-            let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': (2, {columns}), }}\n");
-            let mut bytes =
-                [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes()].concat();
-            (0..2 * columns).for_each(|k| bytes.extend((k as f64).to_le_bytes()));
-            let path = folder.path().join(format!("a{columns}.npy"));
-            std::fs::write(&path, bytes).unwrap();
-            path
-        };
-        // [0 1 2; 3 4 5]
-        let data = read_labeled_by(array(3), "2").unwrap();
-        assert_eq!(data.labels, [1.0, 4.0]);
-        assert_eq!(data.features, Features::Dense(Mat::from_fn(2, 2, |i, j| [[0.0, 2.0], [3.0, 5.0]][i][j])));
-        assert_eq!(read_labeled(array(3)).unwrap().labels, [2.0, 5.0]);
-        let message = |path: PathBuf, label| read_labeled_by(path, label).unwrap_err().to_string();
-        assert!(message(array(3), "kind").ends_with("the label's column is a number from 1 to 3 here, not \"kind\""));
-        assert!(message(array(3), "4").ends_with("not \"4\""));
-        assert!(message(array(1), "").contains("only one column"));
-        let text = folder.path().join("a.libsvm");
-        std::fs::write(&text, TEXT).unwrap();
-        assert!(message(text, "1").ends_with("LIBSVM text has its label first, so no column can be the label"));
-    }
-
-    #[test]
-    fn a_missing_file_is_an_error_that_names_file_and_cause() {
-        let error = read_matrix("/nowhere/a.csv").unwrap_err();
-        assert!(error.to_string().starts_with("/nowhere/a.csv: No such file"), "{error}");
-        assert!(std::error::Error::source(&error).is_some());
-    }
-
-    #[test]
-    fn a_folder_is_an_error_that_names_it() {
-        let folder = tempfile::Builder::new().suffix(".csv").tempdir().unwrap();
-        let message = read_matrix(folder.path()).unwrap_err().to_string();
-        assert!(message.contains("it is a folder"), "{message}");
-    }
-
-    #[test]
-    fn compressed_files_give_the_same_data_as_plain_ones() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, bytes: &[u8]| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, bytes).unwrap();
-            path
-        };
-        let plain = read_labeled(write("a", TEXT.as_bytes())).unwrap();
-        assert_eq!(read_labeled(write("a.gz", &gzip(TEXT.as_bytes()))).unwrap(), plain);
-        assert_eq!(read_labeled(write("a.txt.xz", &xz(TEXT.as_bytes()))).unwrap(), plain);
-        let csv = b"1,2\n3,4\n";
-        let matrix = read_matrix(write("a.csv", csv)).unwrap();
-        assert_eq!(read_matrix(write("a.csv.gz", &gzip(csv))).unwrap(), matrix);
-        assert_eq!(read_matrix(write("a.csv.xz", &xz(csv))).unwrap(), matrix);
     }
 
     #[test]
@@ -479,7 +299,7 @@ pub(crate) mod tests {
             }
             let path = folder.path().join(if compression == Compression::Gzip { "a.gz" } else { "a.xz" });
             std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-            let message = read_labeled(&path).unwrap_err().to_string();
+            let message = read_libsvm_rows(&path, RowShare::default(), &NEVER).unwrap_err().to_string();
             assert!(message.starts_with(path.to_str().unwrap()) && message.contains("truncated"), "{message}");
         }
     }

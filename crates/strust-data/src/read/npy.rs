@@ -8,8 +8,8 @@
 use super::{
     DataError,
     input::{Input, Skip},
-    lines::quoted,
 };
+use crate::words::quoted;
 use faer::Mat;
 use std::{io::Read, path::Path};
 use strust::ranks::RowShare;

@@ -1,7 +1,7 @@
 //! One record of a CSV file: its fields, and what a field holds.
 //!
 //! A field in quotes may contain separators, line breaks and doubled quotes (RFC 4180). A quote inside a field that does
-//! not start with one is an ordinary character. Spaces around a field without quotes are removed.
+//! not start with one is an ordinary character. Spaces and tabs around a field without quotes are removed.
 
 use std::borrow::Cow;
 
@@ -50,7 +50,7 @@ pub(super) fn record(
 ) -> Result<usize, BrokenRecord> {
     cells.clear();
     loop {
-        while at < bytes.len() && bytes[at] == b' ' {
+        while at < bytes.len() && (bytes[at] == b' ' || bytes[at] == b'\t' && separator != b'\t') {
             at += 1;
         }
         if at < bytes.len() && bytes[at] == b'"' {

@@ -1,5 +1,8 @@
 //! CSV: a header, then one record per row. Files are streamed in blocks, which are parsed in parallel.
 //!
+//! A line that starts with `#` is a comment at the top of the file, if the first column holds numbers, and if it has not as
+//! many fields as there are columns.
+//!
 //! The kind of each column is guessed from the first rows. If a later cell refutes a guess, the file is read again with
 //! the better one.
 
@@ -8,7 +11,7 @@ use super::{
     blocks::{TextBlock, TextBlocks, after_quote, line_breaks},
     cells::{BrokenRecord, CellSpan, is_blank, number, record},
     dropped_target, listed,
-    parsed::{Parsed, Use, shown},
+    parsed::{Parsed, Use},
     target_among,
     unusable::{UnusableColumn, UnusableColumns},
     without_target,
@@ -16,7 +19,7 @@ use super::{
 use crate::{
     DataError,
     ranks::Ranks,
-    words::{nearest, plural},
+    words::{nearest, plural, quoted},
 };
 use std::{
     collections::HashSet,
@@ -46,6 +49,8 @@ struct CsvFile {
     separator: u8,
     /// Whether the first record is a header.
     header: bool,
+    /// Whether the first column has a number.
+    starts_with_numbers: bool,
 }
 
 pub(super) fn read(
@@ -65,7 +70,8 @@ pub(super) fn read(
             let name = &layout.names[j];
             let (path, line) = (&paths[wrong.at.0], wrong.at.1);
             if options.expected.is_some() {
-                let why = format!("{} in column `{name}` is not a number, but the model needs one", shown(&wrong.text));
+                let why =
+                    format!("{} in column `{name}` is not a number, but the model needs one", quoted(&wrong.text));
                 return Err(DataError::line(path, line, why));
             }
             if share < TYPING_ERRORS && layout.target.as_ref() != Some(name) {
@@ -93,7 +99,7 @@ pub(super) fn read(
                 }
             }
         }
-        return unusable.check(&paths[0], layout.target.as_deref()).map(|()| table);
+        return unusable.check(&paths[0], layout.target.as_deref(), options.experiment).map(|()| table);
     }
 }
 
@@ -132,22 +138,27 @@ fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, DataError>
     blocks.put_back(first);
     let first = blocks.next(BLOCK)?.ok_or_else(empty)?;
     let mut records = BlockRecords::new(&first, path, separator, start);
-    let mut names = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     if let Some(cells) = records.next()? {
         let text = |cell: &CellSpan| String::from_utf8_lossy(&cell.of(&first.bytes)).trim().to_string();
         names = cells.iter().map(text).collect();
     }
     let header = is_header(&names, options);
-    if header {
+    let start = if header {
+        // The first column of a spreadsheet often has no name.
+        names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()).for_each(|(j, name)| *name = column_name(j));
         check_names(path, &names)?;
+        records.at
     } else {
         names = names_without_header(path, names.len(), options)?;
-        records = BlockRecords::new(&first, path, separator, start);
-    }
-    let files = vec![CsvFile { path: path.into(), separator, header }];
+        start
+    };
     let target = target_of(path, &names, options)?;
-    let mut layout = CsvLayout { uses: uses(path, &names, options)?, names, target, files };
-    let mut seen = 0;
+    let mut layout = CsvLayout { uses: uses(path, &names, options)?, names, target, files: Vec::new() };
+    let records = |comments| BlockRecords { comments, ..BlockRecords::new(&first, path, separator, start) };
+    let starts_with_numbers = records(None).starts_with_number()?;
+    layout.files.push(CsvFile { path: path.into(), separator, header, starts_with_numbers });
+    let (mut records, mut seen) = (records(layout.comments(&layout.files[0])), 0);
     while let Some(cells) = records.next()?.filter(|_| seen < FIRST) {
         for (cell, use_of) in cells.iter().zip(&mut layout.uses) {
             let cell = cell.of(&first.bytes);
@@ -159,6 +170,14 @@ fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, DataError>
         seen += 1;
     }
     Ok(layout)
+}
+
+impl CsvLayout {
+    /// What tells the comments of a file.
+    fn comments(&self, file: &CsvFile) -> Option<Comments> {
+        let all = file.starts_with_numbers && self.uses.first() != Some(&Use::As(CellKind::Word));
+        Some(Comments { columns: self.names.len(), all })
+    }
 }
 
 /// The position after comments and blank lines at the top.
@@ -187,16 +206,14 @@ fn is_header(first: &[String], options: &ReadOptions) -> bool {
     let named = |name: &String| {
         number(name.as_bytes()).is_none() && (options.target.as_ref() == Some(name) || expected.contains(name))
     };
-    first.iter().any(named)
-        || first.iter().all(|field| number(field.as_bytes()).is_none() && !is_blank(field.as_bytes()))
+    let is_name =
+        |field: &String| field.is_empty() || number(field.as_bytes()).is_none() && !is_blank(field.as_bytes());
+    first.iter().any(named) || first.iter().all(is_name) && first.iter().any(|field| !field.is_empty())
 }
 
 fn check_names(path: &Path, names: &[String]) -> Result<(), DataError> {
     let mut seen = HashSet::with_capacity(names.len());
-    for (j, name) in names.iter().enumerate() {
-        if name.is_empty() {
-            return Err(DataError::line(path, 1, format!("column {} has no name", j + 1)));
-        }
+    for name in names {
         if !seen.insert(name) {
             return Err(DataError::line(path, 1, format!("two columns are named `{name}`: rename one of them")));
         }
@@ -206,7 +223,7 @@ fn check_names(path: &Path, names: &[String]) -> Result<(), DataError> {
 
 fn names_without_header(path: &Path, width: usize, options: &ReadOptions) -> Result<Vec<String>, DataError> {
     let Some(ExpectedColumns { order, .. }) = &options.expected else {
-        return Ok((1..=width).map(|j| format!("column{j}")).collect());
+        return Ok((0..width).map(column_name).collect());
     };
     let without_target = || order.iter().filter(|name| options.target.as_ref() != Some(name)).cloned().collect();
     match order.len() {
@@ -223,10 +240,16 @@ fn names_without_header(path: &Path, width: usize, options: &ReadOptions) -> Res
     }
 }
 
+/// The name of a column without one.
+fn column_name(position: usize) -> String {
+    format!("column{}", position + 1)
+}
+
 /// The name of the target. It is checked before the other columns, and only where a model is to be made.
 fn target_of(path: &Path, names: &[String], options: &ReadOptions) -> Result<Option<String>, DataError> {
     match (&options.expected, &options.target) {
         (None, None) if options.needs_target => Err(without_target(names)),
+        (None, None) if options.experiment => Ok(names.last().cloned()),
         (Some(_), _) | (None, None) => Ok(None),
         (None, Some(wanted)) => match target_among(names, wanted, path)? {
             name if options.drop.iter().any(|dropped| dropped == name) => Err(dropped_target(name)),
@@ -250,9 +273,19 @@ fn uses(path: &Path, names: &[String], options: &ReadOptions) -> Result<Vec<Use>
         Some(expected) => expected.kinds.get(name).map_or(Use::Skip, |&kind| Use::As(kind)),
         None if dropped.contains(name) => Use::Skip,
         None if categories.contains(name) => Use::As(CellKind::Word),
+        None if options.only_numbers => Use::OnlyNumbers,
         None => Use::As(CellKind::Number),
     };
     Ok(names.iter().map(use_of).collect())
+}
+
+/// What tells a comment from a row that starts with `#`.
+#[derive(Clone, Copy)]
+struct Comments {
+    /// A line with another number of fields is a comment.
+    columns: usize,
+    /// Every such line is one.
+    all: bool,
 }
 
 /// The records of a block, with the line of the last one.
@@ -262,14 +295,27 @@ struct BlockRecords<'a> {
     separator: u8,
     at: usize,
     cells: Vec<CellSpan>,
+    comments: Option<Comments>,
 }
 
 impl<'a> BlockRecords<'a> {
     fn new(block: &'a TextBlock, path: &'a Path, separator: u8, at: usize) -> Self {
-        Self { block, path, separator, at, cells: Vec::new() }
+        Self { block, path, separator, at, cells: Vec::new(), comments: None }
     }
 
-    /// The fields of the next record; blank lines are skipped.
+    /// Whether the first cell of one of the first records is a number.
+    fn starts_with_number(&mut self) -> Result<bool, DataError> {
+        for _ in 0..FIRST {
+            let block = self.block;
+            let Some(cells) = self.next()? else { return Ok(false) };
+            if number(&cells[0].of(&block.bytes)).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The fields of the next record; blank lines and comments are skipped.
     fn next(&mut self) -> Result<Option<&[CellSpan]>, DataError> {
         let bytes = &self.block.bytes;
         while self.at < bytes.len() {
@@ -284,7 +330,11 @@ impl<'a> BlockRecords<'a> {
                     });
                 }
             }
-            if self.cells.len() > 1 || !self.cells[0].of(bytes).is_empty() {
+            let is_comment = |comments: Comments| {
+                bytes[start..].trim_ascii_start().starts_with(b"#")
+                    && (comments.all || self.cells.len() != comments.columns)
+            };
+            if (self.cells.len() > 1 || !self.cells[0].of(bytes).is_empty()) && !self.comments.is_some_and(is_comment) {
                 return Ok(Some(&self.cells));
             }
         }
@@ -381,6 +431,7 @@ impl CsvBlock<'_> {
         if self.header {
             records.next()?;
         }
+        records.comments = self.layout.comments(self.file);
         Ok(records)
     }
 

@@ -1,7 +1,6 @@
 //! The files that a name stands for.
 
-use super::ending;
-use crate::DataError;
+use crate::{DataError, read::Format};
 use std::{
     fs::Metadata,
     path::{Path, PathBuf},
@@ -50,7 +49,7 @@ pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     let Some(first) = files.first() else {
         return Err(DataError::file(path, "no file matches the pattern; check the folder and the extension"));
     };
-    if let Some(other) = files.iter().find(|file| ending(file) != ending(first)) {
+    if let Some(other) = files.iter().find(|file| Format::of(file) != Format::of(first)) {
         let why =
             format!("the pattern matches files of different formats, {} and {}", first.display(), other.display());
         return Err(DataError::file(path, why));

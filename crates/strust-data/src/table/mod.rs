@@ -16,7 +16,7 @@ use crate::{
     DataError,
     features::Csr,
     ranks::{NEVER, Ranks},
-    read::open_plain,
+    read::{Format, open_plain},
     words::nearest,
 };
 use md5::{Digest, Md5};
@@ -99,6 +99,10 @@ pub struct ReadOptions {
     pub drop: Vec<String>,
     /// Columns of numbers that are codes, such as postal codes: read them as words.
     pub categories: Vec<String>,
+    /// Whether every cell must hold a number.
+    pub only_numbers: bool,
+    /// The rules of experiments: without a target the last column is it, and messages name no options of `strust fit`.
+    pub experiment: bool,
     /// The columns of a model. All others are left out.
     pub expected: Option<ExpectedColumns>,
 }
@@ -173,6 +177,12 @@ impl DataTable {
         }
         let fingerprint = fingerprints.into_iter().next().unwrap_or_default();
         Ok(Self { path: path.into(), fingerprint, ..table })
+    }
+
+    /// The columns of one CSV file, without a fingerprint.
+    pub(crate) fn read_csv(path: &Path, options: &ReadOptions) -> Result<Self, DataError> {
+        let progress = &mut ReadProgress { at: &mut |_| (), interrupt: &NEVER };
+        csv::read(&[path.into()], options, progress, &Ranks::new(&mut Alone, &NEVER))
     }
 
     /// The test images of a folder, if `path` is one.
@@ -251,15 +261,15 @@ fn read_files(
     ranks: &Ranks<'_>,
 ) -> (Result<DataTable, DataError>, Result<String, DataError>) {
     let (interrupt, share) = (progress.interrupt, ranks.share());
-    let format = ending(&files[0]);
+    let format = Format::of(&files[0]);
     // Of an array, a rank reads its own rows only.
-    let hashes = share.rank == 0 || format != "npy";
+    let hashes = share.rank == 0 || format != Some(Format::Npy);
     std::thread::scope(|scope| {
         let of_files = move || if hashes { fingerprint(files, interrupt) } else { Ok(String::new()) };
         let fingerprint = scope.spawn(of_files);
-        let table = match format.as_str() {
-            "csv" | "tsv" => csv::read(files, options, progress, ranks),
-            "npy" => ranks.agree(other::npy(files, share, interrupt)),
+        let table = match format {
+            Some(Format::Csv) => csv::read(files, options, progress, ranks),
+            Some(Format::Npy) => ranks.agree(other::npy(files, share, interrupt)),
             _ => ranks.agree(other::libsvm(files, share, interrupt)).and_then(|table| other::widened(table, ranks)),
         };
         (table, fingerprint.join().unwrap_or(Err(DataError::Interrupted)))
@@ -273,15 +283,6 @@ pub fn listed<S: AsRef<str>>(names: &[S]) -> String {
     let more = names.len().saturating_sub(SHOWN);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     shown.join(", ") + &rest
-}
-
-/// The extension of a name in lower case, without that of a compression.
-fn ending(path: &Path) -> String {
-    let of = |path: &Path| path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    match of(path).as_str() {
-        "gz" | "xz" => of(&path.with_extension("")),
-        other => other.into(),
-    }
 }
 
 /// MD5 of some files.

@@ -4,7 +4,7 @@ use super::{
     BLANK, CellKind, Cells, DataTable, NamedColumn,
     cells::{is_blank, number},
 };
-use crate::{DataError, ranks::Ranks};
+use crate::{DataError, ranks::Ranks, words::quoted};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,14 +20,8 @@ const MOST_WORDS: usize = 100_000;
 pub(super) enum Use {
     Skip,
     As(CellKind),
-}
-
-/// A text for a message: short, and in quotes.
-pub(super) fn shown(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        None => format!("{text:?}"),
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-    }
+    /// A cell that is not a number is an error.
+    OnlyNumbers,
 }
 
 /// The cells that refute a guess: the place and the text of the first, and their number.
@@ -59,6 +53,7 @@ pub(super) struct Parsed {
 pub(super) enum ParsedColumn {
     Skipped,
     Numbers(Vec<f64>, Option<Refuted>),
+    OnlyNumbers(Vec<f64>),
     Words { codes: Vec<u32>, words: Vec<String>, index: HashMap<String, u32> },
     TooManyWords,
 }
@@ -68,6 +63,7 @@ impl ParsedColumn {
         match use_of {
             Use::Skip => Self::Skipped,
             Use::As(CellKind::Number) => Self::Numbers(Vec::new(), None),
+            Use::OnlyNumbers => Self::OnlyNumbers(Vec::new()),
             Use::As(CellKind::Word) => Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new() },
         }
     }
@@ -80,7 +76,7 @@ impl ParsedColumn {
                 Some(value) if value.is_finite() => values.push(value),
                 _ if is_blank(cell) => values.push(f64::NAN),
                 Some(_) => {
-                    let text = shown(&String::from_utf8_lossy(cell));
+                    let text = quoted(&String::from_utf8_lossy(cell));
                     return Err(format!("{text} is not a finite number: remove the row or blank the cell"));
                 }
                 None => {
@@ -88,6 +84,11 @@ impl ParsedColumn {
                     let text = || String::from_utf8_lossy(cell).into_owned();
                     refuted.get_or_insert_with(|| Refuted { at: at(), text: text(), count: 0 }).count += 1;
                 }
+            },
+            Self::OnlyNumbers(values) => match number(cell) {
+                Some(value) if value.is_finite() => values.push(value),
+                _ if cell.is_empty() => return Err("a number is missing".into()),
+                _ => return Err(format!("{} is not a finite number", quoted(&String::from_utf8_lossy(cell)))),
             },
             Self::Words { codes, words, index } => {
                 if is_blank(cell) {
@@ -122,6 +123,7 @@ impl ParsedColumn {
                     *self = Self::TooManyWords;
                 }
             }
+            (Self::OnlyNumbers(values), Self::OnlyNumbers(more)) => values.extend(more),
             (_, Self::TooManyWords) => *self = Self::TooManyWords,
             _ => {}
         }
@@ -176,7 +178,7 @@ impl Parsed {
         for (name, column) in names.iter().zip(self.columns) {
             let cells = match column {
                 ParsedColumn::Skipped => continue,
-                ParsedColumn::Numbers(values, _) => Cells::Numbers(values),
+                ParsedColumn::Numbers(values, _) | ParsedColumn::OnlyNumbers(values) => Cells::Numbers(values),
                 ParsedColumn::TooManyWords => merged(None, ranks)?,
                 ParsedColumn::Words { codes, words, .. } => merged(Some((codes, words)), ranks)?,
             };

@@ -1,7 +1,11 @@
 //! Columns that cannot be used as they are: dates, numbers with signs, numbers with typing errors.
 
-use super::{BLANK, cells::Looks, parsed::shown};
-use crate::{DataError, ranks::Ranks, words::plural};
+use super::{BLANK, cells::Looks};
+use crate::{
+    DataError,
+    ranks::Ranks,
+    words::{plural, quoted},
+};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -17,6 +21,8 @@ pub(super) struct UnusableColumn {
     what: String,
     /// What to do, other than to leave it out.
     fix: String,
+    /// Whether it could be read as words.
+    as_words: bool,
     /// The file and the line of the example, if they are known.
     at: Option<(PathBuf, u64)>,
 }
@@ -31,8 +37,9 @@ impl UnusableColumn {
         let cells = if count == 1 { "it".into() } else { format!("the {count} such cells") };
         Self {
             name: name.into(),
-            what: format!("{} is not a number, but almost all cells of column `{name}` are", shown(text)),
-            fix: format!("Fix or blank {cells}, or read the column as words with --category {}", argument(name)),
+            what: format!("{} is not a number, but almost all cells of column `{name}` are", quoted(text)),
+            fix: format!("Fix or blank {cells}"),
+            as_words: true,
             at: Some((path.into(), line)),
         }
     }
@@ -58,22 +65,28 @@ impl UnusableColumn {
         // All ranks have the same words, and each has the codes of its own rows.
         let first = codes.iter().position(|&code| code != BLANK).map(|place| ranks.share().row(place));
         let row = ranks.all(&first)?.into_iter().flatten().min().unwrap_or(0);
-        let example = words.first().map(|word| shown(word)).unwrap_or_default();
+        let example = words.first().map(|word| quoted(word)).unwrap_or_default();
         Ok(Some(Self {
             name: name.into(),
             what: format!("column `{name}` holds {what}, such as {example} in row {}", row + 1),
             fix: fix.into(),
+            as_words: false,
             at: None,
         }))
     }
 
-    /// What is wrong, and what to do. The target cannot be left out.
-    fn text(&self, target: Option<&str>) -> String {
-        let Self { name, what, fix, .. } = self;
-        if target == Some(name) {
-            return format!("{what}. {fix}, or choose another target");
-        }
-        format!("{what}. {fix}, or leave the column out with --drop {}", argument(name))
+    /// What is wrong, and what to do. The target cannot be left out, and an experiment has no options.
+    fn text(&self, target: Option<&str>, experiment: bool) -> String {
+        let Self { name, what, fix, as_words, .. } = self;
+        let option = argument(name);
+        let words = format!(", or read the column as words with --category {option}");
+        let words = if *as_words && !experiment { words } else { String::new() };
+        let rest = match target {
+            Some(target) if target == name => ", or choose another target".into(),
+            _ if experiment => ", or remove the column".into(),
+            _ => format!(", or leave the column out with --drop {option}"),
+        };
+        format!("{what}. {fix}{words}{rest}")
     }
 }
 
@@ -83,10 +96,10 @@ impl UnusableColumns {
     }
 
     /// An error that describes all of them.
-    pub(super) fn check(self, path: &Path, target: Option<&str>) -> Result<(), DataError> {
+    pub(super) fn check(self, path: &Path, target: Option<&str>, experiment: bool) -> Result<(), DataError> {
         let columns: Vec<UnusableColumn> = self.0.into_values().collect();
         if let [column] = &columns[..] {
-            let why = column.text(target);
+            let why = column.text(target, experiment);
             return Err(match &column.at {
                 Some((path, line)) => DataError::line(path, *line, why),
                 None => DataError::file(path, why),
@@ -97,7 +110,7 @@ impl UnusableColumns {
         }
         let described = |column: &UnusableColumn| {
             let line = column.at.as_ref().map(|(path, line)| format!("{}:{line}: ", path.display()));
-            format!("\n  {}{}", line.unwrap_or_default(), column.text(target))
+            format!("\n  {}{}", line.unwrap_or_default(), column.text(target, experiment))
         };
         let list: String = columns.iter().take(MOST).map(described).collect();
         let more = match columns.len().saturating_sub(MOST) {
