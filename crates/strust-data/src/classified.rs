@@ -268,6 +268,7 @@ fn whole(owner: &'static str, label: f64) -> Result<i64, Error> {
 }
 
 /// Whether the first largest score is that of `target`; false if a score is NaN.
+#[must_use]
 #[inline(always)]
 pub fn is_right<T: PartialOrd>(scores: &[T], target: usize) -> bool {
     let (before, rest) = scores.split_at(target);

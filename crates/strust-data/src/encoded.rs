@@ -21,7 +21,7 @@ pub struct EncodedRows {
     pub(crate) hot: Vec<u32>,
     pub(crate) categories: usize,
     /// The sparse features, and the input of the first of them.
-    pub sparse: Option<(Csr, usize)>,
+    pub(crate) sparse: Option<(Csr, usize)>,
 }
 
 impl EncodedRows {
@@ -43,6 +43,11 @@ impl EncodedRows {
         Ok((self.numbers + self.categories) as f64 + sums[0] / sums[1].max(1.0))
     }
 
+    /// The number of dense numbers of a row, which are its first inputs.
+    #[must_use]
+    pub fn numbers(&self) -> usize {
+        self.numbers
+    }
     /// The numbers of row `i`.
     #[inline(always)]
     #[must_use]

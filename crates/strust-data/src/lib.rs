@@ -10,6 +10,7 @@
 //! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files |
 //! | [`digits`], [`text`] | data that are part of the crate: handwritten digits, and a text |
 //! | [`network`] | fully connected layers, for losses of your own |
+//! | [`loss`] | the loss of one row, and its derivative |
 //! | [`limits`] | how large a problem from a file may be |
 //! | [`numerics`], [`simd_math`], [`words`] | loops over slices and checks of sizes; exp and tanh; singular and plural |
 
@@ -25,6 +26,7 @@ pub mod features;
 pub mod images;
 mod labeled;
 pub mod limits;
+pub mod loss;
 pub mod network;
 pub mod numerics;
 pub mod ranks;

@@ -94,6 +94,7 @@ impl<T: Real> DenseNetwork<T> {
     }
 
     /// The weights of the hidden layers, without biases.
+    #[must_use]
     pub fn hidden_weights(&self) -> Vec<Frame> {
         let hidden = &self.layers[..self.layers.len() - 1];
         hidden.iter().map(|l| Frame { start: l.start, rows: l.outputs, columns: l.inputs }).collect()
@@ -155,6 +156,7 @@ impl<T: Real> DenseNetwork<T> {
     }
 
     /// Where the layers begin, from the last one to the second.
+    #[must_use]
     pub fn slices(&self) -> Vec<usize> {
         self.layers.iter().skip(1).rev().map(|layer| layer.start).collect()
     }

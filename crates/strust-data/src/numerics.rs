@@ -11,12 +11,14 @@ pub const DATA: u64 = 1 << 62;
 pub const START: u64 = DATA + 1;
 
 /// Independent standard normal numbers.
+#[must_use]
 pub fn normals(seed: u64, stream: u64) -> impl FnMut() -> f64 {
     let mut rng = generator(seed, stream);
     move || StandardNormal.sample(&mut rng)
 }
 
 /// ⟨a, b⟩ with eight partial sums. Their order is fixed, so the result is the same on every machine.
+#[must_use]
 #[inline(always)]
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
     const LANES: usize = 8;
@@ -43,6 +45,7 @@ pub fn axpy<T: Real>(a: T, x: &[T], y: &mut [T]) {
 }
 
 /// The error of a value that is not allowed.
+#[must_use]
 pub fn out_of_range(
     owner: &'static str,
     field: &'static str,

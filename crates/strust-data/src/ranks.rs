@@ -56,6 +56,7 @@ impl<'a> Ranks<'a> {
     }
 
     /// Whether this rank is to stop. It may leave work of its own then, but must go on to the next collective.
+    #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
@@ -70,11 +71,13 @@ impl<'a> Ranks<'a> {
         if stops { Err(DataError::Interrupted) } else { Ok(()) }
     }
     /// The flag that stops this rank.
+    #[must_use]
     pub fn interrupt(&self) -> &AtomicBool {
         self.interrupt
     }
 
     /// The rows of this rank.
+    #[must_use]
     pub fn share(&self) -> RowShare {
         self.group.share()
     }
@@ -184,6 +187,7 @@ impl<'a> Ranks<'a> {
     }
 
     /// The sum of a number of all ranks; NaN if that fails, and [`Self::check`] returns the reason.
+    #[must_use]
     pub fn total(&self, number: f64) -> f64 {
         let mut sum = [number];
         if let Err(why) = self.group.sum(&mut sum) {
@@ -194,6 +198,7 @@ impl<'a> Ranks<'a> {
     }
 
     /// Whether one of the ranks stops, or cannot be asked.
+    #[must_use]
     pub fn any(&self, stop: bool) -> bool {
         if self.is_alone() {
             return stop;

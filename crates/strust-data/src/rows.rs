@@ -49,6 +49,7 @@ impl Rows {
         }
     }
     /// The root mean square of every column.
+    #[must_use]
     pub fn scales(&self) -> Vec<f64> {
         let mut squares = vec![0.0; self.columns()];
         match self {
@@ -79,6 +80,7 @@ impl Rows {
         Ok((self.only(owner, rows)?, rows.iter().map(|&i| labels[i]).collect()))
     }
     /// aᵢᵀx.
+    #[must_use]
     #[inline(always)]
     pub fn dot(&self, i: usize, x: &[f64]) -> f64 {
         match self {
@@ -229,6 +231,7 @@ impl FeatureScaling {
     }
 
     /// The scaled value of feature j.
+    #[must_use]
     pub fn scaled(&self, j: usize, value: f64) -> f64 {
         (value - self.means[j]) * self.factors[j]
     }

@@ -35,6 +35,7 @@ fn parts(y: f64) -> (f64, f64) {
 }
 
 /// eʸ for y ≤ 0, with an error of about one rounding error; 0 below −708; NaN for NaN.
+#[must_use]
 #[inline(always)]
 pub fn exp_of_negative(y: f64) -> f64 {
     let (power, rest) = parts(if y < LOWEST { LOWEST } else { y });
@@ -42,6 +43,7 @@ pub fn exp_of_negative(y: f64) -> f64 {
 }
 
 /// tanh x, with a relative error of a few rounding errors, even for small x; NaN for NaN.
+#[must_use]
 #[inline(always)]
 pub fn tanh(x: f64) -> f64 {
     // tanh |x| = −m/(2 + m) with m = e^(−2|x|) − 1; beyond 20 it rounds to 1.

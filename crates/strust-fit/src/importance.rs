@@ -3,7 +3,6 @@
 use crate::{
     Error,
     encoded::EncodedRows,
-    loss::OutputLoss,
     ranks::Ranks,
     split::below,
     transform::Encoder,
@@ -12,6 +11,7 @@ use crate::{
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 use strust::sample::generator;
+use strust_data::loss::OutputLoss;
 
 /// Rows that are used at most.
 const MOST_ROWS: usize = 2000;

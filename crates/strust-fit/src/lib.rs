@@ -9,8 +9,9 @@
 //! | [`task`], [`split`](mod@split) | what to predict; rows to hold out |
 //! | [`checks`] | what a person should know about the data |
 //! | `scored` | rows with their targets |
-//! | `loss`, [`weights`] | the loss of a row; the weights of a model |
-//! | `objectives`, [`train`], [`constrain`] | the functions to minimize, and how |
+//! | [`weights`] | the weights of a model |
+//! | `terms`, `linear`, `network` | the functions to minimize |
+//! | [`train`], [`constrain`] | how |
 //! | [`assess`](mod@assess), [`importance`] | scores; the features that matter |
 //! | [`saved`] | model files |
 //! | [`fit`](mod@fit) | all of it |
@@ -26,12 +27,13 @@ pub mod checks;
 pub mod constrain;
 pub mod fit;
 pub mod importance;
-mod loss;
-mod objectives;
+mod linear;
+mod network;
 pub mod saved;
 mod scored;
 pub mod split;
 pub mod task;
+mod terms;
 pub mod train;
 pub mod weights;
 

@@ -70,6 +70,10 @@ pub(crate) fn check_frame(owner: &'static str, d: usize, k: usize, n: usize) -> 
 /// the widest instructions of the machine; a call that is not inlined would use the narrowest.
 pub(crate) trait Evaluate {
     type Point: Vector;
+    /// The number of terms.
+    fn count(&self) -> usize;
+    /// Checks the shape of a point.
+    fn check(&self, x: &Self::Point) -> Result<(), Error>;
     fn evaluate(&mut self, x: &Self::Point, sample: &Sample, gradient: Option<&mut Self::Point>) -> f64;
     /// Adds H·v to `out`, which is zeroed before the call; H is the matrix of this kind for the sampled terms.
     fn add_product(
@@ -85,6 +89,48 @@ pub(crate) trait Evaluate {
         Evaluation::new(value, Self::Point::EPSILON)
     }
 }
+
+/// Implements [`Objective`] by [`Evaluate`]. The brackets hold the type parameters.
+macro_rules! evaluated {
+    ([$($parameters:tt)*] $problem:ty, $point:ty) => {
+        impl<$($parameters)*> strust::objective::Objective for $problem {
+            type Point = $point;
+
+            fn terms(&self) -> usize {
+                $crate::numerics::Evaluate::count(self)
+            }
+            fn value(
+                &mut self,
+                x: &$point,
+                sample: &strust::sample::Sample,
+            ) -> strust::objective::Evaluation {
+                $crate::numerics::evaluate(self, x, sample, None)
+            }
+            fn value_and_gradient(
+                &mut self,
+                x: &$point,
+                sample: &strust::sample::Sample,
+                gradient: &mut $point,
+            ) -> strust::objective::Evaluation {
+                $crate::numerics::evaluate(self, x, sample, Some(gradient))
+            }
+            fn curvature_product(
+                &mut self,
+                kind: strust::objective::ProductKind,
+                x: &$point,
+                sample: &strust::sample::Sample,
+                direction: &$point,
+                product: &mut $point,
+            ) -> bool {
+                $crate::numerics::multiply(self, kind, x, sample, direction, product)
+            }
+            fn check_point(&self, x: &$point) -> Result<(), strust::Error> {
+                $crate::numerics::Evaluate::check(self, x)
+            }
+        }
+    };
+}
+pub(crate) use evaluated;
 
 /// Runs [`Evaluate::evaluate`] with the widest instructions.
 pub(crate) fn evaluate<E: Evaluate>(

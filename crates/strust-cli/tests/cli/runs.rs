@@ -376,12 +376,14 @@ fn experiments_read_words_blanks_quotes_and_a_named_label() {
     let row = |i: usize| {
         // The class follows from the town, except in some rows. Every ninth age and the last label are unknown.
         let town = ["\"Rome, Lazio\"", "Bonn", "\"the \"\"big\"\" one\""][i % 3];
-        let (first, second) = (["no", "yes", "perhaps"][(i + usize::from(i % 7 == 0)) % 3], ["no", "yes"][usize::from(i % 3 == 0)]);
+        let (first, second) =
+            (["no", "yes", "perhaps"][(i + usize::from(i % 7 == 0)) % 3], ["no", "yes"][usize::from(i % 3 == 0)]);
         let age = if i % 9 == 0 { "NA".to_string() } else { (20 + i % 50).to_string() };
         let first = if i == 89 { "" } else { first };
         format!("{age},{first},{town},{second}\n")
     };
-    folder.write("people.csv", &format!("age,answer,\"home, town\",\"is it\"\n{}", (0..90).map(row).collect::<String>()));
+    folder
+        .write("people.csv", &format!("age,answer,\"home, town\",\"is it\"\n{}", (0..90).map(row).collect::<String>()));
     let shared = "data = \"people.csv\"\nstandardize = \"on\"\ntest_share = 0.2\ntrain_accuracy = \"on\"";
     let problems = format!(
         "kind = \"logistic\"\nlabel = \"is it\"\n{shared}\n[[problem]]\nkind = \"softmax\"\nlabel = \"answer\"\n{shared}\n\

@@ -130,6 +130,9 @@ fn the_label_is_the_last_column_or_one_by_name_or_by_number() {
     assert_eq!(labeled("1,7\n3,8\n", "1").unwrap().labels, [1.0, 3.0]);
     // The first column of a spreadsheet often has no name.
     assert_eq!(labeled(",x,y\n0,1,2\n", "").unwrap().features.columns(), 2);
+    // Sodium is a name if numbers follow.
+    assert_eq!(labeled("RI,Na,Type\n1.5,13,1\n1.6,12,2\n", "").unwrap().labels, [1.0, 2.0]);
+    assert_eq!(labeled("NA,x,y\nb,x,z\na,w,y\n", "").unwrap().labels, [0.0, 1.0, 0.0]);
     for (text, label, expected) in [
         (header, "qualty", "f.csv: there is no column `qualty`; did you mean `quality`?"),
         (header, "xyz", "f.csv: there is no column `xyz`; the columns are `width`, `quality`, `size`"),

@@ -138,17 +138,18 @@ fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, DataError>
     blocks.put_back(first);
     let first = blocks.next(BLOCK)?.ok_or_else(empty)?;
     let mut records = BlockRecords::new(&first, path, separator, start);
-    let mut names: Vec<String> = Vec::new();
-    if let Some(cells) = records.next()? {
+    let texts = |cells: Option<&[CellSpan]>| -> Vec<String> {
         let text = |cell: &CellSpan| String::from_utf8_lossy(&cell.of(&first.bytes)).trim().to_string();
-        names = cells.iter().map(text).collect();
-    }
-    let header = is_header(&names, options);
+        cells.unwrap_or_default().iter().map(text).collect()
+    };
+    let mut names = texts(records.next()?);
+    let after = records.at;
+    let header = is_header(&names, &texts(records.next()?), options);
     let start = if header {
         // The first column of a spreadsheet often has no name.
         names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()).for_each(|(j, name)| *name = column_name(j));
         check_names(path, &names)?;
-        records.at
+        after
     } else {
         names = names_without_header(path, names.len(), options)?;
         start
@@ -201,14 +202,16 @@ fn separator_of(line: &[u8]) -> u8 {
 }
 
 /// The first line is a header if it names the target or a column of the model, or if none of its fields is a number.
-fn is_header(first: &[String], options: &ReadOptions) -> bool {
+fn is_header(first: &[String], second: &[String], options: &ReadOptions) -> bool {
     let expected: HashSet<&String> = options.expected.iter().flat_map(|expected| &expected.order).collect();
     let named = |name: &String| {
         number(name.as_bytes()).is_none() && (options.target.as_ref() == Some(name) || expected.contains(name))
     };
-    let is_name =
-        |field: &String| field.is_empty() || number(field.as_bytes()).is_none() && !is_blank(field.as_bytes());
-    first.iter().any(named) || first.iter().all(is_name) && first.iter().any(|field| !field.is_empty())
+    let is_number = |field: &String| number(field.as_bytes()).is_some();
+    // A column may have no name, or one that looks like a blank cell, such as `Na`. Then numbers must follow.
+    let is_odd = |field: &String| !field.is_empty() && is_blank(field.as_bytes());
+    let names = !first.iter().any(|field| is_number(field) || field == "?") && !first.iter().all(String::is_empty);
+    first.iter().any(named) || names && (!first.iter().any(is_odd) || second.iter().any(is_number))
 }
 
 fn check_names(path: &Path, names: &[String]) -> Result<(), DataError> {

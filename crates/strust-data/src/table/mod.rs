@@ -204,6 +204,7 @@ impl DataTable {
     }
 
     /// The columns by their names.
+    #[must_use]
     pub fn by_name(&self) -> HashMap<&str, &NamedColumn> {
         self.columns.iter().map(|column| (column.name.as_str(), column)).collect()
     }
@@ -277,6 +278,7 @@ fn read_files(
 }
 
 /// Names for a message, at most ten of them.
+#[must_use]
 pub fn listed<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN: usize = 10;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{}`", name.as_ref())).collect();

@@ -1,7 +1,9 @@
-//! A network of arrays.
+//! A network.
 
-use super::terms::ArrayTerms;
-use crate::Error;
+use crate::{
+    Error,
+    terms::{ModelTerms, RowInputs},
+};
 use faer::Mat;
 use strust::{
     objective::{Evaluation, Objective},
@@ -16,9 +18,9 @@ const PIECE: usize = 256;
 ///
 /// Only the rows of one mini-batch are copied, so sparse rows stay sparse.
 #[derive(Debug, Clone)]
-pub(crate) struct ArrayNetwork<'a> {
+pub(crate) struct NetworkModel<'a, R> {
     network: DenseNetwork<f32>,
-    terms: ArrayTerms<'a>,
+    terms: ModelTerms<'a, R>,
     batch: DenseBatch,
     z: Vec<f64>,
 }
@@ -28,11 +30,13 @@ pub(crate) struct ArrayNetwork<'a> {
 struct DenseBatch {
     columns: Mat<f32>,
     rows: Vec<usize>,
+    /// The dense inputs of a row.
+    dense: Vec<f64>,
 }
 
 impl DenseBatch {
     /// Both evaluations of a step have the same rows, so they are copied once.
-    fn fill(&mut self, terms: &ArrayTerms<'_>, rows: impl Iterator<Item = usize> + Clone) {
+    fn fill<R: RowInputs>(&mut self, terms: &ModelTerms<'_, R>, rows: impl Iterator<Item = usize> + Clone) {
         if self.rows.iter().copied().eq(rows.clone()) {
             return;
         }
@@ -42,19 +46,23 @@ impl DenseBatch {
         if self.columns.ncols() < self.rows.len() {
             self.columns = Mat::zeros(d + 1, self.rows.len());
         }
+        let scaled = |j: usize, value: f64| terms.units.map_or(value, |(_, scale)| value / scale[j]) as f32;
         for (c, &i) in self.rows.iter().enumerate() {
             let column = self.columns.col_as_slice_mut(c);
-            column.fill(0.0);
-            terms.for_each_scaled(i, |j, value| column[j] += value as f32);
+            terms.copy_shifted(i, &mut self.dense);
+            column.iter_mut().zip(&self.dense).enumerate().for_each(|(j, (out, &value))| *out = scaled(j, value));
+            column[self.dense.len()..].fill(0.0);
+            terms.rows.for_each_other(i, |j, value| column[j] += scaled(j, value));
             column[d] = 1.0;
         }
     }
 }
 
-impl<'a> ArrayNetwork<'a> {
-    pub(crate) fn new(terms: ArrayTerms<'a>, widths: &[usize]) -> Result<Self, Error> {
+impl<'a, R: RowInputs> NetworkModel<'a, R> {
+    pub(crate) fn new(terms: ModelTerms<'a, R>, widths: &[usize]) -> Result<Self, Error> {
         let network = DenseNetwork::new("network", widths, Activation::Relu)?;
-        let batch = DenseBatch { columns: Mat::zeros(widths[0] + 1, 0), rows: Vec::new() };
+        let dense = vec![0.0; terms.rows.dense_inputs()];
+        let batch = DenseBatch { columns: Mat::zeros(widths[0] + 1, 0), rows: Vec::new(), dense };
         Ok(Self { network, terms, batch, z: vec![0.0; terms.outputs] })
     }
     pub(crate) fn start(&self, seed: u64) -> Vec<f32> {
@@ -73,7 +81,7 @@ impl<'a> ArrayNetwork<'a> {
             let pass = network.forward(x, &batch.columns, 0..piece.len());
             for (outputs, &i) in pass.outputs.chunks_exact(pass.width).zip(piece) {
                 z.iter_mut().zip(outputs).for_each(|(z, &out)| *z = f64::from(out));
-                sum += terms.differentiate(i, z);
+                terms.add_loss(i, z, 1.0, &mut sum);
                 total += terms.weights.map_or(1.0, |weights| weights[i]);
             }
         }
@@ -89,8 +97,8 @@ impl<'a> ArrayNetwork<'a> {
             let mut sum = 0.0;
             for (outputs, &term) in pass.outputs.chunks_exact_mut(pass.width).zip(indices) {
                 z.iter_mut().zip(&*outputs).for_each(|(z, &out)| *z = f64::from(out));
-                sum += terms.differentiate(terms.index[term], z);
-                outputs.iter_mut().zip(&*z).for_each(|(out, z)| *out = (share * z) as f32);
+                terms.add_loss(terms.index[term], z, share, &mut sum);
+                outputs.iter_mut().zip(&*z).for_each(|(out, &z)| *out = z as f32);
             }
             share * sum
         };
@@ -102,7 +110,7 @@ impl<'a> ArrayNetwork<'a> {
     }
 }
 
-impl Objective for ArrayNetwork<'_> {
+impl<R: RowInputs> Objective for NetworkModel<'_, R> {
     type Point = Vec<f32>;
     fn terms(&self) -> usize {
         self.terms.index.len()

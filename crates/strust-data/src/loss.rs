@@ -1,7 +1,5 @@
 //! The loss of one row, and its derivative.
 
-use crate::task::FitTask;
-
 /// What the outputs of a model mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputLoss {
@@ -14,54 +12,58 @@ pub enum OutputLoss {
 }
 
 impl OutputLoss {
-    pub(crate) fn of(task: &FitTask) -> Self {
-        match task.class_names().map(<[String]>::len) {
-            None => Self::Squares,
-            Some(2) => Self::Logistic,
-            Some(_) => Self::Softmax,
-        }
-    }
-
     /// The loss of outputs z. The derivative with respect to z overwrites them.
     #[inline(always)]
-    pub(crate) fn differentiate(self, z: &mut [f64], goal: f64) -> f64 {
+    pub fn differentiate(self, z: &mut [f64], goal: f64) -> f64 {
+        let mut loss = 0.0;
+        self.add(z, goal, 1.0, &mut loss);
+        loss
+    }
+
+    /// Adds the loss of outputs z to `sum`. The derivative with respect to z times `share` overwrites them.
+    #[inline(always)]
+    pub fn add(self, z: &mut [f64], goal: f64, share: f64, sum: &mut f64) {
         match self {
             Self::Squares => {
-                z[0] -= goal;
-                0.5 * z[0] * z[0]
+                let residual = z[0] - goal;
+                *sum += 0.5 * residual * residual;
+                z[0] = share * residual;
             }
             Self::Logistic => {
                 let sign = 2.0 * goal - 1.0;
                 let margin = sign * z[0];
                 // Use exp only of negative numbers, so nothing overflows and small losses keep their digits.
                 let e = (-margin.abs()).exp();
-                z[0] = -sign * if margin > 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) };
-                (-margin).max(0.0) + e.ln_1p()
+                *sum += (-margin).max(0.0) + e.ln_1p();
+                z[0] = -share * sign * if margin > 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) };
             }
             Self::Softmax => {
                 let target = goal as usize;
                 let largest = largest(z);
                 let peak = z[largest];
-                let behind = peak - z[target];
+                // log Σ exp(z) − z_y = (z_max − z_y) + log(1 + Σ_{others} exp(z − z_max)). Both parts are ≥ 0, so a small
+                // loss keeps its digits, and nothing overflows.
+                *sum += peak - z[target];
                 let mut others = 0.0;
                 for (c, z) in z.iter_mut().enumerate() {
                     *z = (*z - peak).exp();
                     others += if c == largest { 0.0 } else { *z };
                 }
-                // 1 − p_y is the sum of the others. This form does not cancel where p_y ≈ 1.
-                let wrong = if target == largest { others } else { 1.0 + (others - z[target]) };
-                let scale = 1.0 / (1.0 + others);
-                for z in z.iter_mut() {
+                *sum += others.ln_1p();
+                let scale = share / (1.0 + others);
+                // p_y − 1 is minus the sum of the others. This form does not cancel where p_y ≈ 1.
+                let mut rest = 0.0;
+                for (c, z) in z.iter_mut().enumerate() {
+                    rest += if c == target { 0.0 } else { *z };
                     *z *= scale;
                 }
-                z[target] = -scale * wrong;
-                behind + others.ln_1p()
+                z[target] = -scale * rest;
             }
         }
     }
 
     /// Turns outputs into probabilities of the classes; of two classes the second.
-    pub(crate) fn probabilities(self, z: &[f64], out: &mut Vec<f64>) {
+    pub fn probabilities(self, z: &[f64], out: &mut Vec<f64>) {
         out.clear();
         match self {
             Self::Squares => {}
@@ -83,8 +85,9 @@ impl OutputLoss {
 }
 
 /// The position of the largest entry; the first one of several.
+#[must_use]
 #[inline(always)]
-pub(crate) fn largest(z: &[f64]) -> usize {
+pub fn largest(z: &[f64]) -> usize {
     let mut largest = 0;
     for c in 1..z.len() {
         largest = if z[c] > z[largest] { c } else { largest };
