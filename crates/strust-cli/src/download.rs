@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use strust_problems::read::open_plain;
+use strust_data::read::open_plain;
 
 /// The number of attempts before the download fails.
 const ATTEMPTS: u32 = 5;

@@ -12,6 +12,7 @@ use std::{
     io::Read as _,
     path::{Path, PathBuf},
 };
+use strust_data::read::open_plain;
 use strust_fit::FittedModel;
 #[cfg(not(feature = "torch"))]
 use strust_lab::device::WITHOUT_TORCH;
@@ -22,7 +23,6 @@ use strust_lab::{
     pipeline,
     registry::{methods, problems::is_network},
 };
-use strust_problems::read::open_plain;
 
 /// `strust train`: runs one job and saves its network. The same command resumes a stopped run.
 pub fn train(

@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// A data file could not be read.
     #[error(transparent)]
-    Read(#[from] strust_problems::read::ReadError),
+    Read(#[from] strust_data::DataError),
     /// A run failed, usually by divergence.
     #[error(transparent)]
     Method(#[from] strust::Error),

@@ -1,6 +1,6 @@
 //! Formats numbers, values and names. All other modules use these functions.
 
-pub use strust_problems::words::{noun, plural};
+pub use strust_data::words::{noun, plural};
 
 /// The text of a table cell without a value.
 pub const NOTHING: &str = "–";

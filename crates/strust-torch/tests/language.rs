@@ -6,7 +6,8 @@ use common::{bits, fill, store};
 use std::collections::HashMap;
 use strust::{diagnostics::gradient_slope, objective::full_value, prelude::*};
 use strust_baselines::{Adam, AdamConfig};
-use strust_problems::{Problem, text::Characters};
+use strust_data::text::Characters;
+use strust_problems::Problem;
 use strust_torch::{Component, Flat, Gpt, GptShape, LanguageModel};
 use tch::{Device, Kind, Tensor, nn::Module};
 

@@ -11,7 +11,7 @@ mod setup;
 pub use entry::{Entry, Parameter};
 pub(crate) use setup::{AnyConstraint, AnySetup, Assembler, Quantity, SaveModel, Setup, TestMetric, Visitor};
 
-pub use strust_problems::read::nearest;
+pub use strust_data::words::nearest;
 
 #[cfg(test)]
 mod tests {

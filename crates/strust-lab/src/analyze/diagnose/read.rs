@@ -17,7 +17,7 @@ use strust::{
     radius::Verdict,
     record::StepRecord,
 };
-use strust_problems::read::open_plain;
+use strust_data::read::open_plain;
 
 /// Counts of a job's records.
 pub(super) struct RecordStats {

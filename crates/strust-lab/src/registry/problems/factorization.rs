@@ -2,7 +2,8 @@
 
 use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{Factorization, read};
+use strust_data::read_matrix;
+use strust_problems::Factorization;
 
 strust::config! {
     /// Low-rank matrix factorization X ≈ UVᵀ.
@@ -35,7 +36,7 @@ impl ProblemEntry for Problem {
             check_size(c.m + c.n, c.width)?;
             Factorization::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
         } else {
-            let data = read::read_matrix(path_of(&c.data))?;
+            let data = read_matrix(path_of(&c.data))?;
             check_size((data.nrows() + data.ncols()) as u64, c.width)?;
             Factorization::new(&data, width)?
         };

@@ -2,7 +2,7 @@
 
 use super::{
     ProblemEntry, Quantity, SPLIT_SEED, Setup, Assembler, AnySetup, check_size,
-    from_file::{FileSize, HeldOut, effect, is_on, labeled, with_optimum},
+    from_file::{FileSize, HeldOut, effect, is_on, with_numbers, with_optimum},
     number, text,
 };
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
@@ -98,7 +98,7 @@ impl ProblemEntry for Problem {
 
 /// The problem of a data file.
 fn regression(c: &LeastSquaresConfig) -> Result<LeastSquares<f64>, Error> {
-    let data = labeled(&c.data, &c.label, c.rows)?;
+    let data = with_numbers(&c.data, &c.label, c.rows)?;
     let size = FileSize::of(&c.data, &data);
     size.check_dense((size.rows, "rows"))?;
     let mut f = LeastSquares::from_labeled(data)?;

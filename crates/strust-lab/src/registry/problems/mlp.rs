@@ -8,7 +8,8 @@ use super::{
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
 use serde::{Deserialize, Serialize};
 use strust::vector::Real;
-use strust_problems::{Activation, Mlp};
+use strust_data::Activation;
+use strust_problems::Mlp;
 
 strust::config! {
     /// A multilayer perceptron that classifies.
@@ -21,7 +22,7 @@ strust::config! {
         pub precision: Precision = Precision::F32, OneOf(&["f32", "f64"]);
         /// Share of the training labels replaced by another class; the labels of the test set stay right.
         pub wrong_labels: f64 = 0.0, Number(Range::from_to(0.0, 1.0));
-        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); `test_share` of it becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
+        /// A file with classes, whole numbers or words: .csv with the label last, or LIBSVM text (also .gz and .xz); `test_share` of it becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
         pub data: String = String::new(), Text("a file, a folder, or empty");
         /// The label's column in a .csv or .npy file: its name in the header, or its number from 1; empty is the last one.
         pub label: String = String::new(), Text("a column's name or number in quotes, or empty");

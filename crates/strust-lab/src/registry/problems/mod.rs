@@ -19,7 +19,7 @@ use crate::{
     team::Sharing,
 };
 use strust::config::Config;
-use strust_problems::{Classified, digits, images};
+use strust_data::{Classified, digits, images};
 
 /// Everything about one problem.
 pub(crate) trait ProblemEntry: Sized {

@@ -2,7 +2,8 @@
 
 use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{Nmf, read};
+use strust_data::read_matrix;
+use strust_problems::Nmf;
 
 strust::config! {
     /// Nonnegative matrix factorization X ≈ UVᵀ.
@@ -39,7 +40,7 @@ impl ProblemEntry for Problem {
             check_size(c.m + c.n, c.width.max(c.rank))?;
             Nmf::random(c.m as usize, c.n as usize, c.rank as usize, width, c.noise, seed)?
         } else {
-            let data = read::read_matrix(path_of(&c.data))?;
+            let data = read_matrix(path_of(&c.data))?;
             check_size((data.nrows() + data.ncols()) as u64, c.width)?;
             Nmf::from_data(&data, width)?
         };

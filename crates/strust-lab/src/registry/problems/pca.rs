@@ -2,7 +2,8 @@
 
 use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size, from_file::FileSize};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{Pca, read};
+use strust_data::read_matrix;
+use strust_problems::Pca;
 
 strust::config! {
     /// Principal components.
@@ -43,7 +44,7 @@ pub(super) fn points(d: u64, k: u64, n: u64, decay: f64, data: &str, seed: u64) 
         check_size(d, d)?;
         return Ok(Pca::decaying(d as usize, k as usize, n as usize, decay, seed)?);
     }
-    let points = read::read_matrix(path_of(data))?;
+    let points = read_matrix(path_of(data))?;
     // f* comes from the covariance.
     let size = FileSize::of_matrix(data, points.nrows(), points.ncols());
     size.check_dense((size.columns, "columns"))?;

@@ -6,7 +6,8 @@ use super::{
     number, text,
 };
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
-use strust_problems::{Softmax, digits};
+use strust_data::digits;
+use strust_problems::Softmax;
 
 strust::config! {
     /// Softmax regression.
@@ -27,7 +28,7 @@ strust::config! {
         pub train_accuracy: Switch = Switch::Off, OneOf(&["off", "on"]);
         /// On: f* is computed before the run, and the metric is the gap f(x) − f*.
         pub optimum: Switch = Switch::Off, OneOf(&["off", "on"]);
-        /// A file with whole-number classes: LIBSVM text, or .csv or .npy with the label last (also .gz and .xz). If empty, the built-in UCI digits are used, with their test set.
+        /// A file with classes, whole numbers or words: LIBSVM text, or .csv or .npy with the label last (also .gz and .xz). If empty, the built-in UCI digits are used, with their test set.
         pub data: String = String::new(), Text("a file, or empty");
         /// The label's column in a .csv or .npy file: its name in the header, or its number from 1; empty is the last one.
         pub label: String = String::new(), Text("a column's name or number in quotes, or empty");

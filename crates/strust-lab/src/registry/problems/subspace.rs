@@ -2,7 +2,8 @@
 
 use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{SubspaceFit, read};
+use strust_data::read_matrix;
+use strust_problems::SubspaceFit;
 
 strust::config! {
     /// Orthogonal subspace fitting.
@@ -40,7 +41,7 @@ impl ProblemEntry for Problem {
             SubspaceFit::<f64>::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
         } else {
             // The file has one point per row, the problem one per column.
-            SubspaceFit::from_data(&read::read_matrix(path_of(&c.data))?.transpose().to_owned(), k)?
+            SubspaceFit::from_data(&read_matrix(path_of(&c.data))?.transpose().to_owned(), k)?
         };
         let stiefel = f.constraint();
         assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))

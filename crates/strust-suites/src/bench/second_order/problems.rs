@@ -10,7 +10,8 @@ use strust::{
     objective::{Evaluation, ObjectiveWrapper},
     prelude::*,
 };
-use strust_problems::{Problem, read_labeled, second_order, unconstrained::all_problems};
+use strust_data::read_labeled;
+use strust_problems::{Problem, second_order, unconstrained::all_problems};
 
 /// The gradient norm, over max(1, |f|), where a problem is solved.
 const TOLERANCE: f64 = 1e-8;
