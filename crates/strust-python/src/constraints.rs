@@ -38,6 +38,11 @@ impl<T: Scalar> AnyConstraint<T> {
         Ok(all)
     }
 
+    /// The unit sphere.
+    pub fn sphere() -> Self {
+        Self::of(Sphere::new(1.0).expect("the radius is positive"))
+    }
+
     fn of(manifold: impl Manifold<Point = Array<T>, Residual = Vec<f64>> + Send + 'static) -> Self {
         Self(Box::new(manifold))
     }

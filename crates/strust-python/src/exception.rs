@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{Arc, Mutex},
 };
-use strust::{Error, kkt::Measurement, methods::Method, objective::Objective, prelude::*};
+use strust::{Error, kkt::Measurement, methods::Method, objective::Objective, prelude::*, saved::Saved};
 
 /// The exception that ends a run, shared by the functions of the user and the loop.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +67,9 @@ impl<F: Objective, M: Method<F>> Method<F> for Guarded<M> {
     }
     fn step(&mut self, f: &mut F, state: &mut M::State, sample: &Sample) -> Result<StepRecord, Error> {
         RaisedException::catch(|| self.method.step(f, state, sample)).unwrap_or(Err(ENDED))
+    }
+    fn restore(&self, saved: &Saved) -> Result<M::State, Error> {
+        self.method.restore(saved)
     }
     fn measure(&mut self, f: &mut F, state: &M::State) -> Result<Measurement, Error> {
         if self.exception.happened() {

@@ -5,7 +5,7 @@ use crate::{
     constraints::AnyConstraint,
     exception::{Guarded, RaisedException},
     function::{Function, Handed},
-    methods::{Action, MethodParts, has_rate, with_method},
+    methods::{info, method},
     objective::AnyObjective,
     problems::Problem,
 };
@@ -22,9 +22,11 @@ use std::{
 };
 use strust::{
     kkt::Measurement,
+    methods::{AnyMethod, AnyState},
     objective::{Evaluations, ProductKind},
     prelude::*,
     run::{Observer, Report},
+    saved::{Save, Saved},
 };
 
 /// Time between two looks for Ctrl-C.
@@ -123,9 +125,9 @@ fn minimize<'py, T: Scalar>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let x = Array::from_numpy(&readonly::<T>("x0", start)?);
     let constraint = AnyConstraint::new(request.constraints.bind(py), &x, &exception)?;
-    let name = request.method.clone();
-    let outcome =
-        with_method(&name, Go { py, objective, x, state, constraint, request, exception: exception.clone() })?;
+    let schedule = request.schedule(objective.terms())?;
+    let method = method(&request.method, &request.options, schedule, constraint)?;
+    let outcome = run(py, objective, method, x, state, &request, &exception)?;
     let result = PyDict::new(py);
     let RunOutcome { x, state, reason, breakdown, last, steps, accepted, evaluations, history } = outcome;
     result.set_item("x", x.to_numpy(py)?)?;
@@ -162,47 +164,39 @@ struct RunOutcome<T> {
     history: Vec<(u64, Measurement)>,
 }
 
-/// Runs a method.
-struct Go<'py, T: Scalar> {
-    py: Python<'py>,
-    objective: AnyObjective<T>,
+/// Runs a method from x, or from a saved state.
+fn run<T: Scalar>(
+    py: Python<'_>,
+    mut objective: AnyObjective<T>,
+    method: AnyMethod<Array<T>>,
     x: Array<T>,
     state: Option<Vec<u8>>,
-    constraint: Option<AnyConstraint<T>>,
-    request: Request,
-    exception: RaisedException,
-}
-
-impl<T: Scalar> Action<T> for Go<'_, T> {
-    type Output = RunOutcome<T>;
-
-    fn with<M>(self, make: impl FnOnce(MethodParts<T>) -> PyResult<M>) -> PyResult<RunOutcome<T>>
-    where
-        M: Method<AnyObjective<T>, State: Send> + Send,
-    {
-        let Self { py, mut objective, x, state, constraint, request, exception } = self;
-        let schedule = request.schedule(objective.terms())?;
-        let method = make(MethodParts { options: request.options.clone(), schedule, constraint })?;
-        let state = state.map(|bytes| decode::<M::State>(&bytes)).transpose()?;
-        let history = Arc::new(Mutex::new(Vec::new()));
-        let watch = RunWatch {
-            callback: request.callback.as_ref().map(|callback| callback.clone_ref(py)),
-            exception: exception.clone(),
-            history: Arc::clone(&history),
-            looked: Instant::now(),
+    request: &Request,
+    exception: &RaisedException,
+) -> PyResult<RunOutcome<T>> {
+    let restore = |bytes: Vec<u8>| {
+        let saved = decode(&bytes)?;
+        Method::<AnyObjective<T>>::restore(&method, &saved).map_err(foreign)
+    };
+    let state = state.map(restore).transpose()?;
+    let history = Arc::new(Mutex::new(Vec::new()));
+    let watch = RunWatch {
+        callback: request.callback.as_ref().map(|callback| callback.clone_ref(py)),
+        exception: exception.clone(),
+        history: Arc::clone(&history),
+        looked: Instant::now(),
+    };
+    let report = py.detach(|| {
+        let guarded = Guarded { method, exception: exception.clone() };
+        let run = minimize_with(&mut objective, guarded, request)?.observe(watch);
+        let report = match state {
+            None => run.start(x),
+            Some(state) => run.resume(state),
         };
-        let report = py.detach(|| {
-            let guarded = Guarded { method, exception: exception.clone() };
-            let run = minimize_with(&mut objective, guarded, &request)?.observe(watch);
-            let report = match state {
-                None => run.start(x),
-                Some(state) => run.resume(state),
-            };
-            report.map_err(|error| exception.take().unwrap_or_else(|| crate::error(error)))
-        })?;
-        let history = std::mem::take(&mut *history.lock().expect("the run is over"));
-        outcome(report, history)
-    }
+        report.map_err(|error| exception.take().unwrap_or_else(|| crate::error(error)))
+    })?;
+    let history = std::mem::take(&mut *history.lock().expect("the run is over"));
+    outcome(report, history)
 }
 
 fn minimize_with<'a, T: Scalar, M: Method<AnyObjective<T>>>(
@@ -246,7 +240,7 @@ impl Request {
         };
         match (self.schedule.as_str(), steps) {
             ("constant", _) => Ok(Schedule::Constant),
-            ("cosine", _) if !has_rate(&self.method) => {
+            ("cosine", _) if !info(&self.method)?.has("learning_rate") => {
                 let why = format!("method={:?} has no learning rate, so it has no schedule", self.method);
                 Err(PyValueError::new_err(why))
             }
@@ -283,7 +277,7 @@ fn outcome<S: State<Point = Array<T>>, T: Scalar>(
     let last = Some(report.last).filter(|last| last.value < f64::MAX).or(history.last().map(|(_, m)| *m));
     Ok(RunOutcome {
         x: report.point().clone(),
-        state: encode(&report.state)?,
+        state: encode(&report.state.save())?,
         reason: report.reason,
         breakdown: report.breakdown.as_ref().map(ToString::to_string),
         last,
@@ -294,13 +288,16 @@ fn outcome<S: State<Point = Array<T>>, T: Scalar>(
     })
 }
 
-fn encode(state: &impl State) -> PyResult<Vec<u8>> {
+fn encode(state: &Saved) -> PyResult<Vec<u8>> {
     rmp_serde::to_vec_named(state).map_err(|e| PyRuntimeError::new_err(format!("cannot save the state: {e}")))
 }
 
-fn decode<S: State>(bytes: &[u8]) -> PyResult<S> {
-    rmp_serde::from_slice(bytes)
-        .map_err(|e| PyValueError::new_err(format!("this is not the state of such a method: {e}")))
+fn decode(bytes: &[u8]) -> PyResult<Saved> {
+    rmp_serde::from_slice(bytes).map_err(foreign)
+}
+
+fn foreign(why: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(format!("this is not the state of such a method: {why}"))
 }
 
 /// Calls the user's callback after each measurement, and looks for Ctrl-C.
@@ -354,36 +351,18 @@ pub fn convert_state<'py>(
     state: &Bound<'py, PyBytes>,
     to_json: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let action = Convert { state: state.as_bytes(), to_json };
-    let bytes = match dtype {
-        "float32" => with_method::<f32, _>(method, action),
-        "float64" => with_method::<f64, _>(method, action),
-        other => Err(PyValueError::new_err(format!("dtype is {other:?}, but must be \"float32\" or \"float64\""))),
-    }?;
-    Ok(PyBytes::new(py, &bytes))
-}
-
-/// Changes the form of a state.
-struct Convert<'a> {
-    state: &'a [u8],
-    to_json: bool,
-}
-
-impl<T: Scalar> Action<T> for Convert<'_> {
-    type Output = Vec<u8>;
-
-    fn with<M>(self, _: impl FnOnce(MethodParts<T>) -> PyResult<M>) -> PyResult<Vec<u8>>
-    where
-        M: Method<AnyObjective<T>, State: Send> + Send,
-    {
-        let wrong =
-            |e: serde_json::Error| PyValueError::new_err(format!("this is not the state of such a method: {e}"));
-        if self.to_json {
-            serde_json::to_vec(&decode::<M::State>(self.state)?).map_err(wrong)
-        } else {
-            encode(&serde_json::from_slice::<M::State>(self.state).map_err(wrong)?)
+    let bytes = state.as_bytes();
+    let saved = if to_json { decode(bytes)? } else { serde_json::from_slice(bytes).map_err(foreign)? };
+    let saved = match dtype {
+        "float32" => state_of::<f32>(method, &saved)?.save(),
+        "float64" => state_of::<f64>(method, &saved)?.save(),
+        other => {
+            let why = format!("dtype is {other:?}, but must be \"float32\" or \"float64\"");
+            return Err(PyValueError::new_err(why));
         }
-    }
+    };
+    let bytes = if to_json { serde_json::to_vec(&saved).map_err(foreign)? } else { encode(&saved)? };
+    Ok(PyBytes::new(py, &bytes))
 }
 
 /// The point and the number of steps of a saved state.
@@ -394,27 +373,18 @@ pub fn point_of_state<'py>(
     dtype: &str,
     state: &Bound<'py, PyBytes>,
 ) -> PyResult<(Bound<'py, PyAny>, u64)> {
-    let action = PointOf { state: state.as_bytes() };
-    match dtype {
-        "float32" => with_method::<f32, _>(method, action).and_then(|(x, k)| Ok((x.to_numpy(py)?.into_any(), k))),
-        _ => with_method::<f64, _>(method, action).and_then(|(x, k)| Ok((x.to_numpy(py)?.into_any(), k))),
+    fn position<'py, T: Scalar>(py: Python<'py>, method: &str, saved: &Saved) -> PyResult<(Bound<'py, PyAny>, u64)> {
+        let state = state_of::<T>(method, saved)?;
+        Ok((state.point().to_numpy(py)?.into_any(), state.steps()))
     }
+    let saved = decode(state.as_bytes())?;
+    if dtype == "float32" { position::<f32>(py, method, &saved) } else { position::<f64>(py, method, &saved) }
 }
 
-/// Reads the point of a state.
-struct PointOf<'a> {
-    state: &'a [u8],
-}
-
-impl<T: Scalar> Action<T> for PointOf<'_> {
-    type Output = (Array<T>, u64);
-
-    fn with<M>(self, _: impl FnOnce(MethodParts<T>) -> PyResult<M>) -> PyResult<(Array<T>, u64)>
-    where
-        M: Method<AnyObjective<T>, State: Send> + Send,
-    {
-        let state = decode::<M::State>(self.state)?;
-        let steps = state.steps();
-        Ok((state.into_point(), steps))
-    }
+/// The saved state of a method.
+fn state_of<T: Scalar>(name: &str, saved: &Saved) -> PyResult<AnyState<Array<T>>> {
+    // A state does not depend on the constraint, but a method does.
+    let constraint = info(name)?.constrained.then(AnyConstraint::sphere);
+    let method = method::<T>(name, "{}", Schedule::Constant, constraint)?;
+    Method::<AnyObjective<T>>::restore(&method, saved).map_err(foreign)
 }

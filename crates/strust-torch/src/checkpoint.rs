@@ -2,10 +2,7 @@
 
 use crate::{BatchLoss, Component, Error, Flat, TorchObjective};
 use serde::{Deserialize, Serialize};
-use strust::{
-    methods::StrState,
-    vector::{Vector, saved},
-};
+use strust::{methods::StrState, saved::vector as saved, vector::Vector};
 use strust_baselines::{AdamState, LineSearchState, SgdState};
 use tch::{Device, Kind, Tensor};
 

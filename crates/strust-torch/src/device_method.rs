@@ -4,7 +4,7 @@ use crate::{
     BatchLoss, Component, Flat, TorchObjective,
     device_records::{DeviceRecords, Reader},
 };
-use strust::{Error, config::Config, methods::State, record::StepRecord, sample::Sample};
+use strust::{Error, config::Config, methods::State, record::StepRecord, sample::Sample, saved::Load};
 use tch::{Device, Kind, Tensor};
 
 /// A method whose step consists only of operations on tensors, so that no number returns to the host: [`DeviceAuto`],
@@ -23,7 +23,7 @@ pub trait DeviceMethod<T: Component>: sealed::DeviceStep<T> + Sized {
     /// The configuration of the library's method.
     type Config: Config;
     /// The state of the library's method, so that a run can switch between the two.
-    type State: State<Point = Flat<T>>;
+    type State: State<Point = Flat<T>> + Load;
 
     /// Starts at the model's parameters. Records are read every `read_every` steps.
     fn start<L>(config: Self::Config, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>

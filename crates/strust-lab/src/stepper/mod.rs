@@ -66,7 +66,8 @@ const STARTED: &str = "a stepper is started before it is used";
 mod tests {
     use super::*;
     use crate::data::totals::Totals;
-    use strust::{methods::StrState, prelude::*};
+    use strust::{methods::StrState, prelude::*, saved::Load};
+    use strust_baselines::{Sgd, SgdConfig};
     use strust_problems::Problem;
     use strust_torch::{DeviceSgd, DeviceStr, Flat, ImageClassification, Launch, device::Device, images::ImageBytes};
 
@@ -160,7 +161,7 @@ mod tests {
     #[test]
     fn networks_stopped_within_an_epoch_resume_bit_for_bit() {
         let bits = |saved: &Checkpoint| {
-            let state: StrState<Flat<f32>> = saved.state().unwrap();
+            let state: StrState<Flat<f32>> = Load::load(&saved.state).unwrap();
             (state.k, state.radius.to_bits(), state.x.to_vec(), saved.head.extra_state.clone())
         };
         let whole = {

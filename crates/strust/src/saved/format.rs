@@ -120,6 +120,8 @@ impl<'de> Visitor<'de> for Tree {
         while let Some((name, part)) = map.next_entry::<String, Saved>()? {
             parts.push((name.into(), part));
         }
-        Ok(Saved::Map(parts))
+        let map = Saved::Map(parts);
+        // Something that is no vector, or a damaged one, stays as it is. Who loads it says what is wrong.
+        Ok(SavedVector::of_map(&map, None).map_or(map, Saved::Vector))
     }
 }

@@ -40,8 +40,9 @@ impl SavedVector {
         format!("{:016x}", fnv(FNV_START, &self.bytes))
     }
 
-    /// The vector of a file, where it is a map. Its components should be of type `wanted`.
-    fn of_map(saved: &Saved, wanted: &str) -> Result<Self, Error> {
+    /// The vector of a file, where it is a map. With another component type than
+    /// `wanted` its checksum does not matter.
+    pub(super) fn of_map(saved: &Saved, wanted: Option<&str>) -> Result<Self, Error> {
         let scalar = saved.part("scalar", |part| match part {
             Saved::Text(scalar) => Ok(scalar.clone()),
             _ => Err(part.is_not("a word")),
@@ -59,7 +60,7 @@ impl SavedVector {
         let vector = Self::from_values(scalar, shape, &saved.part("values", Vec::<f64>::load)?);
         let differs = |part: &Saved| Ok(matches!(part, Saved::Text(sum) if *sum != vector.checksum()));
         // With another component type the vector is refused for that reason.
-        if vector.scalar == wanted && saved.part("checksum", differs)? {
+        if wanted.is_none_or(|wanted| vector.scalar == wanted) && saved.part("checksum", differs)? {
             return Err(Error::Saved(
                 "the components changed since they were saved: the file was edited, or the parser rounds numbers \
                  (serde_json needs its feature `float_roundtrip`)"
@@ -86,7 +87,7 @@ pub fn load<V: Vector>(saved: &Saved) -> Result<V, Error> {
     let read = |SavedVector { scalar, shape, bytes }: &SavedVector| V::read(scalar, shape, bytes);
     match saved {
         Saved::Vector(vector) => read(vector),
-        _ => read(&SavedVector::of_map(saved, V::scalar())?),
+        _ => read(&SavedVector::of_map(saved, Some(V::scalar()))?),
     }
 }
 

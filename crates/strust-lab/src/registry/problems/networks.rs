@@ -15,7 +15,7 @@ use crate::{
 use std::borrow::Cow;
 use strust::objective::Objective;
 use strust_baselines::by_name::Options;
-use strust_problems::{
+use strust_data::{
     digits,
     images::{self, Checksums, ImageSet, Images},
     text::{self, Characters},
