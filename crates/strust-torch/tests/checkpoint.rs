@@ -29,7 +29,7 @@ fn steps<M: Method<Problem>>(f: &mut Problem, method: &mut M, state: &mut M::Sta
 
 fn resumes<M: Method<Problem>>(name: &str, make: impl Fn() -> M)
 where
-    M::State: OnDevice,
+    M::State: OnDevice + Serialize + DeserializeOwned,
 {
     let whole = {
         let store = store::<f32>();
