@@ -359,19 +359,6 @@ pub struct Cluster {
     pub as_rank: Option<String>,
 }
 
-impl Cluster {
-    /// Whether any of these options is given.
-    pub fn is_given(&self) -> bool {
-        let Self { latency, bandwidth, ranks_per_node, quick, out, as_rank } = self;
-        latency.is_some()
-            || bandwidth.is_some()
-            || ranks_per_node.is_some()
-            || *quick
-            || out.is_some()
-            || as_rank.is_some()
-    }
-}
-
 /// A positive number with one of these units.
 fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let (unit, scale) = units.iter().find(|(unit, _)| text.ends_with(unit))?;

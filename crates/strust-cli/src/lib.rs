@@ -80,10 +80,7 @@ pub fn program(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// Ends the process at once, with this exit code. With libtorch its exit handlers do not run: they can hang.
 pub fn leave(code: u8) -> ! {
-    #[cfg(feature = "torch")]
-    strust_torch::leave(code);
-    #[cfg(not(feature = "torch"))]
-    std::process::exit(code.into())
+    strust_lab::device::leave(code)
 }
 
 /// Runs a command and returns the exit code.

@@ -14,10 +14,8 @@ use std::{
 };
 use strust_data::read::open_plain;
 use strust_fit::FittedModel;
-#[cfg(not(feature = "torch"))]
-use strust_lab::device::WITHOUT_TORCH;
 use strust_lab::{
-    analyze::network::{Scores, export},
+    analyze::network::{self, Scores, export},
     data::{experiment::Experiment, plan::Plan},
     io::{output::OutputFile, results::own_files},
     pipeline,
@@ -135,7 +133,8 @@ pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Share
             "`strust evaluate` always uses single precision: leave out --precision".into(),
         ));
     }
-    let evaluation = measure(model, data, unchecked, network.device.as_deref().unwrap_or("auto"))?;
+    let device = network.device.as_deref().unwrap_or("auto");
+    let evaluation = network::evaluate(model, data, unchecked, device)?;
     if shared.json { print_data(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }
 }
 
@@ -158,16 +157,6 @@ fn text(e: &Scores, shared: &Shared) -> String {
         heading("Confusion matrix", shared),
         table(&confusion)
     )
-}
-
-#[cfg(feature = "torch")]
-fn measure(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, CommandFailure> {
-    Ok(strust_lab::analyze::network::evaluate(model, data, unchecked, device)?)
-}
-
-#[cfg(not(feature = "torch"))]
-fn measure(_: &Path, _: &Path, _: bool, _: &str) -> Result<Scores, CommandFailure> {
-    Err(CommandFailure::Failed(WITHOUT_TORCH.into()))
 }
 
 #[cfg(test)]

@@ -5,11 +5,6 @@ use crate::{
     execute,
 };
 
-/// How to get a program that runs under MPI.
-#[cfg(not(feature = "mpi"))]
-pub const WITHOUT_MPI: &str = "was built without MPI. Install an MPI library (Debian: apt-get install libopenmpi-dev \
-                               openmpi-bin libclang-dev) and run: cargo build --release -p strust-cli --features mpi";
-
 /// The place of this process among those that a launcher started: the rank, and the number of ranks where it is known.
 struct LaunchedRank {
     rank: usize,
@@ -48,7 +43,8 @@ pub fn run(args: Args) -> u8 {
 #[allow(clippy::needless_pass_by_value, reason = "with MPI they are consumed")]
 fn on_ranks(args: Args, launched: &LaunchedRank) -> u8 {
     if launched.rank == 0 {
-        let why = format!("every rank would run the whole command, because this program {WITHOUT_MPI}");
+        let why =
+            format!("every rank would run the whole command, because this program {}", crate::session::WITHOUT_MPI);
         crate::show::error(&why, &args.shared);
     }
     1

@@ -237,6 +237,11 @@ pub fn set_team(team: Team) {
     TEAM.set(team);
 }
 
+/// How to get a program that runs under MPI.
+#[cfg(not(feature = "mpi"))]
+pub const WITHOUT_MPI: &str = "was built without MPI. Install an MPI library (Debian: apt-get install libopenmpi-dev \
+                               openmpi-bin libclang-dev) and run: cargo build --release -p strust-cli --features mpi";
+
 /// The command line.
 static COMMAND_LINE: OnceLock<CommandLine> = OnceLock::new();
 

@@ -164,7 +164,7 @@ pub fn bench(args: &BenchArgs, shared: &Shared) -> Result<(), CommandFailure> {
     if args.device.is_some() && args.what != Benchmark::Cifar10 {
         return Err(CommandFailure::Usage("--device is only for `strust bench cifar10`".into()));
     }
-    if args.cluster.is_given() && args.what != Benchmark::Mpi {
+    if is_given(&args.cluster) && args.what != Benchmark::Mpi {
         let options = "--latency, --bandwidth, --ranks-per-node, --quick and --out";
         return Err(CommandFailure::Usage(format!("{options} are only for `strust bench mpi`")));
     }
@@ -200,6 +200,12 @@ pub fn bench(args: &BenchArgs, shared: &Shared) -> Result<(), CommandFailure> {
     print(&results.blocks.iter().map(text).collect::<Vec<_>>().join("\n"))
 }
 
+/// Whether any option of the cluster is given.
+fn is_given(cluster: &Cluster) -> bool {
+    let Cluster { latency, bandwidth, ranks_per_node, quick, out, as_rank } = cluster;
+    latency.is_some() || bandwidth.is_some() || ranks_per_node.is_some() || *quick || out.is_some() || as_rank.is_some()
+}
+
 impl BenchProgress for Activity {
     fn say(&self, what: String) {
         Activity::say(self, what);
@@ -211,7 +217,7 @@ impl BenchProgress for Activity {
 
 #[cfg(not(feature = "mpi"))]
 fn mpi(_: &Cluster, _: &Activity) -> Result<Option<BenchResults>, CommandFailure> {
-    Err(CommandFailure::Failed(format!("this program {}", crate::ranks::WITHOUT_MPI)))
+    Err(CommandFailure::Failed(format!("this program {}", crate::session::WITHOUT_MPI)))
 }
 
 /// The measurements; `None` if this process only answers those of another one.

@@ -8,6 +8,7 @@ use std::path::Path;
 use strust_lab::{experiment::ExperimentText, io::results::suite_in, suite::SuiteKind};
 
 /// No suites.
+#[cfg(feature = "mpi")]
 pub const SUITES: [SuiteKind; 0] = [];
 
 /// The names with which those of built-in suites begin.
@@ -28,10 +29,10 @@ pub fn kind_in(folder: &Path) -> Result<Option<SuiteKind>, CommandFailure> {
 
 /// Reads an experiment file, or the built-in experiment of that name.
 pub fn open(file: &Path) -> Result<ExperimentText, CommandFailure> {
-    let named = |name: &&str| file.to_str().is_some_and(|file| file.starts_with(*name));
-    ExperimentText::open(file).map_err(|error| match BUILT_IN.iter().find(named) {
-        Some(_) => missing(&format!("`strust run {}`", file.display())),
-        None => error.into(),
+    let is_suite = file.to_str().is_some_and(|file| BUILT_IN.iter().any(|name| file.starts_with(name)));
+    ExperimentText::open(file).map_err(|error| match error {
+        _ if is_suite && !file.exists() => missing(&format!("`strust run {}`", file.display())),
+        error => error.into(),
     })
 }
 

@@ -1,6 +1,13 @@
 //! The devices that networks run on, and messages for their failures.
 
-use crate::Error;
+#[cfg_attr(feature = "torch", path = "device/with_torch.rs")]
+#[cfg_attr(not(feature = "torch"), path = "device/without_torch.rs")]
+mod torch;
+
+pub use torch::leave;
+#[cfg(feature = "torch")]
+pub(crate) use torch::network_error;
+pub(crate) use torch::{open, take_warnings};
 
 /// Whether this program was built with libtorch.
 pub const HAS_TORCH: bool = cfg!(feature = "torch");
@@ -33,42 +40,6 @@ pub fn gpu_failure(text: &str) -> Option<String> {
     } else {
         format!("the GPU failed: {what}. {saved}: when the GPU works again (nvidia-smi), continue with `strust resume`")
     })
-}
-
-/// Opens a device and returns its name and its description.
-#[cfg(feature = "torch")]
-pub(crate) fn open(name: &str, threads: usize) -> Result<(String, String), Error> {
-    strust_torch::device::set_threads(threads);
-    let device = strust_torch::device::open(name).and_then(strust_torch::device::report).map_err(network_error)?;
-    Ok((device.name(), device.to_string()))
-}
-
-/// Opens a device and returns its name and its description.
-#[cfg(not(feature = "torch"))]
-pub(crate) fn open(_name: &str, _threads: usize) -> Result<(String, String), Error> {
-    Err(Error::Network(WITHOUT_TORCH.into()))
-}
-
-/// The warnings about networks on a GPU since the last call: missing kernels and steps that cannot be captured.
-#[cfg(feature = "torch")]
-pub(crate) fn take_warnings() -> Vec<String> {
-    strust_torch::cuda::take_warnings()
-}
-
-/// Without libtorch there are no warnings.
-#[cfg(not(feature = "torch"))]
-pub(crate) fn take_warnings() -> Vec<String> {
-    Vec::new()
-}
-
-/// Converts an error of a network. GPU failures get a message for the user.
-#[cfg(feature = "torch")]
-#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
-pub(crate) fn network_error(error: strust_torch::Error) -> Error {
-    match error {
-        strust_torch::Error::Method(error) => Error::Method(error),
-        error => Error::Network(gpu_failure(&error.to_string()).unwrap_or_else(|| error.to_string())),
-    }
 }
 
 #[cfg(test)]

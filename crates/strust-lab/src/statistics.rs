@@ -64,7 +64,8 @@ pub fn least(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// The median: the value in the middle, or the mean of the two in the middle; NaN without numbers.
-fn median(values: &[f64]) -> f64 {
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
     let sorted = sorted(values);
     let middle = sorted.len() / 2;
     match sorted.len() {
@@ -133,6 +134,12 @@ mod tests {
         assert_eq!(spread(&[4.0]), Spread { mean: 4.0, std: 0.0, median: 4.0, quartiles: Some((4.0, 4.0)) });
         let expected = Spread { mean: 2.0, std: 2.0_f64.sqrt(), median: 2.0, quartiles: Some((1.5, 2.5)) };
         assert_eq!(spread(&[1.0, 3.0]), expected);
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0, 2.0, 3.0])), (2.0, 2.5));
+        assert!(median(&[]).is_nan());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 pub mod bench;
 pub mod built_in;
 pub mod constrained;
+mod sqp;
 pub mod tasks;
 pub mod theory;
 pub mod zero_tuning;

@@ -17,6 +17,12 @@ use strust_problems::Problem;
 #[cfg(feature = "torch")]
 pub use with_torch::evaluate;
 
+/// Fails: a network needs libtorch.
+#[cfg(not(feature = "torch"))]
+pub fn evaluate(_model: &Path, _data: &Path, _unchecked: bool, _device: &str) -> Result<Scores, Error> {
+    Err(Error::Network(crate::device::WITHOUT_TORCH.into()))
+}
+
 /// The scores of a network on test images.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scores {

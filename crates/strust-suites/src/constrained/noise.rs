@@ -1,7 +1,7 @@
 //! STR-SQP with noisy gradients.
 
 use super::{section, settings::ConstrainedSettings};
-use crate::theory::normals;
+use crate::{sqp::str_sqp, theory::normals};
 use strust::{
     kkt::{kkt, least_squares_multipliers},
     prelude::*,
@@ -60,10 +60,10 @@ fn noisy(problem: &ConstrainedProblem, sigma: f64, seed: u64) -> impl Objective<
 fn residual(problem: &ConstrainedProblem, sigma: f64, steps: u64, seed: u64) -> Result<f64, Error> {
     let mut f = noisy(problem, sigma, seed);
     let sampler = WithReplacement::over(&f).batch(1).seed(seed);
-    let method = StrSqp::new(StrSqpConfig::default(), problem.constraint())?;
-    let run = minimize(&mut f).method(method).sampler(sampler).stop(Stop::steps(steps));
-    let report = run.start(problem.start.clone())?;
-    let (x, mut constraint) = (report.point(), problem.constraint());
+    let mut constraint = problem.constraint();
+    let config = StrSqpConfig::default();
+    let report = str_sqp(&mut f, &mut constraint, config, Some(sampler), steps, problem.start.clone())?;
+    let x = report.point();
     let multipliers = least_squares_multipliers(&mut constraint, x, &problem.gradient(x));
     Ok(kkt(&mut problem.objective(), &mut constraint, x, &multipliers).kkt())
 }

@@ -1,6 +1,7 @@
 //! Solvers with their defaults on small problems, on full batches.
 
 use super::kkt::{Residual, residual};
+use crate::sqp;
 use std::collections::BTreeMap;
 use strust::{kkt::least_squares_multipliers, methods::SqpVerdict, prelude::*};
 use strust_baselines::{AugLag, AugLagConfig};
@@ -31,10 +32,8 @@ pub(super) struct Attempt {
 
 /// STR-SQP from a point.
 pub(super) fn str_sqp(problem: &ConstrainedProblem, start: &[f64]) -> Result<Attempt, Error> {
-    let method = StrSqp::new(StrSqpConfig::default(), problem.constraint())?;
-    let mut f = problem.objective();
-    let run = minimize(&mut f).method(method).full_batch().stop(Stop::steps(SQP_STEPS));
-    let report = run.start(start.to_vec())?;
+    let (f, constraint) = (&mut problem.objective(), &mut problem.constraint());
+    let report = sqp::str_sqp(f, constraint, StrSqpConfig::default(), None, SQP_STEPS, start.to_vec())?;
     let state = &report.state;
     let (rows, bounds) = (state.multipliers.clone(), state.bound_multipliers.clone());
     let multipliers = KnownMultipliers { rows, bounds };

@@ -1,6 +1,7 @@
 //! STR-SQP on the equality problems in other units.
 
 use super::section;
+use crate::sqp::str_sqp;
 use strust::prelude::*;
 use strust_lab::{
     Error,
@@ -33,10 +34,9 @@ const ALL: [(&str, Units); 8] = [
 /// Whether the problem was solved, and the gradients.
 fn solve(problem: &ConstrainedProblem, units: Units) -> Result<(bool, f64), Error> {
     let other = problem.in_units(units);
-    let method = StrSqp::new(StrSqpConfig::default(), other.constraint())?;
-    let mut f = other.objective();
-    let run = minimize(&mut f).method(method).full_batch().stop(Stop::steps(super::solve::SQP_STEPS));
-    let report = run.start(units.scaled(&problem.start))?;
+    let (f, constraint) = (&mut other.objective(), &mut other.constraint());
+    let start = units.scaled(&problem.start);
+    let report = str_sqp(f, constraint, StrSqpConfig::default(), None, super::solve::SQP_STEPS, start)?;
     let x = units.plain(report.point());
     Ok((super::solve::is_solved(problem, &x), report.evaluations.gradients as f64))
 }

@@ -152,6 +152,16 @@ fn running_least(curve: &[(u64, f64)]) -> Vec<(f64, f64)> {
     curve.iter().scan(f64::INFINITY, least).collect()
 }
 
+/// A run for each seed.
+fn each(seeds: u64, tick: &mut Tick, run: impl Fn(u64) -> Result<RateRun, Error>) -> Result<Vec<RateRun>, Error> {
+    let one = |seed| {
+        let ran = run(seed)?;
+        tick.done()?;
+        Ok(ran)
+    };
+    (0..seeds).map(one).collect()
+}
+
 pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
     tick.expect(3 * seeds + c.network_seeds);
     let mut problems = Vec::new();
@@ -160,11 +170,7 @@ pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Finding
     let (n, d, batch) = (TERMS, 120, BATCH);
     let calm = LeastSquares::<f64>::interpolating(n, d, 0)?;
     let constants = calm.constants()?;
-    let mut runs = Vec::new();
-    for seed in 0..seeds {
-        runs.push(follow(&mut calm.clone(), calm.start(seed), batch, c.steps, seed, None)?);
-        tick.done()?;
-    }
+    let runs = each(seeds, tick, |seed| follow(&mut calm.clone(), calm.start(seed), batch, c.steps, seed, None))?;
     let largest = constants.lipschitz.iter().copied().fold(0.0, f64::max);
     let share = DRAWS.share(batch, n);
     problems.push(Curves {
@@ -179,19 +185,10 @@ pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Finding
     let bounded = Linear::random(n, d, [0.9, 0.9], Loss::Bounded, 0);
     let mean_lipschitz = largest_eigenvalue(&bounded.rows.iter().collect::<Vec<_>>());
     let largest = bounded.lipschitz().into_iter().fold(0.0, f64::max);
-    let mut runs = Vec::new();
-    for seed in 0..seeds {
-        let mut next = normals(seed + (1 << 40));
-        runs.push(follow(
-            &mut bounded.clone(),
-            normal(d, &mut next),
-            batch,
-            c.steps,
-            seed,
-            Some(Linear::strong_growth),
-        )?);
-        tick.done()?;
-    }
+    let runs = each(seeds, tick, |seed| {
+        let start = normal(d, &mut normals(seed + (1 << 40)));
+        follow(&mut bounded.clone(), start, batch, c.steps, seed, Some(Linear::strong_growth))
+    })?;
     problems.push(Curves {
         name: "bounded loss",
         runs,
@@ -200,23 +197,19 @@ pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Finding
         convex: "not convex",
     });
 
-    let mut runs = Vec::new();
-    for seed in 0..seeds {
+    let runs = each(seeds, tick, |seed| {
         let mut f = Factorization::exact(40, 20, 2, 6, seed)?;
         let start = f.start(seed);
-        runs.push(follow(&mut f, start, 20, c.steps, seed, None)?);
-        tick.done()?;
-    }
+        follow(&mut f, start, 20, c.steps, seed, None)
+    })?;
     problems.push(Curves { name: "factorization", runs, smoothness: None, rho: None, convex: "not convex" });
 
     let (train, _) = digits::load()?;
-    let mut runs = Vec::new();
-    for seed in 0..c.network_seeds {
+    let runs = each(c.network_seeds, tick, |seed| {
         let mut f = Mlp::<f64>::new(&train, None, &[16], Activation::Tanh)?;
         let start = f.start(seed);
-        runs.push(follow(&mut f, start, 128, c.network_steps, seed, None)?);
-        tick.done()?;
-    }
+        follow(&mut f, start, 128, c.network_steps, seed, None)
+    })?;
     problems.push(Curves { name: "network, digits", runs, smoothness: None, rho: None, convex: "not convex" });
     Ok(report(&problems))
 }

@@ -126,20 +126,17 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<F
     for &accept_above in &c.accept_above {
         for &grow_above in c.grow_above.iter().filter(|&&above| above >= accept_above) {
             for &shrink in &c.shrink {
-                for &grow in &c.grow {
-                    for &max_radius in &c.max_radius {
-                        let initial_radius = max_radius;
-                        let shrink_below = accept_above;
-                        regions.push(StrConfig {
-                            initial_radius,
-                            max_radius,
-                            accept_above,
-                            shrink_below,
-                            grow_above,
-                            shrink,
-                            grow,
-                        });
-                    }
+                for (&grow, &max_radius) in c.grow.iter().flat_map(|grow| c.max_radius.iter().map(move |r| (grow, r))) {
+                    let (initial_radius, shrink_below) = (max_radius, accept_above);
+                    regions.push(StrConfig {
+                        initial_radius,
+                        max_radius,
+                        accept_above,
+                        shrink_below,
+                        grow_above,
+                        shrink,
+                        grow,
+                    });
                 }
             }
         }
@@ -175,30 +172,14 @@ fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings
             "of {all} runs; if the first step is rejected, #U/#S = 1/0; up to {longest} rejections came before the first success. The lemma does not count them"
         ),
     ));
-    out.checks.push(Check::at_most(
-        "as stated, from the first success on: #U/#S over log(4rMΔ̄/ε)/log ν",
-        worst(|run| &run.stated),
-        1.0,
-        of.clone(),
-    ));
-    out.checks.push(Check::at_most(
-        "corrected: #U over min{(#S+1)·log(ν₁rMΔ̄/ε), #S·log ν₂ + log(Δ₀/Δ_min)}/log ν₁",
-        worst(|run| &run.corrected),
-        1.0,
-        of.clone(),
-    ));
-    out.checks.push(Check::at_most(
-        "rejections in a row over log(ν₁rMΔ̄/ε)/log ν₁",
-        worst(|run| &run.row),
-        1.0,
-        of.clone(),
-    ));
-    out.checks.push(Check::at_most(
-        "radius: the bound min(Δ₀, ε/(ν₁rM)) over the least Δ_k",
-        worst(|run| &run.radius),
-        1.0,
-        of,
-    ));
+    let quotients: [(_, fn(&RejectionRun) -> &MeasuredAndBound); 4] =
+        [
+            ("as stated, from the first success on: #U/#S over log(4rMΔ̄/ε)/log ν", |run| &run.stated),
+            ("corrected: #U over min{(#S+1)·log(ν₁rMΔ̄/ε), #S·log ν₂ + log(Δ₀/Δ_min)}/log ν₁", |run| &run.corrected),
+            ("rejections in a row over log(ν₁rMΔ̄/ε)/log ν₁", |run| &run.row),
+            ("radius: the bound min(Δ₀, ε/(ν₁rM)) over the least Δ_k", |run| &run.radius),
+        ];
+    out.checks.extend(quotients.map(|(name, quotient)| Check::at_most(name, worst(quotient), 1.0, of.clone())));
     out.figures.extend(figures(runs));
     out.tables.push(table(runs, c));
     let least_slack = |of: fn(&RejectionRun) -> f64| least(runs.iter().map(|(_, run)| of(run)));

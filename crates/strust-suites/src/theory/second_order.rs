@@ -356,24 +356,15 @@ fn report(runs: &[ModelRun], c: &SecondOrderConfig, seeds: u64) -> Findings {
             0.0,
             format!("{} such steps; a = ‖p‖²/(−gᵀp) and h = pᵀHp/‖p‖²", total(|run| run.short)),
         ));
-        out.checks.push(Check::at_most(
-            format!("{name}: #U over min{{(#S+1)·log(ν₁rMΔ̄/ε), #S·log ν₂ + log(Δ₀/Δ_min)}}/log ν₁"),
-            worst(|run| &run.rejections),
-            1.0,
-            every.clone(),
-        ));
-        out.checks.push(Check::at_most(
-            format!("{name}: rejections in a row over log(ν₁rMΔ̄/ε)/log ν₁"),
-            worst(|run| &run.row),
-            1.0,
-            every.clone(),
-        ));
-        out.checks.push(Check::at_most(
-            format!("{name}: the bound min(Δ₀, ε/(ν₁rM)) over the least Δ_k"),
-            worst(|run| &run.radius),
-            1.0,
-            every,
-        ));
+        let quotients: [(_, fn(&ModelRun) -> &MeasuredAndBound); 3] = [
+            ("#U over min{(#S+1)·log(ν₁rMΔ̄/ε), #S·log ν₂ + log(Δ₀/Δ_min)}/log ν₁", |run| {
+                &run.rejections
+            }),
+            ("rejections in a row over log(ν₁rMΔ̄/ε)/log ν₁", |run| &run.row),
+            ("the bound min(Δ₀, ε/(ν₁rM)) over the least Δ_k", |run| &run.radius),
+        ];
+        let check = |(what, of)| Check::at_most(format!("{name}: {what}"), worst(of), 1.0, every.clone());
+        out.checks.extend(quotients.map(check));
         // On the other problems the steps do not become short, or there is no error at all.
         let name = format!("{name}: the power of ‖p‖ in the error of the model, {}", problem_name(FACTORIZATION));
         let measured = power_of_error(&of(runs, FACTORIZATION, model));

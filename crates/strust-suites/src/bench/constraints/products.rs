@@ -1,7 +1,9 @@
 //! STR-SQP with and without products of the Lagrangian's Hessian.
 
+use crate::sqp::str_sqp;
 use serde::Serialize;
 use strust::{
+    methods::StrSqpState,
     objective::{ProductKind, with_products},
     prelude::*,
     vector::Elementwise,
@@ -53,30 +55,26 @@ pub(super) struct LagrangianKind {
     pub problems: Vec<LagrangianPair>,
 }
 
-fn run<F, C>(f: &mut F, constraint: C, start: F::Point, products: u64, most: u64) -> Result<LagrangianRun, Error>
-where
-    F: Objective<Point: Elementwise>,
-    C: Constraint<Point = F::Point>,
-{
-    let method = StrSqp::new(StrSqpConfig { products, ..StrSqpConfig::default() }, constraint)?;
-    let report = minimize(f).method(method).full_batch().stop(Stop::steps(most)).start(start)?;
-    Ok(LagrangianRun {
-        ended: matches!(report.reason, StopReason::Kkt | StopReason::Infeasible | StopReason::NoQualification),
-        steps: report.steps,
-        products: report.evaluations.products,
-        price: report.evaluations.price(),
-        value: report.last.value,
-    })
-}
-
 fn pair<F, C>(name: &str, mut f: F, constraint: &C, start: &F::Point, most: u64) -> Result<LagrangianPair, Error>
 where
     F: Objective<Point: Elementwise>,
     C: Constraint<Point = F::Point> + Clone,
 {
-    let without = run(&mut f, constraint.clone(), start.clone(), 0, most)?;
-    let with = run(&mut f, constraint.clone(), start.clone(), PRODUCTS, most)?;
-    Ok(LagrangianPair { name: name.into(), without, with })
+    let mut run = |products| {
+        let config = StrSqpConfig { products, ..StrSqpConfig::default() };
+        str_sqp(&mut f, &mut constraint.clone(), config, None, most, start.clone()).map(|report| outcome(&report))
+    };
+    Ok(LagrangianPair { name: name.into(), without: run(0)?, with: run(PRODUCTS)? })
+}
+
+fn outcome<V: Vector>(report: &Report<StrSqpState<V>>) -> LagrangianRun {
+    LagrangianRun {
+        ended: matches!(report.reason, StopReason::Kkt | StopReason::Infeasible | StopReason::NoQualification),
+        steps: report.steps,
+        products: report.evaluations.products,
+        price: report.evaluations.price(),
+        value: report.last.value,
+    }
 }
 
 pub(super) fn small() -> Result<Vec<LagrangianKind>, Error> {

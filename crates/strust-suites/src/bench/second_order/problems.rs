@@ -9,6 +9,7 @@ use std::{
 use strust::{
     objective::{Evaluation, ObjectiveWrapper},
     prelude::*,
+    vector::Elementwise,
 };
 use strust_data::read_labeled;
 use strust_problems::{Problem, second_order, unconstrained::all_problems};
@@ -52,7 +53,9 @@ impl SolverTask {
     fn new<P: Problem + 'static>(name: impl Into<String>, f: P) -> Self {
         let name = name.into();
         let minimum = (name == BY_VALUE).then(|| f.optimum()).flatten();
-        Self { name, run: Box::new(move || runs(Solvable { f, minimum, solved: false })) }
+        let start = f.start(0);
+        // The methods are compiled once for each type of point, not for each problem.
+        Self { name, run: Box::new(move || runs(Solvable { f: Box::new(f), minimum, solved: false }, &start)) }
     }
 }
 
@@ -101,21 +104,21 @@ fn data_file(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// A problem that notices where it is solved. There its gradient becomes 0, which ends the last step without products.
-struct Solvable<P> {
-    f: P,
+struct Solvable<V> {
+    f: Box<dyn Objective<Point = V>>,
     minimum: Option<f64>,
     solved: bool,
 }
 
-impl<P: Objective> ObjectiveWrapper for Solvable<P> {
-    type Inner = P;
-    fn wrapped(&self) -> &P {
-        &self.f
+impl<V: Vector> ObjectiveWrapper for Solvable<V> {
+    type Inner = dyn Objective<Point = V>;
+    fn wrapped(&self) -> &Self::Inner {
+        &*self.f
     }
-    fn wrapped_mut(&mut self) -> &mut P {
-        &mut self.f
+    fn wrapped_mut(&mut self) -> &mut Self::Inner {
+        &mut *self.f
     }
-    fn value_and_gradient(this: &mut Self, x: &P::Point, sample: &Sample, gradient: &mut P::Point) -> Evaluation {
+    fn value_and_gradient(this: &mut Self, x: &V, sample: &Sample, gradient: &mut V) -> Evaluation {
         let at = this.f.value_and_gradient(x, sample, gradient);
         let small = gradient.norm() <= TOLERANCE * at.value.abs().max(1.0);
         if small || this.minimum.is_some_and(|minimum| is_minimum(at.value, minimum)) {
@@ -126,20 +129,19 @@ impl<P: Objective> ObjectiveWrapper for Solvable<P> {
     }
 }
 
-fn runs<P: Problem>(mut f: Solvable<P>) -> Result<NewtonRuns, Error> {
-    let start = f.f.start(0);
-    let mut str_newton = solve(&mut f, StrNewton::default(), &start)?;
+fn runs<V: Elementwise>(mut f: Solvable<V>, start: &V) -> Result<NewtonRuns, Error> {
+    let mut str_newton = solve(&mut f, StrNewton::default(), start)?;
     for _ in 1..RUNS {
-        str_newton.seconds = solve(&mut f, StrNewton::default(), &start)?.seconds.min(str_newton.seconds);
+        str_newton.seconds = solve(&mut f, StrNewton::default(), start)?.seconds.min(str_newton.seconds);
     }
-    let str_lbfgs = solve(&mut f, StrLbfgs::default(), &start)?;
+    let str_lbfgs = solve(&mut f, StrLbfgs::default(), start)?;
     Ok(NewtonRuns { variables: start.dimension(), by_value: f.minimum.is_some(), str_newton, str_lbfgs })
 }
 
-fn solve<P, M>(f: &mut Solvable<P>, mut method: M, start: &P::Point) -> Result<SolverRun, Error>
+fn solve<V, M>(f: &mut Solvable<V>, mut method: M, start: &V) -> Result<SolverRun, Error>
 where
-    P: Problem,
-    M: Method<Solvable<P>>,
+    V: Vector,
+    M: Method<Solvable<V>>,
 {
     f.solved = false;
     let all = Sample::range(0..f.terms());

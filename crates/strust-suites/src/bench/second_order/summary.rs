@@ -2,6 +2,7 @@
 
 use super::ComparedProblem;
 use serde::Serialize;
+use strust_lab::statistics::median;
 
 /// Steps within this factor of SciPy's iterations count as equally few.
 const NEAR: f64 = 1.2;
@@ -56,11 +57,12 @@ impl BesideScipy {
         let not_near: Vec<_> = both.iter().filter(far).map(|p| p.name.clone()).collect();
         let seconds = problems.iter().filter(|p| p.variables >= LARGE).filter_map(|p| Some((p, scipy_seconds(p)?)));
         let faster: Vec<bool> = seconds.map(|(p, scipy)| p.str_newton.solved && p.str_newton.seconds < scipy).collect();
+        let ratios: Vec<f64> = both.iter().filter_map(|p| p.ratio).collect();
         Self {
             solved_by_scipy: both.len(),
             near: both.len() - not_near.len(),
             not_near,
-            median_ratio: median(both.iter().filter_map(|p| p.ratio).collect()),
+            median_ratio: Some(median(&ratios)).filter(|_| !ratios.is_empty()),
             timed: faster.len(),
             faster: faster.iter().filter(|&&faster| faster).count(),
         }
@@ -81,23 +83,4 @@ impl BesideScipy {
 /// The seconds of the faster of SciPy's methods that solve the problem; `None` if they were not measured.
 fn scipy_seconds(problem: &ComparedProblem) -> Option<f64> {
     problem.scipy.as_ref()?.trust_regions().filter_map(|run| run.seconds).min_by(f64::total_cmp)
-}
-
-/// The middle one; of an even number, the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    Some(f64::midpoint(values[last / 2], values[last.div_ceil(2)]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::median;
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(Vec::new()), None);
-    }
 }
