@@ -83,6 +83,16 @@ def test_the_program_fits_a_file(tmp_path):
     assert (tmp_path / "model.json").is_file()
 
 
+@pytest.mark.parametrize(
+    "command", [["reproduce", "theory"], ["reproduce", "constrained"], ["run", "zero-tuning"], ["bench"]]
+)
+def test_the_program_has_no_suites_and_names_the_one_that_has(tmp_path, command):
+    done = python("-m", "strust", *command, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "cargo install --path crates/strust-cli" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_ctrl_c_ends_the_program(tmp_path):
     import signal
     import time

@@ -336,13 +336,6 @@ pub struct SecondOrder {
     pub reference: Option<PathBuf>,
 }
 
-impl SecondOrder {
-    /// Whether any of these options is given.
-    pub fn is_given(&self) -> bool {
-        self.data.is_some() || self.reference.is_some()
-    }
-}
-
 /// The cluster of the scaling model of `strust bench mpi`.
 #[derive(clap::Args)]
 pub struct Cluster {

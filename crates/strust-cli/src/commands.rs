@@ -4,10 +4,10 @@ use crate::{
     CommandFailure,
     args::{Average, Figures, Jobs, Network, PictureFormat, Reproducible, Runs, Saving, Shared},
     session::{
-        ResultsFolder, all_cores, command_line, conclude, jobs, jobs_on, json, pace, print, print_data, resume_command,
-        save_every,
+        ResultsFolder, command_line, conclude, jobs, jobs_on, json, pace, print, print_data, resume_command, save_every,
     },
     show::{columns, heading},
+    suites,
     tables::{Tables, latex_tables, markdown_tables},
 };
 use std::{
@@ -15,8 +15,6 @@ use std::{
     path::{Path, PathBuf},
 };
 use strust_lab::{
-    Error,
-    constrained::{self, ConstrainedPlan},
     data::{
         experiment::{Experiment, MAX_JOBS, ProblemSpec},
         plan::Plan,
@@ -24,18 +22,16 @@ use strust_lab::{
         summary::Summary,
     },
     device::WITHOUT_DATA,
-    experiment::{ExperimentText, folder_with},
+    experiment::folder_with,
     format::{plural, written},
     io::{
         output::OutputFile,
-        results::{is_benchmark, is_constrained, is_theory, own_files},
+        results::{own_files, suite_in},
         stream::read_saved,
     },
     pipeline,
     registry::{self, methods, problems, problems::needs_data},
     report,
-    theory::{self, Theory},
-    zero_tuning::{self, BenchmarkPlan},
 };
 
 /// `strust reproduce`.
@@ -47,52 +43,33 @@ pub fn reproduce(
     network: &Network,
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
-    if matches!(
-        what,
-        Reproducible::Constrained | Reproducible::SecondOrder | Reproducible::Theory | Reproducible::ZeroTuning
-    ) {
-        check_no_settings(runs)?;
-    }
-    if matches!(what, Reproducible::Constrained) {
-        return crate::constrained::reproduce(quick, reference, runs, network, shared);
-    }
-    if reference.is_some() {
+    let open = |name: &str| Experiment::open_with(Path::new(name), &runs.set);
+    if reference.is_some() && !matches!(what, Reproducible::Constrained) {
         return Err(CommandFailure::Usage("--reference is only for constrained: leave it out".into()));
     }
-    let open = |name: &str| Experiment::open_with(Path::new(name), &runs.set);
     let experiment = match (what, quick) {
+        (Reproducible::Constrained, _)
+        | (Reproducible::Theory | Reproducible::ZeroTuning | Reproducible::SecondOrder, false) => {
+            return suites::reproduce(what, quick, reference, runs, network, shared);
+        }
         (Reproducible::Cifar10, false) => open("cifar10")?,
         (Reproducible::Cifar10, true) => open("cifar10-quick")?,
         (_, true) => {
             return Err(CommandFailure::Usage("--quick is only for cifar10 and constrained: leave it out".into()));
         }
-        (Reproducible::Theory, _) => return crate::theory::reproduce(runs, network, shared),
-        (Reproducible::ZeroTuning, _) => return crate::zero_tuning::reproduce("zero-tuning", runs, network, shared),
-        (Reproducible::SecondOrder, _) => return crate::zero_tuning::reproduce("second-order", runs, network, shared),
-        (Reproducible::Constrained, _) => unreachable!("it has returned"),
-        (Reproducible::Subspace, _) => Experiment::subspace(&runs.set)?,
-        (Reproducible::Digits, _) => open("digits")?,
+        (Reproducible::Subspace, false) => Experiment::subspace(&runs.set)?,
+        (Reproducible::Digits, false) => open("digits")?,
     };
     start(experiment, runs, network, shared)
 }
 
 /// `strust run`.
 pub fn run(file: &Path, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
-    let text = ExperimentText::open(file)?;
-    if let Some(theory) = Theory::from_text(&text)? {
-        check_no_settings(runs)?;
-        return crate::theory::run(theory, runs, network, shared);
-    }
-    if let Some(benchmark) = crate::zero_tuning::read(&text, network)? {
-        check_no_settings(runs)?;
-        return crate::zero_tuning::run(benchmark, runs, shared);
+    let text = suites::open(file)?;
+    if suites::run(&text, runs, network, shared)? {
+        return Ok(());
     }
     start(Experiment::from_text(&text, &runs.set)?, runs, network, shared)
-}
-
-fn check_no_settings(runs: &Runs) -> Result<(), CommandFailure> {
-    let why = "--set is for experiments with [[problem]] and [[method]]: change the file instead";
-    if runs.set.is_empty() { Ok(()) } else { Err(CommandFailure::Usage(why.into())) }
 }
 
 fn start(mut experiment: Experiment, runs: &Runs, network: &Network, shared: &Shared) -> Result<(), CommandFailure> {
@@ -167,24 +144,14 @@ pub fn resume(
     shared: &Shared,
 ) -> Result<(), CommandFailure> {
     let again = resume_command(folder);
-    if epochs.is_some() && (is_theory(folder) || is_benchmark(folder) || is_constrained(folder)) {
+    if epochs.is_some() && suite_in(folder).is_some() {
         let why =
             "--epochs lengthens the runs of an experiment: this folder holds many of them, each with its own epochs";
         return Err(CommandFailure::Usage(why.into()));
     }
-    if is_theory(folder) {
-        let pace = (all_cores(jobs), save_every(saving)?);
-        return conclude(folder, shared, pace, &again, |options| theory::resume(folder, options));
-    }
-    if is_benchmark(folder) {
-        let on_gpu = BenchmarkPlan::load(folder)?.benchmark.on_gpu();
-        let pace = (jobs_on(jobs, on_gpu), save_every(saving)?);
-        return conclude(folder, shared, pace, &again, |options| zero_tuning::resume(folder, options));
-    }
-    if is_constrained(folder) {
-        let on_gpu = ConstrainedPlan::load(folder)?.benchmark.on_gpu();
-        let pace = (jobs_on(jobs, on_gpu), save_every(saving)?);
-        return conclude(folder, shared, pace, &again, |options| constrained::resume(folder, options));
+    if let Some(kind) = suites::kind_in(folder)? {
+        let pace = (jobs_on(jobs, (kind.on_gpu)(folder)?), save_every(saving)?);
+        return conclude(folder, shared, pace, &again, |options| (kind.resume)(folder, options));
     }
     let pace = pace(jobs, saving, &Plan::load(folder)?.experiment)?;
     if let Some(epochs) = epochs {
@@ -196,29 +163,20 @@ pub fn resume(
 /// `strust report --publish`.
 pub fn publish(folders: &[PathBuf], to: &Path, shared: &Shared) -> Result<(), CommandFailure> {
     let [folder] = folders else { return Err(CommandFailure::Usage("--publish takes one results folder".into())) };
-    if is_benchmark(folder) {
-        zero_tuning::publish(folder, to)
-    } else if is_constrained(folder) {
-        constrained::publish(folder, to)
-    } else {
-        pipeline::publish(folder, to)
-    }?;
+    let publish = suites::kind_in(folder)?.map_or(pipeline::publish as fn(&Path, &Path) -> _, |kind| kind.publish);
+    publish(folder, to)?;
     if shared.quiet { Ok(()) } else { print(&format!("Report: {}\n", to.join("report.html").display())) }
 }
 
 /// The summary of a folder; with `unfinished`, also of a run that is not complete.
-fn load(folder: &Path, unfinished: bool) -> Result<Summary, Error> {
-    if is_theory(folder) {
-        theory::load_summary(folder)
-    } else if is_benchmark(folder) {
-        zero_tuning::load_summary(folder)
-    } else if is_constrained(folder) {
-        constrained::load_summary(folder)
+fn load(folder: &Path, unfinished: bool) -> Result<Summary, CommandFailure> {
+    Ok(if let Some(kind) = suites::kind_in(folder)? {
+        (kind.load_summary)(folder)
     } else if unfinished {
         pipeline::load_summary_so_far(folder)
     } else {
         pipeline::load_summary(folder)
-    }
+    }?)
 }
 
 /// The summaries of some folders, with the style of their figures.

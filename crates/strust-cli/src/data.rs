@@ -3,9 +3,10 @@
 use crate::{
     CommandFailure,
     args::{DataSet, Shared},
-    download::{self, FetchOutcome, Wanted},
+    download::{self, Curl, FetchOutcome, Wanted},
     session::{json, print, print_data},
     show,
+    signals::on_stop,
 };
 use std::path::Path;
 
@@ -46,24 +47,24 @@ pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Resu
         DataSet::Mnist => MNIST,
         DataSet::FashionMnist => FASHION_MNIST,
     };
-    let shared_copy = shared.clone();
+    let curl = Curl::new("curl", &[]);
+    let (shared_copy, receiving) = (shared.clone(), curl.clone());
     // The received bytes are already in the file, so the program can exit at once.
-    ctrlc::set_handler(move || {
+    on_stop(move || {
+        receiving.stop();
         show::error("stopped. The received bytes are saved; run the same command again to resume", &shared_copy);
         std::process::exit(1);
-    })
-    .map_err(|e| CommandFailure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
+    })?;
     std::fs::create_dir_all(to).map_err(|e| {
         CommandFailure::Failed(format!("cannot create the folder {}: {e}. Choose another one with --to", to.display()))
     })?;
-    let agent = download::config().build().new_agent();
     let at = from.unwrap_or(published.at).trim_end_matches('/');
     let mut files = Vec::new();
     for &(name, bytes, md5) in published.files {
         let wanted = Wanted { url: format!("{at}/{name}"), path: to.join(name), bytes, md5 };
         let mut meter = show::Meter::new(name, bytes, shared);
-        let outcome = download::fetch(&agent, &wanted, &mut |have| meter.at(have));
-        meter.clear();
+        let outcome = download::fetch(&curl, &wanted, &mut |have| meter.at(have));
+        drop(meter);
         let outcome = outcome.map_err(CommandFailure::Failed)?;
         if !shared.quiet && !shared.json {
             let what = match outcome {

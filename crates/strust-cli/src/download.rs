@@ -1,5 +1,9 @@
-//! Downloads files of known length and checksum, and resumes interrupted downloads.
+//! Downloads files of known length and checksum, and resumes interrupted downloads. The program `curl` talks to the
+//! server: it is on every system, and a TLS library of our own would be the heaviest dependency.
 
+mod curl;
+
+pub use curl::Curl;
 use md5::{Digest, Md5};
 use std::{
     fs::{File, Metadata, OpenOptions, TryLockError},
@@ -7,18 +11,10 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use strust_problems::read::open_plain;
-use ureq::{
-    Agent,
-    config::{Config, ConfigBuilder},
-    http::{StatusCode, header},
-    typestate::AgentScope,
-};
+use strust_data::read::open_plain;
 
 /// The number of attempts before the download fails.
 const ATTEMPTS: u32 = 5;
-/// The connection fails if the server sends nothing for this long.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A file to download.
 pub struct Wanted {
@@ -43,19 +39,9 @@ enum AttemptError {
     Final(String),
 }
 
-/// The HTTP settings. The proxy comes from the environment.
-pub fn config() -> ConfigBuilder<AgentScope> {
-    Config::builder()
-        .http_status_as_error(false)
-        .user_agent(concat!("strust/", env!("CARGO_PKG_VERSION")))
-        .timeout_connect(Some(TIMEOUT))
-        .timeout_recv_response(Some(TIMEOUT))
-        .timeout_per_read(Some(TIMEOUT))
-}
-
 /// Downloads the file unless it already exists. It is written to a `.part` file and renamed when it is complete and
 /// its checksum is correct. `report` receives the number of bytes so far.
-pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Result<FetchOutcome, String> {
+pub fn fetch(curl: &Curl, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Result<FetchOutcome, String> {
     let Wanted { url, path, bytes, md5 } = wanted;
     let failed = |doing: &str, path: &Path, e| format!("cannot {doing} {}: {e}", path.display());
     let part = path.with_file_name(format!("{}.part", path.file_name().unwrap_or_default().to_string_lossy()));
@@ -96,7 +82,7 @@ pub fn fetch(agent: &Agent, wanted: &Wanted, report: &mut dyn FnMut(u64)) -> Res
         )
     };
     let mut attempt = 0;
-    while let Err(error) = download_rest(agent, wanted, &mut file, report) {
+    while let Err(error) = download_rest(curl, wanted, &mut file, report) {
         attempt += 1;
         let why = match error {
             AttemptError::Temporary(_) if attempt < ATTEMPTS => {
@@ -175,7 +161,7 @@ fn same_file(a: &Metadata, b: &Metadata) -> bool {
 
 /// Requests the missing part of the file and appends it.
 fn download_rest(
-    agent: &Agent,
+    curl: &Curl,
     wanted: &Wanted,
     file: &mut File,
     report: &mut dyn FnMut(u64),
@@ -191,21 +177,16 @@ fn download_rest(
     if have == wanted.bytes {
         return Ok(());
     }
-    let mut request = agent.get(&wanted.url);
-    if have > 0 {
-        request = request.header(header::RANGE, format!("bytes={have}-"));
-    }
-    let mut response = request.call().map_err(|e| AttemptError::Final(e.to_string()))?;
-    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let mut response = curl.get(&wanted.url, have).map_err(AttemptError::Final)?;
     let other = |total: &str| {
         AttemptError::Final(format!(
             "the server's file has {total} bytes instead of {}: it is a different file",
             wanted.bytes
         ))
     };
-    match response.status() {
-        StatusCode::PARTIAL_CONTENT if have > 0 => {
-            let range = header(header::CONTENT_RANGE).unwrap_or_default();
+    match response.code {
+        206 if have > 0 => {
+            let range = response.header("content-range").unwrap_or_default();
             let (part, total) = range.split_once('/').unwrap_or_default();
             if !part.starts_with(&format!("bytes {have}-")) {
                 restart(file)?;
@@ -218,31 +199,34 @@ fn download_rest(
             }
         }
         // The server sends the whole file and ignores the range.
-        StatusCode::OK => {
-            if let Some(total) = header(header::CONTENT_LENGTH).filter(|total| *total != wanted.bytes.to_string()) {
+        200 => {
+            let total = response.header("content-length");
+            if let Some(total) = total.filter(|total| *total != wanted.bytes.to_string()) {
                 return Err(other(total));
             }
             restart(file)?;
             have = 0;
         }
-        StatusCode::RANGE_NOT_SATISFIABLE => {
+        416 => {
             restart(file)?;
             return Err(AttemptError::Temporary(format!("the server cannot resume at byte {have}")));
         }
-        status if status.is_server_error() => {
-            return Err(AttemptError::Temporary(format!("the server returned {status}")));
+        code => {
+            let why = format!("the server returned {}", response.status);
+            return Err(if code >= 500 { AttemptError::Temporary(why) } else { AttemptError::Final(why) });
         }
-        status => return Err(AttemptError::Final(format!("the server returned {status}"))),
     }
-    let (mut body, mut piece) = (response.body_mut().as_reader(), vec![0; 1 << 16]);
+    let mut piece = vec![0; 1 << 16];
     loop {
-        let broken = |why: &str| AttemptError::Temporary(format!("the connection broke ({why})"));
-        let read = match body.read(&mut piece) {
-            Ok(0) if have < wanted.bytes => return Err(broken("it ended early")),
+        let read = match response.body.read(&mut piece) {
+            Ok(0) if have < wanted.bytes => {
+                let why = response.why_it_ended().unwrap_or_else(|| "it ended early".into());
+                return Err(AttemptError::Temporary(format!("the connection broke ({why})")));
+            }
             Ok(0) => return Ok(()),
             Ok(read) => read,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(broken(&e.to_string())),
+            Err(e) => return Err(AttemptError::Temporary(format!("the connection broke ({e})"))),
         };
         have += read as u64;
         if have > wanted.bytes {

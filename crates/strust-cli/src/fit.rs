@@ -54,7 +54,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
             needs_target: true,
             drop: args.drop.clone(),
             categories: args.category.clone(),
-            expected: None,
+            ..ReadOptions::default()
         };
         let table = read_on(&args.data, &reading, &activity, &interrupt, &mut team)?;
         let test = match &test_file {

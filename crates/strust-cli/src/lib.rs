@@ -5,13 +5,7 @@
 //! It is a library with one function, because the Python package has the same program.
 
 mod args;
-mod bench;
-mod bench_constraints;
-mod bench_instruments;
-mod bench_mpi;
-mod bench_second_order;
 mod commands;
-mod constrained;
 mod data;
 mod diagnose;
 mod download;
@@ -20,12 +14,16 @@ mod fit_page;
 mod network;
 mod predict;
 mod ranks;
-mod scaling;
+mod screen;
 mod session;
 mod show;
+mod signals;
+#[cfg(feature = "suites")]
+mod suites;
+#[cfg(not(feature = "suites"))]
+#[path = "without_suites.rs"]
+mod suites;
 mod tables;
-mod theory;
-mod zero_tuning;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -117,7 +115,7 @@ fn execute(Args { command, shared }: Args) -> u8 {
         }
         Command::Diagnose { folder } => diagnose::run(&folder, &shared),
         Command::List { name } => commands::list(name.as_deref(), &shared),
-        Command::Bench(args) => bench::run(&args, &shared),
+        Command::Bench(args) => suites::bench(&args, &shared),
         Command::Data { set, to, from } => data::run(set, &to, from.as_deref(), &shared),
     };
     let (why, code) = match outcome {

@@ -92,6 +92,6 @@ mod with_mpi {
 
     fn follow(team: &Team) -> Result<u8, Error> {
         let interrupt = session::interrupt().map_err(|_| Error::Ranks("cannot handle signals".into()))?;
-        member::serve(team, &interrupt)
+        member::serve(team, &interrupt, &crate::suites::SUITES)
     }
 }

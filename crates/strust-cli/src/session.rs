@@ -3,7 +3,9 @@
 use crate::{
     CommandFailure,
     args::{Jobs, Saving, Shared},
-    show, tables,
+    show,
+    signals::on_stop,
+    tables,
 };
 use std::{
     cell::RefCell,
@@ -48,7 +50,11 @@ pub fn print_data(text: &str) -> Result<(), CommandFailure> {
 
 /// A value as indented JSON. Control characters beyond ASCII are escaped too: a terminal obeys some of them.
 pub fn json(value: &impl serde::Serialize) -> Result<String, CommandFailure> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| CommandFailure::Failed(e.to_string()))?;
+    Ok(escaped(&serde_json::to_string_pretty(value).map_err(|e| CommandFailure::Failed(e.to_string()))?))
+}
+
+/// JSON text whose control characters beyond ASCII are escaped, with a line break at its end.
+pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 1);
     for c in text.chars() {
         match c {
@@ -59,7 +65,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<String, CommandFailure> {
         }
     }
     shown.push('\n');
-    Ok(shown)
+    shown
 }
 
 /// The number of jobs in parallel, and the time between two checkpoints.
@@ -103,12 +109,11 @@ pub fn resume_command(folder: &Path) -> CommandLine {
 pub fn interrupt() -> Result<Arc<AtomicBool>, CommandFailure> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupt);
-    ctrlc::set_handler(move || {
+    on_stop(move || {
         if flag.swap(true, Ordering::Relaxed) {
             crate::leave(1);
         }
-    })
-    .map_err(|e| CommandFailure::Failed(format!("cannot handle Ctrl-C: {e}")))?;
+    })?;
     Ok(interrupt)
 }
 

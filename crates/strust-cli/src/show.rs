@@ -1,15 +1,14 @@
 //! Output for people: colors, progress, tables.
 
-use crate::args::Shared;
+use crate::{
+    args::Shared,
+    screen::{Bar, Screen, in_words, left},
+};
 use clap::ColorChoice;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     collections::BTreeSet,
     io::{IsTerminal, Write as _},
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Mutex,
     time::{Duration, Instant},
 };
 use strust_lab::run::{JobProgress, RunProgress};
@@ -75,41 +74,38 @@ pub fn warning(text: &str) {
 
 /// What the program is doing now, in one line that changes; nothing with `--quiet` or without a terminal.
 pub struct Activity {
-    bar: ProgressBar,
+    screen: Screen,
+    line: usize,
 }
 
 impl Activity {
     pub fn new(shared: &Shared) -> Self {
-        let hidden = shared.quiet || !std::io::stderr().is_terminal();
-        let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) };
-        let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_style(style("{spinner} {msg}  {elapsed}"));
-        bar.enable_steady_tick(Duration::from_millis(100));
-        Self { bar }
+        let screen = Screen::new(!shared.quiet && std::io::stderr().is_terminal(), false);
+        let line = screen.add(Bar::new(String::new(), None, |bar| match bar.end {
+            Some(_) => format!(" {}{}", bytes_so_far(bar), left(bar)),
+            None => format!("  {}", in_words(bar.elapsed())),
+        }));
+        Self { screen, line }
     }
     /// A bar towards a known end.
     pub fn towards(&self, what: &str, at: u64, end: u64) {
-        if self.bar.length() != Some(end) {
-            self.bar.set_length(end);
-            self.bar.set_style(style("{msg} {bar:24} {bytes} of {total_bytes}  {eta} left"));
-            self.bar.set_message(what.to_string());
-        }
-        self.bar.set_position(at.min(end));
+        self.screen.change(self.line, |bar| {
+            if bar.end != Some(end) {
+                (bar.name, bar.end) = (harmless(what), Some(end));
+                bar.begin_at(0);
+            }
+            bar.at = at.min(end);
+        });
     }
     /// A sentence while the end is unknown.
     pub fn say(&self, what: String) {
-        if self.bar.length().is_some() {
-            self.bar.unset_length();
-            self.bar.set_style(style("{spinner} {msg}  {elapsed}"));
-        }
-        self.bar.set_message(what);
+        self.screen.change(self.line, |bar| (bar.name, bar.end) = (harmless(&what), None));
     }
 }
 
-impl Drop for Activity {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
+fn bytes_so_far(bar: &Bar) -> String {
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    format!("{:.1} of {:.1} MB", megabytes(bar.at), megabytes(bar.end.unwrap_or(0)))
 }
 
 /// Aligns columns of numbers: the first to the left, the others to the right.
@@ -187,7 +183,8 @@ impl JobProgress for QuietJob<'_> {
 
 /// The progress of a download: a bar on a terminal, a line every two seconds otherwise, nothing with `--quiet`.
 pub struct Meter {
-    bar: ProgressBar,
+    screen: Screen,
+    line: usize,
     name: String,
     lines: bool,
     printed: Instant,
@@ -196,49 +193,43 @@ pub struct Meter {
 impl Meter {
     pub fn new(name: &str, bytes: u64, shared: &Shared) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let target = if shared.quiet || !terminal {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr_with_hz(10)
-        };
-        let bar = ProgressBar::with_draw_target(Some(bytes), target);
-        let shape = if colors(shared, terminal) { "{bar:24.cyan/dim}" } else { "{bar:24}" };
-        bar.set_style(style(&format!(
-            "{{prefix}} {shape} {{bytes}} of {{total_bytes}}  {{bytes_per_sec}}  {{eta}} left"
-        )));
-        bar.set_prefix(name.to_string());
-        Self { bar, name: name.into(), lines: !shared.quiet && !terminal, printed: Instant::now() }
+        let screen = Screen::new(!shared.quiet && terminal, colors(shared, terminal));
+        let line = screen.add(Bar::new(name.into(), Some(bytes), |bar| {
+            format!(" {}  {:.1} MB/s{}", bytes_so_far(bar), bar.speed() / 1e6, left(bar))
+        }));
+        Self { screen, line, name: name.into(), lines: !shared.quiet && !terminal, printed: Instant::now() }
     }
     /// Reports the number of bytes so far.
     pub fn at(&mut self, bytes: u64) {
-        if self.bar.position() == 0 {
-            // Bytes from an earlier download must not count for the speed.
-            self.bar.set_position(bytes);
-            self.bar.reset_eta();
-        }
-        self.bar.set_position(bytes);
-        if self.lines && self.printed.elapsed() > Duration::from_secs(2) {
-            let (total, left) = (self.bar.length().unwrap_or(0), self.bar.eta().as_secs());
-            print_line(&format!("{}: {} of {} MB, {left} s left", self.name, bytes / 1_000_000, total / 1_000_000));
+        let due = self.lines && self.printed.elapsed() > Duration::from_secs(2);
+        let line = self.screen.change(self.line, |bar| {
+            if bar.at == 0 {
+                bar.begin_at(bytes);
+            }
+            bar.at = bytes;
+            let (total, left) = (bar.end.unwrap_or(0), bar.left().map_or(0, |time| time.as_secs()));
+            format!("{}: {} of {} MB, {left} s left", self.name, bytes / 1_000_000, total / 1_000_000)
+        });
+        if let (true, Some(line)) = (due, line) {
+            print_line(&line);
             self.printed = Instant::now();
         }
     }
-    pub fn clear(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the template is a constant").progress_chars("━╸─")
 }
 
 /// One bar for the whole run and one for each running job, each with the remaining time.
 struct Bars {
-    all: MultiProgress,
-    whole: ProgressBar,
-    done: AtomicU64,
-    style: ProgressStyle,
+    screen: Screen,
+    whole: Mutex<WholeRun>,
     warnings: Warnings,
+}
+
+/// The line of the whole run and its jobs.
+#[derive(Default)]
+struct WholeRun {
+    line: usize,
+    jobs: usize,
+    done: usize,
 }
 
 /// The length of a job on the bar of the whole run, so that this bar moves while jobs run.
@@ -246,55 +237,41 @@ const PART: u64 = 1000;
 
 impl Bars {
     fn new(colors: bool) -> Self {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        let bar = if colors { "{bar:24.cyan/dim}" } else { "{bar:24}" };
-        let whole = all.add(ProgressBar::new(0));
-        whole.set_style(style(&format!("{{prefix:<28!}} {bar} {{msg}}  {{elapsed}}  {{eta}} left")));
-        Self {
-            all,
-            whole,
-            done: AtomicU64::new(0),
-            style: style(&format!("  {{prefix:<26!}} {bar} {{percent:>3}} %  {{eta}} left")),
-            warnings: Warnings::default(),
-        }
+        Self { screen: Screen::new(true, colors), whole: Mutex::default(), warnings: Warnings::default() }
     }
 }
 
 impl RunProgress for Bars {
     fn begin(&self, stage: &str, jobs: usize) {
-        self.whole.reset();
-        self.done.store(0, Ordering::Relaxed);
-        self.whole.set_prefix(stage.to_string());
-        self.whole.set_length(jobs as u64 * PART);
-        self.whole.set_message(format!("0/{jobs} jobs"));
-        self.whole.enable_steady_tick(Duration::from_millis(200));
+        let Ok(mut whole) = self.whole.lock() else { return };
+        self.screen.remove(whole.line);
+        let name = format!("{:<28}", shortened(&harmless(stage), 28));
+        let mut bar = Bar::new(name, Some(jobs as u64 * PART), |bar| {
+            format!(" {}  {}{}", bar.note, in_words(bar.elapsed()), left(bar))
+        });
+        bar.note = format!("0/{jobs} jobs");
+        *whole = WholeRun { line: self.screen.add(bar), jobs, done: 0 };
     }
     fn job<'a>(&'a self, name: &str) -> Box<dyn JobProgress + 'a> {
-        let bar = self.all.add(ProgressBar::new(PART));
-        bar.set_style(self.style.clone());
-        bar.set_prefix(shortened(name, 26));
-        Box::new(JobBar { all: self, bar, name: name.into() })
-    }
-}
-
-impl Drop for Bars {
-    fn drop(&mut self) {
-        self.whole.finish_and_clear();
-        let _ = self.all.clear();
+        let shown = format!("  {:<26}", shortened(&harmless(name), 26));
+        let line =
+            self.screen.add(Bar::new(shown, Some(PART), |bar| format!(" {:>3} %{}", bar.at * 100 / PART, left(bar))));
+        Box::new(JobBar { all: self, line, name: name.into() })
     }
 }
 
 struct JobBar<'a> {
     all: &'a Bars,
-    bar: ProgressBar,
+    line: usize,
     name: String,
 }
 
 impl JobBar<'_> {
     fn move_to(&self, part: u64) {
-        let before = self.bar.position();
-        self.bar.set_position(part);
-        self.all.whole.inc(part.saturating_sub(before));
+        let moved = self.all.screen.change(self.line, |bar| part.saturating_sub(std::mem::replace(&mut bar.at, part)));
+        if let (Some(moved), Ok(whole)) = (moved, self.all.whole.lock()) {
+            self.all.screen.change(whole.line, |bar| bar.at += moved);
+        }
     }
 }
 
@@ -304,21 +281,23 @@ impl JobProgress for JobBar<'_> {
     }
     fn warn(&mut self, warning: &str) {
         if let Some(line) = self.all.warnings.fresh(warning) {
-            let _ = self.all.all.println(harmless(&line));
+            self.all.screen.print(&harmless(&line));
         }
     }
     fn end(&mut self, error: Option<&str>) {
         if let Some(error) = error {
-            let _ = self.all.all.println(harmless(&format!("{}: {error}", self.name)));
+            self.all.screen.print(&harmless(&format!("{}: {error}", self.name)));
         } else {
             self.move_to(PART);
         }
-        self.bar.finish_and_clear();
-        let (done, whole) = (self.all.done.fetch_add(1, Ordering::Relaxed) + 1, &self.all.whole);
-        whole.set_message(format!("{done}/{} jobs", whole.length().unwrap_or(0) / PART));
+        self.all.screen.remove(self.line);
+        let Ok(mut whole) = self.all.whole.lock() else { return };
+        whole.done += 1;
+        let note = format!("{}/{} jobs", whole.done, whole.jobs);
+        self.all.screen.change(whole.line, |bar| bar.note = note);
     }
     fn stop(&mut self) {
-        self.bar.finish_and_clear();
+        self.all.screen.remove(self.line);
     }
 }
 

@@ -2,13 +2,13 @@
 
 use crate::{
     Error,
-    loss::{OutputLoss, largest},
+    encoded::EncodedRows,
     ranks::Ranks,
-    rows::EncodedRows,
     task::{FitTask, Targets},
     weights::{LayerSpace, Weights},
 };
 use serde::{Deserialize, Serialize};
+use strust_data::loss::{OutputLoss, largest};
 
 /// Bins of a calibration curve and of residuals.
 const BINS: usize = 10;
@@ -110,7 +110,7 @@ impl<'a> Predictor<'a> {
     /// Predictions by some weights.
     #[must_use]
     pub fn new(weights: &'a Weights, task: &'a FitTask) -> Self {
-        Self { weights, task, loss: OutputLoss::of(task), space: LayerSpace::default() }
+        Self { weights, task, loss: task.loss(), space: LayerSpace::default() }
     }
     /// The prediction for a row.
     pub fn predict(&mut self, rows: &EncodedRows, i: usize) -> Prediction {

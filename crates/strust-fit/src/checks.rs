@@ -8,7 +8,7 @@ use crate::{
     transform::{Encoder, EncodingLosses, MOST_CATEGORIES},
 };
 use std::collections::{HashMap, HashSet};
-use strust_problems::words::plural;
+use strust_data::words::plural;
 
 /// Rows from which leakage is judged at most.
 const MOST_ROWS: usize = 20_000;

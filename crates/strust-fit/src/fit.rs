@@ -6,28 +6,26 @@ use crate::{
     checks::{self, ExaminedData},
     constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
     importance::{Importance, JudgedRows, importance},
-    loss::OutputLoss,
-    objectives::{LinearModel, TrainingRows},
+    linear::LinearModel,
     ranks::Ranks,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
     scored::{ScoredRows, goal, goals, whole_target},
     split::split,
     table::{Cells, DataTable},
     task::{FitTask, TaskChoice},
+    terms::ModelTerms,
     train::{self, LearningPoint, MeasuredRows, Trained, TrainingEnd, TrainingLimits, dealt},
     transform::{Encoder, EncodingLosses, Standardize},
 };
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_problems::{limits, words::plural};
+use strust_data::{limits, loss::OutputLoss, words::plural};
 
 /// The share of the training rows on which a network is scored while it learns.
 const VALIDATION: f64 = 0.1;
 /// The widths of the hidden layers, if the user names none.
 pub const HIDDEN: &[usize] = &[100];
-/// The most entries of the dense matrix that a network learns from: 16 GB.
-const MOST_DENSE: usize = 4_000_000_000;
 
 /// What to fit.
 #[derive(Debug, Clone)]
@@ -236,7 +234,7 @@ pub fn fit_on(
     let held_out = (!scored.index.is_empty()).then(|| measured(scored, &scored.index)).transpose()?;
     let (judged, index) = if held_out.is_some() { (scored, &scored.index) } else { (&own, &training) };
     let goal = |i: usize| goal(&task, &judged.targets, i);
-    let judged = JudgedRows { rows: &judged.rows, index, goal: &goal, loss: OutputLoss::of(&task), ranks };
+    let judged = JudgedRows { rows: &judged.rows, index, goal: &goal, loss: task.loss(), ranks };
     let importance = importance(&encoder, &model.weights, judged, options.seed)?;
     let on_training = measured(&own, &training)?;
     if few {
@@ -342,18 +340,19 @@ impl FitSetup<'_> {
         scored: &ScoredRows,
         watch: &mut FitWatch<'_>,
     ) -> Result<Trained, Error> {
-        let loss = OutputLoss::of(self.task);
+        let loss = self.task.loss();
         let outputs = match loss {
             OutputLoss::Softmax => self.task.class_names().map_or(1, <[String]>::len),
             _ => 1,
         };
         let (ranks, share) = (self.ranks, self.ranks.share());
         let index = share.places(training);
-        let data = TrainingRows {
+        let data = ModelTerms {
             rows: &own.rows,
-            terms: training,
             index: &index,
             goals: &own.goals,
+            weights: None,
+            units: None,
             loss,
             outputs,
             penalty: self.l2 / training.len() as f64,
@@ -371,24 +370,17 @@ impl FitSetup<'_> {
         let entries = own.rows.stored_per_row(ranks)? * training.len() as f64;
         self.check_size(inputs, outputs, training.len(), entries as usize)?;
         if self.family == ModelFamily::Mlp {
-            let size = inputs.saturating_mul(training.len().div_ceil(share.size));
-            if size > MOST_DENSE.min(limits::dense(entries as usize)) {
-                let why = format!("{inputs} inputs × {} rows are too many for mlp", training.len());
-                return Err(Error::Option(format!(
-                    "{why}: use a linear model, or --drop columns with many categories"
-                )));
-            }
             let (learned, validation) = split(&own.targets, training, VALIDATION, self.options.seed, 1);
             let validation = MeasuredRows { rows: &own.rows, index: &validation, goals: &own.goals, ..held_out };
             let index = share.places(&learned);
-            let data = TrainingRows { terms: &learned, index: &index, ..data };
-            return train::network(data, &self.options.hidden, validation, held_out, &mut limits);
+            let data = ModelTerms { index: &index, ..data };
+            return train::network(data, &learned, &self.options.hidden, validation, held_out, &mut limits);
         }
         if self.options.constraint.is_active() {
             let mut f = dealt(LinearModel::new(data), training, ranks);
             return constrained(&mut f, self.options.constraint, &self.factors(), FullSumEnd::default(), &mut limits);
         }
-        train::linear(data, held_out, &mut limits)
+        train::linear(data, training, held_out, &mut limits)
     }
 
     /// Refuses a model that is far larger than the training rows explain: one index of LIBSVM text can be a billion.

@@ -2,9 +2,8 @@
 
 use crate::{
     Error,
-    loss::OutputLoss,
+    encoded::EncodedRows,
     ranks::Ranks,
-    rows::EncodedRows,
     split::below,
     transform::Encoder,
     weights::{LayerSpace, Weights},
@@ -12,6 +11,7 @@ use crate::{
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 use strust::sample::generator;
+use strust_data::loss::OutputLoss;
 
 /// Rows that are used at most.
 const MOST_ROWS: usize = 2000;

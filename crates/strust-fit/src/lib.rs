@@ -5,13 +5,13 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `ranks`, [`table`] | what ranks know of each other's rows; data files as columns |
+//! | [`table`], [`transform`] | data files as columns, and the fitted transform that makes rows of them: `strust-data` |
 //! | [`task`], [`split`](mod@split) | what to predict; rows to hold out |
-//! | [`rows`], [`transform`] | encoded rows, and the fitted transform that makes them |
 //! | [`checks`] | what a person should know about the data |
 //! | `scored` | rows with their targets |
-//! | `loss`, [`weights`] | the loss of a row; the weights of a model |
-//! | `objectives`, [`train`], [`constrain`] | the functions to minimize, and how |
+//! | [`weights`] | the weights of a model |
+//! | `terms`, `linear`, `network` | the functions to minimize |
+//! | [`train`], [`constrain`] | how |
 //! | [`assess`](mod@assess), [`importance`] | scores; the features that matter |
 //! | [`saved`] | model files |
 //! | [`fit`](mod@fit) | all of it |
@@ -25,23 +25,20 @@ pub mod arrays;
 pub mod assess;
 pub mod checks;
 pub mod constrain;
-mod error;
 pub mod fit;
 pub mod importance;
-mod loss;
-mod objectives;
-mod ranks;
-pub mod rows;
+mod linear;
+mod network;
 pub mod saved;
 mod scored;
 pub mod split;
-pub mod table;
 pub mod task;
+mod terms;
 pub mod train;
-pub mod transform;
 pub mod weights;
 
-pub use error::Error;
 pub use fit::{FitOptions, FitReport, Fitted, fit, fit_on};
 pub use saved::FittedModel;
-pub use table::{DataTable, ReadOptions};
+pub use strust_data::{DataError as Error, DataTable, ReadOptions, table, transform};
+
+use strust_data::{encoded, ranks};

@@ -2,8 +2,8 @@
 
 use crate::{
     Error,
+    encoded::EncodedRows,
     ranks::Ranks,
-    rows::EncodedRows,
     table::{Cells, DataTable, NamedColumn},
     task::{FitTask, Targets},
     transform::Encoder,

@@ -5,7 +5,7 @@ use crate::{
     table::{BLANK, Cells, DataTable, NamedColumn},
 };
 use serde::{Deserialize, Serialize};
-use strust_problems::words::plural;
+use strust_data::{loss::OutputLoss, words::plural};
 
 /// More classes than this are not classes.
 pub const MOST_CLASSES: usize = 1000;
@@ -132,6 +132,16 @@ impl FitTask {
         match self {
             Self::Classes { names } => Some(names),
             Self::Regression { .. } => None,
+        }
+    }
+
+    /// The loss of its models.
+    #[must_use]
+    pub fn loss(&self) -> OutputLoss {
+        match self.class_names().map(<[String]>::len) {
+            None => OutputLoss::Squares,
+            Some(2) => OutputLoss::Logistic,
+            Some(_) => OutputLoss::Softmax,
         }
     }
 

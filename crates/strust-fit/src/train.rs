@@ -10,10 +10,11 @@
 
 use crate::{
     Error,
-    loss::OutputLoss,
-    objectives::{LinearModel, NetworkModel, TrainingRows},
+    encoded::EncodedRows,
+    linear::LinearModel,
+    network::NetworkModel,
     ranks::Ranks,
-    rows::EncodedRows,
+    terms::ModelTerms,
     weights::{LayerSpace, Weights},
 };
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,7 @@ use strust::{
     stop::{Stop, StopReason},
     vector::Elementwise,
 };
+use strust_data::loss::OutputLoss;
 
 /// Epochs, if the user names no number.
 const MOST_EPOCHS: u64 = 1000;
@@ -129,27 +131,29 @@ pub(crate) fn linear_batch(inputs: usize, stored_per_row: f64, terms: usize) -> 
     vectors.max(64).max(terms / 2000).min(4096).min((terms / 8).max(1))
 }
 
-/// Trains a linear, logistic or softmax model.
+/// Trains a linear, logistic or softmax model. `terms` are the rows of the file that are terms of the sum, on all ranks.
 pub(crate) fn linear(
-    data: TrainingRows<'_>,
+    data: ModelTerms<'_, EncodedRows>,
+    terms: &[usize],
     held_out: MeasuredRows<'_>,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let (model, ranks) = (LinearModel::new(data), held_out.ranks);
     let mut scored = Stoppable::new(model.clone(), limits.interrupted);
-    let own_share = model.terms() as f64 / data.terms.len() as f64;
+    let own_share = model.terms() as f64 / terms.len() as f64;
     let widths = vec![data.rows.inputs(), data.outputs];
     let stored = data.rows.stored_per_row(ranks)?;
-    let (start, batch) = (vec![0.0; model.parameters()], linear_batch(data.rows.inputs(), stored, data.terms.len()));
+    let (start, batch) = (vec![0.0; model.parameters()], linear_batch(data.rows.inputs(), stored, terms.len()));
     // One sum, where the mini-batches of a pass would take many.
     let score = |x: &Vec<f64>, _: &Weights| ranks.total(own_share * full_value(&mut scored, x));
-    let mut f = dealt(model, data.terms, ranks);
+    let mut f = dealt(model, terms, ranks);
     trained(&mut f, start, batch, &widths, StopRule::LINEAR, held_out.loss_of_weights(), limits, score, Clone::clone)
 }
 
 /// Trains a network with hidden layers.
 pub(crate) fn network(
-    data: TrainingRows<'_>,
+    data: ModelTerms<'_, EncodedRows>,
+    terms: &[usize],
     hidden: &[usize],
     validation: MeasuredRows<'_>,
     held_out: MeasuredRows<'_>,
@@ -157,11 +161,11 @@ pub(crate) fn network(
 ) -> Result<Trained, Error> {
     let widths = [&[data.rows.inputs()], hidden, &[data.outputs]].concat();
     let model = NetworkModel::new(data, &widths)?;
-    let batch = network_batch(data.terms.len());
+    let batch = network_batch(terms.len());
     let mut space = LayerSpace::default();
     let score = |_: &Vec<f32>, weights: &Weights| validation.mean_loss(weights, &mut space).unwrap_or(f64::INFINITY);
     let start = model.start(limits.seed);
-    let mut f = dealt(model, data.terms, held_out.ranks);
+    let mut f = dealt(model, terms, held_out.ranks);
     let wide = |x: &Vec<f32>| x.iter().map(|&x| f64::from(x)).collect();
     trained(&mut f, start, batch, &widths, StopRule::NETWORK, held_out.loss_of_weights(), limits, score, wide)
 }

@@ -1,6 +1,6 @@
 //! The weights of a model: layers of a network. A linear model has one layer.
 
-use crate::rows::EncodedRows;
+use crate::encoded::EncodedRows;
 
 /// Layers a ← max(0, Wa + b), the last one without max, as one flat vector: for each layer W, column by column, then b.
 /// So the weights of an input are contiguous.

@@ -2,6 +2,9 @@
 
 use crate::Error;
 
+/// Whether this program was built with libtorch.
+pub const HAS_TORCH: bool = cfg!(feature = "torch");
+
 /// The message of a program that was built without libtorch.
 pub const WITHOUT_TORCH: &str = "this needs libtorch, and this program was built without it. In the source folder, run:
   eval \"$(scripts/torch-env)\"

@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// A data file could not be read.
     #[error(transparent)]
-    Read(#[from] strust_problems::read::ReadError),
+    Read(#[from] strust_data::DataError),
     /// A run failed, usually by divergence.
     #[error(transparent)]
     Method(#[from] strust::Error),
@@ -77,10 +77,11 @@ fn hint(source: &std::io::Error) -> &'static str {
 
 impl Error {
     /// For `map_err`: adds the operation and the file.
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { doing, path: path.into(), source }
     }
-    pub(crate) fn saved(path: &Path, why: impl Into<String>) -> Self {
+    /// A file or folder of an earlier run that cannot be used.
+    pub fn saved(path: &Path, why: impl Into<String>) -> Self {
         Self::Saved { path: path.into(), why: why.into() }
     }
 }

@@ -1,9 +1,9 @@
 //! Formats numbers, values and names. All other modules use these functions.
 
-pub use strust_problems::words::{noun, plural};
+pub use strust_data::words::{noun, plural};
 
 /// The text of a table cell without a value.
-pub(crate) const NOTHING: &str = "–";
+pub const NOTHING: &str = "–";
 
 /// Two digits and an exponent, for tables and sentences: `1.2e-5`.
 #[must_use]
@@ -12,7 +12,8 @@ pub fn brief(value: f64) -> String {
 }
 
 /// Three digits and an exponent of at least two digits, so that columns align: `1.23e-05`.
-pub(crate) fn scientific(value: f64) -> String {
+#[must_use]
+pub fn scientific(value: f64) -> String {
     if !value.is_finite() {
         return special(value).to_owned();
     }
@@ -23,7 +24,8 @@ pub(crate) fn scientific(value: f64) -> String {
 }
 
 /// A fixed number of decimals.
-pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+#[must_use]
+pub fn fixed(value: f64, decimals: usize) -> String {
     if value.is_finite() { format!("{value:.decimals$}") } else { special(value).to_owned() }
 }
 
@@ -58,7 +60,8 @@ pub fn plain_number(value: f64) -> String {
 }
 
 /// A number for a sentence: about three digits.
-pub(crate) fn in_sentence(value: f64) -> String {
+#[must_use]
+pub fn in_sentence(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || (0.01..1.0).contains(&size) {
         format!("{value:.3}")
@@ -97,17 +100,19 @@ pub fn written(value: &toml::Value) -> String {
 }
 
 /// The rule for names of experiments, tasks and checks, for messages.
-pub(crate) const NAME_RULE: &str = "must have 1 to 100 letters, digits, `-`, `_` and `.`, and not start with a dot, because it names files and folders";
+pub const NAME_RULE: &str = "must have 1 to 100 letters, digits, `-`, `_` and `.`, and not start with a dot, because it names files and folders";
 
 /// Whether a name follows [`NAME_RULE`]. Such a name is a part of paths, and can never lead out of a folder.
-pub(crate) fn is_name(name: &str) -> bool {
+#[must_use]
+pub fn is_name(name: &str) -> bool {
     let valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     (1..=100).contains(&name.len()) && name.chars().all(valid) && !name.starts_with('.')
 }
 
 /// The first control character of a text, as in messages: U+001B. A terminal could obey it. Texts of several lines may have
 /// line breaks and tabs.
-pub(crate) fn control_character(text: &str, lines: bool) -> Option<String> {
+#[must_use]
+pub fn control_character(text: &str, lines: bool) -> Option<String> {
     let found = text.chars().find(|&c| c.is_control() && !(lines && matches!(c, '\n' | '\t' | '\r')));
     found.map(|c| format!("U+{:04X}", u32::from(c)))
 }
@@ -118,7 +123,8 @@ pub(crate) fn in_one_line(text: &str) -> String {
 }
 
 /// A folder's name that every file system accepts.
-pub(crate) fn folder_name(name: &str) -> String {
+#[must_use]
+pub fn folder_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect()
 }
 
@@ -140,7 +146,8 @@ pub fn is_formula(text: &str) -> bool {
 }
 
 /// A field of a CSV file in quotes.
-pub(crate) fn csv_quoted(text: &str) -> String {
+#[must_use]
+pub fn csv_quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 

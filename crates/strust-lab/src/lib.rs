@@ -12,7 +12,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`format`](mod@format), `statistics` | numbers as text; means, medians, slopes, intervals |
+//! | [`format`](mod@format), [`statistics`] | numbers as text; means, medians, slopes, intervals |
 //! | [`data`] | plain data of every stage, without I/O |
 //! | [`team`] | the ranks that the program runs on |
 //! | [`io`] | atomic writes, the lock, checkpoints, logs |
@@ -25,14 +25,11 @@
 //! | [`analyze`] | summary, grid search, diagnosis, scores of a network |
 //! | [`figure`], [`report`] | figures as SVG and PNG; the page |
 //! | [`pipeline`] | all stages, from a plan to the report |
-//! | [`theory`] | the paper's analysis as experiments |
-//! | [`zero_tuning`] | the benchmark of methods without tuning beside tuned ones |
-//! | [`constrained`] | problems with constraints: solved, from random starts, in other units, with noise, with data |
+//! | [`suite`] | many experiments and checks in one folder |
 //! | [`member`] | a rank that works for rank 0 |
 
 pub mod analyze;
 mod any_problem;
-pub mod constrained;
 pub mod data;
 pub mod device;
 mod error;
@@ -46,11 +43,10 @@ pub mod pipeline;
 pub mod registry;
 pub mod report;
 pub mod run;
-mod statistics;
+pub mod statistics;
 mod stepper;
+pub mod suite;
 pub mod team;
-pub mod theory;
-pub mod zero_tuning;
 
 pub use error::Error;
 pub use machine::{cores, describe as this_machine};

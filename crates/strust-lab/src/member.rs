@@ -1,23 +1,21 @@
 //! A rank that works for rank 0: it runs the items that rank 0 gives it, or takes part in items that all run together.
 
 use crate::{
-    Error, constrained,
-    constrained::ConstrainedPlan,
+    Error,
     data::plan::{Job, Plan},
     io::{
         data_file,
         results::{job_folder, seal},
     },
     run::{
-        JobWatch, join,
-        orders::{Answer, Order, Pool, PoolKind, Relay, between_rounds},
+        JOBS, JobWatch, join, no_item,
+        orders::{Answer, Order, Pool, Relay, between_rounds},
         run_job,
         workers::{FirstError, Halt, caught},
     },
+    suite::{RunChecks, SuiteKind},
     team::Team,
-    theory::{self, TheoryPlan},
 };
-use serde::de::DeserializeOwned;
 use std::{
     collections::VecDeque,
     sync::{
@@ -28,12 +26,13 @@ use std::{
 };
 use strust::ranks::Group;
 
-/// Follows the orders of rank 0 until the program ends, and returns its exit code. `interrupt` asks all ranks to stop.
-pub fn serve(team: &Team, interrupt: &AtomicBool) -> Result<u8, Error> {
+/// Follows the orders of rank 0 until the program ends, and returns its exit code. `interrupt` asks all ranks to stop;
+/// `suites` are those of the program.
+pub fn serve(team: &Team, interrupt: &AtomicBool, suites: &[SuiteKind]) -> Result<u8, Error> {
     loop {
         match team.of_leader(None)? {
             Order::Bye { code } => return Ok(code),
-            Order::Begin(pool) => Member { team, interrupt }.work_on(&pool)?,
+            Order::Begin(pool) => Member { team, interrupt, suites }.work_on(&pool)?,
             Order::Wait | Order::Go { .. } | Order::Together(_) | Order::End => {
                 team.of_all(&Answer { interrupted: interrupt.load(Ordering::Relaxed), ..Answer::default() })?;
                 std::thread::sleep(between_rounds(team.size()));
@@ -45,17 +44,20 @@ pub fn serve(team: &Team, interrupt: &AtomicBool) -> Result<u8, Error> {
 /// The items of a pool.
 enum Items {
     Jobs(Vec<Plan>),
-    Theory(TheoryPlan),
-    Constrained(Box<ConstrainedPlan>),
+    Checks(Box<dyn RunChecks + Sync>),
 }
 
 impl Items {
     /// Reads a plan, and checks that this rank has the same data and the same folder as rank 0.
-    fn open(pool: &Pool) -> Result<Self, Error> {
-        let items = match pool.kind {
-            PoolKind::Jobs => Self::Jobs(plan(pool)?),
-            PoolKind::Theory => Self::Theory(plan(pool)?),
-            PoolKind::Constrained => Self::Constrained(Box::new(plan(pool)?)),
+    fn open(pool: &Pool, suites: &[SuiteKind]) -> Result<Self, Error> {
+        let differ =
+            |e| Error::Ranks(format!("the plan of rank 0 cannot be read: start the same program on all ranks: {e}"));
+        let items = if pool.kind == JOBS {
+            Self::Jobs(serde_json::from_value(pool.plan.clone()).map_err(differ)?)
+        } else {
+            let unknown = || Error::Ranks("rank 0 runs a suite that this rank does not have".into());
+            let kind = suites.iter().find(|kind| kind.file == pool.kind).ok_or_else(unknown)?;
+            Self::Checks((kind.checks)(pool.plan.clone()).map_err(differ)?)
         };
         if pool.together {
             // Each job checks its data, and only rank 0 writes.
@@ -82,30 +84,15 @@ impl Items {
     }
 
     fn run(&self, item: usize, pool: &Pool, halt: Halt, relay: &Relay) -> Result<(), Error> {
-        let missing = || Error::Ranks(no_item(item));
         match self {
             Self::Jobs(_) => {
-                let (plan, job) = self.job(item).ok_or_else(missing)?;
+                let (plan, job) = self.job(item).ok_or_else(|| Error::Ranks(no_item(item)))?;
                 let watch = JobWatch { progress: relay, save_every: pool.save_every };
                 run_job(&pool.folder, plan, job, None, halt, watch)
             }
-            Self::Theory(plan) => {
-                let theory = plan.experiments.get(item).ok_or_else(missing)?;
-                theory::run_one(&pool.folder, theory, halt, relay)
-            }
-            Self::Constrained(plan) => constrained::run_part(&pool.folder, plan, item, halt, relay),
+            Self::Checks(checks) => checks.run_check(&pool.folder, item, halt, relay),
         }
     }
-}
-
-fn no_item(item: usize) -> String {
-    format!("there is no item {item} in the pool of rank 0: start the same program on all ranks")
-}
-
-fn plan<T: DeserializeOwned>(pool: &Pool) -> Result<T, Error> {
-    let differ =
-        |e| Error::Ranks(format!("the plan of rank 0 cannot be read: start the same program on all ranks: {e}"));
-    serde_json::from_value(pool.plan.clone()).map_err(differ)
 }
 
 /// How long a network file system may take to show what another machine has written.
@@ -179,6 +166,7 @@ impl Drop for Closing<'_> {
 struct Member<'a> {
     team: &'a Team,
     interrupt: &'a AtomicBool,
+    suites: &'a [SuiteKind],
 }
 
 impl Member<'_> {
@@ -186,7 +174,7 @@ impl Member<'_> {
     fn work_on(&self, pool: &Pool) -> Result<(), Error> {
         let (given, relay, error) = (Given::default(), Relay::default(), FirstError::default());
         let (halt, began) = (error.halt(self.interrupt), Instant::now());
-        let items = caught(|| Items::open(pool));
+        let items = caught(|| Items::open(pool, self.suites));
         let worker = |items: &Items| {
             while let Some(item) = given.next() {
                 // Items that have not begun are left for another run.
@@ -291,7 +279,7 @@ mod tests {
             let (leads, team) = (rank.rank() == 0, Team::new(rank));
             let interrupt = AtomicBool::new(stop && !leads);
             if !leads {
-                return (None, serve(&team, &interrupt).unwrap());
+                return (None, serve(&team, &interrupt, &[]).unwrap());
             }
             let experiment = Experiment::parse(Path::new("ranks.toml"), text).unwrap();
             let mut plan = Plan::new(experiment, String::new(), this_machine(1, None));

@@ -4,7 +4,8 @@ use crate::data::summary::Spread;
 use strust::statistics::student_quantile;
 
 /// Mean, sample standard deviation, median and quartiles of at least one number.
-pub(crate) fn spread(values: &[f64]) -> Spread {
+#[must_use]
+pub fn spread(values: &[f64]) -> Spread {
     let mean = mean(values);
     let std = if values.len() > 1 { variance(values, mean).sqrt() } else { 0.0 };
     let quartiles = Some((quantile(values, 0.25), quantile(values, 0.75)));
@@ -22,7 +23,8 @@ fn variance(values: &[f64], mean: f64) -> f64 {
 }
 
 /// The least-squares slope of y over x; NaN for fewer than two points.
-pub(crate) fn slope(points: &[(f64, f64)]) -> f64 {
+#[must_use]
+pub fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let (mx, my) = points.iter().fold((0.0, 0.0), |(a, b), (x, y)| (a + x / n, b + y / n));
     let (xy, xx) = points.iter().fold((0.0, 0.0), |(a, b), (x, y)| (a + (x - mx) * (y - my), b + (x - mx).powi(2)));
@@ -30,14 +32,16 @@ pub(crate) fn slope(points: &[(f64, f64)]) -> f64 {
 }
 
 /// The slope of log y over log x, over the points where both are positive.
-pub(crate) fn power(points: impl IntoIterator<Item = (f64, f64)>) -> f64 {
+#[must_use]
+pub fn power(points: impl IntoIterator<Item = (f64, f64)>) -> f64 {
     let logs: Vec<(f64, f64)> =
         points.into_iter().filter(|(x, y)| *x > 0.0 && *y > 0.0).map(|(x, y)| (x.ln(), y.ln())).collect();
     slope(&logs)
 }
 
 /// The mean and the half-width of its 95 % interval, by Student's distribution; infinite for a single value.
-pub(crate) fn mean_interval(values: &[f64]) -> (f64, f64) {
+#[must_use]
+pub fn mean_interval(values: &[f64]) -> (f64, f64) {
     let mean = mean(values);
     if values.len() < 2 {
         return (mean, f64::INFINITY);
@@ -47,13 +51,15 @@ pub(crate) fn mean_interval(values: &[f64]) -> (f64, f64) {
 }
 
 /// The largest value. NaN without numbers, or if one of them is NaN: a missing measurement must not count as a small one.
-pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
+#[must_use]
+pub fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     let larger = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
     values.into_iter().reduce(larger).unwrap_or(f64::NAN)
 }
 
 /// The smallest value; NaN as for the largest.
-pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> f64 {
+#[must_use]
+pub fn least(values: impl IntoIterator<Item = f64>) -> f64 {
     -largest(values.into_iter().map(|value| -value))
 }
 
@@ -69,7 +75,8 @@ fn median(values: &[f64]) -> f64 {
 }
 
 /// The quantile of a share in [0, 1], interpolated between neighbors; NaN without numbers.
-pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
+#[must_use]
+pub fn quantile(values: &[f64], share: f64) -> f64 {
     let sorted = sorted(values);
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let place = share * last as f64;
@@ -80,7 +87,8 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
 
 /// The upper median: the value in the middle, or the larger of the two in the middle; NaN without numbers. It is
 /// infinite only if at least half of the values are.
-pub(crate) fn upper_median(values: &[f64]) -> f64 {
+#[must_use]
+pub fn upper_median(values: &[f64]) -> f64 {
     sorted(values).get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
@@ -91,7 +99,8 @@ fn sorted(values: &[f64]) -> Vec<f64> {
 }
 
 /// Increasing step counts from 1 to the last, with `each` of them per decade.
-pub(crate) fn ladder(last: u64, each: u32) -> Vec<u64> {
+#[must_use]
+pub fn ladder(last: u64, each: u32) -> Vec<u64> {
     // A count has fewer decades.
     let all = (0..20 * each).map(|i| 10_f64.powf(f64::from(i) / f64::from(each)).round() as u64);
     let mut counts: Vec<u64> = all.take_while(|&k| k < last).chain([last]).collect();

@@ -7,8 +7,7 @@ use crate::{
 use strust::{
     Error,
     constraints::{Affine, Both, ByNewton, Manifold, Sphere, both, by_newton},
-    objective::{Evaluation, Objective, ProductKind},
-    sample::Sample,
+    objective::ObjectiveWrapper,
     vector::Vector,
 };
 
@@ -70,29 +69,13 @@ impl ConstrainedLogistic {
     }
 }
 
-impl Objective for ConstrainedLogistic {
-    type Point = Vec<f64>;
-    fn terms(&self) -> usize {
-        self.loss.terms()
+impl ObjectiveWrapper for ConstrainedLogistic {
+    type Inner = Logistic;
+    fn wrapped(&self) -> &Logistic {
+        &self.loss
     }
-    fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
-        self.loss.value(x, sample)
-    }
-    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
-        self.loss.value_and_gradient(x, sample, gradient)
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Vec<f64>,
-        sample: &Sample,
-        direction: &Vec<f64>,
-        product: &mut Vec<f64>,
-    ) -> bool {
-        self.loss.curvature_product(kind, x, sample, direction, product)
-    }
-    fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
-        self.loss.check_point(x)
+    fn wrapped_mut(&mut self) -> &mut Logistic {
+        &mut self.loss
     }
 }
 
@@ -117,7 +100,8 @@ impl Problem for ConstrainedLogistic {
 mod tests {
     use super::*;
     use crate::contract;
-    use strust::{diagnostics::jacobian_slope, prelude::*};
+    use strust::{diagnostics::jacobian_slope, objective::ProductKind, prelude::*};
+    use strust_baselines::{Riemannian, RiemannianConfig};
 
     fn problem(seed: u64) -> ConstrainedLogistic {
         let loss = Logistic::separable(150, 15, 0.1, seed).unwrap().with_wrong_labels(0.1, seed).unwrap();

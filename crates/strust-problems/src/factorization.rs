@@ -3,14 +3,13 @@
 use crate::{
     Problem,
     numerics::{
-        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, multiply, normals, out_of_range, rms,
-        shape,
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluated, fill, finite, normals, out_of_range, rms, shape,
     },
 };
 use faer::Mat;
 use strust::{
     Error,
-    objective::{Evaluation, Objective, ProductKind},
+    objective::{Evaluation, ProductKind},
     sample::Sample,
 };
 
@@ -120,6 +119,13 @@ impl Factorization {
 impl Evaluate for Factorization {
     type Point = Mat<f64>;
 
+    fn count(&self) -> usize {
+        self.rows.ncols()
+    }
+    fn check(&self, x: &Mat<f64>) -> Result<(), Error> {
+        let expected = vec![self.solution.nrows(), self.solution.ncols()];
+        shape("point of matrix factorization (U above V)", expected, vec![x.nrows(), x.ncols()])
+    }
     #[inline(always)]
     fn evaluate(&mut self, x: &Mat<f64>, sample: &Sample, mut gradient: Option<&mut Mat<f64>>) -> f64 {
         let (m, r) = (self.rows.ncols(), x.ncols());
@@ -182,33 +188,7 @@ impl Evaluate for Factorization {
     }
 }
 
-impl Objective for Factorization {
-    type Point = Mat<f64>;
-
-    fn terms(&self) -> usize {
-        self.rows.ncols()
-    }
-    fn value(&mut self, x: &Mat<f64>, sample: &Sample) -> Evaluation {
-        evaluate(self, x, sample, None)
-    }
-    fn value_and_gradient(&mut self, x: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
-        evaluate(self, x, sample, Some(gradient))
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Mat<f64>,
-        sample: &Sample,
-        direction: &Mat<f64>,
-        product: &mut Mat<f64>,
-    ) -> bool {
-        multiply(self, kind, x, sample, direction, product)
-    }
-    fn check_point(&self, x: &Mat<f64>) -> Result<(), Error> {
-        let expected = vec![self.solution.nrows(), self.solution.ncols()];
-        shape("point of matrix factorization (U above V)", expected, vec![x.nrows(), x.ncols()])
-    }
-}
+evaluated!([] Factorization, Mat<f64>);
 
 impl Problem for Factorization {
     /// Independent normal entries of mean 0. Their size makes the entries of UVᵀ as large as those of X.

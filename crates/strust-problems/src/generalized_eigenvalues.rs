@@ -8,8 +8,7 @@ use faer::Mat;
 use strust::{
     Error,
     constraints::{ByNewton, GeneralizedStiefel, by_newton},
-    objective::{Evaluation, Objective, ProductKind},
-    sample::Sample,
+    objective::ObjectiveWrapper,
 };
 
 const OWNER: &str = "generalized eigenvalues";
@@ -69,29 +68,13 @@ impl GeneralizedEigenvalues {
     }
 }
 
-impl Objective for GeneralizedEigenvalues {
-    type Point = Mat<f64>;
-    fn terms(&self) -> usize {
-        self.pca.terms()
+impl ObjectiveWrapper for GeneralizedEigenvalues {
+    type Inner = Pca;
+    fn wrapped(&self) -> &Pca {
+        &self.pca
     }
-    fn value(&mut self, w: &Mat<f64>, sample: &Sample) -> Evaluation {
-        self.pca.value(w, sample)
-    }
-    fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
-        self.pca.value_and_gradient(w, sample, gradient)
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Mat<f64>,
-        sample: &Sample,
-        direction: &Mat<f64>,
-        product: &mut Mat<f64>,
-    ) -> bool {
-        self.pca.curvature_product(kind, x, sample, direction, product)
-    }
-    fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
-        self.pca.check_point(w)
+    fn wrapped_mut(&mut self) -> &mut Pca {
+        &mut self.pca
     }
 }
 
@@ -110,7 +93,11 @@ impl Problem for GeneralizedEigenvalues {
 mod tests {
     use super::*;
     use crate::contract;
-    use strust::{objective::full_value, prelude::*};
+    use strust::{
+        objective::{ProductKind, full_value},
+        prelude::*,
+    };
+    use strust_baselines::{Riemannian, RiemannianConfig};
 
     fn problem(condition: f64) -> GeneralizedEigenvalues {
         GeneralizedEigenvalues::new(Pca::decaying(12, 3, 80, 0.8, 3).unwrap(), condition, 4).unwrap()

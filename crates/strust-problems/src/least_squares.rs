@@ -3,17 +3,18 @@
 use crate::{
     Convex, Problem,
     numerics::{
-        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, fill, finite, multiply, normals, not_negative,
-        out_of_range, rms, shape,
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluated, fill, finite, normals, not_negative, out_of_range,
+        rms, shape,
     },
 };
 use faer::Mat;
 use strust::{
     Error,
-    objective::{Evaluation, Objective, ProductKind},
+    objective::{Evaluation, ProductKind},
     sample::Sample,
     vector::Real,
 };
+use strust_data::loss::OutputLoss;
 
 mod from_data;
 
@@ -239,19 +240,25 @@ fn not_converged<E>(_: E) -> Error {
 impl<T: Real> Evaluate for LeastSquares<T> {
     type Point = Vec<T>;
 
+    fn count(&self) -> usize {
+        self.rows.ncols()
+    }
+    fn check(&self, x: &Vec<T>) -> Result<(), Error> {
+        shape("point of least squares", vec![self.rows.nrows()], vec![x.len()])
+    }
     #[inline(always)]
     fn evaluate(&mut self, x: &Vec<T>, sample: &Sample, mut gradient: Option<&mut Vec<T>>) -> f64 {
         let scale = 1.0 / sample.len() as f64;
         let mut sum = 0.0;
         for &i in sample.indices() {
             let row = self.rows.col_as_slice(i);
-            let residual = dot(row, x) - self.targets[i].into();
-            sum += residual * residual;
+            let mut z = [dot(row, x)];
+            OutputLoss::Squares.add(&mut z, self.targets[i].into(), scale, &mut sum);
             if let Some(gradient) = gradient.as_deref_mut() {
-                axpy(T::from_f64(scale * residual), row, gradient);
+                axpy(T::from_f64(z[0]), row, gradient);
             }
         }
-        0.5 * scale * sum
+        scale * sum
     }
     /// (1/b) Σ aᵢaᵢᵀv, for both kinds.
     #[inline(always)]
@@ -267,32 +274,7 @@ impl<T: Real> Evaluate for LeastSquares<T> {
     }
 }
 
-impl<T: Real> Objective for LeastSquares<T> {
-    type Point = Vec<T>;
-
-    fn terms(&self) -> usize {
-        self.rows.ncols()
-    }
-    fn value(&mut self, x: &Vec<T>, sample: &Sample) -> Evaluation {
-        evaluate(self, x, sample, None)
-    }
-    fn value_and_gradient(&mut self, x: &Vec<T>, sample: &Sample, gradient: &mut Vec<T>) -> Evaluation {
-        evaluate(self, x, sample, Some(gradient))
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Vec<T>,
-        sample: &Sample,
-        direction: &Vec<T>,
-        product: &mut Vec<T>,
-    ) -> bool {
-        multiply(self, kind, x, sample, direction, product)
-    }
-    fn check_point(&self, x: &Vec<T>) -> Result<(), Error> {
-        shape("point of least squares", vec![self.rows.nrows()], vec![x.len()])
-    }
-}
+evaluated!([T: Real] LeastSquares<T>, Vec<T>);
 
 impl<T: Real> Problem for LeastSquares<T> {
     /// Independent components N(0, 1).

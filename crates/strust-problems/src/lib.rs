@@ -1,11 +1,10 @@
-//! Objectives with known answers, and readers for data files, for [strust].
+//! Objectives with known answers, for [strust].
 //!
 //! | module | contents | f* |
 //! |---|---|---|
 //! | [`least_squares`] | linear least squares, interpolating or noisy, of any condition, `f32` and `f64` | 0, or computed |
 //! | [`logistic`] | two classes, dense or sparse features or kernels | 0 if separable and λ = 0; computed on demand |
 //! | [`softmax`] | many classes, dense or sparse features | computed on demand |
-//! | [`network`] | fully connected layers, for losses of your own | |
 //! | [`mlp`] | multilayer perceptrons, `f32` and `f64` | unknown |
 //! | [`autoencoder`] | auto-encoders, `f32` and `f64` | that of PCA for linear ones |
 //! | [`factorization`] | X ≈ UVᵀ, with any over-parameterization | from the smallest singular values |
@@ -21,11 +20,6 @@
 //! | [`constrained`] | small problems with equalities, inequalities and bounds; infeasible ones | known, with multipliers |
 //! | [`unconstrained`] | small sums of squares without constraints, those of Moré, Garbow and Hillstrom | known |
 //! | [`second_order`] | the problems on which second-order methods are compared with other programs | |
-//! | [`digits`] | 1797 handwritten digits, included in the crate | |
-//! | [`images`] | CIFAR-10, MNIST and Fashion-MNIST from their files | |
-//! | [`text`] | text files as codes of characters; a text included in the crate | |
-//! | [`read`] | NPY, idx, CSV and LIBSVM files, plain or compressed | |
-//! | [`words`] | singular and plural, for messages | |
 //!
 //! Every problem is an [`Objective`] with a start and, if known, an optimum ([`Problem`]). So a test, a benchmark or an
 //! experiment can be written once for all problems:
@@ -55,58 +49,47 @@ use strust::{
     ranks::{Group, Sharded},
     vector::Elementwise,
 };
+use strust_data::{classified, features, network, rows, simd_math};
 
 pub mod autoencoder;
-pub mod classified;
 pub mod constrained;
 pub mod constrained_logistic;
 #[cfg(test)]
 mod contract;
 pub mod convex;
-pub mod digits;
 pub mod factorization;
-pub mod features;
 pub mod generalized_eigenvalues;
-pub mod images;
 pub mod least_squares;
-pub mod limits;
 pub mod logistic;
 pub mod mixture;
 pub mod mlp;
-pub mod network;
 pub mod nmf;
 mod numerics;
 pub mod orthonormal_mlp;
 pub mod pca;
 pub mod procrustes;
-pub mod read;
-mod rows;
 pub mod second_order;
-mod simd_math;
 pub mod softmax;
 pub mod subspace;
-pub mod text;
 pub mod unconstrained;
-pub mod words;
 
 pub use autoencoder::Autoencoder;
-pub use classified::Classified;
 pub use constrained::ConstrainedProblem;
 pub use constrained_logistic::ConstrainedLogistic;
 pub use convex::Convex;
 pub use factorization::Factorization;
-pub use features::{Csr, Features, Labeled};
 pub use generalized_eigenvalues::GeneralizedEigenvalues;
 pub use least_squares::LeastSquares;
 pub use logistic::Logistic;
 pub use mixture::Mixture;
-pub use mlp::{Activation, Mlp, Split};
+pub use mlp::{Mlp, Split};
 pub use nmf::Nmf;
 pub use orthonormal_mlp::OrthonormalMlp;
 pub use pca::Pca;
 pub use procrustes::Procrustes;
-pub use read::{ReadError, read_labeled, read_labeled_by, read_matrix};
 pub use softmax::Softmax;
+// What the problems are made from.
+pub use strust_data::{Activation, Classified, Csr, Features, Labeled, digits};
 pub use subspace::SubspaceFit;
 pub use unconstrained::UnconstrainedProblem;
 

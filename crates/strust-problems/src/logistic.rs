@@ -5,14 +5,11 @@ use crate::{
     classified::{replace_labels, split_last, split_rows},
     convex::{Curved, minimum_by_newton},
     features::Labeled,
-    numerics::{Evaluate, START, axpy, dot, evaluate, multiply, normals, not_negative, out_of_range, shape},
+    numerics::{Evaluate, START, axpy, dot, evaluated, normals, not_negative, out_of_range, shape},
     rows::Rows,
 };
-use strust::{
-    Error,
-    objective::{Evaluation, Objective, ProductKind},
-    sample::Sample,
-};
+use strust::{Error, objective::ProductKind, sample::Sample};
+use strust_data::loss::OutputLoss;
 
 mod synthetic;
 
@@ -216,19 +213,21 @@ fn two_classes(labels: &[f64]) -> Result<[f64; 2], Error> {
 impl Evaluate for Logistic {
     type Point = Vec<f64>;
 
+    fn count(&self) -> usize {
+        self.rows.rows()
+    }
+    fn check(&self, x: &Vec<f64>) -> Result<(), Error> {
+        shape("point of logistic regression", vec![self.rows.columns()], vec![x.len()])
+    }
     #[inline(always)]
     fn evaluate(&mut self, x: &Vec<f64>, sample: &Sample, mut gradient: Option<&mut Vec<f64>>) -> f64 {
         let scale = 1.0 / sample.len() as f64;
         let mut sum = 0.0;
         for &i in sample.indices() {
-            let sign = self.signs[i];
-            let margin = sign * self.rows.dot(i, x);
-            // Use exp only of negative numbers, so nothing overflows and small losses keep their digits.
-            let e = (-margin.abs()).exp();
-            sum += (-margin).max(0.0) + e.ln_1p();
+            let mut z = [self.rows.dot(i, x)];
+            OutputLoss::Logistic.add(&mut z, 0.5 + 0.5 * self.signs[i], scale, &mut sum);
             if let Some(gradient) = gradient.as_deref_mut() {
-                let probability_of_error = if margin > 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) };
-                self.rows.add_to(i, -scale * sign * probability_of_error, gradient);
+                self.rows.add_to(i, z[0], gradient);
             }
         }
         if let Some(gradient) = gradient {
@@ -250,32 +249,7 @@ impl Evaluate for Logistic {
     }
 }
 
-impl Objective for Logistic {
-    type Point = Vec<f64>;
-
-    fn terms(&self) -> usize {
-        self.rows.rows()
-    }
-    fn value(&mut self, x: &Vec<f64>, sample: &Sample) -> Evaluation {
-        evaluate(self, x, sample, None)
-    }
-    fn value_and_gradient(&mut self, x: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
-        evaluate(self, x, sample, Some(gradient))
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Vec<f64>,
-        sample: &Sample,
-        direction: &Vec<f64>,
-        product: &mut Vec<f64>,
-    ) -> bool {
-        multiply(self, kind, x, sample, direction, product)
-    }
-    fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
-        shape("point of logistic regression", vec![self.rows.columns()], vec![x.len()])
-    }
-}
+evaluated!([] Logistic, Vec<f64>);
 
 impl Problem for Logistic {
     /// Independent components N(0, 1/d).

@@ -3,19 +3,13 @@
 use crate::{
     Problem,
     numerics::{
-        DATA, Evaluate, START, at_least_one, axpy, dot, evaluate, finite, gaussian, minimum, multiply, normals,
-        not_negative, shape,
+        DATA, Evaluate, START, at_least_one, axpy, dot, evaluated, finite, gaussian, minimum, normals, not_negative,
+        shape,
     },
 };
 use faer::Mat;
 use std::f64::consts::TAU;
-use strust::{
-    Error,
-    constraints::Simplex,
-    objective::{Evaluation, Objective, ProductKind},
-    sample::Sample,
-    vector::Vector,
-};
+use strust::{Error, constraints::Simplex, objective::ProductKind, sample::Sample, vector::Vector};
 
 const OWNER: &str = "mixture";
 /// The stream of the centers.
@@ -94,6 +88,12 @@ impl Mixture {
 impl Evaluate for Mixture {
     type Point = Vec<f64>;
 
+    fn count(&self) -> usize {
+        self.logarithms.len()
+    }
+    fn check(&self, w: &Vec<f64>) -> Result<(), Error> {
+        shape("weights of a mixture", vec![self.densities.nrows()], vec![w.len()])
+    }
     #[inline(always)]
     fn evaluate(&mut self, w: &Vec<f64>, sample: &Sample, mut gradient: Option<&mut Vec<f64>>) -> f64 {
         let scale = 1.0 / sample.len() as f64;
@@ -120,32 +120,7 @@ impl Evaluate for Mixture {
     }
 }
 
-impl Objective for Mixture {
-    type Point = Vec<f64>;
-
-    fn terms(&self) -> usize {
-        self.logarithms.len()
-    }
-    fn value(&mut self, w: &Vec<f64>, sample: &Sample) -> Evaluation {
-        evaluate(self, w, sample, None)
-    }
-    fn value_and_gradient(&mut self, w: &Vec<f64>, sample: &Sample, gradient: &mut Vec<f64>) -> Evaluation {
-        evaluate(self, w, sample, Some(gradient))
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Vec<f64>,
-        sample: &Sample,
-        direction: &Vec<f64>,
-        product: &mut Vec<f64>,
-    ) -> bool {
-        multiply(self, kind, x, sample, direction, product)
-    }
-    fn check_point(&self, w: &Vec<f64>) -> Result<(), Error> {
-        shape("weights of a mixture", vec![self.densities.nrows()], vec![w.len()])
-    }
-}
+evaluated!([] Mixture, Vec<f64>);
 
 impl Problem for Mixture {
     /// Weights that differ by about a tenth, with the sum 1.

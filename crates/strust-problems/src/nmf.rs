@@ -5,12 +5,7 @@ use crate::{
     numerics::{DATA, at_least_one, fill, normals, not_negative, out_of_range},
 };
 use faer::Mat;
-use strust::{
-    Error,
-    constraints::Bounds,
-    objective::{Evaluation, Objective, ProductKind},
-    sample::Sample,
-};
+use strust::{Error, constraints::Bounds, objective::ObjectiveWrapper};
 
 const OWNER: &str = "nonnegative factorization";
 /// The stream of the noise.
@@ -71,29 +66,13 @@ impl Nmf {
     }
 }
 
-impl Objective for Nmf {
-    type Point = Mat<f64>;
-    fn terms(&self) -> usize {
-        self.factorization.terms()
+impl ObjectiveWrapper for Nmf {
+    type Inner = Factorization;
+    fn wrapped(&self) -> &Factorization {
+        &self.factorization
     }
-    fn value(&mut self, x: &Mat<f64>, sample: &Sample) -> Evaluation {
-        self.factorization.value(x, sample)
-    }
-    fn value_and_gradient(&mut self, x: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
-        self.factorization.value_and_gradient(x, sample, gradient)
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Mat<f64>,
-        sample: &Sample,
-        direction: &Mat<f64>,
-        product: &mut Mat<f64>,
-    ) -> bool {
-        self.factorization.curvature_product(kind, x, sample, direction, product)
-    }
-    fn check_point(&self, x: &Mat<f64>) -> Result<(), Error> {
-        self.factorization.check_point(x)
+    fn wrapped_mut(&mut self) -> &mut Factorization {
+        &mut self.factorization
     }
 }
 
@@ -113,7 +92,10 @@ impl Problem for Nmf {
 mod tests {
     use super::*;
     use crate::contract;
-    use strust::{objective::full_value, prelude::*};
+    use strust::{
+        objective::{ProductKind, full_value},
+        prelude::*,
+    };
 
     #[test]
     fn the_contract_of_a_problem_holds() {

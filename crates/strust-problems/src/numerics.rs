@@ -1,28 +1,20 @@
-//! Code that the problems share: loops over slices, normal numbers, and checks of sizes.
+//! Code that the problems share, in addition to that of `strust-data`: random matrices, evaluations, and checks of sizes.
 
 use faer::Mat;
-use rand_distr::{Distribution, StandardNormal};
 use strust::{
     Error,
     constraints::Constraint,
     methods::{StrSqp, StrSqpConfig},
     minimize,
     objective::{Evaluation, Objective, ProductKind},
-    sample::{Sample, generator},
+    sample::Sample,
     stop::Stop,
     vector::{Elementwise, Real, Vector},
 };
 
-/// The streams of data and of starts are in the middle of the range, because samplers use both ends. A permutation must
-/// not be correlated with the data that it permutes, even if both have the same seed.
-pub(crate) const DATA: u64 = 1 << 62;
-pub(crate) const START: u64 = DATA + 1;
-
-/// Independent standard normal numbers.
-pub(crate) fn normals(seed: u64, stream: u64) -> impl FnMut() -> f64 {
-    let mut rng = generator(seed, stream);
-    move || StandardNormal.sample(&mut rng)
-}
+pub(crate) use strust_data::numerics::{
+    DATA, START, at_least_one, axpy, dot, finite, normals, out_of_range, shape, size,
+};
 
 /// A matrix filled column by column.
 pub(crate) fn fill<T: Real>(rows: usize, columns: usize, mut next: impl FnMut() -> f64) -> Mat<T> {
@@ -78,6 +70,10 @@ pub(crate) fn check_frame(owner: &'static str, d: usize, k: usize, n: usize) -> 
 /// the widest instructions of the machine; a call that is not inlined would use the narrowest.
 pub(crate) trait Evaluate {
     type Point: Vector;
+    /// The number of terms.
+    fn count(&self) -> usize;
+    /// Checks the shape of a point.
+    fn check(&self, x: &Self::Point) -> Result<(), Error>;
     fn evaluate(&mut self, x: &Self::Point, sample: &Sample, gradient: Option<&mut Self::Point>) -> f64;
     /// Adds H·v to `out`, which is zeroed before the call; H is the matrix of this kind for the sampled terms.
     fn add_product(
@@ -93,6 +89,48 @@ pub(crate) trait Evaluate {
         Evaluation::new(value, Self::Point::EPSILON)
     }
 }
+
+/// Implements [`Objective`] by [`Evaluate`]. The brackets hold the type parameters.
+macro_rules! evaluated {
+    ([$($parameters:tt)*] $problem:ty, $point:ty) => {
+        impl<$($parameters)*> strust::objective::Objective for $problem {
+            type Point = $point;
+
+            fn terms(&self) -> usize {
+                $crate::numerics::Evaluate::count(self)
+            }
+            fn value(
+                &mut self,
+                x: &$point,
+                sample: &strust::sample::Sample,
+            ) -> strust::objective::Evaluation {
+                $crate::numerics::evaluate(self, x, sample, None)
+            }
+            fn value_and_gradient(
+                &mut self,
+                x: &$point,
+                sample: &strust::sample::Sample,
+                gradient: &mut $point,
+            ) -> strust::objective::Evaluation {
+                $crate::numerics::evaluate(self, x, sample, Some(gradient))
+            }
+            fn curvature_product(
+                &mut self,
+                kind: strust::objective::ProductKind,
+                x: &$point,
+                sample: &strust::sample::Sample,
+                direction: &$point,
+                product: &mut $point,
+            ) -> bool {
+                $crate::numerics::multiply(self, kind, x, sample, direction, product)
+            }
+            fn check_point(&self, x: &$point) -> Result<(), strust::Error> {
+                $crate::numerics::Evaluate::check(self, x)
+            }
+        }
+    };
+}
+pub(crate) use evaluated;
 
 /// Runs [`Evaluate::evaluate`] with the widest instructions.
 pub(crate) fn evaluate<E: Evaluate>(
@@ -144,87 +182,15 @@ pub(crate) fn multiply<E: Evaluate>(
     true
 }
 
-/// ⟨a, b⟩ with eight partial sums. Their order is fixed, so the result is the same on every machine.
-#[inline(always)]
-pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
-    const LANES: usize = 8;
-    debug_assert_eq!(a.len(), b.len());
-    let mut sums = [0.0_f64; LANES];
-    let (a, a_rest) = a.as_chunks::<LANES>();
-    let (b, b_rest) = b.as_chunks::<LANES>();
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane].into() * b[lane].into();
-        }
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(&a, &b)| a.into() * b.into()).sum();
-    sums.iter().sum::<f64>() + rest
-}
-
-/// y ← y + a·x.
-#[inline(always)]
-pub(crate) fn axpy<T: Real>(a: T, x: &[T], y: &mut [T]) {
-    debug_assert_eq!(x.len(), y.len());
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y += a * x;
-    }
-}
-
 /// √(mean of squares); 0 for an empty slice.
 pub(crate) fn rms(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let n = values.len().max(1) as f64;
     (values.map(|v| v * v).sum::<f64>() / n).sqrt()
 }
 
-pub(crate) fn out_of_range(
-    owner: &'static str,
-    field: &'static str,
-    value: impl std::fmt::Display,
-    allowed: impl std::fmt::Display,
-) -> Error {
-    Error::OutOfRange { owner, field, value: value.to_string(), allowed: allowed.to_string() }
-}
-
-pub(crate) fn at_least_one(owner: &'static str, field: &'static str, value: usize) -> Result<(), Error> {
-    if value == 0 { Err(out_of_range(owner, field, value, "≥ 1")) } else { Ok(()) }
-}
-
-pub(crate) fn shape(place: &'static str, expected: Vec<usize>, found: Vec<usize>) -> Result<(), Error> {
-    if expected == found { Ok(()) } else { Err(Error::Shape { place, expected, found }) }
-}
-
 /// Checks that a number is finite and not negative.
 pub(crate) fn not_negative(owner: &'static str, field: &'static str, value: f64) -> Result<(), Error> {
     if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(out_of_range(owner, field, value, "finite and ≥ 0")) }
-}
-
-/// Checks the largest |entry| of data: 0, or in [1e-75, 1e75]. A gradient contains squares of the data, and a method squares
-/// the gradient. Beyond these limits this under- or overflows.
-///
-/// ```
-/// use strust_problems::limits;
-/// assert!(limits::size("subspace fitting", "data", 255.0).is_ok());
-/// let error = limits::size("subspace fitting", "data", 3e-160).unwrap_err().to_string();
-/// assert!(error.starts_with("subspace fitting: `data` is 3e-160 at its largest entry, but must be"), "{error}");
-/// ```
-pub fn size(owner: &'static str, field: &'static str, largest: f64) -> Result<(), Error> {
-    if largest == 0.0 || (1e-75..=1e75).contains(&largest) {
-        return Ok(());
-    }
-    let allowed =
-        "in [1e-75, 1e75] there, because squares of gradients under- or overflow: multiply the data by a constant";
-    Err(out_of_range(owner, field, format!("{largest:e} at its largest entry"), allowed))
-}
-
-/// Reports the first entry of a matrix that is NaN or infinite.
-pub(crate) fn finite<T: Real>(owner: &'static str, field: &'static str, matrix: &Mat<T>) -> Result<(), Error> {
-    for j in 0..matrix.ncols() {
-        if let Some(i) = matrix.col_as_slice(j).iter().position(|&v| !v.into().is_finite()) {
-            let value: f64 = matrix[(i, j)].into();
-            return Err(out_of_range(owner, field, format!("{value} at row {i}, column {j}"), "finite everywhere"));
-        }
-    }
-    Ok(())
 }
 
 /// Checks the data of an objective that is quadratic in them: they are finite and of a [`size`] that can be squared.

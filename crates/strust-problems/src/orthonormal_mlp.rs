@@ -13,6 +13,7 @@ use strust::{
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::{ProjectedSgd, ProjectedSgdConfig};
 /// use strust_problems::{Activation, Classifier, Mlp, OrthonormalMlp, Problem, digits};
 ///
 /// let (train, test) = digits::load()?;

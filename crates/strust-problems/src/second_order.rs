@@ -5,10 +5,9 @@
 //!
 //! [`unconstrained`]: crate::unconstrained
 
-use crate::{
-    Activation, Classified, Factorization, Features, Labeled, LeastSquares, Logistic, Mlp, ReadError, Softmax, digits,
-};
+use crate::{Activation, Classified, Factorization, Features, Labeled, LeastSquares, Logistic, Mlp, Softmax, digits};
 use strust::Error;
+use strust_data::DataError;
 
 /// λ of the problems with a regularizer, which makes their Hessians positive definite.
 pub const REGULARIZATION: f64 = 1e-4;
@@ -35,13 +34,13 @@ pub fn regularized_logistic(data: Labeled) -> Result<Logistic, Error> {
 ///
 /// # Errors
 /// If the embedded data cannot be read.
-pub fn softmax_on_digits() -> Result<Softmax, ReadError> {
+pub fn softmax_on_digits() -> Result<Softmax, DataError> {
     let (train, _) = digits::load()?;
     Ok(Softmax::new(labeled(&train), REGULARIZATION).expect("the digits have ten classes"))
 }
 
 /// A network with 16 hidden tanh units on the same data. It has no regularizer: f tends to 0.
-pub fn mlp_on_digits() -> Result<Mlp, ReadError> {
+pub fn mlp_on_digits() -> Result<Mlp, DataError> {
     let (train, _) = digits::load()?;
     Ok(Mlp::new(&train, None, &[16], Activation::Tanh).expect("the digits have ten classes"))
 }

@@ -5,16 +5,12 @@ use crate::{
     classified::{distinct, is_right, replace_labels, split_last, split_rows, targets},
     convex::{Curved, minimum_by_newton},
     features::Labeled,
-    numerics::{Evaluate, START, axpy, dot, evaluate, fill, multiply, normals, not_negative, out_of_range, shape},
+    numerics::{Evaluate, START, axpy, dot, evaluated, fill, normals, not_negative, out_of_range, shape},
     rows::Rows,
 };
 use faer::Mat;
-use strust::{
-    Error,
-    objective::{Evaluation, Objective, ProductKind},
-    sample::Sample,
-    vector::Vector,
-};
+use strust::{Error, objective::ProductKind, sample::Sample, vector::Vector};
+use strust_data::loss::OutputLoss;
 
 const OWNER: &str = "softmax regression";
 
@@ -47,7 +43,7 @@ pub struct Softmax {
     /// f*, if it was computed.
     optimum: Option<f64>,
     test: Option<(Rows, Vec<usize>)>,
-    /// The scores of one data point, later exp(score − largest).
+    /// The scores of one data point, later their derivatives.
     scratch: Vec<f64>,
     /// Their derivatives along a direction.
     along: Vec<f64>,
@@ -173,38 +169,25 @@ impl Softmax {
 impl Evaluate for Softmax {
     type Point = Mat<f64>;
 
+    fn count(&self) -> usize {
+        self.rows.rows()
+    }
+    fn check(&self, w: &Mat<f64>) -> Result<(), Error> {
+        shape("point of softmax regression", vec![self.rows.columns(), self.classes.len()], vec![w.nrows(), w.ncols()])
+    }
     #[inline(always)]
     fn evaluate(&mut self, w: &Mat<f64>, sample: &Sample, mut gradient: Option<&mut Mat<f64>>) -> f64 {
         let scale = 1.0 / sample.len() as f64;
         let mut sum = 0.0;
         for &i in sample.indices() {
-            let target = self.targets[i];
             for (c, score) in self.scratch.iter_mut().enumerate() {
                 *score = self.rows.dot(i, w.col_as_slice(c));
             }
-            let (largest, peak) = self
-                .scratch
-                .iter()
-                .enumerate()
-                .fold((0, f64::NEG_INFINITY), |best, (c, &score)| if score > best.1 { (c, score) } else { best });
-            // log Σ exp(z) − z_y = (z_max − z_y) + log(1 + Σ_{others} exp(z − z_max)). Both parts are ≥ 0, so a small
-            // loss keeps its digits, and nothing overflows.
-            sum += peak - self.scratch[target];
-            let mut others = 0.0;
-            for (c, score) in self.scratch.iter_mut().enumerate() {
-                *score = (*score - peak).exp();
-                others += if c == largest { 0.0 } else { *score };
-            }
-            sum += others.ln_1p();
+            OutputLoss::Softmax.add(&mut self.scratch, self.targets[i] as f64, scale, &mut sum);
             if let Some(gradient) = gradient.as_deref_mut() {
-                let scale = scale / (1.0 + others);
-                // p_y − 1 is minus the sum of the others. This form does not cancel where p_y ≈ 1.
-                let mut rest = 0.0;
-                for (c, &weight) in self.scratch.iter().enumerate().filter(|&(c, _)| c != target) {
-                    rest += weight;
-                    self.rows.add_to(i, scale * weight, gradient.col_as_slice_mut(c));
+                for (c, &weight) in self.scratch.iter().enumerate() {
+                    self.rows.add_to(i, weight, gradient.col_as_slice_mut(c));
                 }
-                self.rows.add_to(i, -scale * rest, gradient.col_as_slice_mut(target));
             }
         }
         scale * sum + self.penalty(w, gradient)
@@ -233,32 +216,7 @@ impl Evaluate for Softmax {
     }
 }
 
-impl Objective for Softmax {
-    type Point = Mat<f64>;
-
-    fn terms(&self) -> usize {
-        self.rows.rows()
-    }
-    fn value(&mut self, w: &Mat<f64>, sample: &Sample) -> Evaluation {
-        evaluate(self, w, sample, None)
-    }
-    fn value_and_gradient(&mut self, w: &Mat<f64>, sample: &Sample, gradient: &mut Mat<f64>) -> Evaluation {
-        evaluate(self, w, sample, Some(gradient))
-    }
-    fn curvature_product(
-        &mut self,
-        kind: ProductKind,
-        x: &Mat<f64>,
-        sample: &Sample,
-        direction: &Mat<f64>,
-        product: &mut Mat<f64>,
-    ) -> bool {
-        multiply(self, kind, x, sample, direction, product)
-    }
-    fn check_point(&self, w: &Mat<f64>) -> Result<(), Error> {
-        shape("point of softmax regression", vec![self.rows.columns(), self.classes.len()], vec![w.nrows(), w.ncols()])
-    }
-}
+evaluated!([] Softmax, Mat<f64>);
 
 impl Problem for Softmax {
     /// Independent entries N(0, 1/d).

@@ -148,7 +148,7 @@ fn is_scale_free<P: Problem<Point: Elementwise + PartialEq + std::fmt::Debug>>(p
 
 #[test]
 fn multiplying_the_loss_by_a_power_of_two_changes_no_bit() {
-    let digits = || strust_problems::digits::load().unwrap().0;
+    let digits = || strust_data::digits::load().unwrap().0;
     is_scale_free(|| LeastSquares::<f64>::conditioned(100, 20, 1e4, 0.1, 0).unwrap());
     is_scale_free(|| Logistic::rare(300, 50, 1.0, 0).unwrap());
     is_scale_free(|| Softmax::new(labeled(&digits()), 0.0).unwrap());

@@ -2,6 +2,7 @@
 //! 20 seeds after 8 epochs of batches of 32.
 
 use strust::{objective::full_value, prelude::*};
+use strust_baselines::{Landing, LandingConfig, ProjectedSgd, ProjectedSgdConfig};
 use strust_problems::{ConstrainedLogistic, GeneralizedEigenvalues, Logistic, Mixture, Nmf, Pca, Problem, Procrustes};
 
 const SEEDS: u64 = 20;

@@ -1,6 +1,7 @@
 //! Results on subspace fitting: medians over 20 seeds, with the paper's hyperparameters and without noise.
 
 use strust::prelude::*;
+use strust_baselines::{AugLag, AugLagConfig, ProjectedSgd, ProjectedSgdConfig, Riemannian, RiemannianConfig};
 use strust_problems::{Problem, SubspaceFit};
 
 const SEEDS: u64 = 20;

@@ -14,6 +14,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{fs, panic::resume_unwind, process::Command, sync::Barrier, time::Instant};
 use strust::prelude::*;
+use strust_baselines::{Adam, AdamConfig, Sgd, SgdConfig};
 use strust_problems::{Classifier, Problem};
 use tch::{Cuda, Device};
 

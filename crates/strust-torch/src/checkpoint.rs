@@ -3,9 +3,10 @@
 use crate::{BatchLoss, Component, Error, Flat, TorchObjective};
 use serde::{Deserialize, Serialize};
 use strust::{
-    methods::{AdamState, LineSearchState, SgdState, StrState},
+    methods::StrState,
     vector::{Vector, saved},
 };
+use strust_baselines::{AdamState, LineSearchState, SgdState};
 use tch::{Device, Kind, Tensor};
 
 /// A method's state and the model's buffers, such as the running statistics of batch-norm. The state holds the point,

@@ -10,17 +10,18 @@ use crate::{
 use strust::{
     Error,
     config::{Checked, Config},
-    methods::{AdamConfig, AdamState},
     objective::Objective,
     schedule::Schedule,
     vector::Vector,
 };
+use strust_baselines::{AdamConfig, AdamState};
 use tch::{Device, Tensor, no_grad};
 
 /// Adam on the device, at the model's own parameters. It makes the steps of [`strust::methods::Adam`], up to rounding.
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::{AdamConfig};
 /// use strust_torch::{DeviceAdam, DeviceMethod, TorchObjective};
 /// use tch::{Device, nn::{Init, VarStore}};
 ///

@@ -10,17 +10,18 @@ use crate::{
 use strust::{
     Error,
     config::{Checked, Config},
-    methods::{SgdConfig, SgdState},
     objective::Objective,
     schedule::Schedule,
     vector::Vector,
 };
+use strust_baselines::{SgdConfig, SgdState};
 use tch::no_grad;
 
 /// SGD on the device, at the model's own parameters. It makes the steps of [`strust::methods::Sgd`], up to rounding.
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::{SgdConfig};
 /// use strust_torch::{DeviceMethod, DeviceSgd, TorchObjective};
 /// use tch::{Device, nn::{Init, VarStore}};
 ///

@@ -9,7 +9,8 @@ use strust::{
     objective::{Objective, ObjectiveWrapper},
     sample::Sample,
 };
-use strust_problems::{Problem, text::Characters};
+use strust_data::text::Characters;
+use strust_problems::Problem;
 use tch::{
     Device, Kind, Tensor,
     nn::{Module, VarStore},
@@ -26,7 +27,9 @@ const PIECE: usize = 256;
 ///
 /// ```
 /// use strust::prelude::*;
-/// use strust_problems::{Problem, text::Characters};
+/// use strust_baselines::Adam;
+/// use strust_data::text::Characters;
+/// use strust_problems::Problem;
 /// use strust_torch::{GptShape, LanguageModel};
 ///
 /// let text = Characters::new(&"to be or not to be, ".repeat(40))?;

@@ -2,7 +2,7 @@
 
 use crate::{Component, Error, ModelParameters};
 use std::{collections::BTreeMap, fs, path::Path};
-use strust_problems::read::open_plain;
+use strust_data::read::open_plain;
 use tch::{Device, Tensor, no_grad};
 
 /// A count that PyTorch's batch-norm saves. No computation uses it.

@@ -158,7 +158,7 @@ fn every_step_is_a_function_of_the_seed_and_a_run_resumes_from_saved_buffers() {
     assert_eq!(
         error,
         format!(
-            "saved vector: {} bytes of running statistics, but the model has {length}: they belong to another model",
+            "saved state: {} bytes of running statistics, but the model has {length}: they belong to another model",
             length - 1
         )
     );

@@ -5,7 +5,9 @@ mod common;
 use common::{bits, fill, store};
 use std::collections::HashMap;
 use strust::{diagnostics::gradient_slope, objective::full_value, prelude::*};
-use strust_problems::{Problem, text::Characters};
+use strust_baselines::{Adam, AdamConfig};
+use strust_data::text::Characters;
+use strust_problems::Problem;
 use strust_torch::{Component, Flat, Gpt, GptShape, LanguageModel};
 use tch::{Device, Kind, Tensor, nn::Module};
 

@@ -4,6 +4,7 @@ mod common;
 
 use common::{bits, fill, problem, store, waves};
 use strust::prelude::*;
+use strust_baselines::{Adam, AdamConfig, LineSearch, LineSearchConfig, Sgd, SgdConfig};
 use strust_torch::{Flat, ModelParameters, TorchObjective, seeded};
 use tch::{Device, Kind, Tensor, nn, nn::VarStore};
 

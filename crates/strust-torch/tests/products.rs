@@ -6,7 +6,8 @@ mod common;
 
 use common::{TERMS, bits, fill, indices, problem, store, waves};
 use strust::{objective::ProductKind, prelude::*};
-use strust_problems::{Problem, text::Characters};
+use strust_data::text::Characters;
+use strust_problems::Problem;
 use strust_torch::{
     AutodiffConstraint, BatchLoss, Component, ConvNet, Flat, GptShape, ImageClassification, LanguageModel,
     ModelParameters, Orthonormal, TorchObjective, cross_entropy, images::ImageBytes, seeded, supervised,

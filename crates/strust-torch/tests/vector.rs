@@ -78,9 +78,9 @@ fn saved_data_that_does_not_fit_is_refused_with_a_message() {
     let error = |scalar: &str, shape: &[usize], bytes: &[u8]| {
         Flat::<f32>::read(scalar, shape, bytes).map(|_| ()).unwrap_err().to_string()
     };
-    assert_eq!(error("f64", &[1], &[0; 8]), "saved vector: its components are f64, but f32 was expected");
-    assert_eq!(error("f32", &[2], &[0; 9]), "saved vector: 9 bytes of f32 do not fill the shape [2]");
-    assert_eq!(error("f32", &[1, 2], &[0; 8]), "saved vector: the shape [1, 2] does not fit the expected type");
+    assert_eq!(error("f64", &[1], &[0; 8]), "saved state: its components are f64, but f32 was expected");
+    assert_eq!(error("f32", &[2], &[0; 9]), "saved state: 9 bytes of f32 do not fill the shape [2]");
+    assert_eq!(error("f32", &[1, 2], &[0; 8]), "saved state: the shape [1, 2] does not fit the expected type");
     assert!(error("f32", &[usize::MAX, 2], &[0; 8]).contains("do not fill"));
 }
 

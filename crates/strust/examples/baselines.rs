@@ -3,6 +3,7 @@
 //! Run with `cargo run --release --example baselines`.
 
 use strust::prelude::*;
+use strust_baselines::{Adam, AdamConfig, LineSearch, LineSearchConfig, Reset, Sgd, SgdConfig};
 
 /// A row of numbers that look random.
 fn row(i: usize) -> Vec<f64> {

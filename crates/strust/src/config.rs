@@ -127,7 +127,8 @@ pub trait Config: Default + Clone + fmt::Debug + Serialize + DeserializeOwned {
     }
 }
 
-pub(crate) fn out_of_range(
+/// The error for a value outside of its range.
+pub fn out_of_range(
     owner: &'static str,
     field: &'static str,
     value: impl fmt::Display,

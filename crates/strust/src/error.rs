@@ -49,8 +49,8 @@ pub enum Error {
         /// What is dependent, and what to do.
         why: String,
     },
-    /// A saved vector does not match the type it is loaded into.
-    #[error("saved vector: {0}")]
+    /// A saved state, or a vector in it, does not match the type it is loaded into.
+    #[error("saved state: {0}")]
     Saved(String),
     /// A sampler draws in another way than the objective assumes.
     #[error("the sampler draws {sampler} terms, but the objective assumes {objective} terms: use the same way in both")]

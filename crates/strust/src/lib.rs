@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`schedule`] | how a step size changes during a run |
 //! | [`vector`] | types of x: `Vec`, faer columns and matrices, in `f32` and `f64` |
+//! | [`saved`] | states as data, for files and other programs |
 //! | [`sample`] | a mini-batch as a value that can be replayed |
 //! | [`constraints`] | c(x) = 0 by value and Jacobian products; Stiefel, sphere, affine, closures |
 //! | [`objective`] | a finite sum evaluated on samples; objectives from closures |
@@ -78,6 +79,7 @@ pub mod record;
 pub mod run;
 pub mod sample;
 pub mod samplers;
+pub mod saved;
 pub mod schedule;
 pub mod statistics;
 pub mod stop;
@@ -94,11 +96,8 @@ pub mod prelude {
         Stiefel, at_most, both, by_newton, constraint_from_fn,
     };
     pub use crate::methods::{
-        Adam, AdamConfig, AugLag, AugLagConfig, Auto, AutoConfig, Averaged, AveragedConfig, DoG, DoGConfig, Landing,
-        LandingConfig, LineSearch, LineSearchConfig, Method, Ponos, PonosConfig, Prodigy, ProdigyConfig, ProjectedSgd,
-        ProjectedSgdConfig, Reset, Riemannian, RiemannianConfig, ScheduleFreeAdamW, ScheduleFreeAdamWConfig,
-        ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig, State, Str, StrConfig, StrLbfgs, StrLbfgsConfig,
-        StrLsr1, StrLsr1Config, StrNewton, StrNewtonConfig, StrP, StrPConfig, StrSqp, StrSqpConfig, TrustRegion,
+        Auto, AutoConfig, Averaged, AveragedConfig, Method, State, Str, StrConfig, StrLbfgs, StrLbfgsConfig, StrLsr1,
+        StrLsr1Config, StrNewton, StrNewtonConfig, StrP, StrPConfig, StrSqp, StrSqpConfig, TrustRegion,
     };
     pub use crate::models::{Local, Model, Step, Trial};
     pub use crate::objective::{

@@ -120,6 +120,7 @@ enum Drawing<'a> {
 /// ```
 /// use std::ops::ControlFlow;
 /// use strust::prelude::*;
+/// use strust_baselines::{Sgd, SgdConfig};
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| { g[0] += x[0]; 0.5 * x[0] * x[0] });
 /// let report = minimize(&mut f)
 ///     .method(Sgd::new(SgdConfig { learning_rate: 0.1, ..Default::default() })?)

@@ -7,6 +7,7 @@ use std::f64::consts::PI;
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::{Sgd, SgdConfig};
 /// let schedule = Schedule::cosine(1000);
 /// assert_eq!((schedule.factor(0), schedule.factor(1000)), (1.0, 0.0));
 /// assert!((schedule.factor(500) - 0.5).abs() < 1e-15);

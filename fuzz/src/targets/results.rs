@@ -3,12 +3,14 @@
 use crate::fixture::{folder, job, run, write};
 use std::path::Path;
 use strust_lab::{
-    analyze::diagnose::diagnose,
-    constrained::ConstrainedPlan,
-    data::{benchmark::BenchmarkSpec, plan::Plan},
-    experiment::Experiment,
-    pipeline, report, theory, this_machine,
-    zero_tuning::{BenchmarkPlan, Resources},
+    analyze::diagnose::diagnose, data::plan::Plan, experiment::Experiment, pipeline, report, suite::SuitePlan,
+    this_machine,
+};
+use strust_suites::{
+    constrained::ConstrainedSuite,
+    tasks::{BenchmarkSpec, Resources},
+    theory::{Theory, TheorySuite},
+    zero_tuning::BenchmarkSuite,
 };
 
 pub fn experiment(data: &[u8]) {
@@ -20,7 +22,7 @@ pub fn experiment(data: &[u8]) {
             let _ = job.checksum(&plan.experiment);
         }
     }
-    let _ = theory::Theory::parse(file, text);
+    let _ = Theory::parse(file, text);
     let _ = BenchmarkSpec::parse(file, text, &Resources::default());
 }
 
@@ -34,9 +36,9 @@ pub fn plan(data: &[u8]) {
     let path = write(&format!("planned/{name}"), rest);
     match name {
         "plan.json" => drop(pipeline::load_summary_so_far(&place)),
-        "theory.json" => drop(theory::load_summary(&place)),
-        "benchmark.json" => drop(BenchmarkPlan::load(&place)),
-        _ => drop(ConstrainedPlan::load(&place)),
+        "theory.json" => drop(SuitePlan::<TheorySuite>::load_summary(&place)),
+        "benchmark.json" => drop(SuitePlan::<BenchmarkSuite>::load(&place)),
+        _ => drop(SuitePlan::<ConstrainedSuite>::load(&place)),
     }
     std::fs::remove_file(path).expect("the file of the plan");
 }

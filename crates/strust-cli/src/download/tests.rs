@@ -27,8 +27,7 @@ impl Target {
         self.folder.path().join("a.gz.part")
     }
     fn fetch(&self) -> Result<FetchOutcome, String> {
-        let agent = config().proxy(None).build().new_agent();
-        fetch(&agent, &self.wanted, &mut |_| ())
+        fetch(&Curl::new("curl", &["--noproxy", "*"]), &self.wanted, &mut |_| ())
     }
     /// Asserts that the file is complete and correct, and that no other file remains.
     #[track_caller]
@@ -147,4 +146,20 @@ fn two_programs_do_not_download_the_same_file() {
     let file = File::create(place.part()).unwrap();
     file.lock().unwrap();
     place.fails("another program is downloading this file");
+}
+
+#[test]
+fn without_curl_the_message_names_it() {
+    let place = Target::new(&Server::unreachable());
+    let message = fetch(&Curl::new("no-such-program", &[]), &place.wanted, &mut |_| ()).unwrap_err();
+    assert!(message.contains("`no-such-program`, which downloads files, was not found: install it"), "{message}");
+    assert!(message.contains("save the file as"), "{message}");
+    assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_redirection_is_followed_and_keeps_the_range() {
+    let server = Server::new(contents(), &[Answer::Cut(50_000), Answer::Moved, Answer::Requested]);
+    Target::new(&server.url).succeeds();
+    assert_eq!(server.requested(), [0, 50_000, 50_000]);
 }

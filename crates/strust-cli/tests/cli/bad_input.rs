@@ -150,9 +150,9 @@ fn damaged_data_files_are_refused_with_file_line_and_column() {
         ("", "data.csv"),
         ("1,2\n3,4,5\n", "data.csv:2:"),
         ("1,2\n3\n", "data.csv:2:"),
-        ("1,2\nNaN,4\n", "data.csv:2:1:"),
-        ("1,2\n3,inf\n", "data.csv:2:3:"),
-        ("1,2\n3,4x\n", "data.csv:2:3:"),
+        ("1,2\nNaN,4\n", "data.csv:2: column `column1`: \"NaN\" is not"),
+        ("1,2\n3,inf\n", "data.csv:2: column `column2`: \"inf\" is not"),
+        ("1,2\n3,4x\n", "data.csv:2: column `column2`: \"4x\" is not"),
     ];
     for (text, place) in cases {
         let folder = Folder::new();
@@ -167,8 +167,7 @@ fn wrong_keys_of_a_data_file_are_refused_in_words() {
     let methods = "[[method]]\nname = \"auto\"";
     let logistic = "kind = \"logistic\"\ndata = \"data.csv\"\n";
     for (key, expected) in [
-        ("label = \"qualty\"", "data.csv:1:1: no column is named \"qualty\"; did you mean \"quality\"?"),
-        ("label = \"name\"", "data.csv:2:3: the label \"red\" is not a number: replace names of classes"),
+        ("label = \"qualty\"", "data.csv: there is no column `qualty`; did you mean `quality`?"),
         ("label = 2", "`label` is 2, but must be a column's name or number in quotes, or empty"),
         ("kernel = \"rbf\"\nbandwidth = 0", "`bandwidth` is 0, but must be > 0"),
         ("kernel = \"poly\"", "`kernel` is \"poly\", but must be one of none, rbf"),
@@ -179,6 +178,10 @@ fn wrong_keys_of_a_data_file_are_refused_in_words() {
         folder.write("data.csv", "width,name,quality\n1,red,0\n2,green,1\n");
         refused_in(&folder, &experiment(&format!("{logistic}{key}"), methods), &[expected]);
     }
+    let folder = Folder::new();
+    folder.write("data.csv", "width,name\n1,red\n2,green\n");
+    let regression = experiment("kind = \"least-squares\"\ndata = \"data.csv\"", methods);
+    refused_in(&folder, &regression, &["data.csv: column `name` holds words: a regression needs numbers"]);
     let folder = Folder::new();
     folder.write("data.csv", "1,2,0\n1,2,1\n1,2,0\n");
     let standardized = format!("{logistic}standardize = \"on\"");

@@ -6,6 +6,7 @@ mod bench_second_order;
 mod browser;
 mod constrained;
 mod constrained_problems;
+mod cost;
 mod data;
 mod diagnose;
 mod figures;

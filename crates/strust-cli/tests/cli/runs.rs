@@ -371,6 +371,43 @@ fn problems_of_a_file_show_their_true_size_their_gap_and_their_accuracies() {
 }
 
 #[test]
+fn experiments_read_words_blanks_quotes_and_a_named_label() {
+    let folder = Folder::new();
+    let row = |i: usize| {
+        // The class follows from the town, except in some rows. Every ninth age and the last label are unknown.
+        let town = ["\"Rome, Lazio\"", "Bonn", "\"the \"\"big\"\" one\""][i % 3];
+        let (first, second) =
+            (["no", "yes", "perhaps"][(i + usize::from(i % 7 == 0)) % 3], ["no", "yes"][usize::from(i % 3 == 0)]);
+        let age = if i % 9 == 0 { "NA".to_string() } else { (20 + i % 50).to_string() };
+        let first = if i == 89 { "" } else { first };
+        format!("{age},{first},{town},{second}\n")
+    };
+    folder
+        .write("people.csv", &format!("age,answer,\"home, town\",\"is it\"\n{}", (0..90).map(row).collect::<String>()));
+    let shared = "data = \"people.csv\"\nstandardize = \"on\"\ntest_share = 0.2\ntrain_accuracy = \"on\"";
+    let problems = format!(
+        "kind = \"logistic\"\nlabel = \"is it\"\n{shared}\n[[problem]]\nkind = \"softmax\"\nlabel = \"answer\"\n{shared}\n\
+         [[problem]]\nkind = \"mlp\"\nhidden = \"8\"\nlabel = \"answer\"\n{shared}"
+    );
+    let text = experiment(&problems, "[[method]]\nname = \"auto\"").edit("epochs = 3", "epochs = 30");
+    let (file, out) = (folder.write("experiment.toml", &text), folder.path("out"));
+    let result = run(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json", "-q"]);
+    assert_eq!(result.code, Some(0), "{}", result.err);
+    let summary: serde_json::Value = serde_json::from_str(&result.out).unwrap();
+    // The features of `logistic`: the age, three answers and a blank one, and three towns. Those of the others: the age,
+    // three towns and two words, without the row whose label is blank.
+    let sizes = [("logistic", 72, 8), ("softmax", 71, 18), ("mlp", 71, 7 * 8 + 9 * 3)];
+    let plan: serde_json::Value = serde_json::from_slice(&std::fs::read(out.join("plan.json")).unwrap()).unwrap();
+    for (i, (kind, terms, parameters)) in sizes.into_iter().enumerate() {
+        assert_eq!(plan["sizes"][kind], serde_json::json!({ "terms": terms, "parameters": parameters }), "{kind}");
+        let last = |key: &str| summary["problems"][i]["methods"][0]["final"][key]["median"].as_f64().unwrap();
+        // The town alone decides the class of `logistic`.
+        assert!(last("train_accuracy") > if i == 0 { 0.99 } else { 0.5 }, "{kind}: {}", last("train_accuracy"));
+        assert!((0.0..=1.0).contains(&last("test_accuracy")), "{kind}");
+    }
+}
+
+#[test]
 fn the_digits_need_no_file_and_the_summary_has_loss_accuracy_and_passes() {
     let folder = Folder::new();
     let out = folder.path("out");

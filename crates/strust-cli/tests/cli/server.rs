@@ -24,6 +24,8 @@ pub enum Answer {
     Longer,
     /// Only a status.
     Status(u16),
+    /// The same file, under another name.
+    Moved,
 }
 
 pub struct Server {
@@ -78,7 +80,11 @@ fn answer(mut stream: TcpStream, file: &[u8], begin: usize, answer: Answer) -> s
     let total = file.len();
     let begin = if matches!(answer, Answer::Whole | Answer::UnknownLength) { 0 } else { begin };
     let head = match answer {
-        Answer::Status(status) => format!("{status} Test\r\nContent-Length: 0"),
+        Answer::Status(status) => {
+            let reason = if status == 404 { "Not Found" } else { "Test" };
+            format!("{status} {reason}\r\nContent-Length: 0")
+        }
+        Answer::Moved => "302 Found\r\nLocation: /other\r\nContent-Length: 0".into(),
         _ if begin > 0 && begin >= total => "416 Range Not Satisfiable\r\nContent-Length: 0".into(),
         Answer::UnknownLength => "200 OK".into(),
         Answer::Longer => format!("206 Partial Content\r\nContent-Range: bytes {begin}-{total}/{}", total + 1),
@@ -90,7 +96,7 @@ fn answer(mut stream: TcpStream, file: &[u8], begin: usize, answer: Answer) -> s
         _ => format!("200 OK\r\nContent-Length: {total}"),
     };
     let length = match answer {
-        Answer::Status(_) => 0,
+        Answer::Status(_) | Answer::Moved => 0,
         Answer::Cut(length) | Answer::Stall(length) => length,
         _ => total,
     };

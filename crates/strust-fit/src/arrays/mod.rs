@@ -7,21 +7,18 @@
 //! |---|---|
 //! | [`rows`] | borrowed rows |
 //! | [`units`] | the shift and the scale of each input |
-//! | `terms`, `linear`, `network`, [`subspace`] | the functions to minimize |
+//! | [`subspace`] | the best-fitting subspace |
 //! | [`train`] | how: to convergence, or row by row as they come |
 
-mod linear;
-mod network;
 pub mod rows;
 pub mod subspace;
-mod terms;
 #[cfg(test)]
 mod tests;
 pub mod train;
 pub mod units;
 
-pub use crate::loss::OutputLoss;
 pub use rows::ArrayRows;
+pub use strust_data::loss::OutputLoss;
 pub use subspace::{SubspaceOptions, SubspaceStream, fit_subspace, stream_subspace};
 pub use train::{ArrayOptions, ArrayTask, ModelStream, WatchStep, fit_arrays, stream_arrays};
 pub use units::InputUnits;

@@ -1,6 +1,6 @@
 //! Borrowed rows of numbers.
 
-use crate::Error;
+use crate::{Error, terms::RowInputs};
 
 /// An n×d matrix of another owner, row by row.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +87,43 @@ impl ArrayRows<'_> {
                 values[i * d..(i + 1) * d].iter().enumerate().for_each(|(j, &value)| each(j, f64::from(value)));
             }
             Self::Sparse(sparse) => sparse.row(i).for_each(|(j, value)| each(j, value)),
+        }
+    }
+}
+
+impl RowInputs for ArrayRows<'_> {
+    fn inputs(&self) -> usize {
+        self.inputs()
+    }
+    fn dense_inputs(&self) -> usize {
+        if matches!(self, Self::Sparse(_)) { 0 } else { self.inputs() }
+    }
+    #[inline(always)]
+    fn copy_dense(&self, i: usize, out: &mut [f64]) {
+        match self {
+            Self::Double(values, d) => out.copy_from_slice(&values[i * d..(i + 1) * d]),
+            Self::Single(values, d) => {
+                out.iter_mut().zip(&values[i * d..(i + 1) * d]).for_each(|(out, &value)| *out = f64::from(value));
+            }
+            Self::Sparse(_) => {}
+        }
+    }
+    #[inline(always)]
+    fn for_each_other(&self, i: usize, mut each: impl FnMut(usize, f64)) {
+        if let Self::Sparse(sparse) = self {
+            sparse.row(i).for_each(|(j, value)| each(j, value));
+        }
+    }
+    #[inline(always)]
+    fn touch(&self, i: usize) -> u64 {
+        match self {
+            Self::Double(values, d) => {
+                values[i * d..(i + 1) * d].iter().step_by(8).fold(0, |bits, a| bits ^ a.to_bits())
+            }
+            Self::Single(values, d) => {
+                values[i * d..(i + 1) * d].iter().step_by(16).fold(0, |bits, a| bits ^ u64::from(a.to_bits()))
+            }
+            Self::Sparse(_) => 0,
         }
     }
 }

@@ -18,7 +18,7 @@ use strust::{
     sample::{Sample, generator},
     stop::{Stop, StopReason},
 };
-use strust_problems::limits;
+use strust_data::limits;
 
 /// The stream of the signs of the start.
 const SIGNS: u64 = (1 << 62) + 60;
@@ -37,7 +37,7 @@ const BATCH: usize = 256;
 
 /// f(W) = (1/n) Σ ‖(I − WWᵀ)(aᵢ − m)‖² over the rows aᵢ, subject to WᵀW = I.
 ///
-/// This is [`SubspaceFit`](strust_problems::SubspaceFit) for borrowed rows: a piece of them is copied at a time.
+/// The rows are borrowed: a piece of them is copied at a time.
 #[derive(Debug)]
 struct ArraySubspace<'a> {
     rows: &'a ArrayRows<'a>,

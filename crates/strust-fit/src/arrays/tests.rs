@@ -1,7 +1,9 @@
 //! The functions of arrays and their training.
 
-use super::{linear::ArrayLinear, network::ArrayNetwork, rows::SparseRows, terms::ArrayTerms, train::ArrayModel, *};
-use crate::{constrain::WeightConstraint, train::TrainingEnd};
+use super::{rows::SparseRows, train::ArrayModel, *};
+use crate::{
+    constrain::WeightConstraint, linear::LinearModel, network::NetworkModel, terms::ModelTerms, train::TrainingEnd,
+};
 use faer::Mat;
 use rand_core::Rng;
 use strust::{
@@ -53,18 +55,18 @@ fn gradients_of_linear_models_pass_the_slope_check_and_do_not_depend_on_the_kind
         for rows in &kinds {
             let index: Vec<usize> = (1..n).collect();
             let weights = Some(weights.as_slice());
-            let terms = ArrayTerms {
+            let terms = ModelTerms {
                 rows,
                 index: &index,
                 goals: &goals,
                 weights,
-                units: &units,
+                units: Some((&units.shift, &units.scale)),
                 loss,
                 outputs,
                 penalty: 0.1,
                 intercept: true,
             };
-            let mut f = ArrayLinear::new(terms);
+            let mut f = LinearModel::new(terms);
             let slope = gradient_slope(&mut f, &x, &direction, &Sample::range(2..9));
             assert!((1.9..2.1).contains(&slope), "{loss:?}: {slope}");
             let mut gradient = x.clone();
@@ -87,18 +89,18 @@ fn gradients_of_networks_pass_the_slope_check() {
     for (loss, outputs) in LOSSES {
         let goals: Vec<f64> = (0..n).map(|i| (i % outputs.max(2)) as f64).collect();
         let weights = Some(weights.as_slice());
-        let terms = ArrayTerms {
+        let terms = ModelTerms {
             rows: &rows,
             index: &index,
             goals: &goals,
             weights,
-            units: &units,
+            units: Some((&units.shift, &units.scale)),
             loss,
             outputs,
             penalty: 0.0,
             intercept: true,
         };
-        let mut f = ArrayNetwork::new(terms, &[d, 6, outputs]).unwrap();
+        let mut f = NetworkModel::new(terms, &[d, 6, outputs]).unwrap();
         let x = f.start(3);
         let mean = f.mean_loss(&x, &index, &|| false) * total / n as f64;
         assert!((mean - full_value(&mut f, &x)).abs() < 1e-6, "the score is the objective without its penalty");

@@ -9,18 +9,17 @@
 //! | rows as they come | `Auto`, one pass over the rows of each call |
 
 use super::{
-    linear::ArrayLinear,
-    network::ArrayNetwork,
     rows::ArrayRows,
-    terms::ArrayTerms,
     units::{InputUnits, used},
 };
 use crate::{
     Error,
     constrain::{FullSumEnd, WeightConstraint, constrained, on_all_rows},
-    loss::OutputLoss,
+    linear::LinearModel,
+    network::NetworkModel,
     split::split,
     task::Targets,
+    terms::ModelTerms,
     train::{StopRule, Trained, TrainingEnd, TrainingLimits, linear_batch, network_batch, trained},
     weights::Weights,
 };
@@ -32,6 +31,7 @@ use strust::{
     samplers::{Epochs, Sampler},
     vector::Elementwise,
 };
+use strust_data::loss::OutputLoss;
 
 /// A linear model of at most this many entries × outputs starts on all rows: mini-batches would save nothing.
 const FEW: f64 = 2e6;
@@ -116,13 +116,18 @@ impl UsedRows {
         let weights = task.weights.map(|weights| weights.iter().map(|weight| weight / mean).collect());
         Self { index, weights, total }
     }
-    fn terms<'a>(&'a self, task: &ArrayTask<'a>, options: &ArrayOptions, penalty: f64) -> ArrayTerms<'a> {
-        ArrayTerms {
+    fn terms<'a>(
+        &'a self,
+        task: &ArrayTask<'a>,
+        options: &ArrayOptions,
+        penalty: f64,
+    ) -> ModelTerms<'a, ArrayRows<'a>> {
+        ModelTerms {
             rows: task.rows,
             index: &self.index,
             goals: task.goals,
             weights: self.weights.as_deref(),
-            units: task.units,
+            units: Some((&task.units.shift, &task.units.scale)),
             loss: task.loss,
             outputs: task.outputs,
             penalty,
@@ -161,20 +166,25 @@ pub fn fit_arrays(
         report: &mut |_, score| scores.push(score),
     };
     let trained = if options.hidden.is_empty() {
-        linear(terms, options, &mut limits)?
+        linear(terms, &task.units.scale, options, &mut limits)?
     } else {
         network(terms, options, &mut limits)?
     };
     Ok(ArrayModel { weights: trained.weights, epochs: trained.epochs, end: trained.end, scores })
 }
 
-fn linear(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingLimits<'_>) -> Result<Trained, Error> {
-    let mut f = ArrayLinear::new(terms);
+fn linear(
+    terms: ModelTerms<'_, ArrayRows<'_>>,
+    scales: &[f64],
+    options: &ArrayOptions,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
+    let mut f = LinearModel::new(terms);
     let entries = terms.rows.stored_per_row() * (terms.index.len() * terms.outputs) as f64;
     let settled = if entries <= EXACT { options.tolerance } else { SETTLED * options.tolerance };
     let end = FullSumEnd { tolerance: options.tolerance, settled: Some(settled) };
     if options.constraint.is_active() {
-        let factors: Vec<f64> = terms.units.scale.iter().map(|scale| options.target_scale / scale).collect();
+        let factors: Vec<f64> = scales.iter().map(|scale| options.target_scale / scale).collect();
         return constrained(&mut f, options.constraint, &factors, end, limits);
     }
     let widths = [terms.rows.inputs(), terms.outputs];
@@ -195,7 +205,11 @@ fn linear(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingLi
     Ok(Trained { epochs: rough.epochs + exact.epochs, ..exact })
 }
 
-fn network(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingLimits<'_>) -> Result<Trained, Error> {
+fn network(
+    terms: ModelTerms<'_, ArrayRows<'_>>,
+    options: &ArrayOptions,
+    limits: &mut TrainingLimits<'_>,
+) -> Result<Trained, Error> {
     let targets = match terms.loss {
         OutputLoss::Squares => Targets::Numbers(terms.goals.to_vec()),
         _ => Targets::Classes(terms.goals.iter().map(|&class| class as u32).collect()),
@@ -205,9 +219,9 @@ fn network(terms: ArrayTerms<'_>, options: &ArrayOptions, limits: &mut TrainingL
     if held.is_empty() {
         held.clone_from(&learned);
     }
-    let terms = ArrayTerms { index: &learned, ..terms };
+    let terms = ModelTerms { index: &learned, ..terms };
     let widths = [&[terms.rows.inputs()], options.hidden.as_slice(), &[terms.outputs]].concat();
-    let mut f = ArrayNetwork::new(terms, &widths)?;
+    let mut f = NetworkModel::new(terms, &widths)?;
     let mut scored = f.clone();
     let score = |x: &Vec<f32>, _: &Weights| scored.mean_loss(x, &held, interrupted);
     let (start, batch) = (f.start(options.seed), network_batch(f.terms()));
@@ -256,7 +270,7 @@ pub fn stream_arrays(
     let most = vectors.clamp(STREAM_BATCH, 4096);
     let pass = OnePass { most, seed: options.seed.wrapping_add(call), interrupted };
     if options.hidden.is_empty() {
-        let mut f = ArrayLinear::new(terms);
+        let mut f = LinearModel::new(terms);
         let start = || start.map_or_else(|| vec![0.0; f.parameters()], <[f64]>::to_vec);
         let state = match stream {
             Some(ModelStream::Linear(state)) => Ok(state),
@@ -265,7 +279,7 @@ pub fn stream_arrays(
         return Ok(ModelStream::Linear(pass.over(&mut f, state)?));
     }
     let widths = [&[terms.rows.inputs()], options.hidden.as_slice(), &[terms.outputs]].concat();
-    let mut f = ArrayNetwork::new(terms, &widths)?;
+    let mut f = NetworkModel::new(terms, &widths)?;
     let narrow = |flat: &[f64]| flat.iter().map(|&x| x as f32).collect();
     let state = match stream {
         Some(ModelStream::Network(state)) => Ok(state),

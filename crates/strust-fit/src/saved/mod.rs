@@ -21,7 +21,7 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
 };
-use strust_problems::{ReadError, read::open_plain};
+use strust_data::read::open_plain;
 
 /// The format of a model file. The number grows when older programs cannot read a newer file.
 pub const FORMAT: &str = "strust-fit 1";
@@ -163,7 +163,7 @@ impl FittedModel {
     pub fn load(path: &Path) -> Result<Self, Error> {
         let mut bytes = Vec::new();
         let read = open_plain(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
-        read.map_err(|cause| ReadError::Io { path: path.into(), cause })?;
+        read.map_err(|cause| Error::Io { path: path.into(), cause })?;
         if bytes.len() as u64 > MOST_BYTES {
             return Err(Error::file(path, format!("not a model of `strust fit`: it has more than {MOST_BYTES} bytes")));
         }

@@ -6,9 +6,11 @@ mod outcome;
 mod summarize;
 mod tune;
 
-pub(crate) use outcome::{Finished, Outcome, outcome, so_far};
-pub(crate) use summarize::summary;
-pub(crate) use tune::{choose, search};
+pub(crate) use outcome::so_far;
+pub use outcome::{Finished, Outcome, Read, outcome};
+pub use summarize::summary;
+pub(crate) use tune::choose;
+pub use tune::search;
 
 #[cfg(test)]
 mod tests {

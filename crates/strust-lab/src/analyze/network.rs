@@ -13,7 +13,6 @@ use crate::{
 };
 use serde::Serialize;
 use std::path::Path;
-use strust::prelude::*;
 use strust_problems::Problem;
 #[cfg(feature = "torch")]
 pub use with_torch::evaluate;
@@ -87,16 +86,12 @@ struct Export<'a> {
 impl Purpose for Export<'_> {
     type Output = ();
 
-    fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<(), Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
+    fn with<F: Problem<Point: Send> + 'static>(self, mut prepared: Prepared<F>) -> Result<(), Error> {
         let Self { job, plan, folder, path } = self;
         if prepared.resume(folder, job.checksum(&plan.experiment))?.is_none() {
             return Err(Error::saved(&checkpoint_file(folder), "there is no checkpoint: nothing was trained"));
         }
-        let Prepared { mut f, save, mut stepper, .. } = prepared;
+        let Prepared { mut f, save, mut stepper, held: _held, .. } = prepared;
         let save = save.ok_or_else(|| Error::saved(folder, "the problem is no network"))?;
         let Position { x, averaged, .. } = stepper.current(&mut f);
         if averaged {
@@ -112,7 +107,7 @@ mod with_torch {
     use crate::{
         Error,
         device::network_error,
-        registry::problems::cifar10::{self, ImageFiles},
+        registry::problems::{cifar10::ImageFiles, networks},
     };
     use std::path::Path;
     use strust_torch::{cuda, device};
@@ -122,11 +117,11 @@ mod with_torch {
     pub fn evaluate(model: &Path, data: &Path, unchecked: bool, device: &str) -> Result<Scores, Error> {
         let device = device::open(device).map_err(network_error)?;
         let files = if unchecked { ImageFiles::None } else { ImageFiles::Official };
-        let set = cifar10::network::read(&crate::data::paths::text_of(data), files)?;
+        let set = networks::read(&crate::data::paths::text_of(data), files)?;
         cuda::set_tf32(false);
-        let mut network = cifar10::network::resnet20(&set, device)?;
+        let mut network = networks::resnet20(&set, device)?;
         let x = network.load(model).map_err(network_error)?;
-        let predicted = network.predict(&x, &cifar10::network::bytes(&set.test)).map_err(network_error)?;
+        let predicted = network.predict(&x, &networks::bytes(&set.test)).map_err(network_error)?;
         let device = device::report(device).map_err(network_error)?.to_string();
         Ok(Scores::new(device, &set.classes, &set.test.labels, &predicted))
     }

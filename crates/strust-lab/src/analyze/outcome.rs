@@ -18,7 +18,8 @@ use std::path::Path;
 
 /// The results of a finished job.
 #[derive(Debug, Clone)]
-pub(crate) struct Finished {
+pub struct Finished {
+    /// Its seed.
     pub seed: u64,
     /// One record per epoch, from the start.
     pub epochs: Vec<EpochRecord>,
@@ -28,16 +29,18 @@ pub(crate) struct Finished {
 
 /// How a job ended.
 #[derive(Debug, Clone)]
-pub(crate) enum Outcome {
+pub enum Outcome {
+    /// It made all its steps.
     Finished(Finished),
+    /// It stopped with an error.
     Failed(Failure),
 }
 
 /// Reads the outcome of a job, usually by [`outcome`].
-pub(crate) type Read<'a> = &'a dyn Fn(&Job) -> Result<Outcome, Error>;
+pub type Read<'a> = &'a dyn Fn(&Job) -> Result<Outcome, Error>;
 
 /// Reads the outcome of a job of a plan. An unfinished job is an error.
-pub(crate) fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, Error> {
+pub fn outcome(folder: &Path, plan: &Plan, job: &Job) -> Result<Outcome, Error> {
     let folder = job_folder(folder, job);
     if let Some(failure) = load_failure(&folder, job.checksum(&plan.experiment))? {
         return Ok(Outcome::Failed(failure));

@@ -19,7 +19,7 @@ use crate::{
 use std::collections::BTreeMap;
 
 /// The summary of all jobs that do not belong to a grid search.
-pub(crate) fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
+pub fn summary(plan: &Plan, read: Read) -> Result<Summary, Error> {
     let e = &plan.experiment;
     let mut problems = Vec::new();
     let mut by_problem: BTreeMap<&str, Vec<Vec<&Job>>> = BTreeMap::new();

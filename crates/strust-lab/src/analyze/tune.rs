@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The results of the grid search, one entry per problem and method. Settings are sorted by their median over the tuning
 /// seeds, best first; equal ones keep the order of the file. A setting with a failed seed has no score and comes last.
-pub(crate) fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning, Option<MethodSpec>)>, Error> {
+pub fn search(plan: &Plan, tune: &Tune, read: Read) -> Result<Vec<(Tuning, Option<MethodSpec>)>, Error> {
     let e = &plan.experiment;
     let mut names: Vec<&str> = Vec::new();
     for method in &e.methods {

@@ -1,45 +1,7 @@
-//! The benchmark of methods without tuning beside tuned ones, as data: its tasks, and their results in `summary.json`.
+//! The results of a benchmark in `summary.json`: a method without tuning beside tuned ones, on each task.
 
-use super::{
-    experiment::{Experiment, MethodSpec},
-    numbers::numbers,
-    parameters::Parameters,
-    spread::Spread,
-    tuning::TriedSetting,
-};
+use super::{numbers::numbers, parameters::Parameters, spread::Spread, tuning::TriedSetting};
 use serde::{Deserialize, Serialize};
-
-/// A benchmark, with every list expanded and every default filled in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BenchmarkSpec {
-    /// Its name, also the name of the results folder.
-    pub name: String,
-    /// One line for people.
-    pub title: String,
-    /// A paragraph for people.
-    pub description: String,
-    /// Seeds of the grid searches; they differ from those of the runs.
-    pub tuning_seeds: u64,
-    /// The tasks that run.
-    pub tasks: Vec<Task>,
-    /// The tasks that do not run.
-    pub skipped: Vec<SkippedTask>,
-}
-
-/// A problem with its budget, and the methods that compete on it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Task {
-    /// One line for people.
-    pub title: String,
-    /// Its half of the tasks.
-    pub half: Half,
-    /// Its name, its problem, epochs, batch and seeds. The methods are in `entrants`.
-    pub experiment: Experiment,
-    /// The methods.
-    pub entrants: Vec<Entrant>,
-    /// The method under test with one constant changed.
-    pub variations: Vec<Variation>,
-}
 
 /// The development half may guide the design of a method; the test half only judges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,32 +46,6 @@ impl Role {
             Self::Untuned => "untuned",
         }
     }
-}
-
-/// A method of a benchmark.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entrant {
-    /// Its name in tables and figures.
-    pub label: String,
-    /// How it takes part.
-    pub role: Role,
-    /// The settings of its grid search, in increasing order of the rate; one if it is not tuned.
-    pub settings: Vec<MethodSpec>,
-}
-
-/// The method under test with one constant changed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Variation {
-    /// The constant.
-    pub parameter: String,
-    /// Its default.
-    #[serde(deserialize_with = "numbers")]
-    pub default: f64,
-    /// Its value.
-    #[serde(deserialize_with = "numbers")]
-    pub value: f64,
-    /// The method with this value.
-    pub method: MethodSpec,
 }
 
 /// A task that does not run.

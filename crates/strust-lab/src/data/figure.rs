@@ -38,7 +38,22 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
+impl Figure {
+    /// A figure; an axis is logarithmic if its label is followed by `true`.
+    #[must_use]
+    pub fn new(title: impl Into<String>, x: (&str, bool), y: (&str, bool), series: Vec<Series>) -> Self {
+        let axis = |(label, log): (&str, bool)| Axis { label: label.into(), log };
+        Self { title: title.into(), x: axis(x), y: axis(y), series }
+    }
+}
+
 impl Series {
+    /// A curve without a band.
+    #[must_use]
+    pub fn line(name: impl Into<String>, color: usize, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self { name: name.into(), color, points: points.into_iter().map(|(x, y)| Point::at(x, y)).collect() }
+    }
+
     /// The color of series without a name of their own: thin and gray, counted in the legend.
     pub const OTHERS: usize = usize::MAX;
 }

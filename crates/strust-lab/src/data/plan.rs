@@ -153,7 +153,9 @@ fn prefix(tuning: bool) -> &'static str {
 }
 
 impl Job {
-    pub(crate) fn new(tuning: bool, problem: &ProblemSpec, method: &MethodSpec, seed: u64, epochs: u64) -> Self {
+    /// A job of a grid search, or of the runs.
+    #[must_use]
+    pub fn new(tuning: bool, problem: &ProblemSpec, method: &MethodSpec, seed: u64, epochs: u64) -> Self {
         let name = folder_name(&format!("{}{}.{}.s{seed}", prefix(tuning), problem.name, method.label));
         Self { name, tuning, problem: problem.clone(), method: method.clone(), seed, epochs }
     }

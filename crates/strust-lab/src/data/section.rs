@@ -98,6 +98,14 @@ pub struct Shown {
     pub figure: Figure,
 }
 
+impl Shown {
+    /// A figure with the name of its file and a sentence.
+    #[must_use]
+    pub fn new(stem: impl Into<String>, caption: impl Into<String>, figure: Figure) -> Self {
+        Self { stem: stem.into(), caption: caption.into(), figure }
+    }
+}
+
 /// A table of texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Table {
@@ -107,6 +115,20 @@ pub struct Table {
     pub header: Vec<String>,
     /// Its rows.
     pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table whose columns are named in one line, with ` | ` between them.
+    #[must_use]
+    pub fn new(caption: impl Into<String>, columns: &str, rows: Vec<Vec<String>>) -> Self {
+        Self { caption: caption.into(), header: columns.split(" | ").map(String::from).collect(), rows }
+    }
+    /// The same with more columns, whose names may be anything.
+    #[must_use]
+    pub fn and_columns(mut self, more: impl IntoIterator<Item = String>) -> Self {
+        self.header.extend(more);
+        self
+    }
 }
 
 /// One part of a report.

@@ -4,11 +4,12 @@ pub mod built_in;
 mod networks;
 mod parse;
 mod set;
-pub(crate) mod source;
+mod source;
 
 pub use crate::data::experiment::Experiment;
 use crate::{Error, io::stream};
 pub use set::{Setting, folder_with};
+pub use source::Source;
 use std::path::{Path, PathBuf};
 
 /// The most bytes of an experiment file.
@@ -26,11 +27,16 @@ pub struct ExperimentText {
 impl ExperimentText {
     /// Reads an experiment file, or the built-in experiment of that name.
     pub fn open(file: &Path) -> Result<Self, Error> {
+        Self::open_among(file, &[])
+    }
+
+    /// The same with more built-in texts, each with its name.
+    pub fn open_among(file: &Path, more: &[(&str, &str)]) -> Result<Self, Error> {
         let e = match stream::read_text(file, MOST_BYTES) {
             Ok(text) => return Ok(Self { file: file.into(), text }),
             Err(e) => e,
         };
-        let all = || built_in::EXPERIMENTS.iter().chain(built_in::THEORY).chain(built_in::BENCHMARKS);
+        let all = || built_in::EXPERIMENTS.iter().chain(more);
         match all().find(|(name, _)| Path::new(name) == file) {
             Some((_, text)) => Ok(Self { file: file.into(), text: (*text).into() }),
             None if e.kind() == std::io::ErrorKind::NotFound => {
@@ -43,7 +49,8 @@ impl ExperimentText {
     }
 
     /// Whether its table has a key.
-    pub(crate) fn has_key(&self, key: &str) -> bool {
+    #[must_use]
+    pub fn has_key(&self, key: &str) -> bool {
         toml::from_str(&self.text).is_ok_and(|table: toml::Table| table.contains_key(key))
     }
 }

@@ -48,7 +48,7 @@ impl Experiment {
     }
 
     /// Sets the data of all its problems: a folder or a file that exists.
-    pub(crate) fn set_data_of_all(&mut self, data: &Path) -> Result<(), Error> {
+    pub fn set_data_of_all(&mut self, data: &Path) -> Result<(), Error> {
         let data = data.canonicalize().map_err(Error::io("open", data))?;
         set_data(self.problems.iter_mut(), &data)
     }

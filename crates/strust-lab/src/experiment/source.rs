@@ -18,7 +18,7 @@ use std::{
 
 /// A table of an experiment file, with its place in the file.
 #[derive(Clone)]
-pub(crate) struct Source<'a> {
+pub struct Source<'a> {
     file: &'a Path,
     text: &'a str,
     /// The keys that lead to the table. A number is a position in a list.
@@ -39,10 +39,13 @@ impl<'a> Source<'a> {
         Ok(Self { file, text, path: Vec::new(), table })
     }
 
+    /// Its keys and values.
+    #[must_use]
     pub fn table(&self) -> &toml::Table {
         &self.table
     }
 
+    /// The same, to change them.
     pub fn table_mut(&mut self) -> &mut toml::Table {
         &mut self.table
     }
@@ -54,6 +57,7 @@ impl<'a> Source<'a> {
     }
 
     /// This table with every value of a list replaced.
+    #[must_use]
     pub fn mapped(&self, key: &str, map: impl Fn(&toml::Value) -> toml::Value) -> Self {
         let mut mapped = self.clone();
         if let Some(toml::Value::Array(list)) = mapped.table.get_mut(key) {
@@ -65,6 +69,7 @@ impl<'a> Source<'a> {
     }
 
     /// An error at the line of a key of this table; without a key, at the line of the table.
+    #[must_use]
     pub fn error(&self, path: &[&str], why: impl Into<String>) -> Error {
         let path: Vec<&str> = self.path.iter().map(String::as_str).chain(path.iter().copied()).collect();
         Error::Experiment { file: self.file.into(), line: line_of(self.text, &path), why: why.into() }
@@ -80,6 +85,7 @@ impl<'a> Source<'a> {
         Err(self.error(&[key], format!("unknown key `{key}`; {hint}")))
     }
 
+    /// A text.
     pub fn text(&self, key: &str) -> Result<Option<String>, Error> {
         match self.table.get(key) {
             None => Ok(None),
@@ -114,6 +120,7 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// One of these words; the default without the key.
     pub fn word<T: Default + serde::de::DeserializeOwned>(&self, key: &str, words: &[&str]) -> Result<T, Error> {
         let Some(value) = self.table.get(key) else { return Ok(T::default()) };
         value
@@ -122,6 +129,7 @@ impl<'a> Source<'a> {
             .map_err(|_| self.error(&[key], format!("`{key}` is {value}, but must be one of {}", words.join(", "))))
     }
 
+    /// The seeds: a number of them, or a list.
     pub fn seeds(&self) -> Result<Vec<u64>, Error> {
         let wrong = || {
             self.error(

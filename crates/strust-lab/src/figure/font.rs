@@ -1,23 +1,33 @@
 //! The font: widths of texts and outlines of letters.
 
 use super::scene::{Anchor, Label};
-use ab_glyph::{Font, FontRef};
 use std::sync::LazyLock;
+use ttf_parser::{Face, GlyphId};
 
 static DATA: &[u8] = include_bytes!("../../assets/DejaVuSans-subset.ttf");
 
 /// DejaVu Sans, reduced to the characters figures use; see `assets/DejaVu-LICENSE.txt`.
-pub(super) static FONT: LazyLock<FontRef<'static>> =
-    LazyLock::new(|| FontRef::try_from_slice(DATA).expect("the font in assets is valid"));
+pub(super) static FONT: LazyLock<Face<'static>> =
+    LazyLock::new(|| Face::parse(DATA, 0).expect("the font in assets is valid"));
 
 /// Pixels per font unit at a size in pixels.
 pub(super) fn scale(size: f32) -> f32 {
-    size / FONT.units_per_em().unwrap_or(2048.0)
+    size / f32::from(FONT.units_per_em())
+}
+
+/// The letter of a character, or the sign for a missing one.
+pub(super) fn glyph(sign: char) -> GlyphId {
+    FONT.glyph_index(sign).unwrap_or_default()
+}
+
+/// The width of a letter, in font units.
+pub(super) fn advance(letter: GlyphId) -> f32 {
+    f32::from(FONT.glyph_hor_advance(letter).unwrap_or(0))
 }
 
 /// The width of a text. DejaVu is a wide font, so the fallback fonts of an SVG file are rarely wider.
 pub(super) fn width(text: &str, size: f32) -> f32 {
-    text.chars().map(|c| FONT.h_advance_unscaled(FONT.glyph_id(c))).sum::<f32>() * scale(size)
+    text.chars().map(|c| advance(glyph(c))).sum::<f32>() * scale(size)
 }
 
 /// The width of a label.
@@ -41,7 +51,7 @@ pub(super) fn cut(text: &str, size: f32, room: f32) -> String {
     }
     let mut left = room - width("…", size);
     let kept = text.chars().take_while(|c| {
-        left -= FONT.h_advance_unscaled(FONT.glyph_id(*c)) * scale(size);
+        left -= advance(glyph(*c)) * scale(size);
         left >= 0.0
     });
     kept.collect::<String>().trim_end().to_owned() + "…"
@@ -55,7 +65,7 @@ mod tests {
     fn the_font_has_every_character_that_figures_use() {
         for sign in "aZ09 −×·±‖ᵀ₀₉⁰⁴⁹⁻≤≥–—…*→←αλμρετφσΔ∇²₁₂#∞\u{2009}".chars()
         {
-            assert_ne!(FONT.glyph_id(sign).0, 0, "{sign:?} is missing");
+            assert_ne!(glyph(sign).0, 0, "{sign:?} is missing");
         }
     }
 

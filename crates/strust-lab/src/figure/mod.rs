@@ -27,6 +27,7 @@
 mod axis;
 mod font;
 mod layout;
+mod outline;
 mod pdf;
 mod png;
 mod scene;

@@ -1,125 +1,126 @@
 //! A scene as a PDF page.
 
 use super::colors;
-use super::font::start;
-use super::png::{outline, path};
+use super::outline::{outline, path};
 use super::scene::{Ink, Scene, Shape};
-use pdf_writer::{Content, Name, Pdf, Rect, Ref, TextStr, types::LineJoinStyle};
-use std::collections::BTreeMap;
-use tiny_skia::{Path, PathSegment, Point, Transform};
+use std::{collections::BTreeSet, fmt::Write as _};
+use zeno::{Command, Point};
 
 /// Points of a page per pixel of the figure, as in browsers.
 const POINTS: f32 = 0.75;
 
-/// The opacities of a page, in thousandths, each with the object that sets it.
-type Opacities = BTreeMap<u32, Ref>;
+/// What a page draws, and the opacities it uses, in thousandths.
+#[derive(Default)]
+struct Content {
+    operations: String,
+    opacities: BTreeSet<u32>,
+}
 
-/// The objects of the document: catalog, page tree, page, its content and the title. Those of opacities follow.
-const OBJECTS: usize = 5;
-
+/// Five objects: the catalog, the page tree, the page, its content and the title; then where each of them begins.
 pub(super) fn document(title: &str, scene: &Scene) -> Vec<u8> {
-    let [catalog, tree, page, stream, info] = [1, 2, 3, 4, 5].map(Ref::new);
     let (width, height) = (scene.width * POINTS, scene.height * POINTS);
-    let mut opacities = Opacities::new();
-    let mut content = Content::new();
+    let mut content = Content::default();
     // PDF counts upward from the lower left corner.
-    content.transform([POINTS, 0.0, 0.0, -POINTS, 0.0, height]);
-    draw(&scene.shapes, &mut content, &mut opacities);
-
-    let mut pdf = Pdf::new();
-    pdf.document_info(info).title(TextStr(title));
-    pdf.catalog(catalog).pages(tree);
-    pdf.pages(tree).kids([page]).count(1);
-    let mut leaf = pdf.page(page);
-    leaf.parent(tree).media_box(Rect::new(0.0, 0.0, width, height)).contents(stream);
-    let mut resources = leaf.resources();
-    let mut states = resources.ext_g_states();
-    for (opacity, object) in &opacities {
-        states.pair(Name(state_name(*opacity).as_bytes()), *object);
+    content.add(&[POINTS, 0.0, 0.0, -POINTS, 0.0, height], "cm");
+    content.draw(&scene.shapes);
+    let states: String = content
+        .opacities
+        .iter()
+        .map(|opacity| format!("/a{opacity} << /ca {} >> ", *opacity as f32 / 1000.0))
+        .collect();
+    // UTF-16 with its byte order mark.
+    let title: String = title.encode_utf16().map(|unit| format!("{unit:04X}")).collect();
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_string(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_string(),
+        format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents 4 0 R /Resources << /ExtGState << {states}>> >> >>"
+        ),
+        format!("<< /Length {} >>\nstream\n{}endstream", content.operations.len(), content.operations),
+        format!("<< /Title <FEFF{title}> >>"),
+    ];
+    let mut file = String::from("%PDF-1.7\n");
+    let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1);
+    for (i, object) in objects.iter().enumerate() {
+        table += &format!("{:010} 00000 n \n", file.len());
+        file += &format!("{} 0 obj\n{object}\nendobj\n", i + 1);
     }
-    drop(states);
-    drop(resources);
-    drop(leaf);
-    pdf.stream(stream, &content.finish());
-    for (opacity, object) in &opacities {
-        pdf.ext_graphics(*object).non_stroking_alpha(*opacity as f32 / 1000.0);
-    }
-    pdf.finish()
+    let (begin, count) = (file.len(), objects.len() + 1);
+    file += &format!("{table}trailer\n<< /Size {count} /Root 1 0 R /Info 5 0 R >>\nstartxref\n{begin}\n%%EOF\n");
+    file.into_bytes()
 }
 
-fn state_name(opacity: u32) -> String {
-    format!("a{opacity}")
-}
+impl Content {
+    /// Adds an operation after its numbers.
+    fn add(&mut self, numbers: &[f32], operation: &str) {
+        for number in numbers {
+            // Hundredths of a pixel and thousandths of a color are enough, and shorter.
+            let _ = write!(self.operations, "{} ", (1000.0 * number).round() / 1000.0);
+        }
+        self.operations += operation;
+        self.operations.push('\n');
+    }
 
-fn draw(shapes: &[Shape], content: &mut Content, opacities: &mut Opacities) {
-    for shape in shapes {
-        match shape {
-            Shape::Line { points, ink, width, dash } => {
-                let Some(path) = path(points, false) else { continue };
-                let [r, g, b] = color(*ink);
-                content.set_stroke_rgb(r, g, b).set_line_width(*width).set_line_join(LineJoinStyle::RoundJoin);
-                content.set_dash_pattern(dash.iter().copied(), 0.0);
-                trace(&path, Transform::identity(), content);
-                content.stroke();
+    fn draw(&mut self, shapes: &[Shape]) {
+        for shape in shapes {
+            match shape {
+                Shape::Line { points, ink, width, dash } => {
+                    self.add(&color(*ink), "RG");
+                    self.add(&[*width], "w");
+                    // Round joins.
+                    self.add(&[1.0], "j");
+                    self.operations.push('[');
+                    self.add(dash, "] 0 d");
+                    self.trace(&path(points, false));
+                    self.add(&[], "S");
+                }
+                Shape::Area { points, ink, opacity } => self.fill(&path(points, true), *ink, *opacity),
+                Shape::Text { at, label, size, anchor, ink, upright } => {
+                    self.fill(&outline(label, *size, *anchor, *at, *upright), *ink, 1.0);
+                }
+                Shape::Group { shapes, .. } => self.draw(shapes),
             }
-            Shape::Area { points, ink, opacity } => {
-                let Some(path) = path(points, true) else { continue };
-                fill(&path, Transform::identity(), *ink, *opacity, content, opacities);
-            }
-            Shape::Text { at, label, size, anchor, ink, upright } => {
-                let Some(path) = outline(label, *size, start(label, *size, *anchor)) else { continue };
-                let turn = if *upright { Transform::from_rotate(-90.0) } else { Transform::identity() };
-                fill(&path, turn.post_translate(at.0, at.1), *ink, 1.0, content, opacities);
-            }
-            Shape::Group { shapes, .. } => draw(shapes, content, opacities),
         }
     }
-}
 
-fn fill(path: &Path, place: Transform, ink: Ink, opacity: f32, content: &mut Content, opacities: &mut Opacities) {
-    let [r, g, b] = color(ink);
-    let thousandths = (1000.0 * opacity).round() as u32;
-    let next = Ref::new(i32::try_from(OBJECTS + 1 + opacities.len()).unwrap_or(i32::MAX));
-    opacities.entry(thousandths).or_insert(next);
-    content.set_parameters(Name(state_name(thousandths).as_bytes())).set_fill_rgb(r, g, b);
-    trace(path, place, content);
-    content.fill_nonzero();
-}
+    fn fill(&mut self, path: &[Command], ink: Ink, opacity: f32) {
+        let thousandths = (1000.0 * opacity).round() as u32;
+        self.opacities.insert(thousandths);
+        self.add(&[], &format!("/a{thousandths} gs"));
+        self.add(&color(ink), "rg");
+        self.trace(path);
+        self.add(&[], "f");
+    }
 
-fn trace(path: &Path, place: Transform, content: &mut Content) {
-    let at = |mut point: Point| {
-        place.map_point(&mut point);
-        // Hundredths of a pixel are enough, and shorter.
-        ((100.0 * point.x).round() / 100.0, (100.0 * point.y).round() / 100.0)
-    };
-    let mut pen = (0.0, 0.0);
-    for segment in path.segments() {
-        match segment {
-            PathSegment::MoveTo(to) => {
-                pen = at(to);
-                content.move_to(pen.0, pen.1);
-            }
-            PathSegment::LineTo(to) => {
-                pen = at(to);
-                content.line_to(pen.0, pen.1);
-            }
-            PathSegment::QuadTo(middle, to) => {
-                // A quadratic curve is the cubic curve whose control points are two thirds of the way to its own.
-                let (middle, to) = (at(middle), at(to));
-                let toward = |from: (f32, f32)| {
-                    (from.0 + 2.0 / 3.0 * (middle.0 - from.0), from.1 + 2.0 / 3.0 * (middle.1 - from.1))
-                };
-                let (a, b) = (toward(pen), toward(to));
-                content.cubic_to(a.0, a.1, b.0, b.1, to.0, to.1);
-                pen = to;
-            }
-            PathSegment::CubicTo(a, b, to) => {
-                let (a, b) = (at(a), at(b));
-                pen = at(to);
-                content.cubic_to(a.0, a.1, b.0, b.1, pen.0, pen.1);
-            }
-            PathSegment::Close => {
-                content.close_path();
+    fn trace(&mut self, path: &[Command]) {
+        let at = |point: Point| ((100.0 * point.x).round() / 100.0, (100.0 * point.y).round() / 100.0);
+        let mut pen = (0.0, 0.0);
+        for command in path {
+            match *command {
+                Command::MoveTo(to) => {
+                    pen = at(to);
+                    self.add(&[pen.0, pen.1], "m");
+                }
+                Command::LineTo(to) => {
+                    pen = at(to);
+                    self.add(&[pen.0, pen.1], "l");
+                }
+                Command::QuadTo(middle, to) => {
+                    // A quadratic curve is the cubic curve whose control points are two thirds of the way to its own.
+                    let (middle, to) = (at(middle), at(to));
+                    let toward = |from: (f32, f32)| {
+                        (from.0 + 2.0 / 3.0 * (middle.0 - from.0), from.1 + 2.0 / 3.0 * (middle.1 - from.1))
+                    };
+                    let (a, b) = (toward(pen), toward(to));
+                    self.add(&[a.0, a.1, b.0, b.1, to.0, to.1], "c");
+                    pen = to;
+                }
+                Command::CurveTo(a, b, to) => {
+                    let (a, b) = (at(a), at(b));
+                    pen = at(to);
+                    self.add(&[a.0, a.1, b.0, b.1, pen.0, pen.1], "c");
+                }
+                Command::Close => self.add(&[], "h"),
             }
         }
     }

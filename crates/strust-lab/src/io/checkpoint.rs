@@ -10,13 +10,12 @@ use crate::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
-use strust::ranks::Group;
+use strust::{ranks::Group, saved::Saved};
 
 const FORMAT: &str = "2";
 const MAGIC: &str = "strust-checkpoint";
 
-/// Everything that a job needs to resume, except the method's state. Only the method's stepper knows the type of
-/// that state, so the stepper adds it ([`Head::save`]) and reads it back ([`Checkpoint::state`]).
+/// Everything that a job needs to resume, except the method's state.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Head {
     /// The version of strust that wrote it.
@@ -41,7 +40,7 @@ pub(crate) struct Head {
 
 /// The map in a file.
 #[derive(Serialize)]
-struct Whole<'a, S> {
+struct Whole<'a> {
     version: &'a str,
     job: u64,
     records: u64,
@@ -52,7 +51,7 @@ struct Whole<'a, S> {
     done: bool,
     #[serde(skip_serializing_if = "<[u8]>::is_empty")]
     extra_state: &'a [u8],
-    state: &'a S,
+    state: &'a Saved,
 }
 
 impl Head {
@@ -66,7 +65,7 @@ impl Head {
     }
 
     /// Writes this and a method's state atomically.
-    pub fn save<S: Serialize>(&self, path: &Path, state: &S) -> Result<(), Error> {
+    pub fn save(&self, path: &Path, state: &Saved) -> Result<(), Error> {
         let Self { version, job, records, timings, checksums, totals, done, extra_state } = self;
         let (&job, &records, &timings, &checksums, &totals, &done) = (job, records, timings, checksums, totals, done);
         let whole = Whole { version, job, records, timings, checksums, totals, done, extra_state, state };
@@ -82,6 +81,8 @@ impl Head {
 pub(crate) struct Checkpoint {
     /// Everything but the method's state.
     pub head: Head,
+    /// The method's state.
+    pub state: Saved,
     path: PathBuf,
     body: Vec<u8>,
 }
@@ -93,7 +94,12 @@ impl Checkpoint {
     }
 
     fn from_body(path: &Path, body: Vec<u8>) -> Result<Self, Error> {
-        Ok(Self { head: parse(path, &body)?, path: path.into(), body })
+        #[derive(Deserialize)]
+        struct WithState {
+            state: Saved,
+        }
+        let WithState { state } = parse(path, &body)?;
+        Ok(Self { head: parse(path, &body)?, state, path: path.into(), body })
     }
 
     /// Gives the checkpoint of rank 0 to all ranks; the others pass `None`.
@@ -104,15 +110,6 @@ impl Checkpoint {
         let mut body = own.map_or_else(Vec::new, |own| own.body);
         team.broadcast(&mut body)?;
         if body.is_empty() { Ok(None) } else { Self::from_body(path, body).map(Some) }
-    }
-
-    /// The method's state.
-    pub fn state<S: DeserializeOwned>(&self) -> Result<S, Error> {
-        #[derive(Deserialize)]
-        struct WithState<S> {
-            state: S,
-        }
-        parse::<WithState<S>>(&self.path, &self.body).map(|whole| whole.state)
     }
 
     /// An error for a part that cannot be used.

@@ -9,7 +9,7 @@ use std::{
     fs::Metadata,
     path::{Path, PathBuf},
 };
-use strust_problems::read::open_plain;
+use strust_data::read::open_plain;
 
 /// The data file or folder that parameters name, if any.
 pub(crate) fn path(parameters: &Parameters) -> Option<PathBuf> {

@@ -14,7 +14,7 @@ use std::{
     io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
-use strust_problems::read::open_plain;
+use strust_data::read::open_plain;
 
 pub(crate) const RECORDS: &str = "records.jsonl";
 pub(crate) const TIMINGS: &str = "timings.jsonl";

@@ -25,9 +25,9 @@ use std::{
 };
 
 const PLAN: &str = "plan.json";
-const THEORY: &str = "theory.json";
-const BENCHMARK: &str = "benchmark.json";
-const CONSTRAINED: &str = "constrained.json";
+/// The plan files of suites, and what a folder with one of them holds.
+pub const SUITES: [(&str, &str); 3] =
+    [("theory.json", "checks of the theory"), ("benchmark.json", "a benchmark"), ("constrained.json", "many problems")];
 const JOBS: &str = "runs";
 /// The folder of the figures.
 pub(crate) const FIGURES: &str = "figures";
@@ -50,7 +50,7 @@ pub(crate) fn job_folder_to_write(folder: &Path, job: &Job) -> Result<PathBuf, E
 /// The files that strust writes into a folder of results, apart from those in its folders.
 pub fn own_files(folder: &Path) -> impl Iterator<Item = PathBuf> {
     const OTHERS: [&str; 5] = ["summary.json", "summary.csv", "report.html", "comparison.csv", RECORDS];
-    [PLAN, THEORY, BENCHMARK, CONSTRAINED].into_iter().chain(OTHERS).map(|name| folder.join(name))
+    plan_files().chain(OTHERS).map(|name| folder.join(name))
 }
 
 /// Removes temporary files that killed programs left in a folder of results.
@@ -68,19 +68,9 @@ pub(crate) fn checkpoint_file(folder: &Path) -> PathBuf {
     folder.join(CHECKPOINT)
 }
 
-/// The plan file of theory experiments in a folder.
-pub(crate) fn theory_file(folder: &Path) -> PathBuf {
-    folder.join(THEORY)
-}
-
-/// The plan file of a benchmark in a folder.
-pub(crate) fn benchmark_file(folder: &Path) -> PathBuf {
-    folder.join(BENCHMARK)
-}
-
-/// The plan file of the study of constrained problems in a folder.
-pub(crate) fn constrained_file(folder: &Path) -> PathBuf {
-    folder.join(CONSTRAINED)
+/// The names of plan files.
+fn plan_files() -> impl Iterator<Item = &'static str> {
+    std::iter::once(PLAN).chain(SUITES.map(|(file, _)| file))
 }
 
 /// Whether a folder holds a run of an experiment.
@@ -88,35 +78,20 @@ pub(crate) fn has_plan(folder: &Path) -> bool {
     folder.join(PLAN).exists()
 }
 
-/// Whether a folder holds theory experiments.
+/// What the folder of a suite holds, in words; `None` if it is not one.
 #[must_use]
-pub fn is_theory(folder: &Path) -> bool {
-    theory_file(folder).is_file()
-}
-
-/// Whether a folder holds a benchmark.
-#[must_use]
-pub fn is_benchmark(folder: &Path) -> bool {
-    benchmark_file(folder).is_file()
-}
-
-/// Whether a folder holds the study of constrained problems.
-#[must_use]
-pub fn is_constrained(folder: &Path) -> bool {
-    constrained_file(folder).is_file()
+pub fn suite_in(folder: &Path) -> Option<&'static str> {
+    SUITES.into_iter().find(|(file, _)| folder.join(file).is_file()).map(|(_, what)| what)
 }
 
 /// Whether a folder holds a run of any kind.
 pub(crate) fn holds_run(folder: &Path) -> bool {
-    has_plan(folder) || is_theory(folder) || is_benchmark(folder) || is_constrained(folder)
+    has_plan(folder) || suite_in(folder).is_some()
 }
 
 /// The checksum of the plan file in a folder: two folders with the same one are the same folder.
 pub(crate) fn seal(folder: &Path) -> Option<u64> {
-    [PLAN, THEORY, BENCHMARK, CONSTRAINED]
-        .iter()
-        .find_map(|file| stream::read_saved(&folder.join(file)).ok())
-        .map(|plan| checksum(&plan))
+    plan_files().find_map(|file| stream::read_saved(&folder.join(file)).ok()).map(|plan| checksum(&plan))
 }
 
 /// Checks that a new run may start in a folder: it is empty.
@@ -153,15 +128,13 @@ impl Plan {
     /// Reads `plan.json`.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(PLAN);
+        if let (Some(what), false) = (suite_in(folder), has_plan(folder)) {
+            let why = format!("this folder holds {what}, not one experiment: `strust report` shows the results");
+            return Err(Error::saved(folder, why));
+        }
         let text = stream::read_saved(&path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound if !folder.exists() => Error::saved(folder, "there is no such folder"),
             std::io::ErrorKind::NotADirectory => Error::saved(folder, "this is a file, not a results folder"),
-            std::io::ErrorKind::NotFound if is_benchmark(folder) => {
-                Error::saved(folder, "this folder holds a benchmark, not one experiment: `strust report` shows it")
-            }
-            std::io::ErrorKind::NotFound if is_constrained(folder) => {
-                Error::saved(folder, "this folder holds many problems, not one experiment: `strust report` shows them")
-            }
             std::io::ErrorKind::NotFound if folder.join("summary.json").exists() => Error::saved(
                 folder,
                 "these are published results: `strust report` shows them, but there is no run here",

@@ -6,7 +6,7 @@ use std::{
     io::{self, Read},
     path::Path,
 };
-use strust_problems::read::open_plain;
+use strust_data::read::open_plain;
 
 /// The checksum of everything that a reader gives, and its length.
 pub(crate) fn checksum_of(mut reader: impl Read) -> io::Result<(Checksum, u64)> {

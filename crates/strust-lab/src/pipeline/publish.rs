@@ -7,7 +7,7 @@ use crate::{
     data::{plan::Plan, record::EpochRecord, summary::Failure},
     io::{
         atomic,
-        results::{holds_run, is_theory, load_summary_file},
+        results::{holds_run, load_summary_file},
     },
     report::in_the_way,
 };
@@ -89,9 +89,6 @@ pub(crate) fn check_publish(to: &Path) -> Result<(), Error> {
 
 /// Writes the summary, the report with its figures, and one line per job and epoch into a folder.
 pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
-    if is_theory(folder) {
-        return Err(Error::saved(folder, "--publish is not needed for checks of the theory: copy the folder instead"));
-    }
     let plan = Plan::load(folder)?;
     let summary = load_summary(folder)?;
     check_publish(to)?;

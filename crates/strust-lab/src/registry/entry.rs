@@ -16,7 +16,7 @@ pub struct Entry {
     /// Its parameters.
     pub parameters: Vec<Parameter>,
     #[serde(skip)]
-    complete: fn(&Parameters) -> Result<Parameters, String>,
+    complete: fn(&str, &Parameters) -> Result<Parameters, String>,
 }
 
 /// One parameter of an [`Entry`].
@@ -84,20 +84,20 @@ impl Entry {
         name: &'static str,
         title: &'static str,
         constrained: bool,
-        complete: fn(&Parameters) -> Result<Parameters, String>,
+        complete: fn(&str, &Parameters) -> Result<Parameters, String>,
     ) -> Self {
         Self { name, title, constrained, parameters: parameters::<C>().collect(), complete }
     }
 
     /// Adds those parameters of `C` for which `wanted` holds.
-    pub(super) fn with<C: Config>(mut self, wanted: fn(&str) -> bool) -> Self {
+    pub(super) fn with<C: Config>(mut self, wanted: impl Fn(&str) -> bool) -> Self {
         self.parameters.extend(parameters::<C>().filter(|p| wanted(p.name)));
         self
     }
 
     /// Checks parameters and completes them with the defaults.
     pub fn complete(&self, parameters: &Parameters) -> Result<Parameters, String> {
-        (self.complete)(parameters)
+        (self.complete)(self.name, parameters)
     }
 }
 

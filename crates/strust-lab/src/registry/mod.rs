@@ -1,8 +1,7 @@
-//! The methods and problems for experiment files, one file each, with configuration, construction and metrics.
+//! The methods and problems for experiment files.
 //!
-//! To add a method, write `methods/NAME.rs` and add its line to `methods!` in `methods/mod.rs`. To add a problem, write
-//! `problems/NAME.rs` and add its line to `problems!` in `problems/mod.rs`. Listing, checking, completion and
-//! construction follow from that line.
+//! The methods are those of `strust_baselines::by_name`. To add a problem, write `problems/NAME.rs` and add its line to
+//! `problems!` in `problems/mod.rs`. Listing, checking, completion and construction follow from that line.
 
 mod entry;
 pub mod methods;
@@ -10,9 +9,9 @@ pub mod problems;
 mod setup;
 
 pub use entry::{Entry, Parameter};
-pub(crate) use setup::{Quantity, SaveModel, Setup, TestMetric, Visitor};
+pub(crate) use setup::{AnyConstraint, AnySetup, Assembler, Quantity, SaveModel, Setup, TestMetric, Visitor};
 
-pub use strust_problems::read::nearest;
+pub use strust_data::words::nearest;
 
 #[cfg(test)]
 mod tests {
@@ -50,11 +49,7 @@ mod tests {
 
     impl Visitor for Start<'_> {
         type Output = bool;
-        fn visit<F, C>(self, mut setup: Setup<F, C>) -> Result<bool, Error>
-        where
-            F: Problem + 'static,
-            C: Manifold<Point = F::Point> + 'static,
-        {
+        fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<bool, Error> {
             let mut stepper = methods::stepper(self.0, &setup, 2, 10)?;
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
@@ -68,11 +63,7 @@ mod tests {
 
     impl Visitor for Answer<'_> {
         type Output = (Vec<f64>, Vec<u8>);
-        fn visit<F, C>(self, mut setup: Setup<F, C>) -> Result<Self::Output, Error>
-        where
-            F: Problem + 'static,
-            C: Manifold<Point = F::Point> + 'static,
-        {
+        fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<Self::Output, Error> {
             let mut stepper = methods::stepper(self.0, &setup, 2, 10)?;
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
@@ -92,7 +83,7 @@ mod tests {
         for (problem_entry, problem) in &problems {
             for (method_entry, method) in &methods {
                 let pair = format!("{} on {}", method.name, problem.kind);
-                match problems::visit(problem, 0, Sharing::alone(None), Start(method)) {
+                match problems::setup(problem, 0, Sharing::alone(None)).and_then(|setup| setup.visit(Start(method))) {
                     Ok(constrained) => {
                         assert_eq!(constrained, problem_entry.constrained, "{pair}");
                         assert!(problem_entry.constrained || !method_entry.constrained, "{pair}");
@@ -122,7 +113,9 @@ mod tests {
             let run = |key: &str, value: &str| {
                 let mut method = method.clone();
                 method.hyperparameters.insert(key.into(), value.into());
-                problems::visit(problem, 0, Sharing::alone(None), Answer(&method)).unwrap()
+                problems::setup(problem, 0, Sharing::alone(None))
+                    .and_then(|setup| setup.visit(Answer(&method)))
+                    .unwrap()
             };
             let (sizes, plain) = run("average", "off");
             let (same_sizes, averaged) = run("average", "on");
@@ -171,11 +164,7 @@ mod tests {
 
     impl Visitor for Run<'_> {
         type Output = (Vec<u8>, u64);
-        fn visit<F, C>(self, mut setup: Setup<F, C>) -> Result<(Vec<u8>, u64), Error>
-        where
-            F: Problem + 'static,
-            C: Manifold<Point = F::Point> + 'static,
-        {
+        fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<(Vec<u8>, u64), Error> {
             let mut stepper = methods::stepper(self.0, &setup, 8, 5)?;
             let mut sampler = Epochs::new(setup.f.terms(), 8, 0)?;
             let start = setup.f.start(0);
@@ -204,7 +193,7 @@ mod tests {
                 let scale = 2.0_f64.powi(exponent);
                 problem.parameters.insert("scale".into(), scale.into());
                 sgd.hyperparameters.insert("learning_rate".into(), (2.0_f64.powi(-6) / scale).into());
-                problems::visit(&problem, 0, Sharing::alone(None), Run(&sgd)).unwrap()
+                problems::setup(&problem, 0, Sharing::alone(None)).and_then(|setup| setup.visit(Run(&sgd))).unwrap()
             };
             let plain = run(0);
             assert_eq!(plain, run(20), "{}", entry.name);
@@ -214,7 +203,12 @@ mod tests {
             old.parameters.remove("scale");
             let mut sgd = sgd.clone();
             sgd.hyperparameters.insert("learning_rate".into(), 2.0_f64.powi(-6).into());
-            assert_eq!(plain, problems::visit(&old, 0, Sharing::alone(None), Run(&sgd)).unwrap(), "{}", entry.name);
+            assert_eq!(
+                plain,
+                problems::setup(&old, 0, Sharing::alone(None)).and_then(|setup| setup.visit(Run(&sgd))).unwrap(),
+                "{}",
+                entry.name
+            );
         }
     }
 

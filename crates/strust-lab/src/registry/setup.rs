@@ -1,14 +1,21 @@
 //! A constructed problem, and the visitor that receives it.
 
+use super::methods::Keys;
 use crate::{
     Error,
     any_problem::AnyProblem,
-    data::{experiment::MethodSpec, summary::Metric},
+    data::summary::Metric,
     stepper::{OnInner, Stepper},
     team::{Sharing, Team},
 };
-use std::path::Path;
-use strust::{objective::Scaled, prelude::*, ranks::Group};
+use faer::Mat;
+use std::{any::Any, path::Path};
+use strust::{
+    objective::Scaled,
+    prelude::*,
+    ranks::Group,
+    vector::{Dense, Elementwise},
+};
 use strust_problems::{Classifier, Problem};
 
 /// The metric of a problem on its test set, or on its training set: the accuracy of a classifier, otherwise the loss.
@@ -20,15 +27,18 @@ pub(crate) type SaveModel<F> = Box<dyn Fn(&mut F, &Path, &<F as Objective>::Poin
 /// A problem as methods see it.
 pub(crate) type SharedProblem<P> = Sharded<AnyProblem<P>, Team>;
 
+/// A constraint as methods see it.
+pub(crate) type AnyConstraint<P> = Box<dyn Manifold<Point = P, Residual = Mat<f64>> + Send>;
+
 /// Makes a special stepper of a method for this problem, a mini-batch size and a number of steps; `None` for the usual
 /// stepper.
-pub(crate) type OwnStepper<F> = Box<dyn Fn(&MethodSpec, usize, u64) -> Option<Result<Box<dyn Stepper<F>>, Error>>>;
+pub(crate) type OwnStepper<F> = Box<dyn Fn(&Keys, usize, u64) -> Option<Result<Box<dyn Stepper<F>>, Error>>>;
 
-/// A constructed problem. A problem without a constraint has a type `C` but no value of it.
-pub(crate) struct Setup<F: Objective, C> {
+/// A constructed problem.
+pub(crate) struct Setup<F: Objective> {
     pub f: F,
     /// Makes the constraint with a retraction.
-    pub constraint: Option<Box<dyn Fn(Retraction) -> C>>,
+    pub constraint: Option<Box<dyn Fn(Retraction) -> AnyConstraint<F::Point>>>,
     /// The metric on the test set, for a problem that has one.
     pub test: Option<TestMetric<F>>,
     /// The accuracy on the training set, for a classifier that measures it.
@@ -37,15 +47,27 @@ pub(crate) struct Setup<F: Objective, C> {
     pub save: Option<SaveModel<F>>,
     /// Special steppers, for a problem on a GPU.
     pub own_stepper: Option<OwnStepper<F>>,
+    /// What must live as long as the problem, such as the stream of a device. It is declared last, so it is dropped last.
+    pub held: Option<Box<dyn Any>>,
 }
 
-impl<F: Problem> Setup<F, Sphere<F::Point>> {
+impl<F: Problem> Setup<F> {
     pub fn unconstrained(f: F) -> Self {
-        Self { f, constraint: None, test: None, train: None, save: None, own_stepper: None }
+        Self { f, constraint: None, test: None, train: None, save: None, own_stepper: None, held: None }
+    }
+
+    /// A problem with a constraint, made for a retraction.
+    pub fn constrained<C>(f: F, constraint: impl Fn(Retraction) -> C + 'static) -> Self
+    where
+        C: Manifold<Point = F::Point, Residual: Dense<Scalar = f64> + Send> + Send + 'static,
+    {
+        let constraint =
+            move |retraction| -> AnyConstraint<F::Point> { Box::new(InMatrix::new(constraint(retraction))) };
+        Self { constraint: Some(Box::new(constraint)), ..Self::unconstrained(f) }
     }
 }
 
-impl<F: Classifier + 'static> Setup<F, Sphere<F::Point>> {
+impl<F: Classifier + 'static> Setup<F> {
     pub fn classifier(f: F) -> Self {
         Self { test: Some(Box::new(F::test_accuracy)), ..Self::unconstrained(f) }
     }
@@ -56,32 +78,15 @@ impl<F: Classifier + 'static> Setup<F, Sphere<F::Point>> {
     }
 }
 
-impl<F: Objective, C> Setup<F, C> {
-    /// A problem with a constraint, made for a retraction.
-    pub fn constrained(f: F, constraint: impl Fn(Retraction) -> C + 'static) -> Self {
-        Self { f, constraint: Some(Box::new(constraint)), test: None, train: None, save: None, own_stepper: None }
-    }
-
-    /// The constraint, for a method that needs one.
-    pub fn constraint(&self, retraction: Retraction) -> Result<C, Error> {
-        let make = self.constraint.as_ref();
-        make.map(|make| make(retraction)).ok_or_else(|| Error::Misfit("the problem has no constraint".into()))
-    }
-}
-
-impl<F: Problem + 'static, C> Setup<F, C> {
+impl<F: Problem + 'static> Setup<F> {
     /// The same problem with its loss multiplied by `scale`.
-    ///
-    /// # Panics
-    /// If it has steppers of its own. Such a problem scales its loss itself.
-    pub fn scaled(self, scale: f64) -> Setup<Scaled<F>, C> {
-        assert!(self.own_stepper.is_none(), "a problem with special steppers scales its loss itself");
+    fn scaled(self, scale: f64) -> Setup<Scaled<F>> {
         self.wrapped(|f| Scaled::new(f, scale), Scaled::inner_mut)
     }
 
     /// The same problem with its type hidden and its samples shared out. Special steppers work only for a rank that is
     /// alone.
-    pub fn shared(mut self, Sharing { team, reduction }: Sharing) -> Setup<SharedProblem<F::Point>, C> {
+    fn shared(mut self, Sharing { team, reduction }: Sharing) -> Setup<SharedProblem<F::Point>> {
         let own = self.own_stepper.take().filter(|_| team.size() == 1);
         let on_inner = |make: OwnStepper<F>| -> OwnStepper<SharedProblem<F::Point>> {
             Box::new(move |method, batch, steps| {
@@ -95,24 +100,167 @@ impl<F: Problem + 'static, C> Setup<F, C> {
     }
 
     /// The problem in a wrapper, without special steppers.
-    fn wrapped<W>(self, wrap: impl FnOnce(F) -> W, inner: fn(&mut W) -> &mut F) -> Setup<W, C>
+    fn wrapped<W>(self, wrap: impl FnOnce(F) -> W, inner: fn(&mut W) -> &mut F) -> Setup<W>
     where
         W: Objective<Point = F::Point> + 'static,
     {
         let measured = |metric: TestMetric<F>| -> TestMetric<W> { Box::new(move |f, x| metric(inner(f), x)) };
         let (test, train) = (self.test.map(measured), self.train.map(measured));
         let save = self.save.map(|save| -> SaveModel<W> { Box::new(move |f, path, x| save(inner(f), path, x)) });
-        Setup { f: wrap(self.f), constraint: self.constraint, test, train, save, own_stepper: None }
+        Setup { f: wrap(self.f), constraint: self.constraint, test, train, save, own_stepper: None, held: self.held }
+    }
+}
+
+/// A constraint whose residual is a matrix with the same columns, so that methods are compiled once per type of point,
+/// not once per constraint.
+struct InMatrix<C: Constraint> {
+    inner: C,
+    residual: C::Residual,
+}
+
+impl<C: Constraint<Residual: Dense<Scalar = f64>>> InMatrix<C> {
+    fn new(inner: C) -> Self {
+        Self { residual: inner.new_residual(), inner }
+    }
+    /// out ← the residual.
+    fn read(&self, out: &mut Mat<f64>) {
+        (0..self.residual.parts()).for_each(|j| out.part_mut(j).copy_from_slice(self.residual.part(j)));
+    }
+    /// The residual ← y.
+    fn write(&mut self, y: &Mat<f64>) {
+        (0..self.residual.parts()).for_each(|j| self.residual.part_mut(j).copy_from_slice(y.part(j)));
+    }
+}
+
+#[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the inner constraint")]
+impl<C: Constraint<Residual: Dense<Scalar = f64>>> Constraint for InMatrix<C> {
+    type Point = C::Point;
+    type Residual = Mat<f64>;
+    fn new_residual(&self) -> Mat<f64> {
+        let rows = if self.residual.parts() == 0 { 0 } else { self.residual.part(0).len() };
+        Mat::zeros(rows, self.residual.parts())
+    }
+    fn residual(&mut self, x: &C::Point, c: &mut Mat<f64>) {
+        self.inner.residual(x, &mut self.residual);
+        self.read(c);
+    }
+    fn jvp(&mut self, x: &C::Point, v: &C::Point, out: &mut Mat<f64>) {
+        self.inner.jvp(x, v, &mut self.residual);
+        self.read(out);
+    }
+    fn add_vjp(&mut self, x: &C::Point, a: f64, y: &Mat<f64>, out: &mut C::Point) {
+        self.write(y);
+        self.inner.add_vjp(x, a, &self.residual, out);
+    }
+    fn add_second_order_product(
+        &mut self,
+        x: &C::Point,
+        a: f64,
+        y: &Mat<f64>,
+        v: &C::Point,
+        out: &mut C::Point,
+    ) -> bool {
+        self.write(y);
+        self.inner.add_second_order_product(x, a, &self.residual, v, out)
+    }
+    fn rounding(&self, x: &C::Point, norm: f64) -> f64 {
+        self.inner.rounding(x, norm)
+    }
+    fn redundant(&self) -> usize {
+        self.inner.redundant()
+    }
+    fn sense(&self, row: usize) -> strust::constraints::Sense {
+        self.inner.sense(row)
+    }
+    fn bounds(&self) -> Option<&Bounds<C::Point>> {
+        self.inner.bounds()
+    }
+    fn check_point(&self, x: &C::Point) -> Result<(), strust::Error> {
+        self.inner.check_point(x)
+    }
+}
+
+impl<C: Manifold<Residual: Dense<Scalar = f64>>> Manifold for InMatrix<C> {
+    fn project_tangent(&mut self, x: &C::Point, v: &mut C::Point) -> Result<(), strust::Error> {
+        self.inner.project_tangent(x, v)
+    }
+    fn restore(&mut self, x: &mut C::Point) -> Result<(), strust::Error> {
+        self.inner.restore(x)
+    }
+}
+
+/// Completes the problem of an entry: scales its loss, hides its type and shares out its samples.
+pub(crate) struct Assembler {
+    /// The factor of the loss.
+    pub scale: f64,
+    pub sharing: Sharing,
+}
+
+impl Assembler {
+    /// Completes a problem.
+    pub fn finish<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> Result<AnySetup, Error> {
+        Ok(PointType::hidden(setup.scaled(self.scale).shared(self.sharing)))
+    }
+    /// Completes a problem that scales its loss itself, because it has special steppers.
+    #[cfg(feature = "torch")]
+    pub fn finish_scaled<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> Result<AnySetup, Error> {
+        Ok(PointType::hidden(setup.shared(self.sharing)))
+    }
+}
+
+/// A constructed problem of any type. Methods are compiled once for each type of point here.
+pub(crate) enum AnySetup {
+    F64(Setup<SharedProblem<Vec<f64>>>),
+    F32(Setup<SharedProblem<Vec<f32>>>),
+    Matrix(Setup<SharedProblem<Mat<f64>>>),
+    #[cfg(feature = "torch")]
+    Network(Setup<SharedProblem<strust_torch::Flat<f32>>>),
+}
+
+impl AnySetup {
+    /// Passes the problem to a visitor.
+    pub fn visit<V: Visitor>(self, visitor: V) -> Result<V::Output, Error> {
+        match self {
+            Self::F64(setup) => visitor.visit(setup),
+            Self::F32(setup) => visitor.visit(setup),
+            Self::Matrix(setup) => visitor.visit(setup),
+            #[cfg(feature = "torch")]
+            Self::Network(setup) => visitor.visit(setup),
+        }
+    }
+}
+
+/// A type of points that problems of experiments have.
+pub(crate) trait PointType: Elementwise + Send + 'static {
+    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup;
+}
+
+impl PointType for Vec<f64> {
+    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
+        AnySetup::F64(setup)
+    }
+}
+impl PointType for Vec<f32> {
+    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
+        AnySetup::F32(setup)
+    }
+}
+impl PointType for Mat<f64> {
+    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
+        AnySetup::Matrix(setup)
+    }
+}
+#[cfg(feature = "torch")]
+impl PointType for strust_torch::Flat<f32> {
+    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
+        AnySetup::Network(setup)
     }
 }
 
 /// Receives a constructed problem of any type.
 pub(crate) trait Visitor {
     type Output;
-    fn visit<F, C>(self, setup: Setup<F, C>) -> Result<Self::Output, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static;
+    fn visit<F: Problem<Point: Send> + 'static>(self, setup: Setup<F>) -> Result<Self::Output, Error>;
 }
 
 /// A quantity measured at the end of every epoch.

@@ -2,7 +2,7 @@
 
 use crate::{
     data::summary::{CurvePoint, Summary},
-    format::{csv_field, csv_quoted, plain},
+    format::csv_field,
 };
 use std::fmt::Write as _;
 
@@ -75,71 +75,4 @@ fn rows(summary: &Summary, keys: &[&str], start: &str, text: &mut String) {
             }
         }
     }
-}
-
-/// The tasks of a benchmark as a table: one row per task and method.
-pub(crate) fn tasks(summary: &Summary) -> String {
-    let mut text =
-        String::from("task,half,method,role,setting,value,ratio,steps_ratio,price,test_mean,test_std,failed,at_edge\n");
-    let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
-    for task in &summary.tasks {
-        for method in &task.methods {
-            let setting = method.setting.iter().flatten().map(|(key, value)| format!("{key}={}", plain(value)));
-            let _ = writeln!(
-                text,
-                "{},{},{},{},{},{},{},{},{},{},{},{},{}",
-                csv_field(&task.name),
-                task.half.word(),
-                csv_field(&method.label),
-                method.role.word(),
-                csv_field(&setting.collect::<Vec<_>>().join(" ")),
-                number(method.value),
-                number(method.ratio),
-                number(method.steps_ratio),
-                number(method.price),
-                number(method.test.map(|test| test.mean)),
-                number(method.test.map(|test| test.std)),
-                method.failed,
-                method.at_edge
-            );
-        }
-    }
-    text
-}
-
-/// The results of solvers as a table: one row per problem and method.
-pub(crate) fn solutions(summary: &Summary) -> String {
-    let mut text = String::from("problem,kind,method,solved,verdict,gradients,objective_error,constraint_norm,kkt\n");
-    let number = |number: Option<f64>| number.map(|number| format!("{number:e}")).unwrap_or_default();
-    for problem in &summary.problems {
-        for method in &problem.methods {
-            let Some(s) = &method.solution else { continue };
-            let _ = writeln!(
-                text,
-                "{},{},{},{},{},{},{},{},{}",
-                csv_field(&problem.name),
-                problem.kind.as_deref().unwrap_or_default(),
-                csv_field(&method.label),
-                s.solved,
-                s.verdict.word(),
-                s.gradients,
-                number(s.objective_error),
-                number(s.constraint_norm),
-                number(s.kkt)
-            );
-        }
-    }
-    text
-}
-
-/// The checks as a table.
-pub(crate) fn checks(summary: &Summary) -> String {
-    let mut text = String::from("experiment,claim,measured,bound,holds,why\n");
-    for section in &summary.sections {
-        for check in &section.checks {
-            let (name, why) = (csv_quoted(&check.name), csv_quoted(&check.why));
-            let _ = writeln!(text, "{},{name},{},{},{},{why}", section.name, check.measured, check.bound, check.holds);
-        }
-    }
-    text
 }

@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{
     Error,
-    data::plan::{Plan, ProblemSize},
+    data::{
+        experiment::Experiment,
+        plan::{Job, Plan, ProblemSize},
+    },
     io::data_file,
 };
 use std::{collections::BTreeMap, path::Path};
@@ -46,13 +49,24 @@ struct Start {
 impl Purpose for Start {
     type Output = ProblemSize;
 
-    fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<ProblemSize, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
+    fn with<F: Problem<Point: Send> + 'static>(self, mut prepared: Prepared<F>) -> Result<ProblemSize, Error> {
         prepared.start(self.seed)?;
         let parameters = prepared.f.start(self.seed).dimension();
         Ok(ProblemSize { terms: prepared.f.terms(), parameters })
+    }
+}
+
+/// The optimum of a job's problem, if it is known.
+pub fn optimum(job: &Job, experiment: &Experiment) -> Result<Option<f64>, Error> {
+    prepare(job, experiment, Path::new(""), FindOptimum)
+}
+
+struct FindOptimum;
+
+impl Purpose for FindOptimum {
+    type Output = Option<f64>;
+
+    fn with<F: Problem<Point: Send> + 'static>(self, prepared: Prepared<F>) -> Result<Option<f64>, Error> {
+        Ok(prepared.f.optimum())
     }
 }

@@ -177,11 +177,7 @@ impl RunJob<'_, '_> {
 impl Purpose for RunJob<'_, '_> {
     type Output = ();
 
-    fn with<F, C>(mut self, mut prepared: Prepared<F, C>) -> Result<(), Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
+    fn with<F: Problem<Point: Send> + 'static>(mut self, mut prepared: Prepared<F>) -> Result<(), Error> {
         let mut measure = Measure::new(&self.job.problem, &mut prepared, self.team.clone());
         let (path, opened) = (checkpoint_file(self.folder), self.open());
         self.ready.set(true);
@@ -195,28 +191,26 @@ impl Purpose for RunJob<'_, '_> {
         for warning in device::take_warnings() {
             self.pace.warn(&warning);
         }
-        let Prepared { f, stepper, sampler, .. } = prepared;
+        let Prepared { f, stepper, sampler, held, .. } = prepared;
         let mut journal = Journal { f, stepper, totals, logs, id: self.id, path };
         let epoch_steps = sampler.steps_per_epoch();
         if saved.is_none() {
             journal.write_epoch(epoch_steps, &mut measure, self.halt)?;
         }
-        self.run_steps(journal, sampler, &mut measure)
+        let outcome = self.run_steps(journal, sampler, &mut measure);
+        drop(held);
+        outcome
     }
 }
 
 impl RunJob<'_, '_> {
     /// Makes all remaining steps.
-    fn run_steps<F, C>(
+    fn run_steps<F: Problem>(
         self,
         mut journal: Journal<F>,
         mut sampler: Box<dyn Sampler>,
-        measure: &mut Measure<F, C>,
-    ) -> Result<(), Error>
-    where
-        F: Problem,
-        C: Manifold<Point = F::Point>,
-    {
+        measure: &mut Measure<F>,
+    ) -> Result<(), Error> {
         let Self { job, experiment, halt, save_every, pace, .. } = self;
         let epoch_steps = sampler.steps_per_epoch();
         let last_step = job.epochs * epoch_steps;
@@ -307,10 +301,7 @@ impl<F: Problem> Journal<F> {
     }
 
     /// The record of the current point as the end of an epoch.
-    fn measured<C>(&mut self, epoch: u64, measure: &mut Measure<F, C>, halt: Halt) -> Result<EpochRecord, Error>
-    where
-        C: Constraint<Point = F::Point>,
-    {
+    fn measured(&mut self, epoch: u64, measure: &mut Measure<F>, halt: Halt) -> Result<EpochRecord, Error> {
         let position = self.stepper.current(&mut self.f);
         let steps = position.steps;
         let metrics = measure.at(&mut self.f, &position, self.totals.evaluations, halt)?;
@@ -322,26 +313,20 @@ impl<F: Problem> Journal<F> {
         Ok(EpochRecord { epoch, steps, accepted, skipped, evaluations, trust_region, metrics })
     }
 
-    fn write_epoch<C>(&mut self, epoch_steps: u64, measure: &mut Measure<F, C>, halt: Halt) -> Result<(), Error>
-    where
-        C: Constraint<Point = F::Point>,
-    {
+    fn write_epoch(&mut self, epoch_steps: u64, measure: &mut Measure<F>, halt: Halt) -> Result<(), Error> {
         let epoch = self.stepper.current(&mut self.f).steps / epoch_steps;
         let record = self.measured(epoch, measure, halt)?;
         self.log_epoch(record)
     }
 
     /// Records all epochs to come of a method that has settled: its answer does not change any more.
-    fn write_remaining_epochs<C>(
+    fn write_remaining_epochs(
         &mut self,
         epoch_steps: u64,
         last: u64,
-        measure: &mut Measure<F, C>,
+        measure: &mut Measure<F>,
         halt: Halt,
-    ) -> Result<(), Error>
-    where
-        C: Constraint<Point = F::Point>,
-    {
+    ) -> Result<(), Error> {
         let steps = self.stepper.current(&mut self.f).steps;
         let next = self.totals.settled.unwrap_or(steps / epoch_steps) + 1;
         if next <= last {

@@ -5,10 +5,11 @@ use super::{prepare::Prepared, workers::Halt};
 use crate::{
     Error,
     data::experiment::ProblemSpec,
-    registry::{Quantity, TestMetric, problems},
+    registry::{AnyConstraint, Quantity, TestMetric, problems},
     stepper::Position,
     team::Team,
 };
+use faer::Mat;
 use std::{cell::RefCell, collections::BTreeMap};
 use strust::{
     objective::{Stoppable, full_value},
@@ -18,10 +19,10 @@ use strust::{
 use strust_problems::Problem;
 
 /// Measures the metrics of a problem.
-pub(super) struct Measure<F: Objective, C: Constraint> {
+pub(super) struct Measure<F: Objective> {
     quantities: Vec<Quantity>,
     optimum: Option<f64>,
-    constraint: Option<(C, C::Residual)>,
+    constraint: Option<(AnyConstraint<F::Point>, Mat<f64>)>,
     test: Option<TestMetric<F>>,
     train: Option<TestMetric<F>>,
     team: Team,
@@ -54,9 +55,9 @@ impl AnyHalts<'_> {
     }
 }
 
-impl<F: Problem, C: Constraint<Point = F::Point>> Measure<F, C> {
+impl<F: Problem> Measure<F> {
     /// For a problem. It takes the constraint and the metric on the test set.
-    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<F, C>, team: Team) -> Self {
+    pub fn new(problem: &ProblemSpec, prepared: &mut Prepared<F>, team: Team) -> Self {
         let constraint = prepared.constraint.take().map(|c| {
             let residual = c.new_residual();
             (c, residual)
@@ -159,7 +160,7 @@ mod halting {
     fn a_measurement_ends_when_the_run_is_to_halt() {
         let mut f = LeastSquares::<f64>::interpolating(2000, 3, 0).unwrap();
         let x = f.start(0);
-        let mut measure = Measure::<_, Sphere<Vec<f64>>> {
+        let mut measure = Measure {
             quantities: vec![Quantity::Objective],
             optimum: None,
             constraint: None,
@@ -197,7 +198,7 @@ mod tests {
         ImageClassification::resnet20(&images, Some(&images), 4, Device::Cpu).unwrap()
     }
 
-    fn measure() -> Measure<ImageClassification, Sphere<Flat<f32>>> {
+    fn measure() -> Measure<ImageClassification> {
         Measure {
             quantities: vec![Quantity::TrainLoss, Quantity::TestAccuracy],
             optimum: None,

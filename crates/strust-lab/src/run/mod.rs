@@ -11,6 +11,7 @@ mod spread;
 pub(crate) mod workers;
 
 pub(crate) use check::check;
+pub use check::optimum;
 pub(crate) use job::{JobWatch, join, run as run_job};
 pub use progress::{JobProgress, RunProgress, Silent};
 pub use workers::panic_text;
@@ -25,11 +26,19 @@ use crate::{
     team::Team,
 };
 use job::Together;
-use orders::{Order, Pool, PoolKind};
+use orders::{Order, Pool};
 use serde::Serialize;
 use std::{path::Path, sync::atomic::AtomicBool, time::Duration};
 use strust::ranks::Group;
 use workers::{FirstError, Halt};
+
+/// The kind of a pool of jobs.
+pub(crate) const JOBS: &str = "jobs";
+
+/// The message about an item that a pool does not have.
+pub(crate) fn no_item(item: usize) -> String {
+    format!("there is no item {item} in the pool of rank 0: start the same program on all ranks")
+}
 
 /// How to run a plan.
 pub struct Options<'a> {
@@ -47,11 +56,11 @@ pub struct Options<'a> {
 
 impl Options<'_> {
     /// A pool for the other ranks.
-    pub(crate) fn pool(&self, kind: PoolKind, folder: &Path, plan: &impl Serialize) -> Pool {
+    pub(crate) fn pool(&self, kind: &str, folder: &Path, plan: &impl Serialize) -> Pool {
         let plan = serde_json::to_value(plan).expect("a plan is plain data");
         let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
         let &Self { jobs, save_every, .. } = self;
-        Pool { kind, seal: seal(folder), folder: absolute, plan, together: false, jobs, save_every }
+        Pool { kind: kind.into(), seal: seal(folder), folder: absolute, plan, together: false, jobs, save_every }
     }
 }
 
@@ -72,7 +81,7 @@ fn pooled(jobs: &[(&Plan, &Job)]) -> PooledPlans {
 pub(crate) fn run_jobs(folder: &Path, stage: &str, jobs: &[(&Plan, &Job)], options: &Options) -> Result<(), Error> {
     options.progress.begin(stage, jobs.len());
     let watch = JobWatch { progress: options.progress, save_every: options.save_every };
-    let pool = || options.pool(PoolKind::Jobs, folder, &pooled(jobs));
+    let pool = || options.pool(JOBS, folder, &pooled(jobs));
     if options.team.size() == 1 || jobs.iter().all(|(plan, _)| plan.experiment.parallel == Parallel::Jobs) {
         let run = |(plan, job): &(&Plan, &Job), halt: Halt| job::run(folder, plan, job, None, halt, watch);
         return workers::run_all(jobs, pool, options, run);

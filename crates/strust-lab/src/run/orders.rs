@@ -37,7 +37,8 @@ pub(crate) enum Order {
 /// Items that can run in parallel.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Pool {
-    pub kind: PoolKind,
+    /// What its items are: [`JOBS`](super::JOBS), or the checks of the suite with this plan file.
+    pub kind: String,
     /// The folder of results, which every rank must see.
     pub folder: PathBuf,
     /// The checksum of the plan file in it.
@@ -50,14 +51,6 @@ pub(crate) struct Pool {
     pub jobs: usize,
     /// The time between two checkpoints.
     pub save_every: Duration,
-}
-
-/// What the items of a pool are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum PoolKind {
-    Jobs,
-    Theory,
-    Constrained,
 }
 
 /// The answer of a rank.

@@ -7,32 +7,31 @@ use crate::{
         plan::Job,
     },
     io::{checkpoint::Checkpoint, data_file::DataReading, results::checkpoint_file},
-    registry::{SaveModel, Setup, TestMetric, Visitor, methods, problems},
+    registry::{AnyConstraint, SaveModel, Setup, TestMetric, Visitor, methods, problems},
     stepper::Stepper,
     team::Sharing,
 };
-use std::path::Path;
+use std::{any::Any, path::Path};
 use strust::prelude::*;
 use strust_problems::Problem;
 
 /// A job that can start or resume.
-pub(crate) struct Prepared<F: Objective, C> {
+pub(crate) struct Prepared<F: Objective> {
     pub f: F,
-    pub constraint: Option<C>,
+    pub constraint: Option<AnyConstraint<F::Point>>,
     pub test: Option<TestMetric<F>>,
     pub train: Option<TestMetric<F>>,
     pub save: Option<SaveModel<F>>,
     pub stepper: Box<dyn Stepper<F>>,
     pub sampler: Box<dyn Sampler>,
+    /// What must live as long as the problem. It is dropped last.
+    pub held: Option<Box<dyn Any>>,
 }
 
 /// What to do with a prepared job, for any type of problem.
 pub(crate) trait Purpose {
     type Output;
-    fn with<F, C>(self, prepared: Prepared<F, C>) -> Result<Self::Output, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static;
+    fn with<F: Problem<Point: Send> + 'static>(self, prepared: Prepared<F>) -> Result<Self::Output, Error>;
 }
 
 /// Constructs a job and passes it to `purpose`. `folder` is the job's folder, for messages.
@@ -55,7 +54,8 @@ pub(crate) fn prepare_shared<P: Purpose>(
 ) -> Result<P::Output, Error> {
     let reading = DataReading::begin(&job.problem)?;
     let visitor = Constructed { job, experiment, reading, purpose };
-    problems::visit(&job.problem, job.seed, sharing, visitor).map_err(|error| match error {
+    problems::setup(&job.problem, job.seed, sharing).and_then(|setup| setup.visit(visitor)).map_err(|error| match error
+    {
         // The settings of a plan were checked. If they do not fit, the plan was edited or is of another version.
         Error::Misfit(why) => Error::saved(folder, format!("the plan does not fit this program: {why}")),
         error => error,
@@ -72,18 +72,14 @@ struct Constructed<'a, P> {
 impl<P: Purpose> Visitor for Constructed<'_, P> {
     type Output = P::Output;
 
-    fn visit<F, C>(self, setup: Setup<F, C>) -> Result<P::Output, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
+    fn visit<F: Problem<Point: Send> + 'static>(self, setup: Setup<F>) -> Result<P::Output, Error> {
         self.reading.end()?;
         let sampler = sampler(self.experiment, setup.f.terms(), self.job.seed)?;
         let steps = self.job.epochs * sampler.steps_per_epoch();
         let stepper = methods::stepper(&self.job.method, &setup, self.experiment.batch as usize, steps)?;
         let constraint = setup.constraint.map(|make| make(Retraction::Qr));
-        let Setup { f, test, train, save, .. } = setup;
-        self.purpose.with(Prepared { f, constraint, test, train, save, stepper, sampler })
+        let Setup { f, test, train, save, held, .. } = setup;
+        self.purpose.with(Prepared { f, constraint, test, train, save, stepper, sampler, held })
     }
 }
 
@@ -100,7 +96,7 @@ fn sampler(experiment: &Experiment, terms: usize, seed: u64) -> Result<Box<dyn S
     })
 }
 
-impl<F: Problem, C> Prepared<F, C> {
+impl<F: Problem> Prepared<F> {
     /// Starts at the starting point of the seed.
     pub fn start(&mut self, seed: u64) -> Result<(), Error> {
         let start = self.f.start(seed);

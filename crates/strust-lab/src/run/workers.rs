@@ -103,22 +103,22 @@ impl<'a> Pace<'a> {
 }
 
 /// The progress of an item of the pool, and whether it must stop.
-pub(crate) struct Tick<'a> {
-    pub pace: Pace<'a>,
+pub struct Tick<'a> {
+    pub(crate) pace: Pace<'a>,
     halt: Halt<'a>,
     at: u64,
     last: u64,
 }
 
 impl<'a> Tick<'a> {
-    pub fn new(progress: Box<dyn JobProgress + 'a>, halt: Halt<'a>) -> Self {
+    pub(crate) fn new(progress: Box<dyn JobProgress + 'a>, halt: Halt<'a>) -> Self {
         Self { pace: Pace::new(progress), halt, at: 0, last: 1 }
     }
     /// Sets the number of units of work.
     pub fn expect(&mut self, last: u64) {
         self.last = last.max(1);
     }
-    /// Counts one unit as done.
+    /// Counts one unit as done. It fails if the item must stop.
     pub fn done(&mut self) -> Result<(), Error> {
         self.at += 1;
         if self.halt.requested() {

@@ -7,7 +7,12 @@ use crate::{
     io::checkpoint::{Checkpoint, Head},
 };
 use std::path::Path;
-use strust::{objective::Objective, record::StepRecord, samplers::Sampler};
+use strust::{
+    objective::Objective,
+    record::StepRecord,
+    samplers::Sampler,
+    saved::{Load, Save},
+};
 use strust_torch::{DeviceMethod, DeviceRun, Flat, ImageClassification, Launch};
 
 /// The number of steps on the device between two chances for the caller to stop.
@@ -53,7 +58,8 @@ impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
         Ok(())
     }
     fn resume(&mut self, f: &mut ImageClassification, saved: &Checkpoint) -> Result<(), Error> {
-        let method = M::resume(self.config.clone(), f.objective(), &saved.state()?, self.steps_per_epoch)?;
+        let state = Load::load(&saved.state).map_err(|error| saved.refuse(error))?;
+        let method = M::resume(self.config.clone(), f.objective(), &state, self.steps_per_epoch)?;
         self.begin(f, method);
         Ok(())
     }
@@ -84,6 +90,6 @@ impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
         Position::of(self.read_state(f))
     }
     fn save(&mut self, f: &mut ImageClassification, head: &Head, path: &Path) -> Result<(), Error> {
-        head.save(path, self.read_state(f))
+        head.save(path, &self.read_state(f).save())
     }
 }

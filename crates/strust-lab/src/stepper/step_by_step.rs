@@ -14,6 +14,7 @@ use strust::{
     run::next_step,
     sample::Sample,
     samplers::Sampler,
+    saved::Save,
 };
 
 /// A method of the library and its state.
@@ -35,7 +36,7 @@ impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
         Ok(())
     }
     fn resume(&mut self, _: &mut F, saved: &Checkpoint) -> Result<(), Error> {
-        self.state = Some(saved.state()?);
+        self.state = Some(self.method.restore(&saved.state).map_err(|error| saved.refuse(error))?);
         Ok(())
     }
     fn advance(
@@ -60,6 +61,6 @@ impl<F: Objective, M: Method<F>> Stepper<F> for StepByStep<M, M::State> {
         Position::of(self.state.as_ref().expect(STARTED))
     }
     fn save(&mut self, _: &mut F, head: &Head, path: &Path) -> Result<(), Error> {
-        head.save(path, self.state.as_ref().expect(STARTED))
+        head.save(path, &self.state.as_ref().expect(STARTED).save())
     }
 }

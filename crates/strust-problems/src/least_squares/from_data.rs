@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn the_contract_holds_for_data_from_a_file_dense_and_sparse() {
         let data = plane(40);
-        let sparse = Labeled { features: data.features.converted(), labels: data.labels.clone() };
+        let sparse = Labeled { features: data.features.to_sparse(), labels: data.labels.clone() };
         let make = |data| LeastSquares::from_labeled(data).unwrap().with_test_share(0.25, 0).unwrap();
         let make = |data| make(data).standardized().unwrap().with_intercept().unwrap();
         let (mut a, b) = (make(data), make(sparse));

@@ -7,7 +7,7 @@ use faer::Mat;
 use strust::{objective::full_value, prelude::*};
 
 fn sparse(data: &Labeled) -> Labeled {
-    Labeled { features: data.features.converted(), labels: data.labels.clone() }
+    Labeled { features: data.features.to_sparse(), labels: data.labels.clone() }
 }
 
 #[test]

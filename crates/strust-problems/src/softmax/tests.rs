@@ -10,7 +10,7 @@ use strust::{objective::full_value, prelude::*};
 fn the_contract_of_a_problem_holds_dense_and_sparse() {
     for regularization in [0.0, 0.3] {
         let data = random_data(30, 6, &[3.0, -2.0, 0.0, 9.0], 0);
-        let sparse = Labeled { features: data.features.converted(), labels: data.labels.clone() };
+        let sparse = Labeled { features: data.features.to_sparse(), labels: data.labels.clone() };
         let mut dense = Softmax::new(data, regularization).unwrap();
         let mut sparse = Softmax::new(sparse, regularization).unwrap();
         assert_eq!(dense.classes(), [-2, 0, 3, 9]);
@@ -24,7 +24,7 @@ fn the_contract_of_a_problem_holds_dense_and_sparse() {
 #[test]
 fn the_products_are_those_of_the_gradients() {
     let data = || random_data(30, 6, &[3.0, -2.0, 0.0, 9.0], 0);
-    let sparse = Labeled { features: data().features.converted(), labels: data().labels };
+    let sparse = Labeled { features: data().features.to_sparse(), labels: data().labels };
     let penalized = Softmax::new(sparse, 0.3).unwrap().with_intercept().unwrap();
     for mut f in [Softmax::new(data(), 0.0).unwrap(), penalized] {
         contract::has_products(&mut f, ProductKind::Hessian, true, 1e-13);
@@ -99,7 +99,7 @@ fn a_held_out_test_set_keeps_its_labels_dense_and_sparse() {
     let classes = [0.0, 1.0, 2.0];
     let features = Features::Dense(Mat::from_fn(60, 3, |i, j| f64::from(u8::from(i % 3 == j))));
     let labels: Vec<f64> = (0..60).map(|i| classes[i % 3]).collect();
-    for features in [features.clone(), features.converted()] {
+    for features in [features.clone(), features.to_sparse()] {
         let all = Softmax::new(Labeled { features, labels: labels.clone() }, 0.0).unwrap();
         let held = all.clone().with_test_share(0.25, 0).unwrap();
         let mut wrong = held.clone().with_wrong_labels(0.4, 7).unwrap();

@@ -7,7 +7,7 @@ use crate::{Error, vector::Vector};
 /// Newton steps until [`Manifold::restore`] gives up. From a point where it converges at all, a few are enough.
 const MOST_STEPS: usize = 50;
 
-/// Makes a [`Manifold`] of equations c(x) = 0, so that methods such as [`Riemannian`](crate::methods::Riemannian) work
+/// Makes a [`Manifold`] of equations c(x) = 0, so that methods such as `Riemannian` of `strust-baselines` work
 /// on them. Inequalities and bounds are an error.
 ///
 /// The projection of v onto the tangent space is v + Jᵀλ with the [multipliers

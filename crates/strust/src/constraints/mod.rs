@@ -83,7 +83,7 @@ pub trait Constraint {
 }
 
 /// Checks that a method for equations gets no inequality and no bound.
-pub(crate) fn check_equations<C: Constraint + ?Sized>(method: &'static str, constraint: &C) -> Result<(), Error> {
+pub fn check_equations<C: Constraint + ?Sized>(method: &'static str, constraint: &C) -> Result<(), Error> {
     if constraint.bounds().is_some() {
         return Err(out_of_range(method, "constraint", "bounds of x", "equations; for bounds use StrSqp"));
     }

@@ -1,4 +1,4 @@
-use super::{Bounds, Constraint, Sense};
+use super::{Bounds, Constraint, Manifold, Sense};
 use crate::Error;
 
 /// A constraint around another one. Implement this instead of [`Constraint`]: everything that it does not define is the
@@ -149,6 +149,14 @@ macro_rules! pointers {
             }
             fn wrapped_mut(&mut self) -> &mut C {
                 self
+            }
+        }
+        impl<C: Manifold + ?Sized> Manifold for $pointer {
+            fn project_tangent(&mut self, x: &C::Point, v: &mut C::Point) -> Result<(), Error> {
+                (**self).project_tangent(x, v)
+            }
+            fn restore(&mut self, x: &mut C::Point) -> Result<(), Error> {
+                (**self).restore(x)
             }
         }
     )*};

@@ -66,6 +66,7 @@ impl Watch {
 ///
 /// ```
 /// use strust::{diagnostics::SplitBatch, prelude::*, sample::Draws};
+/// use strust_baselines::{Sgd, SgdConfig};
 /// // ½aᵢ(x − 1)² with aᵢ = 1, 2, 1, 2, …: E(gᵢ²)/(E gᵢ)² = 2.5/1.5² for one term.
 /// let f = from_fn(1000, |x: &Vec<f64>, sample: &Sample, mut g: Option<&mut Vec<f64>>| {
 ///     let scale = 1.0 / sample.len() as f64;

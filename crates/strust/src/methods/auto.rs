@@ -2,7 +2,7 @@
 //!
 //! The constants here are not settings. Few other values were tried.
 
-use super::{Measurement, Method, Noise, finite, state};
+use super::{Measurement, Method, Noise, finite};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -11,9 +11,9 @@ use crate::{
     radius::Verdict,
     record::StepRecord,
     sample::Sample,
-    vector::{Elementwise, Vector, saved},
+    saved::{Load, Saved},
+    vector::{Elementwise, Vector},
 };
-use serde::{Deserialize, Serialize};
 use std::mem::swap;
 
 config! {
@@ -137,33 +137,28 @@ impl<V: Vector> Default for Auto<V> {
 }
 
 /// State of [`Auto`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AutoState<V> {
     /// x, the average: the answer.
-    #[serde(with = "saved")]
     pub x: V,
     /// z, where steps are made.
-    #[serde(with = "saved")]
     pub z: V,
     /// x₀, the start.
-    #[serde(with = "saved")]
     pub start: V,
     /// The last gradient of an accepted step.
-    #[serde(with = "saved")]
     pub gradient: V,
     /// The root of the mean of g∘g, without the correction of the first steps.
-    #[serde(with = "saved")]
     pub root: V,
     /// The numbers that it has learned.
     pub learned: Learned,
     /// Steps made.
     pub k: u64,
 }
-state!(AutoState<V>, is_averaged);
+crate::saved!([V: Vector] AutoState<V> { x: vector, z: vector, start: vector, gradient: vector, root: vector, learned, k });
+crate::state!(AutoState<V>, is_averaged);
 
 /// The numbers in an [`AutoState`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Learned {
     /// Steps accepted.
     pub accepted: u64,
@@ -182,6 +177,7 @@ pub struct Learned {
     /// Whether no step was accepted since z was last moved to the average. At the start it is there.
     pub at_average: bool,
 }
+crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, pull, at_average });
 
 impl Default for Learned {
     /// At the start nothing is known.
@@ -313,6 +309,9 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         }
         *k += 1;
         Ok(record(*k - 1, f0.value, squared_norm.sqrt(), a, length, verdict, 1))
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

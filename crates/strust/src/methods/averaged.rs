@@ -7,10 +7,10 @@ use crate::{
     objective::Objective,
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Save, Saved, vector},
     stop::StopReason,
-    vector::{Vector, saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`Averaged`].
@@ -28,6 +28,7 @@ config! {
 ///
 /// ```
 /// use strust::prelude::*;
+/// use strust_baselines::{Sgd};
 /// let targets = [1.0, 3.0];
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
 ///     g[0] += x[0] - targets[i];
@@ -57,14 +58,31 @@ impl<M> Averaged<M> {
 }
 
 /// State of [`Averaged`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "S: State<Point = V>, V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AveragedState<S, V> {
     /// The state of the method.
     pub inner: S,
     /// x̄.
-    #[serde(with = "saved")]
     pub average: V,
+}
+
+impl<S: Save, V: Vector> Save for AveragedState<S, V> {
+    fn save(&self) -> Saved {
+        Saved::map([("inner", self.inner.save()), ("average", vector::save(&self.average))])
+    }
+}
+impl<S: Load, V: Vector> Load for AveragedState<S, V> {
+    fn load(saved: &Saved) -> Result<Self, Error> {
+        Self::with_inner(saved, S::load)
+    }
+}
+crate::serde_as_saved!([S: Load, V: Vector] AveragedState<S, V>);
+
+impl<S, V: Vector> AveragedState<S, V> {
+    /// Loads a state, with its inner state by `load`.
+    fn with_inner(saved: &Saved, load: impl FnOnce(&Saved) -> Result<S, Error>) -> Result<Self, Error> {
+        Ok(Self { inner: saved.part("inner", load)?, average: saved.part("average", vector::load)? })
+    }
 }
 
 impl<V: Vector, S: State<Point = V>> State for AveragedState<S, V> {
@@ -111,6 +129,9 @@ impl<F: Objective + ?Sized, M: Method<F>> Method<F> for Averaged<M> {
             average.scale_add(1.0 - c, c, inner.point());
         }
         Ok(record)
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        AveragedState::with_inner(saved, |inner| self.inner.restore(inner))
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         self.inner.measure(f, &state.inner.clone().with_point(state.average.clone()))

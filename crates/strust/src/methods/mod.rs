@@ -9,28 +9,12 @@
 //! | [`StrLbfgs`], [`StrLsr1`] | Algorithm 1 with a limited-memory quasi-Newton matrix | min f(x) |
 //! | [`StrP`] | Algorithm 2 | min f(x), c(x) = 0 |
 //! | [`StrSqp`] | an exact penalty, minimized through its dual | min f(x), c(x) = 0 or ≤ 0, bounds |
-//! | [`Sgd`], [`Adam`], [`LineSearch`] | baselines of section 5.1 | min f(x) |
-//! | [`Prodigy`], [`DoG`], [`ScheduleFreeSgd`], [`ScheduleFreeAdamW`], [`Ponos`] | baselines that need little or no tuning | min f(x) |
-//! | [`ProjectedSgd`], [`Riemannian`] | baselines of section 5.2 | min f(x) on a manifold |
-//! | [`AugLag`] | baseline of section 5.2 | min f(x), c(x) = 0 |
-//! | [`Landing`] | baseline without retractions | min f(x), c(x) = 0 |
 //! | [`Averaged`] | any method, with the average of its iterates as the answer | that of the method |
 
-mod adam;
-mod augmented_lagrangian;
+mod any;
 pub mod auto;
 mod averaged;
-mod dog;
-mod landing;
-mod line_search;
 pub mod noise;
-mod ponos;
-mod prodigy;
-mod projected_sgd;
-mod riemannian;
-mod schedule_free_adamw;
-mod schedule_free_sgd;
-mod sgd;
 mod str_limited_memory;
 mod str_newton;
 mod str_p;
@@ -38,21 +22,10 @@ mod str_sqp;
 mod trust_region;
 
 pub use crate::models::CurvaturePair;
-pub use adam::{Adam, AdamConfig, AdamState};
-pub use augmented_lagrangian::{AugLag, AugLagConfig, AugLagState};
+pub use any::{AnyMethod, AnyState};
 pub use auto::{Auto, AutoConfig, AutoState, Learned};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
-pub use dog::{DoG, DoGConfig, DoGState};
-pub use landing::{Landing, LandingConfig};
-pub use line_search::{LineSearch, LineSearchConfig, LineSearchState, Reset};
 pub use noise::Noise;
-pub use ponos::{Ponos, PonosConfig, PonosState};
-pub use prodigy::{Prodigy, ProdigyConfig, ProdigyState};
-pub use projected_sgd::{ProjectedSgd, ProjectedSgdConfig};
-pub use riemannian::{Riemannian, RiemannianConfig};
-pub use schedule_free_adamw::{ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeAdamWState};
-pub use schedule_free_sgd::{AverageWeights, ScheduleFreeSgd, ScheduleFreeSgdConfig, ScheduleFreeSgdState};
-pub use sgd::{Sgd, SgdConfig, SgdState};
 pub use str_limited_memory::{StrLbfgs, StrLbfgsConfig, StrLimitedMemoryState, StrLsr1, StrLsr1Config};
 pub use str_newton::{StrNewton, StrNewtonConfig, StrNewtonState};
 pub use str_p::{StrP, StrPConfig};
@@ -68,10 +41,10 @@ use crate::{
     objective::{Evaluation, Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,
+    saved::{Save, Saved},
     stop::StopReason,
-    vector::{Vector, saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// A method. It holds its checked configuration and scratch space; the caller owns the state.
 ///
@@ -86,10 +59,13 @@ pub trait Method<F: Objective + ?Sized> {
     /// The state at the start `x`, after [`Self::prepare`].
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error>;
 
-    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold, [`Landing`],
+    /// One step on one sample. Only the first call allocates, except for retractions onto a manifold and
     /// [`StrSqp`], whose dual is small beside a gradient, and [`StrNewton`], which makes up to `at_boundary` vectors when it
     /// first needs them. A step is a transaction: an error, or a panic in an evaluation, leaves the state unchanged.
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error>;
+
+    /// The state that was [saved](Save::save). It is checked when a run resumes from it.
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error>;
 
     /// Measures the current point on the full sum.
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error>;
@@ -106,13 +82,16 @@ impl<F: Objective + ?Sized, M: Method<F> + ?Sized> Method<F> for &mut M {
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         (**self).step(f, state, sample)
     }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        (**self).restore(saved)
+    }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         (**self).measure(f, state)
     }
 }
 
 /// The state of a method, as plain data without scratch space. A run resumes bit for bit from a saved state.
-pub trait State: Clone + Serialize + DeserializeOwned {
+pub trait State: Clone + Save {
     /// The type of x.
     type Point;
     /// x.
@@ -133,33 +112,33 @@ pub trait State: Clone + Serialize + DeserializeOwned {
 }
 
 /// The state of a method that needs only the point and the step count.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Iterate<V> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// Steps made.
     pub k: u64,
 }
+crate::saved!([V: Vector] Iterate<V> { x: vector, k });
 
 /// Implements [`State`] for a struct with the fields `x` and `k`. With `is_averaged`, x is an average. With
 /// `settled by`, this function of the state is [`State::settled`].
+#[macro_export]
 macro_rules! state {
     ($name:ident) => {
-        state!($name<V>);
+        $crate::state!($name<V>);
     };
     ($name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>) => {
-        state!(@ $name<V $(, $s: $first $(+ $bound)*)?>, false, |_: &Self| None);
+        $crate::state!(@ $name<V $(, $s: $first $(+ $bound)*)?>, false, |_: &Self| None);
     };
     ($name:ident<V>, is_averaged) => {
-        state!(@ $name<V>, true, |_: &Self| None);
+        $crate::state!(@ $name<V>, true, |_: &Self| None);
     };
     ($name:ident<V>, settled by $reason:ident) => {
-        state!(@ $name<V>, false, Self::$reason);
+        $crate::state!(@ $name<V>, false, Self::$reason);
     };
     (@ $name:ident<V $(, $s:ident: $first:ident $(+ $bound:ident)*)?>, $is_averaged:literal, $settled:expr) => {
-        impl<V: crate::vector::Vector $(, $s: $first $(+ $bound)*)?> crate::methods::State for $name<V $(, $s)?> {
+        impl<V: $crate::vector::Vector $(, $s: $first $(+ $bound)*)?> $crate::methods::State for $name<V $(, $s)?> {
             type Point = V;
             fn point(&self) -> &V {
                 &self.x
@@ -176,24 +155,23 @@ macro_rules! state {
             fn is_averaged(&self) -> bool {
                 $is_averaged
             }
-            fn settled(&self) -> Option<crate::stop::StopReason> {
-                let settled: fn(&Self) -> Option<crate::stop::StopReason> = $settled;
+            fn settled(&self) -> Option<$crate::stop::StopReason> {
+                let settled: fn(&Self) -> Option<$crate::stop::StopReason> = $settled;
                 settled(self)
             }
         }
     };
 }
-use state;
 state!(Iterate);
 
 /// Scratch space that is created on first use.
-fn scratch<'a, V: Vector>(slot: &'a mut Option<V>, like: &V) -> &'a mut V {
+pub fn scratch<'a, V: Vector>(slot: &'a mut Option<V>, like: &V) -> &'a mut V {
     slot.get_or_insert_with(|| like.zeros_like())
 }
 
 /// fᵢ(x), ∇fᵢ(x) and ‖∇fᵢ(x)‖². Values that are not finite are an error: x was accepted, so it is too late to reject a
 /// step.
-fn evaluate<F: Objective + ?Sized>(
+pub fn evaluate<F: Objective + ?Sized>(
     f: &mut F,
     x: &F::Point,
     sample: &Sample,
@@ -224,7 +202,8 @@ fn finite<V: Vector>(evaluation: Evaluation, gradient: &V, step: u64) -> Result<
     Ok(squared)
 }
 
-fn measure_on_manifold<F, M>(f: &mut F, manifold: &mut M, x: &F::Point) -> Result<Measurement, Error>
+/// Measures a point of a manifold on the full sum: the gradient is that along the manifold.
+pub fn measure_on_manifold<F, M>(f: &mut F, manifold: &mut M, x: &F::Point) -> Result<Measurement, Error>
 where
     F: Objective + ?Sized,
     M: Manifold<Point = F::Point>,

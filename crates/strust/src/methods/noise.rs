@@ -1,7 +1,5 @@
 //! The noise of gradients, and how far back an average should remember.
 
-use serde::{Deserialize, Serialize};
-
 /// The noise is a mean over about the last quarter of the steps.
 pub const NOISE_MEMORY: f64 = 4.0;
 /// The recent noise is a mean over about this many steps.
@@ -14,7 +12,7 @@ pub const SHORTEST: f64 = 10.0;
 /// An average over the steps should forget where the noise falls: points made with less noise count more. Its memory m
 /// grows by 1 with each step, and is multiplied by the root of n'/n whenever the recent noise falls from n to a new
 /// minimum n'.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Noise {
     /// n, the mean over about the last quarter of the steps.
     pub mean: f64,
@@ -25,6 +23,7 @@ pub struct Noise {
     /// m, the number of steps that the average remembers.
     pub remembered: f64,
 }
+crate::saved!([] Noise { mean, recent, least, remembered });
 
 impl Noise {
     /// Learns from ½‖g − gₗₐₛₜ‖² after `steps` steps, at least one. The caller adds 1 to m if the step is accepted.

@@ -14,6 +14,7 @@ use crate::{
     radius::RegionConfig,
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Saved},
     vector::Vector,
 };
 use serde::{Deserialize, Serialize};
@@ -158,6 +159,9 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrP<C> {
         Ok(StepRecord { constraint_norm, ..record? })
     }
 
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
+    }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         let multipliers = self.multipliers(&state.x);
         let m = kkt(f, &mut self.constraint, &state.x, &multipliers);

@@ -1,6 +1,6 @@
 //! STR, Algorithm 1: the trust-region loop over any model.
 
-use super::{Measurement, Method, finite, state};
+use super::{Measurement, Method, finite};
 use crate::{
     Error,
     config::{Checked, Config},
@@ -10,9 +10,9 @@ use crate::{
     radius::{Change, RegionConfig, Verdict},
     record::{RegionRecord, StepRecord},
     sample::Sample,
-    vector::{Vector, saved},
+    saved::{Load, Saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// Configuration of [`Str`]: the trust region's constants. The defaults are the paper's for CIFAR-10.
 pub type StrConfig = RegionConfig;
@@ -76,11 +76,9 @@ impl<V: Vector, M: Clone> TrustRegion<V, M> {
 }
 
 /// State of [`TrustRegion`]: the point, the radius, and the memory `S` of the model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector, S: Serialize + DeserializeOwned")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TrustRegionState<V, S> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// Δ.
     pub radius: f64,
@@ -89,7 +87,8 @@ pub struct TrustRegionState<V, S> {
     /// The memory of the model.
     pub memory: S,
 }
-state!(TrustRegionState<V, S: Clone + Serialize + DeserializeOwned>);
+crate::saved!([V: Vector, S: Load] TrustRegionState<V, S> { x: vector, radius, k, memory });
+crate::state!(TrustRegionState<V, S: Clone + Load>);
 
 impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
     type State = TrustRegionState<F::Point, M::Memory>;
@@ -105,6 +104,9 @@ impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
         trust_region_step(f, &self.region, &mut self.model, state, sample, &mut self.scratch)
+    }
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
     }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         Ok(measure(f, &state.x))

@@ -10,30 +10,27 @@ use crate::{
     Error,
     objective::{Evaluations, Objective},
     radius::{Judgment, Verdict},
-    vector::{Vector, saved},
+    saved::{Load, Save, Saved},
+    vector::Vector,
 };
 use basis::Basis;
-use serde::{Deserialize, Deserializer, Serialize};
 use std::marker::PhantomData;
 
 /// A change of the gradient below this many rounding errors is noise.
 const ROUNDING: f64 = 100.0;
 
 /// A step and the change of the gradient along it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CurvaturePair<V> {
     /// s.
-    #[serde(with = "saved")]
     pub step: V,
     /// y.
-    #[serde(with = "saved")]
     pub change: V,
 }
+crate::saved!([V: Vector] CurvaturePair<V> { step: vector, change: vector });
 
 /// What [`LimitedMemory`] keeps from step to step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CurvatureMemory<V> {
     /// (s, y), oldest first.
     pub pairs: Vec<CurvaturePair<V>>,
@@ -44,45 +41,52 @@ pub struct CurvatureMemory<V> {
     /// Trials since the last pair that could have been one.
     pub skipped: u64,
 }
+crate::saved!([V: Vector] CurvatureMemory<V> { pairs, products, last, skipped });
 
 /// The other point of the last trial: x before an accepted step, or the trial of a rejected one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LastPoint<V> {
     /// The point.
-    #[serde(with = "saved")]
     pub point: V,
     /// The gradient there, on the sample of the step, if the step was accepted.
-    #[serde(with = "saved")]
     pub gradient: V,
     /// What the point is.
     pub kind: LastKind,
 }
+crate::saved!([V: Vector] LastPoint<V> { point: vector, gradient: vector, kind });
 
 /// What a [`LastPoint`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastKind {
     /// Already used, or of no use.
     Used,
     /// x before an accepted step, on a sample with this [function](crate::sample::Sample::function).
-    Accepted(#[serde(deserialize_with = "function")] u64),
+    Accepted(u64),
     /// A rejected trial, on a sample with this function.
-    Rejected(#[serde(deserialize_with = "function")] u64),
+    Rejected(u64),
 }
 
-/// Version 0.1.0 saved a value of f in this place. It says nothing about the sample, so the next pair costs a gradient.
-fn function<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Saved {
-        Function(u64),
-        Value(#[expect(dead_code, reason = "only its type matters")] f64),
+impl Save for LastKind {
+    fn save(&self) -> Saved {
+        match self {
+            Self::Used => Saved::Text("used".into()),
+            Self::Accepted(function) => Saved::case("accepted", function.save()),
+            Self::Rejected(function) => Saved::case("rejected", function.save()),
+        }
     }
-    Ok(match Saved::deserialize(from)? {
-        Saved::Function(function) => function,
-        Saved::Value(_) => 0,
-    })
+}
+
+impl Load for LastKind {
+    fn load(saved: &Saved) -> Result<Self, Error> {
+        // Version 0.1.0 saved a value of f in this place. It says nothing about the sample, so the next pair costs a gradient.
+        let function = |saved: &Saved| if let Saved::Number(_) = saved { Ok(0) } else { u64::load(saved) };
+        match saved.as_case()? {
+            ("used", _) => Ok(Self::Used),
+            ("accepted", saved) => function(saved).map(Self::Accepted),
+            ("rejected", saved) => function(saved).map(Self::Rejected),
+            (other, _) => Err(Error::Saved(format!("there is no case `{other}`"))),
+        }
+    }
 }
 
 /// The model m(p) = gᵀp + ½pᵀBp with B = γI + Q(B̂ − γI)Qᵀ. The columns of Q are an orthonormal basis of the kept steps s

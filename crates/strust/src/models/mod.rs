@@ -35,9 +35,9 @@ use crate::{
     objective::{Evaluation, Evaluations, Objective},
     radius::{Change, Judgment},
     sample::Sample,
+    saved::Load,
     vector::Vector,
 };
-use serde::{Serialize, de::DeserializeOwned};
 
 /// A model m(p) of f(x + p) − f(x) on one sample.
 ///
@@ -82,7 +82,7 @@ use serde::{Serialize, de::DeserializeOwned};
 /// ```
 pub trait Model<F: Objective + ?Sized>: Clone {
     /// The values that the model keeps from step to step, as plain data. `()` if there are none.
-    type Memory: Clone + Serialize + DeserializeOwned;
+    type Memory: Clone + Load;
 
     /// The memory at the start x. A run that resumes does not call this, so scratch space is made when it is needed.
     fn init(&mut self, f: &mut F, x: &F::Point) -> Result<Self::Memory, Error>;

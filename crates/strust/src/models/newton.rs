@@ -5,7 +5,6 @@ use crate::{
     radius::Judgment,
     vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 /// The general model of the paper, m(p) = gᵀp + ½pᵀHp, with the Hessian or the Gauss–Newton matrix H of the sample. Its
 /// step comes from truncated conjugate gradients ([`steihaug`]).
@@ -48,11 +47,12 @@ impl<V> Newton<V> {
 }
 
 /// What [`Newton`] keeps from step to step.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct NewtonMemory {
     /// The largest ‖g‖ so far. It makes the tolerance of the inner iteration independent of the scale of f.
     pub largest_gradient: f64,
 }
+crate::saved!([] NewtonMemory { largest_gradient });
 
 /// gᵀHg is a cube of the scale of f. Outside of 2^±250 it could under- or overflow.
 const MOST_EXPONENT: f64 = 250.0;

@@ -3,11 +3,10 @@
 //! Norms and products are always `f64`, so sums stay accurate in an `f32` run. [`Vector`] is implemented for every
 //! [`Dense`] type: `Vec`, faer columns and faer matrices, in `f32` and `f64`.
 //!
-//! [`saved`] stores a vector in any serde format. [`to_npy`] writes a file that NumPy reads.
+//! [`saved::vector`](crate::saved::vector) stores a vector in any serde format. [`to_npy`] writes a file that NumPy reads.
 
 mod dense;
 mod npy;
-pub mod saved;
 
 pub use dense::{Dense, Real};
 pub use npy::to_npy;

@@ -5,6 +5,10 @@ use strust::{
     config::{Allowed, Field},
     prelude::*,
 };
+use strust_baselines::{
+    Adam, AdamConfig, AugLag, AugLagConfig, DoGConfig, LineSearch, LineSearchConfig, PonosConfig, ProdigyConfig,
+    ProjectedSgdConfig, RiemannianConfig, ScheduleFreeAdamWConfig, ScheduleFreeSgdConfig, Sgd, SgdConfig,
+};
 
 /// Sets every field of a table to numbers outside its range, by the same path as an experiment file.
 fn every_field_is_checked<C: Config>() {

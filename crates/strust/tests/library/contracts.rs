@@ -12,6 +12,7 @@ use strust::{
     ranks::{Reduction, on_threads},
     sample::Draws,
 };
+use strust_baselines::Adam;
 
 #[test]
 fn only_a_sampler_that_draws_every_term_once_makes_a_sample_of_all_terms() {

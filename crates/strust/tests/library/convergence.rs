@@ -11,6 +11,10 @@ use strust::{
     prelude::*,
     run::{Observer, Report},
 };
+use strust_baselines::{
+    Adam, AdamConfig, AugLag, AugLagConfig, LineSearch, LineSearchConfig, ProjectedSgd, ProjectedSgdConfig, Reset,
+    Riemannian, RiemannianConfig, Sgd, SgdConfig,
+};
 
 const SEEDS: u64 = 20;
 

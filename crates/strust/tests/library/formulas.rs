@@ -6,6 +6,10 @@ use crate::{
 };
 use faer::Mat;
 use strust::prelude::*;
+use strust_baselines::{
+    Adam, AdamConfig, AugLag, AugLagConfig, DoG, LineSearch, LineSearchConfig, Ponos, Reset, ScheduleFreeAdamW,
+    ScheduleFreeSgd, Sgd, SgdConfig,
+};
 
 #[test]
 fn the_augmented_lagrangian_updates_multipliers_and_penalty_after_each_round_of_inner_epochs() {

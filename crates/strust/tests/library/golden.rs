@@ -3,6 +3,7 @@
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use strust::{prelude::*, vector::Vector};
+use strust_baselines::{Adam, DoG, Ponos, Prodigy, ScheduleFreeAdamW, ScheduleFreeSgd, Sgd};
 
 #[derive(Deserialize)]
 struct Golden {

@@ -13,7 +13,13 @@ use strust::{
     objective::Evaluations,
     prelude::*,
     ranks::{Reduction, ThreadRank, on_threads},
+    saved::Save,
     vector::Elementwise,
+};
+use strust_baselines::{
+    Adam, AdamConfig, AugLag, AugLagConfig, DoG, DoGConfig, Landing, LandingConfig, LineSearch, LineSearchConfig,
+    Ponos, Prodigy, ProdigyConfig, ProjectedSgd, ProjectedSgdConfig, Reset, Riemannian, RiemannianConfig,
+    ScheduleFreeAdamW, ScheduleFreeAdamWConfig, ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig,
 };
 
 pub type Wrapped<F> = Counted<Probe<F>>;
@@ -109,15 +115,15 @@ where
     let (mut first_f, mut first_method) = (wrap(f()).0, method());
     let mut first = first_method.init(&mut first_f, x).unwrap();
     let mut records = go(&mut first_f, &mut first_method, &mut first, 0..STEPS / 2);
-    let text = serde_json::to_string(&first).unwrap();
+    let text = serde_json::to_string(&first.save()).unwrap();
     drop((first_f, first_method, first));
 
-    let mut second: M::State = serde_json::from_str(&text).unwrap();
+    let mut second = method().restore(&serde_json::from_str(&text).unwrap()).unwrap();
     records.extend(go(&mut wrap(f()).0, &mut method(), &mut second, STEPS / 2..STEPS));
     assert!(records.iter().map(as_json).eq(whole_records.iter().map(as_json)));
     assert_eq!(bits(second.point()), bits(whole.point()));
     // Compare the whole state, not only x.
-    assert_eq!(serde_json::to_string(&second).unwrap(), serde_json::to_string(&whole).unwrap());
+    assert_eq!(serde_json::to_string(&second.save()).unwrap(), serde_json::to_string(&whole.save()).unwrap());
 }
 
 fn the_same_seed_gives_the_same_records<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point)
@@ -207,7 +213,7 @@ pub fn a_step_fails_safely<F: Objective, M: Method<F>>(
     log: &RefCell<Log>,
     failure: Failure,
 ) -> u64 {
-    let json = |state: &M::State| serde_json::to_string(state).unwrap();
+    let json = |state: &M::State| serde_json::to_string(&state.save()).unwrap();
     let (before, mut after, mut failed) = (json(state), state.clone(), 0);
     log.borrow_mut().calls = 0;
     let record = as_json(&method.step(f, &mut after, sample).unwrap());

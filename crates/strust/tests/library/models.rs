@@ -1,12 +1,10 @@
 //! Models other than the paper's: with memory that is saved, and with products on the sample.
 
 use crate::common::{LeastSquares, bits, normal, normals};
-use serde::{Deserialize, Serialize};
 use strust::{
     methods::TrustRegionState,
     models::{Exit, Identity, cauchy_step},
     prelude::*,
-    vector::saved,
 };
 
 /// H = κD with D = √v from a running mean of squared gradients, and κ learned from every trial.
@@ -17,12 +15,12 @@ struct LearnedMetric {
     squares: Vec<f64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct MetricMemory {
     kappa: f64,
-    #[serde(with = "saved")]
     squares: Vec<f64>,
 }
+strust::saved!([] MetricMemory { kappa, squares: vector });
 
 impl<F: Objective<Point = Vec<f64>>> Model<F> for LearnedMetric {
     type Memory = MetricMemory;

@@ -7,6 +7,10 @@ use crate::common::{LeastSquares, Targets, normal, normals};
 use allocation_counter::measure;
 use faer::Mat;
 use strust::{objective::ObjectiveWrapper, prelude::*, vector::Real};
+use strust_baselines::{
+    Adam, AdamConfig, AugLag, AugLagConfig, DoG, LineSearch, LineSearchConfig, Ponos, Prodigy, ScheduleFreeAdamW,
+    ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig,
+};
 
 /// Every fifth trial is NaN, so that rejections occur on every problem.
 struct Moody<F>(F, u64);

@@ -11,6 +11,7 @@ use strust::{
     prelude::*,
     ranks::{Alone, Delayed, Group, Reduction, RowShare, ThreadRank, Traffic, fingerprint, gather_bytes, on_threads},
 };
+use strust_baselines::{Adam, Sgd};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const SIZES: [usize; 5] = [1, 2, 3, 4, 7];
@@ -426,8 +427,8 @@ fn a_fingerprint_sees_every_part_of_a_state() {
     let state = method.init(&mut targets(), vec![0.0; 7]).unwrap();
     assert_eq!(fingerprint(&state), fingerprint(&state.clone()));
     assert_ne!(fingerprint(&state), fingerprint(&state.clone().with_point(vec![-0.0; 7])));
-    assert_ne!(fingerprint(&(vec![1_u8], vec![2_u8])), fingerprint(&(vec![1_u8, 2], Vec::<u8>::new())));
-    assert_ne!(fingerprint(&Some(0_u8)), fingerprint(&None::<u8>));
+    assert_ne!(fingerprint(&(vec![1_u64], vec![2_u64])), fingerprint(&(vec![1_u64, 2], Vec::<u64>::new())));
+    assert_ne!(fingerprint(&Some(0_u64)), fingerprint(&None::<u64>));
 }
 
 /// Every byte arrives, also those that are NaN as a number.

@@ -5,6 +5,7 @@ use crate::{
     methods::{TERMS, Wrapped, at, frame, go, matrices, sampler, singles, sls, stiefel, vectors, wrap},
 };
 use strust::{methods::StrState, models::Exit, prelude::*, radius::Change};
+use strust_baselines::{AugLag, AugLagConfig, LineSearch, LineSearchConfig, Ponos, PonosConfig, Reset};
 
 /// Forces three rejections with every kind of bad trial value, then continues the run.
 fn a_bad_trial_is_rejected<F, M>(f: impl Fn() -> F, method: impl Fn() -> M, x: &F::Point)

@@ -9,6 +9,9 @@ use std::{
 use strust::{
     diagnostics::SplitBatch, kkt::Measurement, objective::Stoppable, prelude::*, run::Observer, sample::Draws,
 };
+use strust_baselines::{
+    AugLag, AugLagConfig, ProjectedSgd, ProjectedSgdConfig, Riemannian, RiemannianConfig, Sgd, SgdConfig, SgdState,
+};
 
 fn problem() -> LeastSquares<f64> {
     let mut f = LeastSquares::interpolating(1, 12, &normals(1, 5));
@@ -271,7 +274,7 @@ fn without_a_rule_a_run_stops_when_it_no_longer_improves_and_has_converged_at_a_
 }
 
 /// SGD on ½x². It diverges if the learning rate is above 2.
-fn diverging(learning_rate: f64, stop: Stop) -> Report<strust::methods::SgdState<Vec<f64>>> {
+fn diverging(learning_rate: f64, stop: Stop) -> Report<SgdState<Vec<f64>>> {
     let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
         g[0] += x[0];
         0.5 * x[0] * x[0]

@@ -2,6 +2,7 @@
 
 use crate::common::{LeastSquares, bits, normals};
 use strust::{methods::Method, objective::Scaled, prelude::*, vector::Vector};
+use strust_baselines::{Adam, Sgd, SgdConfig};
 
 /// Scales of f and of x.
 const SCALES: [(f64, f64); 7] =

@@ -7,6 +7,7 @@ use strust::{
     prelude::*,
     samplers::Sampler,
 };
+use strust_baselines::{AugLag, AugLagConfig, ProjectedSgd, ProjectedSgdConfig, Riemannian, RiemannianConfig};
 
 /// ‖x − t‖².
 fn nearest_to(t: [f64; 2]) -> impl Objective<Point = Vec<f64>> {

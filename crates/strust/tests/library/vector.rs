@@ -5,7 +5,8 @@ use faer::{Col, Mat};
 use serde::{Deserialize, Serialize};
 use strust::{
     Error,
-    vector::{Dense, Elementwise, Real, Vector, saved},
+    saved::vector as saved,
+    vector::{Dense, Elementwise, Real, Vector},
 };
 
 #[derive(Serialize, Deserialize)]
@@ -128,23 +129,23 @@ fn what_does_not_fit_is_refused<V: Dense>(shape: &[usize], other: &'static str) 
     };
     assert_eq!(
         text(V::read(other, shape, &bytes)),
-        format!("saved vector: its components are {other}, but {name} was expected")
+        format!("saved state: its components are {other}, but {name} was expected")
     );
     let mut longer = bytes.clone();
     longer.push(0);
     assert_eq!(
         text(V::read(name, shape, &longer)),
-        format!("saved vector: {} bytes of {name} do not fill the shape {shape:?}", longer.len())
+        format!("saved state: {} bytes of {name} do not fill the shape {shape:?}", longer.len())
     );
     let mut cube = shape.to_vec();
     cube.extend([1; 2]);
     assert_eq!(
         text(V::read(name, &cube, &bytes)),
-        format!("saved vector: the shape {cube:?} does not fit the expected type")
+        format!("saved state: the shape {cube:?} does not fit the expected type")
     );
     assert_eq!(
         text(V::read(name, &[usize::MAX, 2], &bytes)),
-        format!("saved vector: {} bytes of {name} do not fill the shape [{}, 2]", bytes.len(), usize::MAX)
+        format!("saved state: {} bytes of {name} do not fill the shape [{}, 2]", bytes.len(), usize::MAX)
     );
     // The same through serde.
     let json = serde_json::to_string(&Leaf { x }).unwrap().replace(name, other);
@@ -219,7 +220,7 @@ fn a_matrix_is_not_confused_with_its_transpose_or_a_flat_vector() {
     let bytes = bits(&normal::<Mat<f64>>(1, &[2, 3]));
     assert_eq!(Vector::shape(&Mat::<f64>::read("f64", &[3, 2], &bytes).unwrap()), [3, 2]);
     let error = Vec::<f64>::read("f64", &[2, 3], &bytes).unwrap_err().to_string();
-    assert_eq!(error, "saved vector: the shape [2, 3] does not fit the expected type");
+    assert_eq!(error, "saved state: the shape [2, 3] does not fit the expected type");
     let (x, y): (Mat<f64>, Mat<f64>) = (normal(1, &[2, 3]), normal(1, &[3, 2]));
     assert!(std::panic::catch_unwind(|| x.dot(&y)).is_err());
 }

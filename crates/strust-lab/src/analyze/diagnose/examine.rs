@@ -175,18 +175,14 @@ struct Examine<'a> {
 impl Purpose for Examine<'_> {
     type Output = Option<Examination>;
 
-    fn with<F, C>(self, mut prepared: Prepared<F, C>) -> Result<Option<Examination>, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
+    fn with<F: Problem<Point: Send> + 'static>(self, mut prepared: Prepared<F>) -> Result<Option<Examination>, Error> {
         let Self { job, id, experiment, folder, effort, failed } = self;
         if failed {
             prepared.start(job.seed)?;
         } else if prepared.resume(folder, id)?.is_none() {
             return Ok(None);
         }
-        let Prepared { mut f, constraint, mut stepper, test, train, .. } = prepared;
+        let Prepared { mut f, constraint, mut stepper, test, train, held: _held, .. } = prepared;
         let Position { steps: made, x, averaged } = stepper.current(&mut f);
         if averaged {
             f.recompute_extra_state(x);

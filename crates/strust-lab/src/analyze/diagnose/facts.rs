@@ -9,7 +9,7 @@ use crate::{
     data::{experiment::Experiment, plan::Job},
     registry::{
         Quantity,
-        methods::{self, ModelKind, StepKind},
+        methods::{self, StepKind},
         problems,
     },
 };
@@ -166,7 +166,7 @@ impl<'a> Facts<'a> {
         methods::steps(&self.job.method.name)
     }
     pub fn penalized(&self) -> bool {
-        methods::model(&self.job.method.name) == ModelKind::Penalty
+        self.job.method.name == "str-p"
     }
     /// Whether the problem has a constraint.
     pub fn constrained(&self) -> bool {

@@ -27,7 +27,7 @@ use crate::{
     data::plan::{Job, Plan},
     io::{
         jsonl::RECORDS,
-        results::{has_plan, is_theory, job_folder, load_failure},
+        results::{has_plan, job_folder, load_failure},
     },
     registry::problems::is_network,
 };
@@ -45,9 +45,6 @@ pub enum Effort {
 /// Diagnoses the first seed of every method in a results folder, or the job of a job's folder. The run may still be in
 /// progress.
 pub fn diagnose(folder: &Path) -> Result<Vec<Diagnosis>, Error> {
-    if is_theory(folder) {
-        return Err(Error::saved(folder, "this folder holds checks of the theory: there is no run to diagnose"));
-    }
     // A job's folder is in `runs` of the results folder, which a relative path may not name.
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
     let folder = whole.as_path();

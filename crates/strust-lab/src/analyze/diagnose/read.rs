@@ -6,10 +6,7 @@ use crate::{
         plan::Job,
         record::{EpochRecord, Line},
     },
-    registry::{
-        methods::{ModelKind, model},
-        problems,
-    },
+    registry::problems,
 };
 use std::{
     io::{BufRead, BufReader},
@@ -20,7 +17,7 @@ use strust::{
     radius::Verdict,
     record::StepRecord,
 };
-use strust_problems::read::open_plain;
+use strust_data::read::open_plain;
 
 /// Counts of a job's records.
 pub(super) struct RecordStats {
@@ -155,8 +152,7 @@ impl RecordStats {
         let constraint_norm = record.metrics.get("constraint_norm").copied();
         self.curve.push((value, constraint_norm));
         // Records of steps have the scaled loss, metrics the plain one. A penalty method decreases f + (μ/2)‖c‖².
-        let penalty =
-            if model(&job.method.name) == ModelKind::Penalty { number("penalty").unwrap_or(0.0) } else { 0.0 };
+        let penalty = if job.method.name == "str-p" { number("penalty").unwrap_or(0.0) } else { 0.0 };
         let merit = problems::scale(&job.problem) * value + 0.5 * penalty * constraint_norm.unwrap_or(0.0).powi(2);
         if let Some(before) = self.merit.filter(|_| 2 * record.epoch > job.epochs) {
             self.claimed += self.since;

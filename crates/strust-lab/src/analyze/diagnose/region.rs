@@ -1,10 +1,7 @@
 //! The sentences about the trust region: its radius, rejected steps, and the curvature along the trials.
 
 use super::{RecordStats, facts::Facts, findings::Sentences};
-use crate::{
-    format::{in_sentence as n, plural},
-    registry::methods::{ModelKind, model},
-};
+use crate::format::{in_sentence as n, plural};
 use std::fmt::Write as _;
 use strust::{diagnostics::bounds, radius::RegionConfig};
 
@@ -12,7 +9,7 @@ use strust::{diagnostics::bounds, radius::RegionConfig};
 pub(super) fn describe(facts: &Facts, out: &mut Sentences) {
     let (stats, region) = (facts.stats, facts.region());
     radius(stats, &region, out);
-    waste(stats, &region, model(&facts.job.method.name) == ModelKind::Identity, out);
+    waste(stats, &region, facts.job.method.name == "str", out);
     curvature(stats, &region, out);
 }
 

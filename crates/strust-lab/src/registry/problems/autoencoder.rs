@@ -1,7 +1,7 @@
 //! An auto-encoder.
 
 use super::{
-    ProblemEntry, Quantity, Setup, TEST_SHARE, Visitor,
+    ProblemEntry, Quantity, Setup, TEST_SHARE, Assembler, AnySetup,
     mlp::{HiddenActivation, Precision, widths},
     train_and_test,
 };
@@ -39,10 +39,10 @@ impl ProblemEntry for Problem {
         c.precision == Precision::F32
     }
 
-    fn visit<V: Visitor>(c: Self::Config, _: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         match c.precision {
-            Precision::F32 => visitor.visit(with_test_loss(network::<f32>(&c)?)),
-            Precision::F64 => visitor.visit(with_test_loss(network::<f64>(&c)?)),
+            Precision::F32 => assembler.finish(with_test_loss(network::<f32>(&c)?)),
+            Precision::F64 => assembler.finish(with_test_loss(network::<f64>(&c)?)),
         }
     }
 }
@@ -62,6 +62,6 @@ fn network<T: Real>(c: &AutoencoderConfig) -> Result<Autoencoder<T>, Error> {
     Ok(Autoencoder::new(train.features(), Some(test.features()), &encoder, c.activation.into())?)
 }
 
-fn with_test_loss<T: Real>(f: Autoencoder<T>) -> Setup<Autoencoder<T>, strust::constraints::Sphere<Vec<T>>> {
+fn with_test_loss<T: Real>(f: Autoencoder<T>) -> Setup<Autoencoder<T>> {
     Setup { test: Some(Box::new(|f: &mut Autoencoder<T>, x: &Vec<T>| f.test_error(x))), ..Setup::unconstrained(f) }
 }

@@ -1,9 +1,6 @@
 //! ResNet-20 on CIFAR-10, with libtorch.
 
-#[cfg(feature = "torch")]
-pub(crate) mod network;
-
-use super::{ProblemEntry, Quantity, Visitor, text, words};
+use super::{ProblemEntry, AnySetup, Assembler, Quantity, networks, text, words};
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
 use serde::{Deserialize, Serialize};
 
@@ -93,17 +90,7 @@ impl ProblemEntry for Problem {
         }
     }
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
-        Self::visit_scaled(c, 1.0, seed, visitor)
-    }
-
-    fn visit_scaled<V: Visitor>(c: Self::Config, scale: f64, _: u64, visitor: V) -> Result<V::Output, Error> {
-        #[cfg(feature = "torch")]
-        return network::visit(&c, scale, visitor);
-        #[cfg(not(feature = "torch"))]
-        {
-            let _ = (scale, visitor);
-            Err(Error::Network(format!("{}: {}", c.data, crate::device::WITHOUT_TORCH)))
-        }
+    fn setup(c: Self::Config, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+        networks::cifar10(&c, assembler)
     }
 }

@@ -1,7 +1,7 @@
 //! Logistic regression on the unit sphere, with linear equations.
 
 use super::{
-    ProblemEntry, Quantity, Setup, Visitor, check_size,
+    ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size,
     from_file::{FileSize, labeled},
 };
 use crate::Error;
@@ -38,7 +38,7 @@ impl ProblemEntry for Problem {
     ];
     const SYNTHETIC: &'static [&'static str] = &["n", "d"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let loss = if c.data.is_empty() {
             check_size(c.n, c.d)?;
             check_size(c.rows, c.d)?;
@@ -50,6 +50,6 @@ impl ProblemEntry for Problem {
         };
         let f = ConstrainedLogistic::new(loss.with_wrong_labels(c.wrong_labels, seed)?, c.rows as usize, seed)?;
         let constraint = f.constraint();
-        visitor.visit(Setup::constrained(f, move |_| constraint.clone()))
+        assembler.finish(Setup::constrained(f, move |_| constraint.clone()))
     }
 }

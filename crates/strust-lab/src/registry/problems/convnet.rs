@@ -1,9 +1,9 @@
 //! A small convolutional network, with libtorch.
 
 use super::{
-    ProblemEntry, Quantity, Visitor,
+    AnySetup, Assembler, ProblemEntry, Quantity,
     cifar10::{NetworkPrecision, StepLaunch},
-    network_effect,
+    network_effect, networks,
 };
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
 
@@ -42,39 +42,7 @@ impl ProblemEntry for Problem {
         network_effect::<Self>(parameter, parameters)
     }
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
-        Self::visit_scaled(c, 1.0, seed, visitor)
-    }
-
-    fn visit_scaled<V: Visitor>(c: Self::Config, scale: f64, _: u64, visitor: V) -> Result<V::Output, Error> {
-        #[cfg(feature = "torch")]
-        return with_torch::visit(&c, scale, visitor);
-        #[cfg(not(feature = "torch"))]
-        {
-            let _ = (c, scale, visitor);
-            Err(Error::Network(crate::device::WITHOUT_TORCH.into()))
-        }
-    }
-}
-
-#[cfg(feature = "torch")]
-mod with_torch {
-    use super::{super::cifar10::network, ConvnetConfig, Switch};
-    use crate::{Error, device::network_error, registry::Visitor};
-    use strust_problems::{digits, images};
-    use strust_torch::{ImageClassification, device::Device};
-
-    pub fn visit<V: Visitor>(c: &ConvnetConfig, scale: f64, visitor: V) -> Result<V::Output, Error> {
-        network::on_device(&c.device, c.threads, c.precision, |device| {
-            network::visit_images(problem(c, device)?.scaled(scale), c.precision, c.launch, visitor)
-        })
-    }
-
-    fn problem(c: &ConvnetConfig, device: Device) -> Result<ImageClassification, Error> {
-        let set =
-            if c.data.is_empty() { digits::images()? } else { images::mnist(&crate::data::paths::path_of(&c.data))? };
-        let (train, test) = (network::bytes(&set.train), network::bytes(&set.test));
-        ImageClassification::convnet(&train, Some(&test), set.classes.len(), c.batch_norm == Switch::On, device)
-            .map_err(network_error)
+    fn setup(c: Self::Config, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+        networks::convnet(&c, assembler)
     }
 }

@@ -1,8 +1,9 @@
 //! Low-rank matrix factorization.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{Factorization, read};
+use strust_data::read_matrix;
+use strust_problems::Factorization;
 
 strust::config! {
     /// Low-rank matrix factorization X ≈ UVᵀ.
@@ -28,17 +29,17 @@ impl ProblemEntry for Problem {
     const METRICS: &'static [(Quantity, &'static str)] = &[(Quantity::ObjectiveGap, "objective gap f(x) − f*")];
     const SYNTHETIC: &'static [&'static str] = &["m", "n", "rank"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let width = c.width as usize;
         let f = if c.data.is_empty() {
             check_size(c.m, c.n)?;
             check_size(c.m + c.n, c.width)?;
             Factorization::exact(c.m as usize, c.n as usize, c.rank as usize, width, seed)?
         } else {
-            let data = read::read_matrix(path_of(&c.data))?;
+            let data = read_matrix(path_of(&c.data))?;
             check_size((data.nrows() + data.ncols()) as u64, c.width)?;
             Factorization::new(&data, width)?
         };
-        visitor.visit(Setup::unconstrained(f))
+        assembler.finish(Setup::unconstrained(f))
     }
 }

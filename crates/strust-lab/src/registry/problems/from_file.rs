@@ -12,7 +12,8 @@ use std::{
     fmt::Debug,
     sync::{Mutex, PoisonError},
 };
-use strust_problems::{Convex, Labeled, ReadError, limits, read_labeled_by};
+use strust_data::{DataError, Labeled, limits, read_labeled_by, read_numbers_by};
+use strust_problems::Convex;
 
 /// How the test set of a file is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +29,15 @@ words!(HeldOut);
 
 /// The rows of a data file with the label in the column `label`; with `rows` > 0 only this number of rows.
 pub(super) fn labeled(data: &str, label: &str, rows: u64) -> Result<Labeled, Error> {
-    let read = read_labeled_by(path_of(data), label)?;
+    checked(read_labeled_by(path_of(data), label)?, data, rows)
+}
+
+/// The same for a regression, whose labels are numbers.
+pub(super) fn with_numbers(data: &str, label: &str, rows: u64) -> Result<Labeled, Error> {
+    checked(read_numbers_by(path_of(data), label)?, data, rows)
+}
+
+fn checked(read: Labeled, data: &str, rows: u64) -> Result<Labeled, Error> {
     let size = FileSize::of(data, &read);
     size.check_weights(1)?;
     Ok(if rows == 0 { read } else { read.thinned(rows as usize)? })
@@ -67,7 +76,7 @@ impl<'a> FileSize<'a> {
     pub fn check_network(&self, widths: &[usize], bytes: usize) -> Result<(), Error> {
         limits::network(widths, self.rows, bytes, self.entries).map_err(|why| {
             let why = format!("{why}: make `hidden` smaller, or use fewer columns");
-            ReadError::Contents { path: path_of(self.path), why }.into()
+            DataError::Contents { path: path_of(self.path), why }.into()
         })
     }
 
@@ -81,7 +90,7 @@ impl<'a> FileSize<'a> {
              without gaps, or use fewer of them",
             self.entries
         );
-        Err(ReadError::Contents { path: path_of(self.path), why }.into())
+        Err(DataError::Contents { path: path_of(self.path), why }.into())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Generalized eigenvalues.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, pca::points};
+use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, pca::points};
 use crate::Error;
 use strust_problems::GeneralizedEigenvalues;
 
@@ -34,10 +34,10 @@ impl ProblemEntry for Problem {
     ];
     const SYNTHETIC: &'static [&'static str] = &["d", "n", "decay"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let points = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
         let f = GeneralizedEigenvalues::new(points, c.condition, seed)?;
         let constraint = f.constraint();
-        visitor.visit(Setup::constrained(f, move |_| constraint.clone()))
+        assembler.finish(Setup::constrained(f, move |_| constraint.clone()))
     }
 }

@@ -1,6 +1,6 @@
 //! A small transformer over the characters of a text, with libtorch.
 
-use super::{ProblemEntry, Quantity, Visitor, cifar10::NetworkPrecision, network_effect};
+use super::{ProblemEntry, Quantity, AnySetup, Assembler, cifar10::NetworkPrecision, network_effect, networks};
 use crate::{Error, data::parameters::Parameters};
 
 strust::config! {
@@ -51,49 +51,7 @@ impl ProblemEntry for Problem {
         network_effect::<Self>(parameter, parameters)
     }
 
-    fn visit<V: Visitor>(c: Self::Config, _: u64, visitor: V) -> Result<V::Output, Error> {
-        #[cfg(feature = "torch")]
-        return with_torch::visit(&c, visitor);
-        #[cfg(not(feature = "torch"))]
-        {
-            let _ = (c, visitor);
-            Err(Error::Network(crate::device::WITHOUT_TORCH.into()))
-        }
-    }
-}
-
-#[cfg(feature = "torch")]
-mod with_torch {
-    use super::{super::cifar10::network, GptConfig, NetworkPrecision};
-    use crate::{
-        Error,
-        device::network_error,
-        registry::{Setup, Visitor},
-    };
-    use std::borrow::Cow;
-    use strust_problems::text::{self, Characters};
-    use strust_torch::{Flat, GptShape, LanguageModel, device::Device};
-
-    type Model = LanguageModel<f32>;
-
-    pub fn visit<V: Visitor>(c: &GptConfig, visitor: V) -> Result<V::Output, Error> {
-        network::on_device(&c.device, c.threads, c.precision, |device| {
-            let mut setup = Setup::unconstrained(problem(c, device)?);
-            setup.test = Some(Box::new(|f: &mut Model, x: &Flat<f32>| Some(f.test_loss(x))));
-            setup.save = Some(Box::new(|f: &mut Model, path, x| f.save(path, x).map_err(network_error)));
-            visitor.visit(setup)
-        })
-    }
-
-    fn problem(c: &GptConfig, device: Device) -> Result<Model, Error> {
-        let text = if c.data.is_empty() {
-            Cow::Borrowed(text::built_in())
-        } else {
-            Cow::Owned(text::read(&crate::data::paths::path_of(&c.data))?)
-        };
-        let [layers, width, heads, context] = [c.layers, c.width, c.heads, c.context].map(|size| size as usize);
-        let shape = GptShape { layers, width, heads, context };
-        let model = Model::new(&Characters::new(&text)?, shape, device).map_err(network_error)?;
-        Ok(if c.precision == NetworkPrecision::Bf16 { model.in_bf16() } else { model })
+    fn setup(c: Self::Config, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
+        networks::gpt(&c, assembler)
     }
 }

@@ -1,8 +1,8 @@
 //! Linear least squares.
 
 use super::{
-    ProblemEntry, Quantity, SPLIT_SEED, Setup, Visitor, check_size,
-    from_file::{FileSize, HeldOut, effect, is_on, labeled, with_optimum},
+    ProblemEntry, Quantity, SPLIT_SEED, Setup, Assembler, AnySetup, check_size,
+    from_file::{FileSize, HeldOut, effect, is_on, with_numbers, with_optimum},
     number, text,
 };
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
@@ -75,12 +75,12 @@ impl ProblemEntry for Problem {
         Err(format!("least-squares: `condition` is {}, but must be ≥ 1, or 0 for Gaussian rows", c.condition))
     }
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         if !c.data.is_empty() {
             let f = with_optimum(regression(&c)?, c.optimum, &c, None)?;
             let test_error = |f: &mut LeastSquares<f64>, x: &Vec<f64>| f.test_error(x);
             let setup = Setup::unconstrained(f);
-            return visitor.visit(match c.test_share {
+            return assembler.finish(match c.test_share {
                 0.0 => setup,
                 _ => Setup { test: Some(Box::new(test_error)), ..setup },
             });
@@ -92,13 +92,13 @@ impl ProblemEntry for Problem {
             (0.0, noise) => LeastSquares::noisy(n, d, noise, seed)?,
             (condition, noise) => LeastSquares::conditioned(n, d, condition, noise, seed)?,
         };
-        visitor.visit(Setup::unconstrained(f))
+        assembler.finish(Setup::unconstrained(f))
     }
 }
 
 /// The problem of a data file.
 fn regression(c: &LeastSquaresConfig) -> Result<LeastSquares<f64>, Error> {
-    let data = labeled(&c.data, &c.label, c.rows)?;
+    let data = with_numbers(&c.data, &c.label, c.rows)?;
     let size = FileSize::of(&c.data, &data);
     size.check_dense((size.rows, "rows"))?;
     let mut f = LeastSquares::from_labeled(data)?;

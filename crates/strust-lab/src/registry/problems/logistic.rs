@@ -1,7 +1,7 @@
 //! Logistic regression.
 
 use super::{
-    ProblemEntry, Quantity, SPLIT_SEED, Setup, Visitor, check_size,
+    ProblemEntry, Quantity, SPLIT_SEED, Setup, Assembler, AnySetup, check_size,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text, words,
 };
@@ -94,12 +94,12 @@ impl ProblemEntry for Problem {
         possible && effect::<Self>(parameter, parameters)
     }
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let f = changed(split(data(&c, seed)?, &c)?.with_wrong_labels(c.wrong_labels, seed)?, &c)?;
         let is_random = c.data.is_empty() || c.wrong_labels > 0.0;
         let f = with_optimum(f, c.optimum, &c, is_random.then_some(seed))?;
         let setup = if c.test_share == 0.0 { Setup::unconstrained(f) } else { Setup::classifier(f) };
-        visitor.visit(setup.with_train_accuracy(c.train_accuracy == Switch::On))
+        assembler.finish(setup.with_train_accuracy(c.train_accuracy == Switch::On))
     }
 }
 

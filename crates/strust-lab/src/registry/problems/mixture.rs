@@ -1,6 +1,6 @@
 //! The weights of a mixture.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::Error;
 use strust_problems::Mixture;
 
@@ -29,11 +29,11 @@ impl ProblemEntry for Problem {
         (Quantity::ConstraintNorm, "distance to the simplex's plane and bounds"),
     ];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         check_size(c.components, c.n)?;
         check_size(c.d, c.n)?;
         let f = Mixture::gaussians(c.d as usize, c.components as usize, c.n as usize, c.spread, seed)?;
         let simplex = f.constraint();
-        visitor.visit(Setup::constrained(f, move |_| simplex.clone()))
+        assembler.finish(Setup::constrained(f, move |_| simplex.clone()))
     }
 }

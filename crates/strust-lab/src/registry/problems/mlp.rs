@@ -1,14 +1,15 @@
 //! A multilayer perceptron.
 
 use super::{
-    ProblemEntry, Quantity, Setup, TEST_SHARE, Visitor,
+    ProblemEntry, Quantity, Setup, TEST_SHARE, Assembler, AnySetup,
     from_file::{effect, is_on},
     text, train_and_test, words,
 };
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
 use serde::{Deserialize, Serialize};
 use strust::vector::Real;
-use strust_problems::{Activation, Mlp};
+use strust_data::Activation;
+use strust_problems::Mlp;
 
 strust::config! {
     /// A multilayer perceptron that classifies.
@@ -21,7 +22,7 @@ strust::config! {
         pub precision: Precision = Precision::F32, OneOf(&["f32", "f64"]);
         /// Share of the training labels replaced by another class; the labels of the test set stay right.
         pub wrong_labels: f64 = 0.0, Number(Range::from_to(0.0, 1.0));
-        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); `test_share` of it becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
+        /// A file with classes, whole numbers or words: .csv with the label last, or LIBSVM text (also .gz and .xz); `test_share` of it becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
         pub data: String = String::new(), Text("a file, a folder, or empty");
         /// The label's column in a .csv or .npy file: its name in the header, or its number from 1; empty is the last one.
         pub label: String = String::new(), Text("a column's name or number in quotes, or empty");
@@ -90,11 +91,11 @@ impl ProblemEntry for Problem {
         c.precision == Precision::F32
     }
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let measured = c.train_accuracy == Switch::On;
         match c.precision {
-            Precision::F32 => visitor.visit(Setup::classifier(network::<f32>(&c, seed)?).with_train_accuracy(measured)),
-            Precision::F64 => visitor.visit(Setup::classifier(network::<f64>(&c, seed)?).with_train_accuracy(measured)),
+            Precision::F32 => assembler.finish(Setup::classifier(network::<f32>(&c, seed)?).with_train_accuracy(measured)),
+            Precision::F64 => assembler.finish(Setup::classifier(network::<f64>(&c, seed)?).with_train_accuracy(measured)),
         }
     }
 }

@@ -1,11 +1,16 @@
 //! The problems, one file each.
 
 mod from_file;
+#[cfg(feature = "torch")]
+pub(crate) mod networks;
+#[cfg(not(feature = "torch"))]
+#[path = "networks/absent.rs"]
+mod networks;
 
 use self::from_file::{FileSize, labeled};
 use super::{
     entry::{Entry, config, values},
-    setup::{Quantity, Setup, Visitor, metric},
+    setup::{AnySetup, Assembler, Quantity, Setup, metric},
 };
 use crate::{
     Error,
@@ -13,8 +18,8 @@ use crate::{
     format::in_one_line,
     team::Sharing,
 };
-use strust::{config::Config, constraints::Manifold};
-use strust_problems::{Classified, Problem, digits, images};
+use strust::config::Config;
+use strust_data::{Classified, digits, images};
 
 /// Everything about one problem.
 pub(crate) trait ProblemEntry: Sized {
@@ -57,13 +62,8 @@ pub(crate) trait ProblemEntry: Sized {
         default_effect::<Self>(parameter, parameters)
     }
 
-    /// Constructs the problem and passes it to the visitor.
-    fn visit<V: Visitor>(config: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error>;
-
-    /// The same with the loss multiplied by `scale`. Only a problem with special steppers has its own.
-    fn visit_scaled<V: Visitor>(config: Self::Config, scale: f64, seed: u64, visitor: V) -> Result<V::Output, Error> {
-        Self::visit(config, seed, ScaledVisitor { scale, visitor })
-    }
+    /// Constructs the problem and gives it to the assembler.
+    fn setup(config: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error>;
 }
 
 /// Whether a parameter has an effect, by the lists of the entry.
@@ -95,42 +95,6 @@ strust::config! {
     pub struct ScaleConfig for "problem" {
         /// Factor of the loss, for every method. Metrics are those of the loss without it, so that different factors can be compared.
         pub scale: f64 = 1.0, Number(Range::above(0.0));
-    }
-}
-
-/// Multiplies the loss of a problem, then passes it to the visitor.
-struct ScaledVisitor<V> {
-    scale: f64,
-    visitor: V,
-}
-
-impl<V: Visitor> Visitor for ScaledVisitor<V> {
-    type Output = V::Output;
-
-    fn visit<F, C>(self, setup: Setup<F, C>) -> Result<V::Output, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
-        self.visitor.visit(setup.scaled(self.scale))
-    }
-}
-
-/// Shares out the samples of a problem, then passes it to the visitor.
-struct SharedVisitor<V> {
-    sharing: Sharing,
-    visitor: V,
-}
-
-impl<V: Visitor> Visitor for SharedVisitor<V> {
-    type Output = V::Output;
-
-    fn visit<F, C>(self, setup: Setup<F, C>) -> Result<V::Output, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
-        self.visitor.visit(setup.shared(self.sharing))
     }
 }
 
@@ -197,19 +161,13 @@ macro_rules! problems {
             }
         }
 
-        /// Constructs a problem from a seed, shares out its samples and passes it to the visitor.
-        pub(crate) fn visit<V: Visitor>(
-            problem: &ProblemSpec,
-            seed: u64,
-            sharing: Sharing,
-            visitor: V,
-        ) -> Result<V::Output, Error> {
-            let visitor = SharedVisitor { sharing, visitor };
+        /// Constructs a problem from a seed, and shares out its samples.
+        pub(crate) fn setup(problem: &ProblemSpec, seed: u64, sharing: Sharing) -> Result<AnySetup, Error> {
             match problem.kind.as_str() {
                 $(<$module::Problem as ProblemEntry>::NAME => {
                     let config = parsed::<$module::Problem>(&problem.parameters).map_err(Error::Misfit)?;
                     let ScaleConfig { scale } = common(&problem.parameters).map_err(Error::Misfit)?;
-                    $module::Problem::visit_scaled(config, scale, seed, visitor)
+                    $module::Problem::setup(config, seed, Assembler { scale, sharing })
                 })*
                 kind => Err(Error::Misfit(unknown(kind))),
             }
@@ -239,7 +197,7 @@ problems! {
 }
 
 fn entry<P: ProblemEntry>() -> Entry {
-    let complete = |given: &Parameters| {
+    let complete = |_: &str, given: &Parameters| {
         let mut completed = values(&parsed::<P>(given)?);
         completed.extend(values(&common(given)?));
         Ok(completed)
@@ -266,7 +224,8 @@ fn split(parameters: &Parameters) -> (Parameters, Parameters) {
 }
 
 /// The factor of a problem's loss.
-pub(crate) fn scale(problem: &ProblemSpec) -> f64 {
+#[must_use]
+pub fn scale(problem: &ProblemSpec) -> f64 {
     common(&problem.parameters).map_or(1.0, |common| common.scale)
 }
 
@@ -275,12 +234,14 @@ fn unknown(kind: &str) -> String {
 }
 
 /// The metrics of a problem.
-pub(crate) fn metrics(problem: &ProblemSpec) -> Vec<Metric> {
+#[must_use]
+pub fn metrics(problem: &ProblemSpec) -> Vec<Metric> {
     quantities(problem).iter().map(|&(quantity, label)| metric(quantity, label)).collect()
 }
 
 /// The parameters of a problem that have an effect, with the name of a data file but not its folder.
-pub(crate) fn with_effect(kind: &str, parameters: &Parameters) -> Parameters {
+#[must_use]
+pub fn with_effect(kind: &str, parameters: &Parameters) -> Parameters {
     let mut shown = parameters.clone();
     shown.retain(|name, value| {
         // A factor of 1 changes nothing.

@@ -1,8 +1,9 @@
 //! Nonnegative matrix factorization.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{Nmf, read};
+use strust_data::read_matrix;
+use strust_problems::Nmf;
 
 strust::config! {
     /// Nonnegative matrix factorization X ≈ UVᵀ.
@@ -32,18 +33,18 @@ impl ProblemEntry for Problem {
         &[(Quantity::Objective, "objective f(U, V)"), (Quantity::ConstraintNorm, "distance to the bounds")];
     const SYNTHETIC: &'static [&'static str] = &["m", "n", "rank", "noise"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let width = c.width as usize;
         let f = if c.data.is_empty() {
             check_size(c.m, c.n)?;
             check_size(c.m + c.n, c.width.max(c.rank))?;
             Nmf::random(c.m as usize, c.n as usize, c.rank as usize, width, c.noise, seed)?
         } else {
-            let data = read::read_matrix(path_of(&c.data))?;
+            let data = read_matrix(path_of(&c.data))?;
             check_size((data.nrows() + data.ncols()) as u64, c.width)?;
             Nmf::from_data(&data, width)?
         };
         let bounds = f.constraint();
-        visitor.visit(Setup::constrained(f, move |_| bounds.clone()))
+        assembler.finish(Setup::constrained(f, move |_| bounds.clone()))
     }
 }

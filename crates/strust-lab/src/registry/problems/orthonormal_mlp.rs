@@ -1,7 +1,7 @@
 //! A multilayer perceptron with orthonormal hidden layers.
 
 use super::{
-    ProblemEntry, Quantity, Setup, TEST_SHARE, Visitor,
+    ProblemEntry, Quantity, Setup, TEST_SHARE, Assembler, AnySetup,
     mlp::{HiddenActivation, widths},
     train_and_test,
 };
@@ -15,7 +15,7 @@ strust::config! {
         pub hidden: String = "8".into(), Text("whole numbers with - between them");
         /// Activation of the hidden layers: relu, tanh or linear.
         pub activation: HiddenActivation = HiddenActivation::Tanh, OneOf(&["relu", "tanh", "linear"]);
-        /// A file with whole-number classes: .csv with the label last, or LIBSVM text (also .gz and .xz); one fifth becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
+        /// A file with classes, whole numbers or words: .csv with the label last, or LIBSVM text (also .gz and .xz); one fifth becomes the test set. Or a folder with the four files of MNIST or Fashion-MNIST, which include a test set. If empty, the built-in UCI digits are used.
         pub data: String = String::new(), Text("a file, a folder, or empty");
     }
 }
@@ -37,7 +37,7 @@ impl ProblemEntry for Problem {
         hidden(c).map(|_| ())
     }
 
-    fn visit<V: Visitor>(c: Self::Config, _seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let hidden = hidden(&c).map_err(Error::Misfit)?;
         let layers = |features, classes| ([&[features], &*hidden, &[classes]].concat(), size_of::<f64>());
         let (train, test) = train_and_test(&c.data, "", TEST_SHARE, layers)?;
@@ -45,7 +45,7 @@ impl ProblemEntry for Problem {
         let f = OrthonormalMlp::new(mlp)?;
         let frames = f.constraint();
         let setup = Setup::constrained(f, move |retraction| frames.clone().with_retraction(retraction));
-        visitor.visit(Setup { test: Some(Box::new(OrthonormalMlp::test_accuracy)), ..setup })
+        assembler.finish(Setup { test: Some(Box::new(OrthonormalMlp::test_accuracy)), ..setup })
     }
 }
 

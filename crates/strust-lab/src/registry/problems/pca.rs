@@ -1,8 +1,9 @@
 //! Principal components.
 
-use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Visitor, check_size, from_file::FileSize};
+use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size, from_file::FileSize};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{Pca, read};
+use strust_data::read_matrix;
+use strust_problems::Pca;
 
 strust::config! {
     /// Principal components.
@@ -29,10 +30,10 @@ impl ProblemEntry for Problem {
     const METRICS: &'static [(Quantity, &'static str)] = GAP_AND_FRAME;
     const SYNTHETIC: &'static [&'static str] = &["d", "n", "decay"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let f = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
         let stiefel = f.constraint();
-        visitor.visit(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
+        assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
     }
 }
 
@@ -43,7 +44,7 @@ pub(super) fn points(d: u64, k: u64, n: u64, decay: f64, data: &str, seed: u64) 
         check_size(d, d)?;
         return Ok(Pca::decaying(d as usize, k as usize, n as usize, decay, seed)?);
     }
-    let points = read::read_matrix(path_of(data))?;
+    let points = read_matrix(path_of(data))?;
     // f* comes from the covariance.
     let size = FileSize::of_matrix(data, points.nrows(), points.ncols());
     size.check_dense((size.columns, "columns"))?;

@@ -1,6 +1,6 @@
 //! The Procrustes problem.
 
-use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Visitor, check_size};
+use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::Error;
 use strust_problems::Procrustes;
 
@@ -26,11 +26,11 @@ impl ProblemEntry for Problem {
     const CONSTRAINED: bool = true;
     const METRICS: &'static [(Quantity, &'static str)] = GAP_AND_FRAME;
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         check_size(c.d, c.n)?;
         let f = Procrustes::random(c.d as usize, c.k as usize, c.n as usize, c.noise, seed)?;
         // Always the polar retraction: with QR the solution would not be a fixed point of projected SGD.
         let stiefel = f.constraint();
-        visitor.visit(Setup::constrained(f, move |_| stiefel.clone()))
+        assembler.finish(Setup::constrained(f, move |_| stiefel.clone()))
     }
 }

@@ -1,12 +1,13 @@
 //! Softmax regression.
 
 use super::{
-    ProblemEntry, Quantity, SPLIT_SEED, Setup, Visitor,
+    ProblemEntry, Quantity, SPLIT_SEED, Setup, Assembler, AnySetup,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text,
 };
 use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
-use strust_problems::{Softmax, digits};
+use strust_data::digits;
+use strust_problems::Softmax;
 
 strust::config! {
     /// Softmax regression.
@@ -27,7 +28,7 @@ strust::config! {
         pub train_accuracy: Switch = Switch::Off, OneOf(&["off", "on"]);
         /// On: f* is computed before the run, and the metric is the gap f(x) − f*.
         pub optimum: Switch = Switch::Off, OneOf(&["off", "on"]);
-        /// A file with whole-number classes: LIBSVM text, or .csv or .npy with the label last (also .gz and .xz). If empty, the built-in UCI digits are used, with their test set.
+        /// A file with classes, whole numbers or words: LIBSVM text, or .csv or .npy with the label last (also .gz and .xz). If empty, the built-in UCI digits are used, with their test set.
         pub data: String = String::new(), Text("a file, or empty");
         /// The label's column in a .csv or .npy file: its name in the header, or its number from 1; empty is the last one.
         pub label: String = String::new(), Text("a column's name or number in quotes, or empty");
@@ -63,7 +64,7 @@ impl ProblemEntry for Problem {
         effect::<Self>(parameter, parameters) && !is_idle
     }
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let mut f = data(&c)?.with_wrong_labels(c.wrong_labels, seed)?;
         if c.standardize == Switch::On {
             f = f.standardized()?;
@@ -74,7 +75,7 @@ impl ProblemEntry for Problem {
         let f = with_optimum(f, c.optimum, &c, (c.wrong_labels > 0.0).then_some(seed))?;
         let has_test = c.data.is_empty() || c.test_share > 0.0;
         let setup = if has_test { Setup::classifier(f) } else { Setup::unconstrained(f) };
-        visitor.visit(setup.with_train_accuracy(c.train_accuracy == Switch::On))
+        assembler.finish(setup.with_train_accuracy(c.train_accuracy == Switch::On))
     }
 }
 

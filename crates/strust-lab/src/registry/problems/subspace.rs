@@ -1,8 +1,9 @@
 //! Orthogonal subspace fitting.
 
-use super::{ProblemEntry, Quantity, Setup, Visitor, check_size};
+use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
 use crate::{Error, data::paths::path_of};
-use strust_problems::{SubspaceFit, read};
+use strust_data::read_matrix;
+use strust_problems::SubspaceFit;
 
 strust::config! {
     /// Orthogonal subspace fitting.
@@ -32,7 +33,7 @@ impl ProblemEntry for Problem {
     ];
     const SYNTHETIC: &'static [&'static str] = &["d", "n", "noise"];
 
-    fn visit<V: Visitor>(c: Self::Config, seed: u64, visitor: V) -> Result<V::Output, Error> {
+    fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let k = c.k as usize;
         let f = if c.data.is_empty() {
             check_size(c.d, c.n)?;
@@ -40,9 +41,9 @@ impl ProblemEntry for Problem {
             SubspaceFit::<f64>::spiked(c.d as usize, k, c.n as usize, c.noise, seed)?
         } else {
             // The file has one point per row, the problem one per column.
-            SubspaceFit::from_data(&read::read_matrix(path_of(&c.data))?.transpose().to_owned(), k)?
+            SubspaceFit::from_data(&read_matrix(path_of(&c.data))?.transpose().to_owned(), k)?
         };
         let stiefel = f.constraint();
-        visitor.visit(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
+        assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
     }
 }

@@ -16,9 +16,8 @@ use crate::{
     radius::Verdict,
     record::StepRecord,
     sample::Sample,
-    vector::{Vector, saved},
+    vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 /// The length of the first step, relative to ‖x₀‖.
 const FIRST: f64 = 0.1;
@@ -49,17 +48,13 @@ const ACCURACY: f64 = 1e-6;
 const RESTORE: usize = 2;
 
 /// What the steps on mini-batches have learned.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BatchMemory<V> {
     /// z, where steps are made. The answer x is their average.
-    #[serde(with = "saved")]
     pub iterate: V,
     /// The first nearly feasible iterate.
-    #[serde(with = "saved")]
     pub origin: V,
     /// The last projected gradient g + Aᵀy.
-    #[serde(with = "saved")]
     pub projected: V,
     /// κ, the curvature of the Lagrangian along the steps.
     pub curvature: f64,
@@ -78,6 +73,7 @@ pub struct BatchMemory<V> {
     /// Who makes the passes over the data.
     pub turn: Turn,
 }
+crate::saved!([V: Vector] BatchMemory<V> { iterate: vector, origin: vector, projected: vector, curvature, noise, distance, averaged, calm, levels, active, turn });
 
 impl<V: Vector> BatchMemory<V> {
     /// At a start, with this many rows and bounds.

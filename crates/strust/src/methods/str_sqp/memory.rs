@@ -2,7 +2,6 @@
 
 use crate::{models::CurvaturePair, vector::Vector};
 use faer::{Mat, linalg::solvers::PartialPivLu, prelude::Solve};
-use serde::{Deserialize, Serialize};
 
 /// Pairs that are kept.
 const PAIRS: usize = 10;
@@ -13,8 +12,7 @@ const COLLAPSED: f64 = -1e3;
 
 /// B = θI − U·N⁻¹·Uᵀ with U = [θS Y] and N = [[θSᵀS, L], [Lᵀ, −D]], where S has the steps, Y the changes of the
 /// gradient, L is the strictly lower triangle of SᵀY and D its diagonal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LagrangianCurvature<V> {
     /// θ; the curvature in directions that no pair has seen.
     pub curvature: f64,
@@ -24,6 +22,7 @@ pub struct LagrangianCurvature<V> {
     /// other.
     pub products: [Vec<Vec<f64>>; 3],
 }
+crate::saved!([V: Vector] LagrangianCurvature<V> { curvature, pairs, products });
 
 impl<V: Vector> LagrangianCurvature<V> {
     pub(super) fn new(curvature: f64) -> Self {

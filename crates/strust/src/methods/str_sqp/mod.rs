@@ -15,7 +15,7 @@ pub use batch::BatchMemory;
 pub use memory::LagrangianCurvature;
 pub use turn::{Turn, WholePhase};
 
-use super::{Measurement, Method, state};
+use super::{Measurement, Method};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -24,8 +24,9 @@ use crate::{
     objective::{AllTermsSpace, Objective, full_value_and_gradient},
     record::StepRecord,
     sample::Sample,
+    saved::{Load, Save, Saved},
     stop::StopReason,
-    vector::{Vector, saved},
+    vector::Vector,
 };
 use linear::Linearized;
 use scaled::ScaledRows;
@@ -165,7 +166,7 @@ impl<C: Constraint> StrSqp<C> {
 }
 
 /// What a run of [`StrSqp`] has found out about its problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SqpVerdict {
     /// Nothing yet.
     Running,
@@ -180,17 +181,40 @@ pub enum SqpVerdict {
     Stalled,
 }
 
+impl Save for SqpVerdict {
+    fn save(&self) -> Saved {
+        Saved::Text(match self {
+            Self::Running => "Running".into(),
+            Self::Converged => "Converged".into(),
+            Self::Infeasible(rows) => return Saved::case("Infeasible", rows.save()),
+            Self::NoQualification => "NoQualification".into(),
+            Self::Stalled => "Stalled".into(),
+        })
+    }
+}
+
+impl Load for SqpVerdict {
+    fn load(saved: &Saved) -> Result<Self, Error> {
+        match saved.as_case()? {
+            ("Running", _) => Ok(Self::Running),
+            ("Converged", _) => Ok(Self::Converged),
+            ("Infeasible", rows) => Load::load(rows).map(Self::Infeasible),
+            ("NoQualification", _) => Ok(Self::NoQualification),
+            ("Stalled", _) => Ok(Self::Stalled),
+            (other, _) => Err(Error::Saved(format!("there is no verdict `{other}`"))),
+        }
+    }
+}
+crate::serde_as_saved!([] SqpVerdict);
+
 /// State of [`StrSqp`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "V: Vector")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StrSqpState<V> {
     /// x.
-    #[serde(with = "saved")]
     pub x: V,
     /// y, the multipliers of the rows: L = f + yᵀc.
     pub multipliers: Vec<f64>,
     /// The multipliers of the bounds: at most 0 at a lower bound, at least 0 at an upper bound.
-    #[serde(with = "saved")]
     pub bound_multipliers: V,
     /// w, the scale of the rows.
     pub weights: Vec<f64>,
@@ -208,7 +232,6 @@ pub struct StrSqpState<V> {
     /// an f that falls without bound outside of the constraints.
     pub most_violation: f64,
     /// The radius of steps with products of the Lagrangian's Hessian; `None` before the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<f64>,
     /// What the steps on mini-batches have learned; `None` on the full sum.
     pub batch: Option<BatchMemory<V>>,
@@ -217,7 +240,8 @@ pub struct StrSqpState<V> {
     /// Steps made.
     pub k: u64,
 }
-state!(StrSqpState<V>, settled by reason);
+crate::saved!([V: Vector] StrSqpState<V> { x: vector, multipliers, bound_multipliers: vector, weights, penalty, damping, memory, last, largest, most_violation, region, batch, verdict, k });
+crate::state!(StrSqpState<V>, settled by reason);
 
 impl<V: Vector> StrSqpState<V> {
     /// The verdict as a reason to stop.
@@ -293,6 +317,9 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrSqp<C> {
         record
     }
 
+    fn restore(&self, saved: &Saved) -> Result<Self::State, Error> {
+        Load::load(saved)
+    }
     fn measure(&mut self, f: &mut F, state: &Self::State) -> Result<Measurement, Error> {
         let Certificate { value, stationarity: gradient_norm, violation: constraint_norm, .. } = self.certify(f, state);
         let m = Measurement { value, merit: 0.0, gradient_norm, constraint_norm };

@@ -1,7 +1,6 @@
 //! Who makes the next pass over the data: mini-batches, or the full sum.
 
 use crate::{objective::Evaluations, record::StepRecord, sample::Sample};
-use serde::{Deserialize, Serialize};
 
 /// Passes with mini-batches before the full sum is first tried. It is tried again whenever their number has doubled.
 const FIRST_PASSES: u64 = 4;
@@ -14,7 +13,7 @@ const UNJUDGED: u64 = 3;
 /// (e/(e + t))² of it. The full sum is tried at the end of a pass that noise has limited, and goes on as long as the
 /// reduction that its model predicts falls faster than this, or f itself falls faster. If not, mini-batches go on from its point. A step on the
 /// full sum costs a pass, so the samples of this pass are drawn but not used: their steps evaluate nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Turn {
     /// Passes that mini-batches have made.
     pub passes: u64,
@@ -29,15 +28,17 @@ pub struct Turn {
     /// What is known while the full sum has its turn.
     pub whole: Option<WholePhase>,
 }
+crate::saved!([] Turn { passes, terms, next, owed, before, whole });
 
 /// The turn of the full sum.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WholePhase {
     /// The largest reduction that the models of its first steps have predicted.
     pub first: f64,
     /// Steps so far.
     pub steps: u64,
 }
+crate::saved!([] WholePhase { first, steps });
 
 impl Turn {
     /// Counts the terms of a sample. The full sum gets the turn at the end of a pass if noise limits mini-batches.

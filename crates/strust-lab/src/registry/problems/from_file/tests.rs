@@ -1,8 +1,8 @@
 use super::{
-    super::{Setup, Visitor, all, metrics, visit, with_effect},
+    super::{Setup, all, metrics, setup, with_effect},
     *,
 };
-use crate::{Error, data::experiment::ProblemSpec, team::Sharing};
+use crate::{Error, data::experiment::ProblemSpec, registry::Visitor, team::Sharing};
 use strust::{objective::full_value, prelude::*};
 use strust_problems::{LeastSquares, Logistic, Problem, Softmax};
 
@@ -27,11 +27,7 @@ struct Look;
 
 impl Visitor for Look {
     type Output = Found;
-    fn visit<F, C>(self, mut setup: Setup<F, C>) -> Result<Found, Error>
-    where
-        F: Problem + 'static,
-        C: Manifold<Point = F::Point> + 'static,
-    {
+    fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<Found, Error> {
         let x = setup.f.start(0);
         Ok(Found {
             size: (setup.f.terms(), x.dimension()),
@@ -44,7 +40,7 @@ impl Visitor for Look {
 }
 
 fn found(kind: &str, given: &[(&str, toml::Value)]) -> Found {
-    visit(&spec(kind, given), 0, Sharing::alone(None), Look).unwrap()
+    setup(&spec(kind, given), 0, Sharing::alone(None)).and_then(|setup| setup.visit(Look)).unwrap()
 }
 
 /// A file with the label in the first or in the last of three columns. No feature determines it.
@@ -157,7 +153,7 @@ fn parameters_of_an_older_plan_make_the_same_problem() {
         let completed = spec(kind, &given);
         let parameters = given.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
         let old = ProblemSpec { parameters, ..completed.clone() };
-        let look = |problem| visit(problem, 3, Sharing::alone(None), Look).unwrap();
+        let look = |problem| setup(problem, 3, Sharing::alone(None)).and_then(|setup| setup.visit(Look)).unwrap();
         assert_eq!(look(&old), look(&completed), "{kind}");
         assert_eq!(metrics(&old), metrics(&completed), "{kind}");
         assert_eq!(with_effect(kind, &old.parameters).len(), old.parameters.len(), "{kind}");

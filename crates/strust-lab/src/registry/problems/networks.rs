@@ -1,0 +1,177 @@
+//! The networks over libtorch: their construction, and how methods run on a GPU.
+
+use super::{
+    cifar10::{Cifar10Config, ImageFiles, NetworkPrecision, StepLaunch},
+    convnet::ConvnetConfig,
+    gpt::GptConfig,
+};
+use crate::{
+    Error,
+    data::paths::path_of,
+    device::{WITHOUT_DATA, network_error},
+    registry::{AnySetup, Assembler, Setup, entry::Switch, methods::Keys},
+    stepper::{Captured, Stepper},
+};
+use std::borrow::Cow;
+use strust::objective::Objective;
+use strust_baselines::by_name::Options;
+use strust_problems::{
+    digits,
+    images::{self, Checksums, ImageSet, Images},
+    text::{self, Characters},
+};
+use strust_torch::{
+    DeviceAdam, DeviceAuto, DeviceSgd, DeviceStr, Flat, GptShape, ImageClassification, LanguageModel, Launch, LoadsTo,
+    cuda,
+    device::{self, Device},
+    images::{ImageBytes, Normalization},
+};
+
+/// ResNet-20 on CIFAR-10.
+pub(super) fn cifar10(c: &Cifar10Config, assembler: Assembler) -> Result<AnySetup, Error> {
+    let on = OnDevice::open(&c.device, c.threads, c.precision)?;
+    image_setup(resnet20_on_cifar10(c, on.device)?, c.precision, c.launch, on, assembler)
+}
+
+/// A small convolutional network on digits.
+pub(super) fn convnet(c: &ConvnetConfig, assembler: Assembler) -> Result<AnySetup, Error> {
+    let on = OnDevice::open(&c.device, c.threads, c.precision)?;
+    let set = if c.data.is_empty() { digits::images()? } else { images::mnist(&path_of(&c.data))? };
+    let (train, test) = (bytes(&set.train), bytes(&set.test));
+    let norm = c.batch_norm == Switch::On;
+    let problem = ImageClassification::convnet(&train, Some(&test), set.classes.len(), norm, on.device);
+    image_setup(problem.map_err(network_error)?, c.precision, c.launch, on, assembler)
+}
+
+/// A transformer over the characters of a text.
+pub(super) fn gpt(c: &GptConfig, assembler: Assembler) -> Result<AnySetup, Error> {
+    type Model = LanguageModel<f32>;
+    let on = OnDevice::open(&c.device, c.threads, c.precision)?;
+    let text =
+        if c.data.is_empty() { Cow::Borrowed(text::built_in()) } else { Cow::Owned(text::read(&path_of(&c.data))?) };
+    let [layers, width, heads, context] = [c.layers, c.width, c.heads, c.context].map(|size| size as usize);
+    let shape = GptShape { layers, width, heads, context };
+    let model = Model::new(&Characters::new(&text)?, shape, on.device).map_err(network_error)?;
+    let mut setup = Setup::unconstrained(if c.precision == NetworkPrecision::Bf16 { model.in_bf16() } else { model });
+    setup.test = Some(Box::new(|f: &mut Model, x: &Flat<f32>| Some(f.test_loss(x))));
+    setup.save = Some(Box::new(|f: &mut Model, path, x| f.save(path, x).map_err(network_error)));
+    setup.held = Some(Box::new(on));
+    assembler.finish(setup)
+}
+
+/// The device of a network while the network lives. On a GPU it has a separate stream, so that other jobs do not wait for
+/// it, and loaded states go to the GPU.
+struct OnDevice {
+    device: Device,
+    _stream: Option<cuda::OwnStream>,
+    _loads: LoadsTo,
+}
+
+impl OnDevice {
+    /// Opens a device. This also sets the number of libtorch threads for the current thread.
+    fn open(device: &str, threads: u64, precision: NetworkPrecision) -> Result<Self, Error> {
+        let device = device::open(device).map_err(network_error)?;
+        device::set_threads(threads as usize);
+        cuda::set_tf32(precision != NetworkPrecision::Single);
+        Ok(Self { device, _stream: cuda::OwnStream::on(device).ok(), _loads: LoadsTo::device(device) })
+    }
+}
+
+/// A network over images, with steppers of its own on a GPU.
+fn image_setup(
+    problem: ImageClassification,
+    precision: NetworkPrecision,
+    launch: StepLaunch,
+    on: OnDevice,
+    assembler: Assembler,
+) -> Result<AnySetup, Error> {
+    let problem = problem.scaled(assembler.scale);
+    let problem = if precision == NetworkPrecision::Bf16 { problem.in_bf16() } else { problem };
+    let launch = match launch {
+        StepLaunch::Graph => Launch::Graph,
+        StepLaunch::Eager => Launch::Eager,
+    };
+    let terms = problem.terms();
+    let mut setup = Setup::classifier(problem);
+    setup.save = Some(Box::new(|f, path, x| f.save(path, x).map_err(network_error)));
+    if on.device.is_cuda() {
+        // A captured step has no average.
+        setup.own_stepper =
+            Some(Box::new(
+                move |keys, batch, steps| {
+                    if keys.average() { None } else { captured(keys, launch, batch, terms, steps).transpose() }
+                },
+            ));
+    }
+    setup.held = Some(Box::new(on));
+    assembler.finish_scaled(setup)
+}
+
+/// A method on a network over images on a GPU; `None` if it has no such version.
+fn captured(
+    keys: &Keys,
+    launch: Launch,
+    batch: usize,
+    terms: usize,
+    steps: u64,
+) -> Result<Option<Box<dyn Stepper<ImageClassification>>>, Error> {
+    let schedule = keys.schedule(steps);
+    Ok(Some(match keys.name() {
+        "auto" => Box::new(Captured::<DeviceAuto<f32>>::new(keys.config()?, batch, terms, launch)),
+        "str" => Box::new(Captured::<DeviceStr<f32>>::new(keys.config()?, batch, terms, launch)),
+        "sgd" => Box::new(
+            Captured::<DeviceSgd<f32>>::new(keys.config()?, batch, terms, launch)
+                .with(move |method| method.schedule(schedule)),
+        ),
+        "adam" => Box::new(
+            Captured::<DeviceAdam<f32>>::new(keys.config()?, batch, terms, launch)
+                .with(move |method| method.schedule(schedule)),
+        ),
+        _ => return Ok(None),
+    }))
+}
+
+fn resnet20_on_cifar10(config: &Cifar10Config, device: Device) -> Result<ImageClassification, Error> {
+    let ImageSet { train, test, classes } = read(&config.data, config.checksums)?;
+    let train = first(train, "train_images", config.train_images)?;
+    let test = first(test, "test_images", config.test_images)?;
+    let problem = resnet20(&ImageSet { train, test, classes }, device)?;
+    Ok(match config.augment {
+        Switch::On => problem,
+        Switch::Off => problem.without_augmentation(),
+    })
+}
+
+/// Reads the images in a folder or an archive.
+pub(crate) fn read(data: &str, files: ImageFiles) -> Result<ImageSet, Error> {
+    if data.is_empty() {
+        return Err(Error::Network(WITHOUT_DATA.into()));
+    }
+    let checksums = match files {
+        ImageFiles::Official => Checksums::Official,
+        ImageFiles::None => Checksums::Unchecked,
+    };
+    Ok(images::cifar10(&crate::data::paths::path_of(data), checksums)?)
+}
+
+pub(crate) fn bytes(images: &Images) -> ImageBytes<'_> {
+    ImageBytes { pixels: &images.pixels, labels: &images.labels, shape: images.shape }
+}
+
+/// The first `count` images, or all if that is 0.
+fn first(images: Images, field: &'static str, count: u64) -> Result<Images, Error> {
+    let there = images.len() as u64;
+    if count > there {
+        let (value, allowed) = (count.to_string(), format!("at most {there}, the number of images, or 0 for all"));
+        return Err(strust::Error::OutOfRange { owner: "cifar10", field, value, allowed }.into());
+    }
+    Ok(if count == 0 { images } else { images.take(count as usize) })
+}
+
+/// All images are normalized with CIFAR-10's constants, so that a network trained on some images works on others.
+pub(crate) fn resnet20(set: &ImageSet, device: Device) -> Result<ImageClassification, Error> {
+    let (train, test) = (bytes(&set.train), bytes(&set.test));
+    ImageClassification::resnet20(&train, Some(&test), set.classes.len(), device)
+        .and_then(|network| network.normalized(&Normalization::cifar10()))
+        .map_err(network_error)
+}

@@ -1,0 +1,18 @@
+//! The networks of a program that was built without libtorch: they are listed and planned, but do not run.
+
+use super::{cifar10::Cifar10Config, convnet::ConvnetConfig, gpt::GptConfig};
+use crate::{
+    Error,
+    device::WITHOUT_TORCH,
+    registry::{AnySetup, Assembler},
+};
+
+pub(super) fn cifar10(c: &Cifar10Config, _: Assembler) -> Result<AnySetup, Error> {
+    Err(Error::Network(format!("{}: {WITHOUT_TORCH}", c.data)))
+}
+pub(super) fn convnet(_: &ConvnetConfig, _: Assembler) -> Result<AnySetup, Error> {
+    Err(Error::Network(WITHOUT_TORCH.into()))
+}
+pub(super) fn gpt(_: &GptConfig, _: Assembler) -> Result<AnySetup, Error> {
+    Err(Error::Network(WITHOUT_TORCH.into()))
+}

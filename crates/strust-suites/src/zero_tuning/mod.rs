@@ -1,0 +1,134 @@
+//! The benchmark: a method without tuning beside baselines that are tuned for each task.
+//!
+//! ```text
+//! experiments/zero-tuning.toml → BenchmarkSpec → grid searches → runs → TaskSummary → sections → report.html
+//! ```
+//!
+//! The jobs of all tasks run in one pool.
+
+mod compare;
+mod figures;
+mod measures;
+mod sections;
+
+use crate::tasks::{BenchmarkSpec, Contest, Rules, Task};
+use compare::{TaskRuns, Trajectory};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt::Write as _,
+    path::Path,
+};
+use strust_lab::{
+    Error,
+    analyze::outcome,
+    data::{benchmark::TaskSummary, plan::Plan, summary::Summary},
+    format::{csv_field, plain},
+    registry::problems,
+    run::optimum,
+    suite::{CheckResults, Suite, SuitePlan},
+};
+
+/// The suite of a benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchmarkSuite {
+    /// The benchmark.
+    pub benchmark: BenchmarkSpec,
+}
+
+fn contest(plan: &SuitePlan<BenchmarkSuite>) -> Contest<'_, BenchmarkSuite> {
+    let rules = Rules {
+        metric: |task| problems::metrics(&task.experiment.problems[0])[0].key.clone(),
+        scored: |outcome, _| outcome,
+        // A little longer, to see whether it arrives a little later.
+        tested_epochs: |epochs| epochs + epochs.div_ceil(10),
+    };
+    Contest { plan, benchmark: &plan.suite.benchmark, rules }
+}
+
+impl Suite for BenchmarkSuite {
+    const FILE: &'static str = "benchmark.json";
+
+    fn names(&self) -> Vec<&str> {
+        vec![&self.benchmark.name]
+    }
+    fn is_plausible(&self) -> bool {
+        self.benchmark.is_plausible()
+    }
+    fn on_gpu(&self) -> bool {
+        self.benchmark.on_gpu()
+    }
+    fn searches(plan: &SuitePlan<Self>) -> Vec<Plan> {
+        contest(plan).all_searches()
+    }
+    fn runs(plan: &SuitePlan<Self>, folder: Option<&Path>) -> Result<Vec<Plan>, Error> {
+        contest(plan).all_runs(folder)
+    }
+    fn summary(plan: &SuitePlan<Self>, folder: &Path, _: Vec<CheckResults>) -> Result<Summary, Error> {
+        let BenchmarkSpec { name, title, description, skipped, .. } = &plan.suite.benchmark;
+        let results = plan.suite.benchmark.tasks.iter().map(|task| compare(plan, folder, task));
+        let (tasks, curves): (Vec<_>, Vec<_>) = results.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let (sections, checks) = sections::all(name, &tasks, &curves, skipped);
+        Ok(Summary { tasks, skipped: skipped.clone(), checks, sections, ..plan.summary(title, description) })
+    }
+    /// One row per task and method.
+    fn csv(summary: &Summary) -> String {
+        let mut text = String::from(
+            "task,half,method,role,setting,value,ratio,steps_ratio,price,test_mean,test_std,failed,at_edge\n",
+        );
+        let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
+        for task in &summary.tasks {
+            for method in &task.methods {
+                let setting = method.setting.iter().flatten().map(|(key, value)| format!("{key}={}", plain(value)));
+                let _ = writeln!(
+                    text,
+                    "{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                    csv_field(&task.name),
+                    task.half.word(),
+                    csv_field(&method.label),
+                    method.role.word(),
+                    csv_field(&setting.collect::<Vec<_>>().join(" ")),
+                    number(method.value),
+                    number(method.ratio),
+                    number(method.steps_ratio),
+                    number(method.price),
+                    number(method.test.map(|test| test.mean)),
+                    number(method.test.map(|test| test.std)),
+                    method.failed,
+                    method.at_edge
+                );
+            }
+        }
+        text
+    }
+}
+
+/// The results of a task, and the curve of every method.
+fn compare(
+    plan: &SuitePlan<BenchmarkSuite>,
+    folder: &Path,
+    task: &Task,
+) -> Result<(TaskSummary, Vec<Trajectory>), Error> {
+    let contest = contest(plan);
+    let choices = contest.choices(folder, task)?;
+    let plan = contest.runs(task, &choices);
+    let optima = optima(task, &plan)?;
+    let read = |job: &_| outcome(folder, &plan, job);
+    let optimum = |seed| optima.get(&seed).copied().unwrap_or(0.0);
+    TaskRuns { task, choices: &choices, plan: &plan, read: &read, optimum: &optimum }.compare()
+}
+
+/// The optimum of every seed, if the records have the gap to it: methods are compared by the objective.
+fn optima(task: &Task, plan: &Plan) -> Result<BTreeMap<u64, f64>, Error> {
+    let mut optima = BTreeMap::new();
+    if problems::metrics(&task.experiment.problems[0])[0].key != "objective_gap" {
+        return Ok(optima);
+    }
+    for job in &plan.jobs {
+        if let Entry::Vacant(place) = optima.entry(job.seed) {
+            // Metrics are those of the loss without its factor.
+            place.insert(optimum(job, &plan.experiment)?.unwrap_or(0.0) / problems::scale(&job.problem));
+        }
+    }
+    Ok(optima)
+}
