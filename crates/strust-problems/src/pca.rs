@@ -5,6 +5,7 @@ use crate::{
     numerics::{DATA, START, centered, check_frame, gaussian, out_of_range, random_frame, shape, squarable},
 };
 use faer::{Mat, Side};
+use strust::products::{Picked, inner, product};
 use strust::{
     Error,
     constraints::Stiefel,
@@ -12,7 +13,6 @@ use strust::{
     sample::Sample,
     vector::Vector,
 };
-use strust_products::{Picked, inner, product};
 
 const OWNER: &str = "principal components";
 /// The stream of the directions of the data.

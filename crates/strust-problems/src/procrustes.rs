@@ -5,6 +5,7 @@ use crate::{
     numerics::{DATA, START, check_frame, gaussian, minimum, not_negative, random_frame, shape, squarable},
 };
 use faer::Mat;
+use strust::products::{Picked, inner, product};
 use strust::{
     Error,
     constraints::{Manifold, Retraction, Stiefel},
@@ -12,7 +13,6 @@ use strust::{
     sample::Sample,
     vector::Vector,
 };
-use strust_products::{Picked, inner, product};
 
 const OWNER: &str = "Procrustes problem";
 /// The streams of the map and of the noise.

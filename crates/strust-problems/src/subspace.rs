@@ -5,6 +5,7 @@ use crate::{
     numerics::{START, centered, check_frame, gaussian, not_negative, random_frame, shape, squarable},
 };
 use faer::{Accum, Mat, Par, Side, linalg::matmul::matmul};
+use strust::products::{Beside, Picked, inner, product, residual_norm_squared};
 use strust::{
     Error,
     constraints::Stiefel,
@@ -12,7 +13,6 @@ use strust::{
     sample::Sample,
     vector::{Real, Vector},
 };
-use strust_products::{Beside, Picked, inner, product, residual_norm_squared};
 
 /// f(W) = (1/n) Σⱼ ‖(I − WWᵀ)xⱼ‖² over the columns xⱼ of a d×n matrix, subject to WᵀW = I.
 ///
@@ -148,7 +148,7 @@ impl<T: Real> Objective for SubspaceFit<T> {
             self.scratch.as_mut().expect("`evaluate` fills the scratch space");
         let b = sample.len();
         let scale = T::from_f64(2.0 / b as f64);
-        strust_products::gram(w, gram);
+        strust::products::gram(w, gram);
         for j in 0..self.k {
             gram[(j, j)] -= T::from_f64(2.0);
         }
@@ -185,7 +185,7 @@ impl<T: Real> Objective for SubspaceFit<T> {
         inner(w, &x, a);
         inner(direction, &x, c);
         inner(direction, w, cross);
-        strust_products::gram(w, gram);
+        strust::products::gram(w, gram);
         let (m, rest) = product_factors.split_at_row_mut(b);
         let (mut m, (mut s, t)) = (m, rest.split_at_row_mut(k));
         let scale = T::from_f64(2.0 / b as f64);
@@ -203,7 +203,7 @@ impl<T: Real> Objective for SubspaceFit<T> {
         }
         matmul(m.as_mut(), Accum::Replace, c.transpose(), &*gram, scale, Par::Seq);
         matmul(m, Accum::Add, a.transpose(), &*cross, scale, Par::Seq);
-        strust_products::product(&Beside(&Beside(&x, w), direction), product_factors, product);
+        strust::products::product(&Beside(&Beside(&x, w), direction), product_factors, product);
         true
     }
     fn check_point(&self, w: &Mat<T>) -> Result<(), Error> {

@@ -73,6 +73,8 @@ pub mod kkt;
 pub mod methods;
 pub mod models;
 pub mod objective;
+#[doc(hidden)]
+pub mod products;
 pub mod radius;
 pub mod ranks;
 pub mod record;

@@ -1,11 +1,11 @@
 use super::{Constraint, stiefel::symmetrize};
+use crate::products::{add_product, inner, product};
 use crate::{
     Error,
     config::out_of_range,
     vector::{Real, Vector},
 };
 use faer::{Mat, Side};
-use strust_products::{add_product, inner, product};
 
 /// d×k matrices whose columns are orthonormal in the inner product of a symmetric positive definite matrix B, as
 /// c(W) = WᵀBW − I.

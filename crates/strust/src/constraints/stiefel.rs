@@ -1,4 +1,5 @@
 use super::{Constraint, Manifold};
+use crate::products::{add_product, gram, inner};
 use crate::{
     Error,
     config::{FieldValue, Range, out_of_range},
@@ -6,7 +7,6 @@ use crate::{
 };
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};
 use serde::{Deserialize, Serialize};
-use strust_products::{add_product, gram, inner};
 
 /// How a matrix near the Stiefel manifold is moved onto it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -5,9 +5,9 @@
 
 use super::{Elementwise, Vector};
 use crate::Error;
+use crate::products::Kernels;
 use faer::{Col, Mat, traits::RealField};
 use pulp::{Arch, NullaryFnOnce};
-use strust_products::Kernels;
 
 /// A component type: `f32` or `f64`.
 pub trait Real: RealField + Kernels + Copy + Default + Into<f64> + 'static {

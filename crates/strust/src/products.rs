@@ -4,7 +4,7 @@
 //! routines read each column in place, including columns selected from a data set, so they never copy a mini-batch.
 //! They work in registers and the fastest cache, and they do not allocate.
 //!
-//! This crate contains the inner loops of `strust` and `strust-problems`. Its interface may change at any time.
+//! These are the inner loops of `strust` and `strust-problems`. The interface may change at any time.
 
 // Every part of a kernel must be inlined into the function that is compiled with the widest instructions of the
 // machine. A part that is not inlined is compiled with the narrowest instructions.
@@ -72,7 +72,7 @@ impl<T, A: Columns<T>, B: Columns<T>> Columns<T> for Beside<'_, A, B> {
 ///
 /// ```
 /// use faer::Mat;
-/// use strust_products::{Picked, inner};
+/// use strust::products::{Picked, inner};
 /// let (a, b) = (Mat::from_fn(3, 2, |i, j| (i + j) as f64), Mat::from_fn(3, 9, |i, j| (i * j) as f64));
 /// let mut out = Mat::zeros(2, 1);
 /// inner(&a, &Picked { matrix: &b, indices: &[4] }, &mut out);
