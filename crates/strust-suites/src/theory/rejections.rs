@@ -66,6 +66,9 @@ impl MeasuredAndBound {
     }
 }
 
+/// A quantity of a run.
+pub(super) type Quotient<R> = fn(&R) -> &MeasuredAndBound;
+
 /// The results of one run. The lemmas hold for the first K steps for every K, where ε is the smallest ‖g_k‖ of these.
 #[derive(Default)]
 struct RejectionRun {
@@ -157,7 +160,7 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<F
 fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings {
     let mut out = Findings::default();
     let all = runs.len();
-    let worst = |of: fn(&RejectionRun) -> &MeasuredAndBound| largest(runs.iter().map(|(_, run)| of(run).quotient()));
+    let worst = |of: Quotient<RejectionRun>| largest(runs.iter().map(|(_, run)| of(run).quotient()));
     let of = format!(
         "the largest quotient over the first K steps of {all} runs, for every K up to {}, where ε is the smallest ‖g_k‖ of these steps",
         c.steps
@@ -172,7 +175,7 @@ fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings
             "of {all} runs; if the first step is rejected, #U/#S = 1/0; up to {longest} rejections came before the first success. The lemma does not count them"
         ),
     ));
-    let quotients: [(_, fn(&RejectionRun) -> &MeasuredAndBound); 4] =
+    let quotients: [(_, Quotient<RejectionRun>); 4] =
         [
             ("as stated, from the first success on: #U/#S over log(4rMΔ̄/ε)/log ν", |run| &run.stated),
             ("corrected: #U over min{(#S+1)·log(ν₁rMΔ̄/ε), #S·log ν₂ + log(Δ₀/Δ_min)}/log ν₁", |run| &run.corrected),
@@ -204,7 +207,7 @@ fn figures(runs: &[(&StrConfig, RejectionRun)]) -> [Shown; 2] {
             (("bound of #U/#S", true), ("measured #U/#S", false)),
             "A mark a run, at the K from the first success on at which #U/#S is nearest to the bound. Before the first success #U/#S has no value, and where the first \
              step was rejected no bound of it can hold.",
-            (|run: &RejectionRun| &run.stated) as fn(&RejectionRun) -> &MeasuredAndBound,
+            (|run: &RejectionRun| &run.stated) as Quotient<RejectionRun>,
         ),
         (
             "corrected",
@@ -255,7 +258,7 @@ fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
 }
 
 /// A mark for every run, and the line where the measured value equals the bound.
-fn cloud(runs: &[(&StrConfig, RejectionRun)], of: fn(&RejectionRun) -> &MeasuredAndBound) -> Vec<Series> {
+fn cloud(runs: &[(&StrConfig, RejectionRun)], of: Quotient<RejectionRun>) -> Vec<Series> {
     let series = PROBLEMS.iter().enumerate().map(|(i, (name, _))| {
         let mine = runs.iter().filter(|(_, run)| run.problem == i).map(|(_, run)| of(run));
         dots(name, i, mine.map(|at| (at.bound, at.measured)))

@@ -4,7 +4,7 @@
 use super::{
     Findings, Tick, check_list,
     problems::{Linear, Loss, dots, normal, normals},
-    rejections::MeasuredAndBound,
+    rejections::{MeasuredAndBound, Quotient},
 };
 use strust::{
     diagnostics::{
@@ -331,8 +331,7 @@ fn report(runs: &[ModelRun], c: &SecondOrderConfig, seeds: u64) -> Findings {
     for (model, (name, _)) in MODELS.iter().enumerate() {
         let known: Vec<&ModelRun> =
             runs.iter().filter(|run| run.model == model && run.problem < FACTORIZATION).collect();
-        let worst =
-            |quantity: fn(&ModelRun) -> &MeasuredAndBound| largest(known.iter().map(|run| quantity(run).quotient()));
+        let worst = |quantity: Quotient<ModelRun>| largest(known.iter().map(|run| quantity(run).quotient()));
         let total = |count: fn(&ModelRun) -> u64| known.iter().map(|run| count(run)).sum::<u64>();
         let trials = format!(
             "the largest of {} trials in {}",
@@ -356,7 +355,7 @@ fn report(runs: &[ModelRun], c: &SecondOrderConfig, seeds: u64) -> Findings {
             0.0,
             format!("{} such steps; a = ‖p‖²/(−gᵀp) and h = pᵀHp/‖p‖²", total(|run| run.short)),
         ));
-        let quotients: [(_, fn(&ModelRun) -> &MeasuredAndBound); 3] = [
+        let quotients: [(_, Quotient<ModelRun>); 3] = [
             ("#U over min{(#S+1)·log(ν₁rMΔ̄/ε), #S·log ν₂ + log(Δ₀/Δ_min)}/log ν₁", |run| {
                 &run.rejections
             }),
