@@ -25,10 +25,11 @@ use strust::{
     sample::Sample,
     vector::Vector,
 };
+use strust_data::read_labeled;
 use strust_problems::{
     Features, Labeled, Problem,
     constrained::{self, ConstrainedProblem},
-    digits, read_labeled, second_order,
+    digits, second_order,
     unconstrained::{self, UnconstrainedProblem},
 };
 
