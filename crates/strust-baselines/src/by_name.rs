@@ -57,7 +57,7 @@ pub enum StepKind {
 }
 
 /// The configuration of a method as the user wrote it, in any format.
-pub trait Options {
+pub trait MethodOptions {
     /// Why they cannot be used.
     type Error: From<Error>;
     /// Reads and checks them.
@@ -65,7 +65,7 @@ pub trait Options {
 }
 
 /// What a method needs in addition to its configuration.
-pub struct Parts<'a, C> {
+pub struct MethodParts<'a, C> {
     /// The factor of the learning rate, for a method that has one.
     pub schedule: Schedule,
     /// Whether the answer is the average of the iterates.
@@ -103,11 +103,11 @@ macro_rules! methods {
         }
 
         /// Makes a method on points of type `P`; `None` if there is no method of this name.
-        pub fn method<P, C, O>(name: &str, options: &O, parts: &Parts<C>) -> Option<Result<AnyMethod<P>, O::Error>>
+        pub fn method<P, C, O>(name: &str, options: &O, parts: &MethodParts<C>) -> Option<Result<AnyMethod<P>, O::Error>>
         where
             P: Elementwise + Send + 'static,
             C: Manifold<Point = P, Residual: Send> + Send + 'static,
-            O: Options,
+            O: MethodOptions,
         {
             let made = match name {
                 $($name => options.config().and_then(|$c: $config| {

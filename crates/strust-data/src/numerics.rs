@@ -11,7 +11,6 @@ pub const DATA: u64 = 1 << 62;
 pub const START: u64 = DATA + 1;
 
 /// Independent standard normal numbers.
-#[must_use]
 pub fn normals(seed: u64, stream: u64) -> impl FnMut() -> f64 {
     let mut rng = generator(seed, stream);
     move || StandardNormal.sample(&mut rng)

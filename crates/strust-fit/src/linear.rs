@@ -64,7 +64,9 @@ impl<'a, R: RowInputs> LinearModel<'a, R> {
         if let Some(gradient) = gradient {
             if let Some((_, scales)) = terms.units {
                 for (g, scale) in gradient.chunks_exact_mut(k).zip(scales) {
-                    g.iter_mut().for_each(|g| *g /= scale);
+                    for g in g.iter_mut() {
+                        *g /= scale;
+                    }
                 }
             }
             gradient.iter_mut().zip(weights).for_each(|(g, w)| *g += penalty * w);

@@ -7,7 +7,7 @@ use crate::{
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::cell::RefCell;
 use strust::{methods::AnyMethod, prelude::*};
-use strust_baselines::by_name::{self, MethodInfo, Options, Parts};
+use strust_baselines::by_name::{self, MethodInfo, MethodOptions, MethodParts};
 
 /// All names.
 pub const NAMES: &[&str] = &{
@@ -49,11 +49,11 @@ pub fn method<T: Scalar>(
     }
     let constraint = RefCell::new(constraint);
     let make = |_| Ok(constraint.take().expect("a method takes one constraint"));
-    let parts = Parts { schedule, average: false, constraint: &make };
+    let parts = MethodParts { schedule, average: false, constraint: &make };
     by_name::method(name, &Json(options), &parts).expect("the name is in the table").map_err(|Wrong(error)| error)
 }
 
-/// Options as JSON.
+/// MethodOptions as JSON.
 struct Json<'a>(&'a str);
 
 /// Why options cannot be used.
@@ -65,7 +65,7 @@ impl From<Error> for Wrong {
     }
 }
 
-impl Options for Json<'_> {
+impl MethodOptions for Json<'_> {
     type Error = Wrong;
     fn config<C: Config>(&self) -> Result<C, Wrong> {
         serde_json::from_str(self.0).map_err(|error| {

@@ -159,7 +159,7 @@ fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, DataError>
     let records = |comments| BlockRecords { comments, ..BlockRecords::new(&first, path, separator, start) };
     let starts_with_numbers = records(None).starts_with_number()?;
     layout.files.push(CsvFile { path: path.into(), separator, header, starts_with_numbers });
-    let (mut records, mut seen) = (records(layout.comments(&layout.files[0])), 0);
+    let (mut records, mut seen) = (records(Some(layout.comments(&layout.files[0]))), 0);
     while let Some(cells) = records.next()?.filter(|_| seen < FIRST) {
         for (cell, use_of) in cells.iter().zip(&mut layout.uses) {
             let cell = cell.of(&first.bytes);
@@ -175,9 +175,9 @@ fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, DataError>
 
 impl CsvLayout {
     /// What tells the comments of a file.
-    fn comments(&self, file: &CsvFile) -> Option<Comments> {
+    fn comments(&self, file: &CsvFile) -> Comments {
         let all = file.starts_with_numbers && self.uses.first() != Some(&Use::As(CellKind::Word));
-        Some(Comments { columns: self.names.len(), all })
+        Comments { columns: self.names.len(), all }
     }
 }
 
@@ -434,7 +434,7 @@ impl CsvBlock<'_> {
         if self.header {
             records.next()?;
         }
-        records.comments = self.layout.comments(self.file);
+        records.comments = Some(self.layout.comments(self.file));
         Ok(records)
     }
 

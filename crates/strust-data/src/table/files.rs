@@ -29,7 +29,7 @@ pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, DataError> {
         Ok(about) => return check_plain(path, &about).map(|()| vec![path.into()]),
         Err(cause) => DataError::Io { path: path.into(), cause },
     };
-    let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Err(missing.into()) };
+    let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Err(missing) };
     let matches = glob::glob(pattern).map_err(|wrong| {
         DataError::file(path, format!("the pattern is wrong at character {}: {}", wrong.pos + 1, wrong.msg))
     })?;

@@ -299,7 +299,7 @@ fn fingerprint(paths: &[impl AsRef<Path>], interrupt: &AtomicBool) -> Result<Str
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(cause) => return Err(failed(cause).into()),
+                Err(cause) => return Err(failed(cause)),
             };
             hash.update(&buffer[..read]);
             if interrupt.load(Ordering::Relaxed) {

@@ -27,7 +27,7 @@ pub(super) enum ImagePart {
 
 /// Why a file was not read: the caller stopped it, or it is wrong.
 fn unread(why: DataError, stop: &AtomicBool) -> DataError {
-    if stop.load(Ordering::Relaxed) { DataError::Interrupted } else { why.into() }
+    if stop.load(Ordering::Relaxed) { DataError::Interrupted } else { why }
 }
 
 /// The rows of a share of some files.

@@ -113,7 +113,7 @@ mod with_torch {
     use crate::{
         Error,
         device::network_error,
-        registry::problems::{cifar10::ImageFiles, networks},
+        registry::problems::{network_config::ImageFiles, networks},
     };
     use std::path::Path;
     use strust_torch::{cuda, device};

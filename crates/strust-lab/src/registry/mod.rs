@@ -4,6 +4,7 @@
 //! `problems!` in `problems/mod.rs`. Listing, checking, completion and construction follow from that line.
 
 mod entry;
+mod keys;
 pub mod methods;
 pub mod problems;
 mod setup;

@@ -1,6 +1,6 @@
 //! A constructed problem, and the visitor that receives it.
 
-use super::methods::Keys;
+use super::keys::Keys;
 use crate::{
     Error,
     any_problem::AnyProblem,
@@ -30,6 +30,9 @@ pub(crate) type SharedProblem<P> = Sharded<AnyProblem<P>, Team>;
 /// A constraint as methods see it.
 pub(crate) type AnyConstraint<P> = Box<dyn Manifold<Point = P, Residual = Mat<f64>> + Send>;
 
+/// Makes the constraint of a problem with a retraction.
+pub(crate) type MakeConstraint<P> = Box<dyn Fn(Retraction) -> AnyConstraint<P>>;
+
 /// Makes a special stepper of a method for this problem, a mini-batch size and a number of steps; `None` for the usual
 /// stepper.
 pub(crate) type OwnStepper<F> = Box<dyn Fn(&Keys, usize, u64) -> Option<Result<Box<dyn Stepper<F>>, Error>>>;
@@ -38,7 +41,7 @@ pub(crate) type OwnStepper<F> = Box<dyn Fn(&Keys, usize, u64) -> Option<Result<B
 pub(crate) struct Setup<F: Objective> {
     pub f: F,
     /// Makes the constraint with a retraction.
-    pub constraint: Option<Box<dyn Fn(Retraction) -> AnyConstraint<F::Point>>>,
+    pub constraint: Option<MakeConstraint<F::Point>>,
     /// The metric on the test set, for a problem that has one.
     pub test: Option<TestMetric<F>>,
     /// The accuracy on the training set, for a classifier that measures it.
@@ -198,13 +201,13 @@ pub(crate) struct Assembler {
 
 impl Assembler {
     /// Completes a problem.
-    pub fn finish<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> Result<AnySetup, Error> {
-        Ok(PointType::hidden(setup.scaled(self.scale).shared(self.sharing)))
+    pub fn finish<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> AnySetup {
+        PointType::hidden(setup.scaled(self.scale).shared(self.sharing))
     }
     /// Completes a problem that scales its loss itself, because it has special steppers.
     #[cfg(feature = "torch")]
-    pub fn finish_scaled<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> Result<AnySetup, Error> {
-        Ok(PointType::hidden(setup.shared(self.sharing)))
+    pub fn finish_scaled<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> AnySetup {
+        PointType::hidden(setup.shared(self.sharing))
     }
 }
 

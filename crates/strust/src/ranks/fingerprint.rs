@@ -45,12 +45,16 @@ impl Fnv {
             }
             Saved::List(list) => {
                 self.open(10, list.len());
-                list.iter().for_each(|part| self.tree(part));
+                for part in list {
+                    self.tree(part);
+                }
             }
             // The names of parts are those of the type.
             Saved::Map(parts) => {
                 self.open(11, parts.len());
-                parts.iter().for_each(|(_, part)| self.tree(part));
+                for (_, part) in parts {
+                    self.tree(part);
+                }
             }
         }
     }

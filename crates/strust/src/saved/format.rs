@@ -47,16 +47,16 @@ impl Serialize for SavedVector {
             map.serialize_entry("values", &values)?;
             map.serialize_entry("checksum", &self.checksum())?;
         } else {
-            map.serialize_entry("bytes", &Block(&self.bytes))?;
+            map.serialize_entry("bytes", &ByteBlock(&self.bytes))?;
         }
         map.end()
     }
 }
 
 /// Binary formats store this as one block. They would store a `[u8]` as a list of numbers.
-struct Block<'a>(&'a [u8]);
+struct ByteBlock<'a>(&'a [u8]);
 
-impl Serialize for Block<'_> {
+impl Serialize for ByteBlock<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(self.0)
     }

@@ -164,22 +164,18 @@ macro_rules! whole_numbers {
     ($($t:ty),*) => {$(
         impl Save for $t {
             fn save(&self) -> Saved {
-                u64::try_from(*self).map_or(Saved::Negative(*self as i64), Saved::Count)
+                Saved::Count(*self as u64)
             }
         }
         impl Load for $t {
             fn load(saved: &Saved) -> Result<Self, Error> {
-                let number = match saved {
-                    Saved::Count(count) => Self::try_from(*count).ok(),
-                    Saved::Negative(number) => Self::try_from(*number).ok(),
-                    _ => None,
-                };
+                let number = if let Saved::Count(count) = saved { Self::try_from(*count).ok() } else { None };
                 number.ok_or_else(|| saved.is_not(concat!("a whole number of type ", stringify!($t))))
             }
         }
     )*};
 }
-whole_numbers!(u64, usize, i32);
+whole_numbers!(u64, usize);
 
 impl<T: Save> Save for Option<T> {
     fn save(&self) -> Saved {

@@ -41,8 +41,8 @@ impl ProblemEntry for Problem {
 
     fn setup(c: Self::Config, _: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         match c.precision {
-            Precision::F32 => assembler.finish(with_test_loss(network::<f32>(&c)?)),
-            Precision::F64 => assembler.finish(with_test_loss(network::<f64>(&c)?)),
+            Precision::F32 => Ok(assembler.finish(with_test_loss(network::<f32>(&c)?))),
+            Precision::F64 => Ok(assembler.finish(with_test_loss(network::<f64>(&c)?))),
         }
     }
 }

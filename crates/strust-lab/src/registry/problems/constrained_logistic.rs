@@ -50,6 +50,6 @@ impl ProblemEntry for Problem {
         };
         let f = ConstrainedLogistic::new(loss.with_wrong_labels(c.wrong_labels, seed)?, c.rows as usize, seed)?;
         let constraint = f.constraint();
-        assembler.finish(Setup::constrained(f, move |_| constraint.clone()))
+        Ok(assembler.finish(Setup::constrained(f, move |_| constraint.clone())))
     }
 }

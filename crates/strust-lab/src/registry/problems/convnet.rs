@@ -2,28 +2,10 @@
 
 use super::{
     AnySetup, Assembler, ProblemEntry, Quantity,
-    cifar10::{NetworkPrecision, StepLaunch},
+    network_config::ConvnetConfig,
     network_effect, networks,
 };
-use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
-
-strust::config! {
-    /// A small convolutional network.
-    pub struct ConvnetConfig for "convnet" {
-        /// A folder with the four files of MNIST or Fashion-MNIST. If empty, the built-in UCI digits are used.
-        pub data: String = String::new(), Text("a folder, or empty");
-        /// Whether each convolution has batch normalization: off or on.
-        pub batch_norm: Switch = Switch::Off, OneOf(&["off", "on"]);
-        /// The device of the network: cpu, cuda, cuda:1 and so on; auto is the first GPU, otherwise the CPU.
-        pub device: String = "auto".into(), Text("cpu, cuda, cuda:N or auto");
-        /// Precision of convolutions and products on a GPU: single; tf32, with factors rounded to ten bits; bf16, with the network in bfloat16 and the loss in single. The CPU always uses single.
-        pub precision: NetworkPrecision = NetworkPrecision::Tf32, OneOf(&["single", "tf32", "bf16"]);
-        /// How SGD, Adam and STR run a step on a GPU: graph, captured once and replayed; eager, operation by operation.
-        pub launch: StepLaunch = StepLaunch::Graph, OneOf(&["graph", "eager"]);
-        /// Threads per operation on the CPU. The last digits of the results depend on it, so the experiment sets it. Other cores run other jobs.
-        pub threads: u64 = 1, Whole(Range::closed(1.0, 1024.0));
-    }
-}
+use crate::{Error, data::parameters::Parameters};
 
 pub(crate) struct Problem;
 

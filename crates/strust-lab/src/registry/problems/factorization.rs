@@ -40,6 +40,6 @@ impl ProblemEntry for Problem {
             check_size((data.nrows() + data.ncols()) as u64, c.width)?;
             Factorization::new(&data, width)?
         };
-        assembler.finish(Setup::unconstrained(f))
+        Ok(assembler.finish(Setup::unconstrained(f)))
     }
 }

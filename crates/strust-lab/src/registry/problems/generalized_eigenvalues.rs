@@ -38,6 +38,6 @@ impl ProblemEntry for Problem {
         let points = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
         let f = GeneralizedEigenvalues::new(points, c.condition, seed)?;
         let constraint = f.constraint();
-        assembler.finish(Setup::constrained(f, move |_| constraint.clone()))
+        Ok(assembler.finish(Setup::constrained(f, move |_| constraint.clone())))
     }
 }

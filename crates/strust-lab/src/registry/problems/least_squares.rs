@@ -80,10 +80,10 @@ impl ProblemEntry for Problem {
             let f = with_optimum(regression(&c)?, c.optimum, &c, None)?;
             let test_error = |f: &mut LeastSquares<f64>, x: &Vec<f64>| f.test_error(x);
             let setup = Setup::unconstrained(f);
-            return assembler.finish(match c.test_share {
+            return Ok(assembler.finish(match c.test_share {
                 0.0 => setup,
                 _ => Setup { test: Some(Box::new(test_error)), ..setup },
-            });
+            }));
         }
         check_size(c.n, c.d)?;
         let (n, d) = (c.n as usize, c.d as usize);
@@ -92,7 +92,7 @@ impl ProblemEntry for Problem {
             (0.0, noise) => LeastSquares::noisy(n, d, noise, seed)?,
             (condition, noise) => LeastSquares::conditioned(n, d, condition, noise, seed)?,
         };
-        assembler.finish(Setup::unconstrained(f))
+        Ok(assembler.finish(Setup::unconstrained(f)))
     }
 }
 

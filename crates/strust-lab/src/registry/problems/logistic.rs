@@ -99,7 +99,7 @@ impl ProblemEntry for Problem {
         let is_random = c.data.is_empty() || c.wrong_labels > 0.0;
         let f = with_optimum(f, c.optimum, &c, is_random.then_some(seed))?;
         let setup = if c.test_share == 0.0 { Setup::unconstrained(f) } else { Setup::classifier(f) };
-        assembler.finish(setup.with_train_accuracy(c.train_accuracy == Switch::On))
+        Ok(assembler.finish(setup.with_train_accuracy(c.train_accuracy == Switch::On)))
     }
 }
 

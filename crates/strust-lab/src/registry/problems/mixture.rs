@@ -34,6 +34,6 @@ impl ProblemEntry for Problem {
         check_size(c.d, c.n)?;
         let f = Mixture::gaussians(c.d as usize, c.components as usize, c.n as usize, c.spread, seed)?;
         let simplex = f.constraint();
-        assembler.finish(Setup::constrained(f, move |_| simplex.clone()))
+        Ok(assembler.finish(Setup::constrained(f, move |_| simplex.clone())))
     }
 }

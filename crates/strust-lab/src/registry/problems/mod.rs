@@ -1,6 +1,7 @@
 //! The problems, one file each.
 
 mod from_file;
+pub(crate) mod network_config;
 #[cfg(feature = "torch")]
 pub(crate) mod networks;
 #[cfg(not(feature = "torch"))]

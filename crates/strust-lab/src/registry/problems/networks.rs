@@ -1,20 +1,16 @@
 //! The networks over libtorch: their construction, and how methods run on a GPU.
 
-use super::{
-    cifar10::{Cifar10Config, ImageFiles, NetworkPrecision, StepLaunch},
-    convnet::ConvnetConfig,
-    gpt::GptConfig,
-};
+use super::network_config::{Cifar10Config, ConvnetConfig, GptConfig, ImageFiles, NetworkPrecision, StepLaunch};
 use crate::{
     Error,
     data::paths::path_of,
     device::{WITHOUT_DATA, network_error},
-    registry::{AnySetup, Assembler, Setup, entry::Switch, methods::Keys},
+    registry::{AnySetup, Assembler, Setup, entry::Switch, keys::Keys},
     stepper::{Captured, Stepper},
 };
 use std::borrow::Cow;
 use strust::objective::Objective;
-use strust_baselines::by_name::Options;
+use strust_baselines::by_name::MethodOptions;
 use strust_data::{
     digits,
     images::{self, Checksums, ImageSet, Images},
@@ -29,13 +25,13 @@ use strust_torch::{
 
 /// ResNet-20 on CIFAR-10.
 pub(super) fn cifar10(c: &Cifar10Config, assembler: Assembler) -> Result<AnySetup, Error> {
-    let on = OnDevice::open(&c.device, c.threads, c.precision)?;
+    let on = OpenDevice::open(&c.device, c.threads, c.precision)?;
     image_setup(resnet20_on_cifar10(c, on.device)?, c.precision, c.launch, on, assembler)
 }
 
 /// A small convolutional network on digits.
 pub(super) fn convnet(c: &ConvnetConfig, assembler: Assembler) -> Result<AnySetup, Error> {
-    let on = OnDevice::open(&c.device, c.threads, c.precision)?;
+    let on = OpenDevice::open(&c.device, c.threads, c.precision)?;
     let set = if c.data.is_empty() { digits::images()? } else { images::mnist(&path_of(&c.data))? };
     let (train, test) = (bytes(&set.train), bytes(&set.test));
     let norm = c.batch_norm == Switch::On;
@@ -46,7 +42,7 @@ pub(super) fn convnet(c: &ConvnetConfig, assembler: Assembler) -> Result<AnySetu
 /// A transformer over the characters of a text.
 pub(super) fn gpt(c: &GptConfig, assembler: Assembler) -> Result<AnySetup, Error> {
     type Model = LanguageModel<f32>;
-    let on = OnDevice::open(&c.device, c.threads, c.precision)?;
+    let on = OpenDevice::open(&c.device, c.threads, c.precision)?;
     let text =
         if c.data.is_empty() { Cow::Borrowed(text::built_in()) } else { Cow::Owned(text::read(&path_of(&c.data))?) };
     let [layers, width, heads, context] = [c.layers, c.width, c.heads, c.context].map(|size| size as usize);
@@ -56,18 +52,18 @@ pub(super) fn gpt(c: &GptConfig, assembler: Assembler) -> Result<AnySetup, Error
     setup.test = Some(Box::new(|f: &mut Model, x: &Flat<f32>| Some(f.test_loss(x))));
     setup.save = Some(Box::new(|f: &mut Model, path, x| f.save(path, x).map_err(network_error)));
     setup.held = Some(Box::new(on));
-    assembler.finish(setup)
+    Ok(assembler.finish(setup))
 }
 
 /// The device of a network while the network lives. On a GPU it has a separate stream, so that other jobs do not wait for
 /// it, and loaded states go to the GPU.
-struct OnDevice {
+struct OpenDevice {
     device: Device,
     _stream: Option<cuda::OwnStream>,
     _loads: LoadsTo,
 }
 
-impl OnDevice {
+impl OpenDevice {
     /// Opens a device. This also sets the number of libtorch threads for the current thread.
     fn open(device: &str, threads: u64, precision: NetworkPrecision) -> Result<Self, Error> {
         let device = device::open(device).map_err(network_error)?;
@@ -82,7 +78,7 @@ fn image_setup(
     problem: ImageClassification,
     precision: NetworkPrecision,
     launch: StepLaunch,
-    on: OnDevice,
+    on: OpenDevice,
     assembler: Assembler,
 ) -> Result<AnySetup, Error> {
     let problem = problem.scaled(assembler.scale);
@@ -104,7 +100,7 @@ fn image_setup(
             ));
     }
     setup.held = Some(Box::new(on));
-    assembler.finish_scaled(setup)
+    Ok(assembler.finish_scaled(setup))
 }
 
 /// A method on a network over images on a GPU; `None` if it has no such version.
@@ -116,7 +112,7 @@ fn captured(
     steps: u64,
 ) -> Result<Option<Box<dyn Stepper<ImageClassification>>>, Error> {
     let schedule = keys.schedule(steps);
-    Ok(Some(match keys.name() {
+    Ok(Some(match keys.name {
         "auto" => Box::new(Captured::<DeviceAuto<f32>>::new(keys.config()?, batch, terms, launch)),
         "str" => Box::new(Captured::<DeviceStr<f32>>::new(keys.config()?, batch, terms, launch)),
         "sgd" => Box::new(

@@ -45,6 +45,6 @@ impl ProblemEntry for Problem {
             Nmf::from_data(&data, width)?
         };
         let bounds = f.constraint();
-        assembler.finish(Setup::constrained(f, move |_| bounds.clone()))
+        Ok(assembler.finish(Setup::constrained(f, move |_| bounds.clone())))
     }
 }

@@ -45,7 +45,7 @@ impl ProblemEntry for Problem {
         let f = OrthonormalMlp::new(mlp)?;
         let frames = f.constraint();
         let setup = Setup::constrained(f, move |retraction| frames.clone().with_retraction(retraction));
-        assembler.finish(Setup { test: Some(Box::new(OrthonormalMlp::test_accuracy)), ..setup })
+        Ok(assembler.finish(Setup { test: Some(Box::new(OrthonormalMlp::test_accuracy)), ..setup }))
     }
 }
 

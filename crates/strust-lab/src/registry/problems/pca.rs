@@ -33,7 +33,7 @@ impl ProblemEntry for Problem {
     fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let f = points(c.d, c.k, c.n, c.decay, &c.data, seed)?;
         let stiefel = f.constraint();
-        assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
+        Ok(assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction))))
     }
 }
 

@@ -31,6 +31,6 @@ impl ProblemEntry for Problem {
         let f = Procrustes::random(c.d as usize, c.k as usize, c.n as usize, c.noise, seed)?;
         // Always the polar retraction: with QR the solution would not be a fixed point of projected SGD.
         let stiefel = f.constraint();
-        assembler.finish(Setup::constrained(f, move |_| stiefel.clone()))
+        Ok(assembler.finish(Setup::constrained(f, move |_| stiefel.clone())))
     }
 }

@@ -75,7 +75,7 @@ impl ProblemEntry for Problem {
         let f = with_optimum(f, c.optimum, &c, (c.wrong_labels > 0.0).then_some(seed))?;
         let has_test = c.data.is_empty() || c.test_share > 0.0;
         let setup = if has_test { Setup::classifier(f) } else { Setup::unconstrained(f) };
-        assembler.finish(setup.with_train_accuracy(c.train_accuracy == Switch::On))
+        Ok(assembler.finish(setup.with_train_accuracy(c.train_accuracy == Switch::On)))
     }
 }
 

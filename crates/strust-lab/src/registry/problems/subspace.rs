@@ -44,6 +44,6 @@ impl ProblemEntry for Problem {
             SubspaceFit::from_data(&read_matrix(path_of(&c.data))?.transpose().to_owned(), k)?
         };
         let stiefel = f.constraint();
-        assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction)))
+        Ok(assembler.finish(Setup::constrained(f, move |retraction| stiefel.clone().with_retraction(retraction))))
     }
 }

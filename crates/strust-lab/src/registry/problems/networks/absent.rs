@@ -1,6 +1,6 @@
 //! The networks of a program that was built without libtorch: they are listed and planned, but do not run.
 
-use super::{cifar10::Cifar10Config, convnet::ConvnetConfig, gpt::GptConfig};
+use super::network_config::{Cifar10Config, ConvnetConfig, GptConfig};
 use crate::{
     Error,
     device::WITHOUT_TORCH,
