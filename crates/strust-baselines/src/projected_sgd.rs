@@ -26,7 +26,7 @@ config! {
 ///
 /// QR gives the nearest frame only up to a rotation of its columns. This does not matter if the objective depends only
 /// on the span of the columns, as in subspace fitting. For other objectives use
-/// [`Retraction::Polar`](crate::constraints::Retraction::Polar); otherwise the fixed point is not the minimizer.
+/// [`Retraction::Polar`](strust::constraints::Retraction::Polar); otherwise the fixed point is not the minimizer.
 #[derive(Debug, Clone)]
 pub struct ProjectedSgd<M: Manifold> {
     config: Checked<ProjectedSgdConfig>,

@@ -27,7 +27,7 @@ config! {
 /// x ← R_x(−η·Pg): the gradient projected onto the tangent space, then a retraction.
 ///
 /// On the Stiefel manifold Pg = g − W·sym(Wᵀg); choose its retraction by
-/// [`Stiefel::with_retraction`](crate::constraints::Stiefel::with_retraction).
+/// [`Stiefel::with_retraction`](strust::constraints::Stiefel::with_retraction).
 #[derive(Debug, Clone)]
 pub struct Riemannian<M: Manifold> {
     config: Checked<RiemannianConfig>,

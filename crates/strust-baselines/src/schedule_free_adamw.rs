@@ -34,7 +34,7 @@ config! {
     }
 }
 
-/// The three points of [`ScheduleFreeSgd`](strust::methods::ScheduleFreeSgd), with the step of AdamW without its first moment.
+/// The three points of [`ScheduleFreeSgd`](crate::ScheduleFreeSgd), with the step of AdamW without its first moment.
 ///
 /// ```text
 /// y = (1−β₁)z + β₁x,  g = ∇f(y)

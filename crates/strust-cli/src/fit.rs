@@ -62,8 +62,8 @@ pub fn run(args: &FitArgs, shared: &Shared) -> Result<(), CommandFailure> {
             None if args.test.is_none() => DataTable::read_own_test_on(&args.data, &mut team)?,
             None => None,
         };
-        activity.say("fitting".into());
-        let mut report = |epoch: f64, score: f64| activity.say(format!("fitting: epoch {epoch:.0}, loss {score:.5}"));
+        activity.say("fitting");
+        let mut report = |epoch: f64, score: f64| activity.say(&format!("fitting: epoch {epoch:.0}, loss {score:.5}"));
         let watch = &mut FitWatch { report: &mut report, interrupt: &interrupt };
         (fit_on(&table, test.as_ref(), &options, watch, &mut team)?, test.is_some())
     };
@@ -253,7 +253,7 @@ fn read_on(
     let compressed = files.iter().any(|file| matches!(ending(file).as_str(), "gz" | "xz"));
     let size = files.iter().map(|file| std::fs::metadata(file).map_or(0, |data| data.len())).sum();
     let what = format!("reading {}", path.display());
-    activity.say(what.clone());
+    activity.say(&what);
     let mut at = |bytes: u64| {
         if !compressed {
             activity.towards(&what, bytes, size);

@@ -98,8 +98,8 @@ impl Activity {
         });
     }
     /// A sentence while the end is unknown.
-    pub fn say(&self, what: String) {
-        self.screen.change(self.line, |bar| (bar.name, bar.end) = (harmless(&what), None));
+    pub fn say(&self, what: &str) {
+        self.screen.change(self.line, |bar| (bar.name, bar.end) = (harmless(what), None));
     }
 }
 

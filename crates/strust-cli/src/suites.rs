@@ -208,7 +208,7 @@ fn is_given(cluster: &Cluster) -> bool {
 
 impl BenchProgress for Activity {
     fn say(&self, what: String) {
-        Activity::say(self, what);
+        Activity::say(self, &what);
     }
     fn warn(&self, why: &str) {
         show::warning(why);

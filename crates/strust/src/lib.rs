@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`schedule`] | how a step size changes during a run |
 //! | [`vector`] | types of x: `Vec`, faer columns and matrices, in `f32` and `f64` |
-//! | [`saved`] | states as data, for files and other programs |
+//! | [`mod@saved`] | states as data, for files and other programs |
 //! | [`sample`] | a mini-batch as a value that can be replayed |
 //! | [`constraints`] | c(x) = 0 by value and Jacobian products; Stiefel, sphere, affine, closures |
 //! | [`objective`] | a finite sum evaluated on samples; objectives from closures |

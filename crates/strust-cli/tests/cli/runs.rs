@@ -376,9 +376,11 @@ fn experiments_read_words_blanks_quotes_and_a_named_label() {
     let row = |i: usize| {
         // The class follows from the town, except in some rows. Every ninth age and the last label are unknown.
         let town = ["\"Rome, Lazio\"", "Bonn", "\"the \"\"big\"\" one\""][i % 3];
-        let (first, second) =
-            (["no", "yes", "perhaps"][(i + usize::from(i % 7 == 0)) % 3], ["no", "yes"][usize::from(i % 3 == 0)]);
-        let age = if i % 9 == 0 { "NA".to_string() } else { (20 + i % 50).to_string() };
+        let (first, second) = (
+            ["no", "yes", "perhaps"][(i + usize::from(i.is_multiple_of(7))) % 3],
+            ["no", "yes"][usize::from(i.is_multiple_of(3))],
+        );
+        let age = if i.is_multiple_of(9) { "NA".to_string() } else { (20 + i % 50).to_string() };
         let first = if i == 89 { "" } else { first };
         format!("{age},{first},{town},{second}\n")
     };
