@@ -5,12 +5,12 @@
 //! With the feature `serde` a [`Saved`] can be written in any format of serde, and so can all states.
 //!
 //! ```
-//! use strust::{prelude::*, saved::{Save, Saved}};
+//! use strust::{methods::StrState, prelude::*, saved::{Load, Save, Saved}};
 //! let mut f = from_terms(1, |_, x: &Vec<f64>, g| { g[0] += 2.0 * x[0]; x[0] * x[0] });
 //! let mut method = Str::default();
 //! let state = method.init(&mut f, vec![3.0])?;
 //! let saved: Saved = state.save();
-//! assert_eq!(method.restore(&saved)?, state);
+//! assert_eq!(StrState::load(&saved)?, state); // `Method::restore` does this where the type is not known
 //! # Ok::<(), strust::Error>(())
 //! ```
 
