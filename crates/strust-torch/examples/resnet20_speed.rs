@@ -15,7 +15,6 @@
 
 use std::{env, fmt::Write as _, fs, path::Path, process::Command};
 use strust::prelude::*;
-use strust_baselines::{Adam, Sgd};
 use strust_problems::Problem;
 use strust_torch::{
     DeviceMethod, DeviceRun, DeviceStr, ImageClassification, Launch,

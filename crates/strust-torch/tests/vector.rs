@@ -1,7 +1,10 @@
 //! Checks the contract of a vector against the library's `Vec` of the same type.
 
 use serde::{Deserialize, Serialize};
-use strust::vector::{Elementwise, Vector, saved};
+use strust::{
+    saved::vector as saved,
+    vector::{Elementwise, Vector},
+};
 use strust_torch::{Component, Flat};
 
 #[derive(Serialize, Deserialize)]

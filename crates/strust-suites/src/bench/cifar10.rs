@@ -57,6 +57,7 @@ pub fn peak_memory(name: &str) -> Result<u64, Error> {
     Ok(bench::peak_memory(method, BATCH, 5).map_err(failed)?.unwrap_or(0))
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failed(error: strust_torch::Error) -> Error {
     Error::Network(error.to_string())
 }

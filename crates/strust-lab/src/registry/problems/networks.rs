@@ -26,7 +26,7 @@ use strust_torch::{
 /// ResNet-20 on CIFAR-10.
 pub(super) fn cifar10(c: &Cifar10Config, assembler: Assembler) -> Result<AnySetup, Error> {
     let on = OpenDevice::open(&c.device, c.threads, c.precision)?;
-    image_setup(resnet20_on_cifar10(c, on.device)?, c.precision, c.launch, on, assembler)
+    Ok(image_setup(resnet20_on_cifar10(c, on.device)?, c.precision, c.launch, on, assembler))
 }
 
 /// A small convolutional network on digits.
@@ -36,7 +36,7 @@ pub(super) fn convnet(c: &ConvnetConfig, assembler: Assembler) -> Result<AnySetu
     let (train, test) = (bytes(&set.train), bytes(&set.test));
     let norm = c.batch_norm == Switch::On;
     let problem = ImageClassification::convnet(&train, Some(&test), set.classes.len(), norm, on.device);
-    image_setup(problem.map_err(network_error)?, c.precision, c.launch, on, assembler)
+    Ok(image_setup(problem.map_err(network_error)?, c.precision, c.launch, on, assembler))
 }
 
 /// A transformer over the characters of a text.
@@ -80,7 +80,7 @@ fn image_setup(
     launch: StepLaunch,
     on: OpenDevice,
     assembler: Assembler,
-) -> Result<AnySetup, Error> {
+) -> AnySetup {
     let problem = problem.scaled(assembler.scale);
     let problem = if precision == NetworkPrecision::Bf16 { problem.in_bf16() } else { problem };
     let launch = match launch {
@@ -100,7 +100,7 @@ fn image_setup(
             ));
     }
     setup.held = Some(Box::new(on));
-    Ok(assembler.finish_scaled(setup))
+    assembler.finish_scaled(setup)
 }
 
 /// A method on a network over images on a GPU; `None` if it has no such version.
