@@ -17,7 +17,7 @@ use strust::{
 use strust_baselines::{AdamConfig, AdamState};
 use tch::{Device, Tensor, no_grad};
 
-/// Adam on the device, at the model's own parameters. It makes the steps of [`strust::methods::Adam`], up to rounding.
+/// Adam on the device, at the model's own parameters. It makes the steps of [`strust_baselines::Adam`], up to rounding.
 ///
 /// ```
 /// use strust::prelude::*;

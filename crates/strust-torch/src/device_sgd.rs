@@ -17,7 +17,7 @@ use strust::{
 use strust_baselines::{SgdConfig, SgdState};
 use tch::no_grad;
 
-/// SGD on the device, at the model's own parameters. It makes the steps of [`strust::methods::Sgd`], up to rounding.
+/// SGD on the device, at the model's own parameters. It makes the steps of [`strust_baselines::Sgd`], up to rounding.
 ///
 /// ```
 /// use strust::prelude::*;
