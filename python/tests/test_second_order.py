@@ -102,7 +102,9 @@ def test_products_of_mini_batches_get_the_sample_of_the_step():
 
 
 def test_mini_batches_have_products_only_where_they_are_chosen():
-    with pytest.raises(ValueError, match=r"method='auto' makes no products: .* use one of str-newton, str-gauss-newton"):
+    with pytest.raises(
+        ValueError, match=r"method='auto' makes no products: .* use one of str-newton, str-gauss-newton"
+    ):
         strust.minimize(residuals, np.zeros(4), n_terms=60, hessp=residuals_product, epochs=1)
     assert strust.minimize(residuals, np.zeros(4), n_terms=60, epochs=1).state.method == "auto"
 
