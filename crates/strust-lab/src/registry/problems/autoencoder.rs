@@ -1,7 +1,7 @@
 //! An auto-encoder.
 
 use super::{
-    ProblemEntry, Quantity, Setup, TEST_SHARE, Assembler, AnySetup,
+    AnySetup, Assembler, ProblemEntry, Quantity, Setup, TEST_SHARE,
     mlp::{HiddenActivation, Precision, widths},
     train_and_test,
 };

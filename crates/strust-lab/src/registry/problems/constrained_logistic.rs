@@ -1,7 +1,7 @@
 //! Logistic regression on the unit sphere, with linear equations.
 
 use super::{
-    ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size,
+    AnySetup, Assembler, ProblemEntry, Quantity, Setup, check_size,
     from_file::{FileSize, labeled},
 };
 use crate::Error;

@@ -1,10 +1,6 @@
 //! A small convolutional network, with libtorch.
 
-use super::{
-    AnySetup, Assembler, ProblemEntry, Quantity,
-    network_config::ConvnetConfig,
-    network_effect, networks,
-};
+use super::{AnySetup, Assembler, ProblemEntry, Quantity, network_config::ConvnetConfig, network_effect, networks};
 use crate::{Error, data::parameters::Parameters};
 
 pub(crate) struct Problem;

@@ -1,6 +1,6 @@
 //! Low-rank matrix factorization.
 
-use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
+use super::{AnySetup, Assembler, ProblemEntry, Quantity, Setup, check_size};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::Factorization;

@@ -1,6 +1,6 @@
 //! Generalized eigenvalues.
 
-use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, pca::points};
+use super::{AnySetup, Assembler, ProblemEntry, Quantity, Setup, pca::points};
 use crate::Error;
 use strust_problems::GeneralizedEigenvalues;
 

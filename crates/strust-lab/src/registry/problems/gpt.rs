@@ -1,6 +1,6 @@
 //! A small transformer over the characters of a text, with libtorch.
 
-use super::{ProblemEntry, Quantity, AnySetup, Assembler, network_config::GptConfig, network_effect, networks};
+use super::{AnySetup, Assembler, ProblemEntry, Quantity, network_config::GptConfig, network_effect, networks};
 use crate::{Error, data::parameters::Parameters};
 
 pub(crate) struct Problem;

@@ -1,7 +1,7 @@
 //! Linear least squares.
 
 use super::{
-    ProblemEntry, Quantity, SPLIT_SEED, Setup, Assembler, AnySetup, check_size,
+    AnySetup, Assembler, ProblemEntry, Quantity, SPLIT_SEED, Setup, check_size,
     from_file::{FileSize, HeldOut, effect, is_on, with_numbers, with_optimum},
     number, text,
 };

@@ -1,7 +1,7 @@
 //! Logistic regression.
 
 use super::{
-    ProblemEntry, Quantity, SPLIT_SEED, Setup, Assembler, AnySetup, check_size,
+    AnySetup, Assembler, ProblemEntry, Quantity, SPLIT_SEED, Setup, check_size,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text, words,
 };

@@ -1,6 +1,6 @@
 //! The weights of a mixture.
 
-use super::{ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
+use super::{AnySetup, Assembler, ProblemEntry, Quantity, Setup, check_size};
 use crate::Error;
 use strust_problems::Mixture;
 

@@ -1,7 +1,7 @@
 //! A multilayer perceptron.
 
 use super::{
-    ProblemEntry, Quantity, Setup, TEST_SHARE, Assembler, AnySetup,
+    AnySetup, Assembler, ProblemEntry, Quantity, Setup, TEST_SHARE,
     from_file::{effect, is_on},
     text, train_and_test, words,
 };
@@ -94,8 +94,12 @@ impl ProblemEntry for Problem {
     fn setup(c: Self::Config, seed: u64, assembler: Assembler) -> Result<AnySetup, Error> {
         let measured = c.train_accuracy == Switch::On;
         match c.precision {
-            Precision::F32 => Ok(assembler.finish(Setup::classifier(network::<f32>(&c, seed)?).with_train_accuracy(measured))),
-            Precision::F64 => Ok(assembler.finish(Setup::classifier(network::<f64>(&c, seed)?).with_train_accuracy(measured))),
+            Precision::F32 => {
+                Ok(assembler.finish(Setup::classifier(network::<f32>(&c, seed)?).with_train_accuracy(measured)))
+            }
+            Precision::F64 => {
+                Ok(assembler.finish(Setup::classifier(network::<f64>(&c, seed)?).with_train_accuracy(measured)))
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A multilayer perceptron with orthonormal hidden layers.
 
 use super::{
-    ProblemEntry, Quantity, Setup, TEST_SHARE, Assembler, AnySetup,
+    AnySetup, Assembler, ProblemEntry, Quantity, Setup, TEST_SHARE,
     mlp::{HiddenActivation, widths},
     train_and_test,
 };

@@ -1,6 +1,6 @@
 //! Principal components.
 
-use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size, from_file::FileSize};
+use super::{AnySetup, Assembler, GAP_AND_FRAME, ProblemEntry, Quantity, Setup, check_size, from_file::FileSize};
 use crate::{Error, data::paths::path_of};
 use strust_data::read_matrix;
 use strust_problems::Pca;

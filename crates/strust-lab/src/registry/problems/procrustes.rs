@@ -1,6 +1,6 @@
 //! The Procrustes problem.
 
-use super::{GAP_AND_FRAME, ProblemEntry, Quantity, Setup, Assembler, AnySetup, check_size};
+use super::{AnySetup, Assembler, GAP_AND_FRAME, ProblemEntry, Quantity, Setup, check_size};
 use crate::Error;
 use strust_problems::Procrustes;
 

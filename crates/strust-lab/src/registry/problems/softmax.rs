@@ -1,7 +1,7 @@
 //! Softmax regression.
 
 use super::{
-    ProblemEntry, Quantity, SPLIT_SEED, Setup, Assembler, AnySetup,
+    AnySetup, Assembler, ProblemEntry, Quantity, SPLIT_SEED, Setup,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
     number, text,
 };
