@@ -37,7 +37,7 @@ fn the_code_outside_of_tests_has_a_bounded_number_of_lines() {
 }
 
 /// Whoever adds code looks for something to remove.
-const MOST_LINES: usize = 83_500;
+const MOST_LINES: usize = 82_500;
 
 #[test]
 fn published_results_have_at_most_2_megabytes() {

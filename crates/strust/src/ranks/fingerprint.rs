@@ -1,4 +1,7 @@
-use crate::saved::{Save, Saved};
+use crate::saved::{
+    Save, Saved,
+    vector::{FNV_START, fnv},
+};
 
 /// A hash of a state, such as that of a method: equal states have equal hashes, bit for bit, on every machine.
 ///
@@ -8,7 +11,7 @@ use crate::saved::{Save, Saved};
 /// assert_ne!(fingerprint(&0.0), fingerprint(&-0.0));
 /// ```
 pub fn fingerprint(state: &impl Save) -> u64 {
-    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    let mut hash = Fnv(FNV_START);
     hash.tree(&state.save());
     hash.0
 }
@@ -18,7 +21,7 @@ struct Fnv(u64);
 
 impl Fnv {
     fn add(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        self.0 = fnv(self.0, bytes);
     }
     /// Lists of different lengths differ even if one continues into the next field, and so do parts of different kinds.
     fn open(&mut self, kind: u8, length: usize) {

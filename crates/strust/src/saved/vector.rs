@@ -140,10 +140,11 @@ fn narrowed(value: f64) -> f32 {
     f32::from_bits(u32::from(sign) << 31 | f32::INFINITY.to_bits() | payload)
 }
 
-const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+/// The start of [`fnv`].
+pub(crate) const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// FNV-1a, continued from `hash`.
-fn fnv(hash: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn fnv(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
