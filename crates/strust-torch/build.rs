@@ -65,8 +65,8 @@ fn link(libtorch: &find_libtorch::Libtorch) {
 const SOURCES: [&str; 5] =
     ["native/auto.cpp", "native/conv.cpp", "native/graph.cpp", "native/kernels.cpp", "native/norm.cpp"];
 /// The `.cu` files are included by the C++ files as text and are compiled at run time.
-const INCLUDED: [&str; 6] =
-    ["native/attempt.h", "native/auto.cu", "native/common.cu", "native/conv.cu", "native/kernels.h", "native/norm.cu"];
+const INCLUDED: [&str; 5] =
+    ["native/attempt.h", "native/common.cu", "native/conv.cu", "native/kernels.h", "native/norm.cu"];
 
 fn compile_native(headers: &[PathBuf]) {
     for file in INCLUDED.iter().chain(&SOURCES) {

@@ -19,6 +19,7 @@ use pyo3::{
     prelude::*,
 };
 use std::ffi::OsString;
+use strust::methods::Learned;
 
 /// `strust._native`.
 #[pymodule(gil_used = true)]
@@ -27,6 +28,7 @@ mod _native {
     use super::estimators::{fit_frame, fit_model, input_units, stream_frame, stream_model};
     #[pymodule_export]
     use super::{
+        auto_parts,
         diagnostics::{
             diagnose_folder, measure_curvature, measure_gradient_slope, measure_jacobian_slope, measure_kkt,
             measure_strong_growth,
@@ -49,6 +51,13 @@ mod _native {
 #[pyfunction]
 fn program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| strust_cli::program(arguments))
+}
+
+/// The parts of `Auto` that `strust.torch` repeats on a device: the constants, the numbers at the start, and the kernels.
+#[pyfunction]
+fn auto_parts() -> (Vec<(&'static str, f64)>, Vec<(&'static str, f64)>, String) {
+    let numbers = Learned::NAMES.into_iter().zip(Learned::default().numbers()).collect();
+    (Learned::CONSTANTS.to_vec(), numbers, Learned::cuda_source())
 }
 
 /// An error of the library as an exception: wrong arguments are a `ValueError`.

@@ -186,20 +186,13 @@ pub(crate) fn conv3x3(x: &Tensor, weight: &Tensor, stride: i64) -> Option<Tensor
     has_kernels(x).then(|| native::conv3x3(x, weight, stride))?
 }
 
-/// Memory for the kernels of Auto with these vectors: y, gradient, x, z, start, last gradient and root. Returns `None`
-/// if there are no kernels for them.
-pub(crate) fn auto_space(vectors: [&Tensor; 7]) -> Option<Tensor> {
-    matches!(vectors[0].device(), Device::Cuda(_)).then(|| native::auto_space(vectors))?
+/// The number of blocks of the kernels of Auto for vectors like y. `None` if there are no kernels for them.
+pub(crate) fn auto_blocks(y: &Tensor) -> Option<usize> {
+    matches!(y.device(), Device::Cuda(_)).then(|| native::auto_blocks(y))?
 }
 
-/// The first part of a step of Auto, which writes the trial to y. The vectors are those of [`auto_space`], `settings` are
-/// in the order of `native/auto.cu`, and `memory` has the learned numbers in that order, the result of [`auto_space`],
-/// and whether the run has not broken down.
-pub(crate) use native::auto_propose;
-
-/// The second part, which accepts or rejects the trial. `rest` are the value, the value at the trial, the table of
-/// records, and the index of its next row.
-pub(crate) use native::auto_judge;
+/// Launches a kernel of Auto on tensors in the order of its arguments. The first one is a vector.
+pub(crate) use native::auto_launch;
 
 /// The thread that captures holds the write lock. A thread that launches work operation by operation holds a read lock.
 /// While a stream is captured, no thread may wait for the whole device. cuDNN does so when it times its algorithms.

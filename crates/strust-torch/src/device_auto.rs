@@ -1,10 +1,7 @@
-//! Auto on the device. Curvature, noise and verdict are tensors, and the device chooses between the old and the new
-//! points. The host reads only the records, in bulk.
+//! Auto on the device. On a GPU the step has its own kernels around the two evaluations: curvature, noise and verdict stay
+//! on the device, which chooses between the old and the new points. The host reads only the records, in bulk.
 //!
-//! On a GPU the step has its own kernels around the two evaluations (`native/auto.cu`). Elsewhere, and if they cannot be
-//! compiled, it runs operation by operation.
-
-mod operations;
+//! Where the kernels cannot be compiled, the library's own method makes the step.
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective, cuda,
@@ -15,14 +12,18 @@ use crate::{
 use strust::{
     Error,
     config::{Checked, Config},
-    methods::{AutoConfig, AutoState, Learned, Noise, auto, noise},
+    methods::{Auto, AutoConfig, AutoState, Learned, Method},
     objective::{Evaluation, Objective},
+    radius::Verdict,
+    sample::Sample,
     vector::Vector,
 };
-use tch::{Device, Tensor, no_grad};
+use tch::{Tensor, no_grad};
 
 /// [`strust::methods::Auto`] on the device. It makes the same steps, up to rounding. The model's own parameters are y,
 /// where gradients are taken; the answer is the average in [`state`](DeviceMethod::state).
+///
+/// Without kernels, as on a CPU, a step waits for the device, and no graph can be captured.
 ///
 /// ```
 /// use strust::prelude::*;
@@ -42,95 +43,153 @@ use tch::{Device, Tensor, no_grad};
 #[derive(Debug)]
 pub struct DeviceAuto<T> {
     config: Checked<AutoConfig>,
-    /// x, the average.
-    x: Flat<T>,
-    z: Flat<T>,
-    start: Flat<T>,
-    /// The last gradient of an accepted step.
-    last: Flat<T>,
-    /// The root of the mean of g∘g.
-    root: Flat<T>,
+    /// With kernels, its numbers are in them, and k is in `progress`.
+    state: AutoState<Flat<T>>,
     gradient: Flat<T>,
-    /// ‖Δ‖ of the first step.
-    first_length: f64,
-    learned: DeviceLearned,
-    /// Memory of the kernels; `None` if the step runs operation by operation.
-    space: Option<Tensor>,
+    kernels: Option<AutoKernels>,
+    /// The method without kernels.
+    library: Auto<Flat<T>>,
+    /// The record of the step at which the library's method broke down.
+    failed: Option<[f64; JUDGED_COLUMNS]>,
     progress: DeviceProgress,
 }
 
-/// [`Learned`] on the device as doubles, in the order of the kernels. An unknown curvature or size is 0.
+/// What the kernels read and write beside the vectors. `auto.cu` has the order of the numbers.
 #[derive(Debug)]
-struct DeviceLearned(Tensor);
+struct AutoKernels {
+    blocks: usize,
+    settings: Tensor,
+    decay: Tensor,
+    /// 1 + ‖x₀‖.
+    size_of_start: Tensor,
+    /// [`Learned`], the number of steps, and of those after a breakdown.
+    numbers: Tensor,
+    proposal: Tensor,
+    /// The sums of each block.
+    shares: [Tensor; 3],
+}
 
-impl DeviceLearned {
-    fn new(learned: &Learned, device: Device) -> Self {
-        let Learned { accepted, curvature, noise, distance, size, trust, pull, at_average } = *learned;
-        let Noise { mean, recent, least, remembered } = noise;
-        let (curvature, size) = (curvature.unwrap_or(0.0), size.unwrap_or(0.0));
-        let at_average = f64::from(u8::from(at_average));
-        let numbers = [accepted as f64, curvature, mean, recent, least, remembered];
-        Self(Tensor::from_slice(&[&numbers[..], &[distance, size, trust, pull, at_average]].concat()).to_device(device))
+/// The numbers in `Learned` and in `Numbers` of `auto.cu`.
+const LEARNED: usize = Learned::NAMES.len();
+const NUMBERS: usize = LEARNED + 2;
+/// The numbers in a `Proposal` of `auto.cu`.
+const PROPOSAL: usize = 2 * NUMBERS + 6;
+/// The sums of the first three kernels.
+const SUMS: [usize; 3] = [2, 5, 3];
+
+impl AutoKernels {
+    /// `None` if there are no kernels for these vectors.
+    fn new<T: Component>(config: &AutoConfig, state: &AutoState<Flat<T>>) -> Option<Self> {
+        let device = state.x.tensor().device();
+        let blocks = cuda::auto_blocks(state.x.tensor())?;
+        let doubles = |numbers: &[f64]| Tensor::from_slice(numbers).to_device(device);
+        let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *config;
+        let rounding = Evaluation::new(1.0, T::EPSILON).rounding;
+        let [scaled, stops, decay_stride] = [0.0, 1.0, 0.0];
+        Some(Self {
+            blocks,
+            settings: doubles(&[gamma, noise, momentum, power, beta2, epsilon, rounding, scaled, stops, decay_stride]),
+            decay: doubles(&[weight_decay]).to_kind(T::KIND),
+            size_of_start: doubles(&[1.0 + state.start.norm()]),
+            numbers: doubles(&[&state.learned.numbers()[..], &[0.0; NUMBERS - LEARNED]].concat()),
+            proposal: doubles(&[0.0; PROPOSAL]),
+            shares: SUMS.map(|sums| doubles(&vec![0.0; sums * blocks])),
+        })
     }
-    fn read(&self) -> Learned {
-        let numbers = Vec::try_from(&self.0).expect("a row of doubles");
-        let [accepted, curvature, mean, recent, least, remembered, distance, size, trust, pull, at_average] =
-            numbers[..]
-        else {
-            unreachable!("the numbers of `new`")
-        };
-        let known = |number: f64| Some(number).filter(|&number| number > 0.0);
-        Learned {
-            accepted: accepted as u64,
-            curvature: known(curvature),
-            noise: Noise { mean, recent, least, remembered },
-            distance,
-            size: known(size),
-            trust,
-            pull,
-            at_average: at_average > 0.0,
-        }
+    /// Writes the trial to y.
+    fn propose<T: Component>(&self, state: &AutoState<Flat<T>>, y: &Tensor, gradient: &Tensor) {
+        let Self { blocks, settings: s, decay, size_of_start, numbers: n, proposal, shares: [one, two, three] } = self;
+        let [x, z, start, last, root] =
+            [&state.x, &state.z, &state.start, &state.gradient, &state.root].map(Flat::tensor);
+        let g = gradient;
+        cuda::auto_launch(c"auto_gradient", *blocks, [g, root, s, one]);
+        cuda::auto_launch(c"auto_metric", *blocks, [g, root, x, z, start, last, s, n, one, two, proposal]);
+        let arguments = [y, g, root, x, z, decay, s, n, size_of_start, two, three, proposal];
+        cuda::auto_launch(c"auto_propose", *blocks, arguments);
+    }
+    /// Accepts or rejects the trial, and writes the next row of the table of records.
+    fn judge<T: Component>(
+        &self,
+        state: &AutoState<Flat<T>>,
+        gradient: &Tensor,
+        [value, trial]: [&Tensor; 2],
+        [table, next]: [&Tensor; 2],
+    ) {
+        let Self { blocks, settings: s, decay, numbers: n, proposal, shares: [_, _, three], .. } = self;
+        let [x, z, last, root] = [&state.x, &state.z, &state.gradient, &state.root].map(Flat::tensor);
+        let arguments = [gradient, root, x, z, last, decay, s, n, value, trial, three, proposal, table, next];
+        cuda::auto_launch(c"auto_judge", *blocks, arguments);
+    }
+    fn learned(&self) -> Learned {
+        let numbers = Vec::<f64>::try_from(&self.numbers).expect("a row of doubles");
+        Learned::from_numbers(numbers[..LEARNED].try_into().expect("the numbers of `new`"))
     }
 }
 
 impl<T: Component> DeviceAuto<T> {
-    /// The vectors in the order of the kernels.
-    fn vectors<'a, L: BatchLoss>(&'a self, f: &'a TorchObjective<T, L>) -> [&'a Tensor; 7] {
-        let Self { x, z, start, last, root, gradient, .. } = self;
-        [f.parameters().flat(), gradient, x, z, start, last, root].map(Flat::tensor)
+    fn at<L>(
+        config: AutoConfig,
+        f: &TorchObjective<T, L>,
+        state: AutoState<Flat<T>>,
+        read_every: usize,
+    ) -> Result<Self, Error>
+    where
+        L: BatchLoss,
+    {
+        let device = f.parameters().device();
+        Ok(Self {
+            kernels: AutoKernels::new(&config, &state),
+            gradient: state.x.zeros_like(),
+            progress: DeviceProgress::new(state.k, read_every, JUDGED_COLUMNS, device, judged),
+            library: Auto::new(config.clone())?,
+            config: config.check()?,
+            failed: None,
+            state,
+        })
     }
-    /// The settings in the order of the kernels.
-    fn settings(&self) -> [f64; 26] {
-        let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *self.config;
-        let rounding = Evaluation::new(1.0, T::EPSILON).rounding;
-        [
-            gamma,
-            noise,
-            momentum,
-            power,
-            beta2,
-            epsilon,
-            weight_decay,
-            self.first_length,
-            rounding,
-            auto::GROWTH,
-            auto::SHRINK,
-            auto::TOLERANCE,
-            auto::MOST,
-            auto::UPWARDS,
-            auto::DOWNWARDS,
-            auto::AFTER_REJECTION,
-            noise::NOISE_MEMORY,
-            noise::RECENT,
-            noise::SHORTEST,
-            auto::NOISE_KNOWN as f64,
-            auto::WINDOW as f64,
-            auto::PULL,
-            auto::CIRCLES,
-            auto::ADVANCES,
-            auto::LEAST,
-            auto::LENGTHEN,
-        ]
+
+    /// The step of the library's method, as a record.
+    fn advance_on_host<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
+        let row = self.failed.unwrap_or_else(|| {
+            match self.library.step(&mut OnBatch { f, on }, &mut self.state, &Sample::default()) {
+                Ok(record) => {
+                    let [accepted, finite] = [record.verdict == Verdict::Accepted, record.gradient_norm.is_finite()]
+                        .map(|flag| f64::from(u8::from(flag)));
+                    let squared_norm = record.gradient_norm.powi(2);
+                    [record.value, squared_norm, record.step_size, record.step_length, accepted, finite, 0.0]
+                }
+                Err(error) => {
+                    let (value, squared_norm) = match error {
+                        Error::NonFiniteValue { value, .. } => (value, 0.0),
+                        _ => (0.0, f64::INFINITY),
+                    };
+                    *self.failed.insert([value, squared_norm, 0.0, 0.0, 0.0, 0.0, 1.0])
+                }
+            }
+        });
+        self.progress.write_row(&Tensor::from_slice(&row).to_device(self.state.x.tensor().device()));
+    }
+}
+
+/// The model on the batch of one step, as an objective of the library's method. The model keeps the last point.
+struct OnBatch<'a, T, L, B> {
+    f: &'a mut TorchObjective<T, L>,
+    on: &'a B,
+}
+
+impl<T: Component, L: BatchLoss, B: BatchSource<L>> Objective for OnBatch<'_, T, L, B> {
+    type Point = Flat<T>;
+
+    fn terms(&self) -> usize {
+        self.f.terms()
+    }
+    fn value(&mut self, x: &Flat<T>, _: &Sample) -> Evaluation {
+        self.f.set(x);
+        Evaluation::new(self.f.value_here(self.on).double_value(&[]), T::EPSILON)
+    }
+    fn value_and_gradient(&mut self, x: &Flat<T>, _: &Sample, gradient: &mut Flat<T>) -> Evaluation {
+        self.f.set(x);
+        Evaluation::new(self.f.value_and_gradient_here(self.on, gradient).double_value(&[]), T::EPSILON)
     }
 }
 
@@ -140,22 +199,9 @@ impl<T: Component> DeviceMethod<T> for DeviceAuto<T> {
 
     fn start<L: BatchLoss>(config: AutoConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
         let x = f.point();
-        let device = x.tensor().device();
-        let mut this = Self {
-            config: config.check()?,
-            z: x.clone(),
-            start: x.clone(),
-            last: x.zeros_like(),
-            root: x.zeros_like(),
-            gradient: x.zeros_like(),
-            first_length: auto::FIRST * (1.0 + x.norm()),
-            x,
-            learned: DeviceLearned::new(&Learned::default(), device),
-            space: None,
-            progress: DeviceProgress::new(0, read_every, JUDGED_COLUMNS, device, judged),
-        };
-        this.space = cuda::auto_space(this.vectors(f));
-        Ok(this)
+        let (gradient, root) = (x.zeros_like(), x.zeros_like());
+        let (z, start) = (x.clone(), x.clone());
+        Self::at(config, f, AutoState { x, z, start, gradient, root, learned: Learned::default(), k: 0 }, read_every)
     }
     fn resume<L: BatchLoss>(
         config: AutoConfig,
@@ -164,21 +210,27 @@ impl<T: Component> DeviceMethod<T> for DeviceAuto<T> {
         read_every: usize,
     ) -> Result<Self, Error> {
         f.check_point(&state.x)?;
-        let mut this = Self::start(config, f, read_every)?;
-        let to = [&mut this.x, &mut this.z, &mut this.start, &mut this.last, &mut this.root];
-        let from = [&state.x, &state.z, &state.start, &state.gradient, &state.root];
-        to.into_iter().zip(from).for_each(|(to, from)| to.copy_from(from));
-        this.first_length = auto::FIRST * (1.0 + this.start.norm());
-        this.learned = DeviceLearned::new(&state.learned, this.x.tensor().device());
-        this.progress.resume_at(state.k);
-        no_grad(|| f.parameters_mut().flat_mut().set_lerp(&this.z, this.config.momentum, &this.x));
+        let AutoState { x, z, start, gradient, root, learned, k } = state;
+        let [x, z, start, gradient, root] = [x, z, start, gradient, root].map(|vector| {
+            let mut here = f.point();
+            here.copy_from(vector);
+            here
+        });
+        let state = AutoState { x, z, start, gradient, root, learned: *learned, k: *k };
+        let this = Self::at(config, f, state, read_every)?;
+        this.set_point(f);
         Ok(this)
     }
     fn state<L: BatchLoss>(&mut self, _: &TorchObjective<T, L>) -> AutoState<Flat<T>> {
-        let k = self.progress.k();
-        let Self { x, z, start, last, root, learned, .. } = self;
-        let [x, z, start, gradient, root] = [x, z, start, last, root].map(|vector| vector.clone());
-        AutoState { x, z, start, gradient, root, learned: learned.read(), k }
+        let learned = self.kernels.as_ref().map_or(self.state.learned, AutoKernels::learned);
+        AutoState { learned, k: self.progress.k(), ..self.state.clone() }
+    }
+}
+
+impl<T: Component> DeviceAuto<T> {
+    /// The model's parameters ← y.
+    fn set_point<L: BatchLoss>(&self, f: &mut TorchObjective<T, L>) {
+        no_grad(|| f.parameters_mut().flat_mut().set_lerp(&self.state.z, self.config.momentum, &self.state.x));
     }
 }
 
@@ -187,12 +239,14 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
         &mut self.progress
     }
     fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
-        let value = f.value_and_gradient_here(on, &mut self.gradient);
-        let Some(space) = &self.space else { return no_grad(|| self.advance_by_operations(f, on, &value)) };
-        let (settings, memory) = (self.settings(), [&self.learned.0, space, self.progress.whole()]);
-        cuda::auto_propose(self.vectors(f), &settings, memory);
-        let trial = f.value_here(on);
-        let [table, next] = self.progress.table();
-        cuda::auto_judge(self.vectors(f), &settings, memory, [&value, &trial, table, next]);
+        if let Some(kernels) = &self.kernels {
+            let value = f.value_and_gradient_here(on, &mut self.gradient);
+            kernels.propose(&self.state, f.parameters().flat().tensor(), self.gradient.tensor());
+            let trial = f.value_here(on);
+            kernels.judge(&self.state, self.gradient.tensor(), [&value, &trial], self.progress.table());
+        } else {
+            self.advance_on_host(f, on);
+        }
+        self.set_point(f);
     }
 }

@@ -97,16 +97,15 @@ impl DeviceProgress {
         let _ = self.finite.logical_and_(holds);
         &self.finite
     }
-    /// Whether all numbers so far were finite, for a kernel that decides it.
-    pub(crate) fn whole(&self) -> &Tensor {
-        &self.finite
-    }
     /// The table of records and the index of its next row, for a kernel that writes it.
     pub(crate) fn table(&self) -> [&Tensor; 2] {
         self.records.table()
     }
     pub(crate) fn write(&mut self, row: &[&Tensor]) {
         self.records.write(row);
+    }
+    pub(crate) fn write_row(&mut self, row: &Tensor) {
+        self.records.write_row(row);
     }
     /// Counts a step whose operations were launched.
     pub(crate) fn count(&mut self) -> Result<(), Error> {

@@ -42,7 +42,11 @@ impl DeviceRecords {
     }
     /// Writes a row; each number is a tensor of one double. The host has to [`count`](Self::count) it.
     pub fn write(&mut self, row: &[&Tensor]) {
-        let _ = self.table.index_copy_(0, &self.next, &Tensor::stack(row, 0).unsqueeze(0));
+        self.write_row(&Tensor::stack(row, 0));
+    }
+    /// Writes a row of doubles.
+    pub fn write_row(&mut self, row: &Tensor) {
+        let _ = self.table.index_copy_(0, &self.next, &row.unsqueeze(0));
         let _ = self.next.g_add_scalar_(1);
     }
     /// The table and the index of its next row, for a kernel that writes a row by itself.

@@ -103,8 +103,7 @@ impl<T: Component> Flat<T> {
     pub(crate) fn set_lerp(&mut self, x: &Self, share: f64, y: &Self) {
         self.check(x);
         self.check(y);
-        // Two products and a sum: the library and the kernels round in the same way.
-        self.tensor.copy_(&(&x.tensor * (1.0 - share) + &y.tensor * share));
+        let _ = x.tensor.lerp_scalar_out(&self.tensor, &y.tensor, share);
     }
     /// self ← x if `condition`, else y.
     pub(crate) fn set_choice(&mut self, condition: &Tensor, x: &Self, y: &Self) {

@@ -69,7 +69,7 @@ fn the_same_steps<T: Component, L: BatchLoss, M: BatchLoss>(
     let numbers = |l: &Learned| {
         let learned =
             [l.curvature.unwrap(), l.noise.mean, l.noise.recent, l.noise.least, l.noise.remembered, l.distance];
-        [&learned[..], &[l.size.unwrap(), l.trust, l.pull]].concat()
+        [&learned[..], &[l.size.unwrap(), l.trust, l.balance]].concat()
     };
     for (i, (d, l)) in numbers(&learned).into_iter().zip(numbers(&state.learned)).enumerate() {
         assert!(near(d, l, 100.0 * tolerance), "number {i}: {d} against {l}");

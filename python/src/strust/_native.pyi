@@ -10,6 +10,7 @@ __version__: str
 METHODS: Sequence[str]
 
 def program(arguments: Sequence[str]) -> int: ...
+def auto_parts() -> tuple[list[tuple[str, float]], list[tuple[str, float]], str]: ...
 
 class Problem:
     @property

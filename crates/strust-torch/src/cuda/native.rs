@@ -9,7 +9,9 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     ptr::{NonNull, null, null_mut},
+    sync::LazyLock,
 };
+use strust::methods::Learned;
 use tch::{Tensor, nn::BatchNormConfig};
 
 // SAFETY: the signatures agree with the C++ files in `native`, and no exception leaves those functions. The safe
@@ -55,23 +57,19 @@ unsafe extern "C" {
         why: *mut c_char,
         room: usize,
     ) -> c_int;
-    fn strust_auto_space(vectors: *const *const c_void, out: *mut *mut c_void, why: *mut c_char, room: usize) -> c_int;
-    fn strust_auto_propose(
-        vectors: *const *const c_void,
-        settings: *const f64,
-        learned: *const c_void,
-        space: *const c_void,
-        whole: *const c_void,
+    fn strust_auto_blocks(
+        source: *const c_char,
+        y: *const c_void,
+        blocks: *mut c_int,
         why: *mut c_char,
         room: usize,
     ) -> c_int;
-    fn strust_auto_judge(
-        vectors: *const *const c_void,
-        settings: *const f64,
-        learned: *const c_void,
-        space: *const c_void,
-        whole: *const c_void,
-        rest: *const *const c_void,
+    fn strust_auto_launch(
+        source: *const c_char,
+        name: *const c_char,
+        tensors: *const *const c_void,
+        count: c_int,
+        blocks: c_int,
         why: *mut c_char,
         room: usize,
     ) -> c_int;
@@ -94,19 +92,25 @@ fn attempt(function: impl FnOnce(*mut c_char, usize) -> c_int) -> Result<(), Err
     if outcome == 0 { Ok(()) } else { Err(Error::Graph(why)) }
 }
 
-/// Calls a native function that creates tensors. If an operation fails, it panics as tch does.
+/// Whether kernels could be used. If an operation fails, it panics as tch does.
+fn is_done((outcome, why): (c_int, String)) -> bool {
+    match outcome {
+        0 => true,
+        2 => false,
+        3 => {
+            warn(format!("fused kernels cannot be used, so layers run operation by operation: {why}"));
+            false
+        }
+        _ => panic!("{why}"),
+    }
+}
+
+/// Calls a native function that creates tensors.
 fn fused<const N: usize>(function: impl FnOnce(*mut *mut c_void, *mut c_char, usize) -> c_int) -> Option<[Tensor; N]> {
     let mut made = [null_mut(); N];
-    match call(|why, room| function(made.as_mut_ptr(), why, room)) {
-        // SAFETY: `new at::Tensor` created each of them, as in tch, and each has no other owner.
-        (0, _) => Some(made.map(|tensor| unsafe { Tensor::from_ptr(tensor.cast()) })),
-        (2, _) => None,
-        (3, why) => {
-            warn(format!("fused kernels cannot be used, so layers run operation by operation: {why}"));
-            None
-        }
-        (_, why) => panic!("{why}"),
-    }
+    // SAFETY: `new at::Tensor` created each of them, as in tch, and each has no other owner.
+    is_done(call(|why, room| function(made.as_mut_ptr(), why, room)))
+        .then(|| made.map(|tensor| unsafe { Tensor::from_ptr(tensor.cast()) }))
 }
 
 pub fn norm_relu<const HANDLES: usize>(
@@ -134,37 +138,31 @@ pub fn conv3x3(x: &Tensor, weight: &Tensor, stride: i64) -> Option<Tensor> {
     let made = fused(|out, why, room| unsafe { strust_conv3x3(x, weight, stride, out, why, room) });
     made.map(|[tensor]| tensor)
 }
-pub fn auto_space(vectors: [&Tensor; 7]) -> Option<Tensor> {
-    let vectors = pointers(vectors);
-    // SAFETY: the pointers belong to living tensors; `out` has room for one.
-    let made = fused(|out, why, room| unsafe { strust_auto_space(vectors.as_ptr(), out, why, room) });
-    made.map(|[tensor]| tensor)
+/// The source of the kernels of Auto.
+fn auto_source() -> *const c_char {
+    static SOURCE: LazyLock<CString> =
+        LazyLock::new(|| CString::new(Learned::cuda_source()).expect("a text without zeros"));
+    SOURCE.as_ptr()
 }
-pub fn auto_propose(vectors: [&Tensor; 7], settings: &[f64; 26], memory: [&Tensor; 3]) {
-    let (vectors, [learned, space, whole]) = (pointers(vectors), pointers(memory));
-    // SAFETY: the pointers belong to living tensors of the kinds and sizes that `auto_space` has checked or made, and
-    // there are as many settings as the kernels read.
-    run(|why, room| unsafe {
-        strust_auto_propose(vectors.as_ptr(), settings.as_ptr(), learned, space, whole, why, room)
-    });
+pub fn auto_blocks(y: &Tensor) -> Option<usize> {
+    let mut blocks = 0;
+    // SAFETY: the pointers belong to a living tensor, to a string that lives as long as the program, and to this frame.
+    let outcome =
+        call(|why, room| unsafe { strust_auto_blocks(auto_source(), y.as_ptr().cast(), &raw mut blocks, why, room) });
+    is_done(outcome).then_some(blocks as usize)
 }
-pub fn auto_judge(vectors: [&Tensor; 7], settings: &[f64; 26], memory: [&Tensor; 3], rest: [&Tensor; 4]) {
-    let (vectors, [learned, space, whole], rest) = (pointers(vectors), pointers(memory), pointers(rest));
-    // SAFETY: as above; the value and the trial are doubles, the table has seven columns of doubles, and its index is a
-    // 64-bit integer below its rows.
-    run(|why, room| unsafe {
-        let (vectors, settings, rest) = (vectors.as_ptr(), settings.as_ptr(), rest.as_ptr());
-        strust_auto_judge(vectors, settings, learned, space, whole, rest, why, room)
+pub fn auto_launch<const N: usize>(name: &CStr, blocks: usize, tensors: [&Tensor; N]) {
+    let tensors = pointers(tensors);
+    // SAFETY: the pointers belong to living tensors. `DeviceAuto` passes them in the order of the kernel, with the kinds
+    // and sizes that the kernel reads and writes.
+    let outcome = call(|why, room| unsafe {
+        let (count, blocks) = (N as c_int, blocks as c_int);
+        strust_auto_launch(auto_source(), name.as_ptr(), tensors.as_ptr(), count, blocks, why, room)
     });
+    assert!(is_done(outcome), "a launch succeeds or panics");
 }
 fn pointers<const N: usize>(tensors: [&Tensor; N]) -> [*const c_void; N] {
     tensors.map(|tensor| tensor.as_ptr().cast())
-}
-/// Calls a native function that writes in place. If an operation fails, it panics as tch does.
-fn run(function: impl FnOnce(*mut c_char, usize) -> c_int) {
-    if let (1.., why) = call(function) {
-        panic!("{why}");
-    }
 }
 pub fn pinned(tensor: &Tensor) -> Tensor {
     // SAFETY: as above.

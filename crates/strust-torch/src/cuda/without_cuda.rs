@@ -2,7 +2,7 @@
 
 use super::Usage;
 use crate::Error;
-use std::path::Path;
+use std::{ffi::CStr, path::Path};
 use tch::{Tensor, nn::BatchNormConfig};
 
 pub fn has_stream(_device: usize) -> bool {
@@ -32,11 +32,10 @@ pub fn halve(_x: &Tensor, _pad: i64) -> Option<Tensor> {
 pub fn conv3x3(_x: &Tensor, _weight: &Tensor, _stride: i64) -> Option<Tensor> {
     None
 }
-pub fn auto_space(_vectors: [&Tensor; 7]) -> Option<Tensor> {
+pub fn auto_blocks(_y: &Tensor) -> Option<usize> {
     None
 }
-pub fn auto_propose(_vectors: [&Tensor; 7], _settings: &[f64; 26], _memory: [&Tensor; 3]) {}
-pub fn auto_judge(_vectors: [&Tensor; 7], _settings: &[f64; 26], _memory: [&Tensor; 3], _rest: [&Tensor; 4]) {}
+pub fn auto_launch<const N: usize>(_name: &CStr, _blocks: usize, _tensors: [&Tensor; N]) {}
 pub fn pinned(tensor: &Tensor) -> Tensor {
     tensor.shallow_clone()
 }

@@ -1,13 +1,17 @@
 //! The default method: a schedule-free trust region with learned curvature, without a learning rate.
 //!
-//! The constants here are not settings. Few other values were tried.
+//! Its decisions are in [`controller`](super::controller).
 
-use super::{Measurement, Method, Noise, finite};
+use super::{
+    Measurement, Method,
+    controller::{Learned, SizeRule, TrialNumbers},
+    finite,
+};
 use crate::{
     Error, config,
     config::{Checked, Config},
     kkt::measure,
-    objective::{Evaluation, Evaluations, Objective},
+    objective::{Evaluations, Objective},
     radius::Verdict,
     record::StepRecord,
     sample::Sample,
@@ -36,38 +40,6 @@ config! {
     }
 }
 
-/// The length of the first step, relative to 1 + ‖x₀‖. This is the only place where the unit of x enters: nothing is known
-/// yet, and x₀ may be 0. A step that is too short grows by [`GROWTH`] each time; one that is too long is rejected.
-pub const FIRST: f64 = 1e-3;
-/// A step size is at most this multiple of the last one.
-pub const GROWTH: f64 = 1.5;
-/// A rejection divides the step size by this.
-pub const SHRINK: f64 = 4.0;
-/// A step that increases f is accepted if the curvature that it saw is at most this multiple of κ.
-pub const TOLERANCE: f64 = 3.0;
-/// κ grows at most by this factor at once.
-pub const MOST: f64 = 10.0;
-/// The share of a larger curvature in the new κ. It is large, because an underestimate makes steps too long.
-pub const UPWARDS: f64 = 0.2;
-/// The share of a smaller curvature in the new κ. It is small, because most batches are harmless, and a few are not.
-pub const DOWNWARDS: f64 = 0.01;
-/// The share of a larger curvature in the new κ after a rejection.
-pub const AFTER_REJECTION: f64 = 0.6;
-/// Before this many steps the noise is not known well enough to limit a step.
-pub const NOISE_KNOWN: u64 = 10;
-/// γₖ can change after this many accepted steps.
-pub const WINDOW: u64 = 100;
-/// The share b of one step is bounded by this, so that one batch does not decide.
-pub const PULL: f64 = 3.0;
-/// Above this mean of b, z goes around the average: γₖ becomes half as large.
-pub const CIRCLES: f64 = 0.45;
-/// Below this mean of b, z still advances: γₖ grows by [`LENGTHEN`].
-pub const ADVANCES: f64 = 0.3;
-/// γₖ stays at this or more. From 2/κ on, the model no longer descends.
-pub const LEAST: f64 = 2.0;
-/// Growth of γₖ.
-pub const LENGTHEN: f64 = 1.4;
-
 /// A trust region that needs no learning rate and no schedule: [`Auto::default()`] is meant for every problem.
 ///
 /// There are three points: z, where steps are made; x, the weighted average of the z, which is the answer; y between
@@ -90,7 +62,7 @@ pub const LENGTHEN: f64 = 1.4;
 /// follows z quickly where the data interpolate.
 ///
 /// The first bound of a is the trust region's: γₖ times the minimum of the model. γₖ is at most γ, and at least 2. It
-/// follows the mean of b = gᵀ(z − x)/(a·gᵀd) over 100 steps. Where z only wanders around the average, b is ½ in the mean,
+/// follows the mean of the balance b = gᵀ(z − x)/(a·gᵀd) over 100 steps. Where z only wanders around the average, b is ½ in the mean,
 /// whatever the length of the steps (the fluctuation–dissipation relation), and shorter steps bring z closer: γₖ is
 /// halved. Where z still advances, b is small, and γₖ grows back to γ.
 ///
@@ -157,44 +129,6 @@ pub struct AutoState<V> {
 crate::saved!([V: Vector] AutoState<V> { x: vector, z: vector, start: vector, gradient: vector, root: vector, learned, k });
 crate::state!(AutoState<V>, is_averaged);
 
-/// The numbers in an [`AutoState`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Learned {
-    /// Steps accepted.
-    pub accepted: u64,
-    /// κ, the curvature of the model; `None` until a trial has shown one.
-    pub curvature: Option<f64>,
-    /// n, the noise of the gradients, and m, the number of steps that the average remembers.
-    pub noise: Noise,
-    /// r̄, the largest distance from the start.
-    pub distance: f64,
-    /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
-    pub size: Option<f64>,
-    /// γₖ/γ, at most 1.
-    pub trust: f64,
-    /// The sum of b since γₖ could last change.
-    pub pull: f64,
-    /// Whether no step was accepted since z was last moved to the average. At the start it is there.
-    pub at_average: bool,
-}
-crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, pull, at_average });
-
-impl Default for Learned {
-    /// At the start nothing is known.
-    fn default() -> Self {
-        Self {
-            accepted: 0,
-            curvature: None,
-            noise: Noise::default(),
-            distance: 0.0,
-            size: None,
-            trust: 1.0,
-            pull: 0.0,
-            at_average: true,
-        }
-    }
-}
-
 /// Scratch space of a step.
 #[derive(Debug, Clone)]
 struct AutoScratch<V> {
@@ -237,7 +171,8 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         Ok(AutoState { z: x.clone(), start: x.clone(), x, gradient, root, learned: Learned::default(), k: 0 })
     }
     fn step(&mut self, f: &mut F, state: &mut Self::State, sample: &Sample) -> Result<StepRecord, Error> {
-        let AutoConfig { momentum, power, beta2, epsilon, weight_decay, .. } = *self.config;
+        let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *self.config;
+        let rule = SizeRule::new(gamma, noise);
         let AutoState { x, z, start, gradient: last, root, learned, k } = state;
         let space = self.scratch.get_or_insert_with(|| AutoScratch::like(x));
         let AutoScratch { y, gradient: g, root: new_root, metric, direction: d, z: new_z, x: new_x, trial } = space;
@@ -249,7 +184,7 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
             Err(error) if learned.at_average => return Err(error),
             Err(_) => {
                 z.copy_from(x);
-                *learned = Learned { at_average: true, size: learned.size.map(|a| a / SHRINK), ..*learned };
+                learned.retreat();
                 *k += 1;
                 return Ok(record(*k - 1, f0.value, f64::INFINITY, 0.0, 0.0, Verdict::Rejected, 0));
             }
@@ -260,27 +195,24 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         }
 
         // D and d = D⁻¹g. In the first steps the mean has less than its full weight.
-        let accepted = learned.accepted as f64;
-        let correction = (1.0 - beta2.powf(accepted + 1.0)).sqrt().recip();
+        let correction = (1.0 - beta2.powf(learned.accepted as f64 + 1.0)).sqrt().recip();
         new_root.set_root(beta2, root, 1.0 - beta2, g);
         let mean = correction * new_root.norm_1() / x.dimension() as f64;
         metric.set_affine(correction, new_root, epsilon * mean);
         d.set_quotient(g, metric);
 
-        // n and r̄
-        let mut seen = *learned;
+        // r̄ and n
         trial.set_sum(y, -1.0, start);
-        seen.distance = seen.distance.max(trial.weighted_norm_squared(metric).sqrt());
-        if learned.accepted > 0 {
-            trial.set_sum(g, -1.0, last);
-            new_z.set_quotient(trial, metric);
-            seen.noise.hear(seen.accepted, 0.5 * trial.dot(new_z));
-        }
+        let distance = trial.weighted_norm_squared(metric).sqrt();
+        trial.set_sum(g, -1.0, last);
+        new_z.set_quotient(trial, metric);
+        let measured = learned.with_measured(distance, 0.5 * trial.dot(new_z));
 
-        let a = self.config.size(&seen).unwrap_or_else(|| FIRST * (1.0 + start.norm()) / d.norm());
-        let c = seen.noise.share(power);
+        let first = || Learned::first_length(start.norm()) / d.norm();
+        let a = measured.next_size(&rule).unwrap_or_else(first);
+        let c = measured.noise.share(power);
         trial.set_sum(z, -1.0, x);
-        let pull = g.dot(trial) / (a * g.dot(d));
+        let balance = g.dot(trial) / (a * g.dot(d));
         new_z.set_sum(z, -a, d);
         if weight_decay > 0.0 {
             new_z.scale((1.0 + a * weight_decay).recip());
@@ -291,22 +223,19 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
 
         // Δ, in the place of d
         d.set_sum(trial, -1.0, y);
-        let verdict = learned.judge(f0, f1, g.dot(d), d.weighted_norm_squared(metric));
+        let accepted = learned.judge(&rule, &TrialNumbers::of(f0, f1, g.dot(d), d.weighted_norm_squared(metric)));
         let length = d.norm();
-        learned.size = Some(a);
-        match verdict {
-            Verdict::Accepted => {
-                swap(x, new_x);
-                swap(z, new_z);
-                swap(root, new_root);
-                swap(last, g);
-                let Learned { curvature, size, .. } = *learned;
-                seen.noise.remembered += 1.0;
-                *learned = Learned { accepted: seen.accepted + 1, curvature, size, at_average: false, ..seen };
-                learned.feel(pull, self.config.gamma);
-            }
-            _ => learned.size = Some(a / SHRINK),
-        }
+        let verdict = if accepted {
+            swap(x, new_x);
+            swap(z, new_z);
+            swap(root, new_root);
+            swap(last, g);
+            learned.accept(&rule, &measured, a, balance);
+            Verdict::Accepted
+        } else {
+            learned.reject(a);
+            Verdict::Rejected
+        };
         *k += 1;
         Ok(record(*k - 1, f0.value, squared_norm.sqrt(), a, length, verdict, 1))
     }
@@ -335,62 +264,4 @@ fn record(
 ) -> StepRecord {
     let evaluations = Evaluations { values: trials, gradients: 1, products: 0 };
     StepRecord { verdict, evaluations, ..StepRecord::plain(k, value, gradient_norm, step_size, step_length) }
-}
-
-impl AutoConfig {
-    /// a = min(γₖ/κ, q·r̄/√(k·n), 1.5·aₗₐₛₜ); `None` at the first step.
-    fn size(&self, learned: &Learned) -> Option<f64> {
-        let Learned { accepted, curvature, noise: Noise { mean: noise, .. }, distance, size, trust, .. } = *learned;
-        let mut a = GROWTH * size?;
-        if let Some(curvature) = curvature {
-            a = a.min(self.gamma * trust / curvature);
-        }
-        if accepted >= NOISE_KNOWN && noise > 0.0 {
-            a = a.min(self.noise * distance / ((accepted as f64 + 1.0) * noise).sqrt());
-        }
-        Some(a)
-    }
-}
-
-impl Learned {
-    /// Learns γₖ from b.
-    fn feel(&mut self, pull: f64, gamma: f64) {
-        self.pull += pull.clamp(-PULL, PULL);
-        if self.accepted.is_multiple_of(WINDOW) {
-            let mean = self.pull / WINDOW as f64;
-            if mean > CIRCLES {
-                self.trust = (0.5 * self.trust).max((LEAST / gamma).min(1.0));
-            } else if mean < ADVANCES {
-                self.trust = (LENGTHEN * self.trust).min(1.0);
-            }
-            self.pull = 0.0;
-        }
-    }
-
-    /// Accepts or rejects a trial, and learns κ from it. `slope` is gᵀΔ, `square` is ΔᵀDΔ.
-    fn judge(&mut self, f0: Evaluation, f1: f64, slope: f64, square: f64) -> Verdict {
-        if !f1.is_finite() {
-            return Verdict::Rejected;
-        }
-        let beyond = f1 - f0.value - slope;
-        // A difference below the rounding error of f says nothing about the curvature.
-        let curvature = (beyond.abs() > 2.0 * f0.rounding && square > 0.0).then(|| 2.0 * beyond / square);
-        let expected = self.curvature.zip(curvature).is_some_and(|(known, seen)| seen <= TOLERANCE * known);
-        let accepted = f1 <= f0.value + f0.rounding || expected;
-        if let Some(seen) = curvature {
-            self.curvature = match self.curvature {
-                None => Some(seen).filter(|&seen| seen > 0.0),
-                Some(known) => {
-                    let seen = seen.clamp(0.0, MOST * known);
-                    let share = match (seen > known, accepted) {
-                        (true, true) => UPWARDS,
-                        (true, false) => AFTER_REJECTION,
-                        (false, _) => DOWNWARDS,
-                    };
-                    Some(known + share * (seen - known))
-                }
-            };
-        }
-        if accepted { Verdict::Accepted } else { Verdict::Rejected }
-    }
 }

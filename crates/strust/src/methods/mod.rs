@@ -12,9 +12,9 @@
 //! | [`Averaged`] | any method, with the average of its iterates as the answer | that of the method |
 
 mod any;
-pub mod auto;
+mod auto;
 mod averaged;
-pub mod noise;
+mod controller;
 mod str_limited_memory;
 mod str_newton;
 mod str_p;
@@ -23,9 +23,9 @@ mod trust_region;
 
 pub use crate::models::CurvaturePair;
 pub use any::{AnyMethod, AnyState};
-pub use auto::{Auto, AutoConfig, AutoState, Learned};
+pub use auto::{Auto, AutoConfig, AutoState};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
-pub use noise::Noise;
+pub use controller::{Learned, Noise};
 pub use str_limited_memory::{StrLbfgs, StrLbfgsConfig, StrLimitedMemoryState, StrLsr1, StrLsr1Config};
 pub use str_newton::{StrNewton, StrNewtonConfig, StrNewtonState};
 pub use str_p::{StrP, StrPConfig};

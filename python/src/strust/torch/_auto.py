@@ -13,7 +13,7 @@ from torch.nn import Module
 
 from . import _learned as learned
 from ._averaged import averaged_model
-from ._base import Parameters, TrialOptimizer
+from ._base import SLACK, Parameters, TrialOptimizer
 from ._flat import Flat
 from ._kernels import AutoKernels
 from ._operations import norm
@@ -152,12 +152,12 @@ class Auto(TrialOptimizer):
 
     def _built(self, flat: Flat) -> None:
         start = self._vector["start"]
-        self._first_length = learned.FIRST * (1.0 + norm(start, dtype=self._losses.dtype))
+        self._size_of_start = 1.0 + norm(start, dtype=self._losses.dtype)
         self._settled()
         self._kernels = AutoKernels.make(
-            self._fused, flat, self._vector, self._numbers, self._losses, self._first_length
+            self._fused, flat, self._vector, self._numbers, self._losses, self._size_of_start
         )
-        self._scratch: dict[str, Tensor] = {}
+        self._new: dict[str, Tensor] = {}
 
     def _settled(self) -> None:
         """λ: one number, or a vector if the groups differ."""
@@ -173,7 +173,7 @@ class Auto(TrialOptimizer):
 
     def _propose(self, flat: Flat) -> None:
         if self._kernels is not None:
-            self._kernels.propose(self.param_groups[0], self._decay, learned.SLACK * self._epsilon, scaled=self._scaled)
+            self._kernels.propose(self.param_groups[0], self._decay, SLACK * self._epsilon, scaled=self._scaled)
             return
         s, number, kind = self.param_groups[0], self._number, self._losses.dtype
         x, z, start, last, root = (self._vector[name] for name in ("x", "z", "start", "gradient", "root"))
@@ -190,16 +190,14 @@ class Auto(TrialOptimizer):
         metric = torch.addcmul((s["epsilon"] * mean).to(flat.dtype), new_root, correction.to(flat.dtype))
         d = g / metric
 
-        # n and r̄
-        distance = torch.maximum(number["distance"], total((y - start).square_().mul_(metric)).sqrt())
-        difference = 0.5 * total((g - last).square_().div_(metric))
-        noise = learned.Noise(*(number[name] for name in ("noise", "recent_noise", "least_noise", "remembered")))
-        noise = noise.hear(number["accepted"], difference)
+        # r̄ and n
+        distance = total((y - start).square_().mul_(metric)).sqrt()
+        measured = learned.measure(number, distance, 0.5 * total((g - last).square_().div_(metric)))
 
-        first = self._first_length / norm(d, dtype=kind)
-        a = learned.step_size(number, noise.mean, distance, first, gamma=s["gamma"], q=s["noise"])
-        c = (power + 1.0) / (noise.remembered + (power + 1.0))
-        b = total(g * (z - x)) / (a * total(g * d))
+        first = learned.CONSTANTS["FIRST"] * self._size_of_start / norm(d, dtype=kind)
+        a = learned.next_size(measured, first, gamma=s["gamma"], q=s["noise"])
+        c = (power + 1.0) / (measured["remembered"] + (power + 1.0))
+        balance = total(g * (z - x)) / (a * total(g * d))
         new_z = torch.addcmul(z, -a.to(flat.dtype), d)
         if isinstance(self._decay, Tensor) or self._decay > 0.0:
             new_z /= 1.0 + a.to(flat.dtype) * self._decay
@@ -209,56 +207,23 @@ class Auto(TrialOptimizer):
         # gᵀΔ and ΔᵀDΔ do not need the loss at the trial.
         delta = trial - y
         slope, square = total(g * delta), total(delta.square_().mul_(metric))
-        self._scratch = {"x": new_x, "z": new_z, "root": new_root, "a": a, "b": b, "distance": distance}
-        self._scratch |= {"slope": slope, "square": square, **noise._asdict()}
+        self._new = {"x": new_x, "z": new_z, "root": new_root, "gradient": g}
+        self._proposed = measured, a, balance, slope, square
 
     def _judge(self, flat: Flat) -> None:
         if self._kernels is not None:
             self._kernels.judge()
             return
-        new, number, (f0, f1), g = self._scratch, self._number, self._losses.unbind(), flat.gradient
-        gamma = self.param_groups[0]["gamma"]
-        squared_norm = norm(g, dtype=f0.dtype).square()
-        finite, moves = torch.isfinite(f0 + squared_norm), squared_norm > 0.0
-        rounding = learned.SLACK * self._epsilon * f0.abs()
-        verdict = learned.judge(number["curvature"], f0, f1, rounding, new["slope"], new["square"])
-        tried = finite & moves
-        accept = verdict.accept & tried
-
-        # If f is not finite at y, z returns to the average. If y was there already, nothing changes. An overflow that
-        # comes from the scale of the loss says nothing about y.
-        overflow = torch.isfinite(f0) & ~finite if self._scaled else torch.zeros_like(finite)
-        averaged = number["at_average"] > 0.0
-        broken = ~finite & averaged & ~overflow
-        retreats = ~finite & ~averaged & ~overflow
-        trust, pull = learned.feel(number["trust"], number["pull"], number["accepted"] + 1.0, new["b"], gamma=gamma)
-        a, size = new["a"], number["size"]
-        size = torch.where(tried, torch.where(accept, a, a / learned.SHRINK), size)
-        size = torch.where(retreats, size / learned.SHRINK, size)
-        on_acceptance = {
-            "accepted": number["accepted"] + 1.0,
-            "noise": new["mean"],
-            "recent_noise": new["recent"],
-            "least_noise": new["least"],
-            "remembered": new["remembered"] + 1.0,
-            "distance": new["distance"],
-            "trust": trust,
-            "pull": pull,
-        }
-        numbers = {name: torch.where(accept, value, number[name]) for name, value in on_acceptance.items()}
-        numbers["curvature"] = torch.where(tried, verdict.curvature, number["curvature"])
-        numbers["size"] = size
-        numbers["at_average"] = (retreats | (averaged & ~accept)).to(f0.dtype)
-        numbers["steps"] = number["steps"] + 1.0
-        numbers["broken"] = torch.where(broken, number["broken"] + 1.0, 0.0)
-        torch.stack([numbers[name] for name in number], out=self._numbers)
-
-        old = self._vector
-        z = torch.where(retreats, old["x"], old["z"])
-        torch.where(accept, new["z"], z, out=old["z"])
-        for name, value in (("x", new["x"]), ("root", new["root"]), ("gradient", g)):
+        gamma, old, (f0, f1) = self.param_groups[0]["gamma"], self._vector, self._losses.unbind()
+        measured, a, balance, slope, square = self._proposed
+        squared_norm, rounding = norm(flat.gradient, dtype=f0.dtype).square(), SLACK * self._epsilon * f0.abs()
+        trial = learned.Trial(a, balance, squared_norm, f0, f1, rounding, slope, square)
+        accept, retreats, numbers = learned.judge(self._number, measured, trial, gamma=gamma, scaled=self._scaled)
+        torch.stack(list(numbers.values()), out=self._numbers)
+        old["z"].copy_(torch.where(retreats, old["x"], old["z"]))
+        for name, value in self._new.items():
             torch.where(accept, value, old[name], out=old[name])
-        self._scratch = {}
+        self._new = {}
 
     @contextmanager
     def averaged(self, batches: Iterable[Any] | None = None, model: Module | None = None) -> Generator[None]:

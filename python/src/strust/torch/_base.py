@@ -21,6 +21,8 @@ from ._watch import Watch
 
 Loss: TypeAlias = Callable[[], Tensor]
 """Evaluates the loss of one batch."""
+SLACK = 10.0
+"""Rounding errors of size ε·|f| in a computed loss."""
 Parameters: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 

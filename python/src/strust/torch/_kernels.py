@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
 import torch
@@ -21,12 +20,8 @@ THREADS = 256
 
 
 def source(dtype: torch.dtype) -> str:
-    """The kernels for vectors of this type, with the constants of `_learned`."""
-    constants = {name: value for name, value in vars(learned).items() if name.isupper() and isinstance(value, float)}
-    lines = [f"constexpr double {name} = {value!r};" for name, value in constants.items()]
-    real = "double" if dtype == torch.float64 else "float"
-    text = resources.files(__name__.rpartition(".")[0]).joinpath("auto.cu").read_text(encoding="utf-8")
-    return "\n".join([f"#define REAL {real}", *lines, text])
+    """The kernels for vectors of this type."""
+    return f"#define REAL {'double' if dtype == torch.float64 else 'float'}\n{learned.KERNELS}"
 
 
 @functools.cache
@@ -38,21 +33,29 @@ class AutoKernels:
     """The kernels with the vectors of one optimizer."""
 
     def __init__(
-        self, flat: Flat, vector: Mapping[str, Tensor], numbers: Tensor, losses: Tensor, first_length: Tensor
+        self, flat: Flat, vector: Mapping[str, Tensor], numbers: Tensor, losses: Tensor, size_of_start: Tensor
     ) -> None:
         self._module = _module(flat.dtype, flat.device)
         # Each block adds the sums of all blocks, so small models get few of them.
         self._blocks = min(-(-flat.count // (4 * THREADS)), 4 * processors(flat.device))
-        self._flat, self._vector, self._numbers, self._losses, self._first = flat, vector, numbers, losses, first_length
+        self._flat, self._vector, self._numbers, self._losses, self._start = (
+            flat,
+            vector,
+            numbers,
+            losses,
+            size_of_start,
+        )
 
         def doubles(count: int) -> Tensor:
             return torch.zeros(count, dtype=torch.float64, device=flat.device)
 
-        self._next, self._proposal = doubles(len(numbers)), doubles(len(numbers) + 6)
-        self._shares = [doubles(n * self._blocks) for n in (2, 5, 2)]
+        self._proposal = doubles(2 * len(numbers) + 6)
+        self._shares = [doubles(n * self._blocks) for n in (2, 5, 3)]
+        # There is no table of records, and no index of its next row.
+        self._table = doubles(0)
         self._propose: list[Launch] = []
         self._judge: list[Launch] = []
-        self._settings = doubles(len(SETTINGS) + 2)
+        self._settings = doubles(len(SETTINGS) + 4)
         self._one_decay = torch.zeros(1, dtype=flat.dtype, device=flat.device)
         self._known: tuple[object, ...] = ()
         self._decay: float | Tensor | None = None
@@ -65,7 +68,7 @@ class AutoKernels:
         vector: Mapping[str, Tensor],
         numbers: Tensor,
         losses: Tensor,
-        first_length: Tensor,
+        size_of_start: Tensor,
     ) -> AutoKernels | None:
         """The kernels, or None where torch's operations are used instead."""
         possible = flat.device.type == "cuda" and torch.version.cuda is not None and flat.count < 2**31 - 2**20
@@ -74,7 +77,7 @@ class AutoKernels:
         try:
             if not possible:
                 raise RuntimeError("they need a CUDA device and fewer than 2³¹ parameters")
-            return cls(flat, vector, numbers, losses, first_length)
+            return cls(flat, vector, numbers, losses, size_of_start)
         except RuntimeError as error:
             if wanted:
                 raise RuntimeError(f"Auto: the kernels of `fused=True` cannot be used: {error}") from error
@@ -84,36 +87,37 @@ class AutoKernels:
 
     def _prepare(self, group: Mapping[str, Any], decay: float | Tensor, rounding: float, *, scaled: bool) -> None:
         """Writes the settings where the kernels read them, if one has changed. A captured step sees the change too."""
-        now = (*(group[name] for name in SETTINGS), rounding, float(scaled))
+        by_parameter = isinstance(decay, Tensor)
+        now = (*(group[name] for name in SETTINGS), rounding, float(scaled), 0.0, float(by_parameter))
         if now != self._known:
             self._settings.copy_(torch.tensor(now, dtype=torch.float64))
             self._known = now
         if decay is self._decay or (isinstance(decay, float) and decay == self._decay):
             return
         if isinstance(decay, Tensor):
-            self._launches(decay, 1)
+            self._launches(decay)
         else:
             if self._decay is None or isinstance(self._decay, Tensor):
-                self._launches(self._one_decay, 0)
+                self._launches(self._one_decay)
             self._one_decay.fill_(decay)
         self._decay = decay
 
-    def _launches(self, decay: Tensor, stride: int) -> None:
-        """Prepares the kernels. `decay` is λ of each parameter, or one number with the stride 0."""
-        flat, n, s, proposal = self._flat, self._numbers, self._settings, self._proposal
+    def _launches(self, decay: Tensor) -> None:
+        """Prepares the kernels. `decay` is λ of each parameter, or one number."""
+        flat, n, s, proposal, table = self._flat, self._numbers, self._settings, self._proposal, self._table
         x, z, start, last, root = (self._vector[name] for name in ("x", "z", "start", "gradient", "root"))
-        y, g, (first, second, third) = flat.point, flat.gradient, self._shares
+        y, g, (first, second, third), (f0, f1) = flat.point, flat.gradient, self._shares, self._losses.unbind()
 
-        def launch(name: str, *arguments: Tensor | int) -> Launch:
+        def launch(name: str, *arguments: Tensor) -> Launch:
             return self._module.launch(name, self._blocks, THREADS, [*arguments, flat.count])
 
         self._propose = [
             launch("auto_gradient", g, root, s, first),
             launch("auto_metric", g, root, x, z, start, last, s, n, first, second, proposal),
-            launch("auto_propose", y, g, root, x, z, decay, s, n, self._first, second, third, proposal, stride),
+            launch("auto_propose", y, g, root, x, z, decay, s, n, self._start, second, third, proposal),
         ]
         self._judge = [
-            launch("auto_judge", g, root, x, z, last, decay, s, n, self._next, self._losses, third, proposal, stride)
+            launch("auto_judge", g, root, x, z, last, decay, s, n, f0, f1, third, proposal, table, table),
         ]
 
     def propose(self, group: Mapping[str, Any], decay: float | Tensor, rounding: float, *, scaled: bool) -> None:
@@ -124,7 +128,6 @@ class AutoKernels:
     def judge(self) -> None:
         """The state after the verdict."""
         self._run(self._judge)
-        self._numbers.copy_(self._next)
 
     def _run(self, launches: list[Launch]) -> None:
         with torch.cuda.device(self._flat.device):

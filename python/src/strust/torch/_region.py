@@ -9,15 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from ._base import Parameters, TrialOptimizer
+from ._base import SLACK, Parameters, TrialOptimizer
 from ._constraints import Constraints, Penalty
 from ._flat import Flat
 from ._operations import norm
 from ._reduce import ProcessGroup
 from ._settings import Range
-
-SLACK = 10.0
-"""Rounding errors of size ε·|f| in a computed loss."""
 
 
 class Region(TrialOptimizer):

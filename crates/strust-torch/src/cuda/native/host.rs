@@ -167,32 +167,35 @@ unsafe extern "C" fn strust_norm_relu(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn strust_auto_space(
-    vectors: *const *const c_void,
-    out: *mut *mut c_void,
+unsafe extern "C" fn strust_auto_blocks(
+    source: *const c_char,
+    y: *const c_void,
+    blocks: *mut c_int,
     _why: *mut c_char,
     _room: usize,
 ) -> c_int {
-    unsafe { put(sum(from_raw_parts(vectors, 7)), out) };
+    unsafe {
+        assert!(!CStr::from_ptr(source).is_empty());
+        blocks.write(sum(&[y]) as c_int);
+    }
     0
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn strust_auto_judge(
-    vectors: *const *const c_void,
-    settings: *const f64,
-    learned: *const c_void,
-    space: *const c_void,
-    whole: *const c_void,
-    rest: *const *const c_void,
+unsafe extern "C" fn strust_auto_launch(
+    source: *const c_char,
+    name: *const c_char,
+    tensors: *const *const c_void,
+    count: c_int,
+    blocks: c_int,
     _why: *mut c_char,
     _room: usize,
 ) -> c_int {
     // Kernels write to their tensors.
     unsafe {
-        let settings: f64 = from_raw_parts(settings, 26).iter().sum();
-        let read = sum(from_raw_parts(vectors, 7)) + sum(&[learned, space]) + sum(from_raw_parts(rest, 4));
-        *whole.cast_mut().cast::<u64>() = read + settings as u64;
+        assert!(!CStr::from_ptr(source).is_empty() && CStr::from_ptr(name) == c"auto_judge");
+        let tensors = from_raw_parts(tensors, count as usize);
+        *tensors[1].cast_mut().cast::<u64>() = sum(tensors) + blocks as u64;
     }
     0
 }
@@ -248,8 +251,8 @@ fn every_tensor_of_a_fused_operation_has_one_owner() {
 
 #[test]
 fn kernels_read_and_write_the_tensors_of_the_caller() {
-    let (vector, memory) = (tensor(1), [2, 3, 4].map(tensor));
-    assert_eq!(auto_space([&vector; 7]).as_ref().map(value), Some(7));
-    auto_judge([&vector; 7], &[0.5; 26], [&memory[0], &memory[1], &memory[2]], [&vector; 4]);
-    assert_eq!(value(&memory[2]), 7 + 2 + 3 + 4 + 13);
+    let (vector, memory) = (tensor(5), tensor(2));
+    assert_eq!(auto_blocks(&vector), Some(5));
+    auto_launch(c"auto_judge", 3, [&vector, &memory, &vector]);
+    assert_eq!(value(&memory), 5 + 2 + 5 + 3);
 }

@@ -11,7 +11,10 @@ use super::{
 use crate::{
     Error,
     constraints::Constraint,
-    methods::{Noise, evaluate},
+    methods::{
+        controller::{Learned, SizeRule, TrialNumbers},
+        evaluate,
+    },
     objective::{Evaluations, Objective},
     radius::Verdict,
     record::StepRecord,
@@ -21,14 +24,9 @@ use crate::{
 
 /// The length of the first step, relative to ‖x₀‖.
 const FIRST: f64 = 0.1;
-/// Length of a step against noise, in multiples of r̄/√(k·n): the best fixed length of k steps in theory.
-const NOISE: f64 = 0.5;
-/// A trial that increases the merit is accepted if its curvature is at most this multiple of κ.
-const TOLERANCE: f64 = 3.0;
-/// κ grows at most by this factor at once.
-const MOST: f64 = 10.0;
-/// κ falls at most by this factor in a step.
-const FALL: f64 = 0.9;
+/// It differs from that of `Auto`. The steps are not averaged by momentum, so none is longer than the model's minimum, and
+/// noise shortens all of them. Runs are short, and the curvature at the start is a guess, so it is forgotten fast.
+const RULE: SizeRule = SizeRule { gamma: 1.0, noise: 0.5, noise_from: 1.0, downwards: 0.1 };
 /// Power of the weights of the average: step k counts in proportion to kʳ.
 const POWER: f64 = 3.0;
 /// The average may forget after this many steps that noise did not shorten, and a quarter of all.
@@ -56,14 +54,9 @@ pub struct BatchMemory<V> {
     pub origin: V,
     /// The last projected gradient g + Aᵀy.
     pub projected: V,
-    /// κ, the curvature of the Lagrangian along the steps.
-    pub curvature: f64,
-    /// n, the noise of the projected gradients, and the number of steps that the average remembers.
-    pub noise: Noise,
-    /// r̄, the largest distance from the origin.
-    pub distance: f64,
-    /// Steps in the average.
-    pub averaged: u64,
+    /// What decides the size of a step. It counts the steps in the average, κ is the curvature of the Lagrangian along the
+    /// steps, n the noise of the projected gradients, and r̄ the largest distance from the origin.
+    pub learned: Learned,
     /// Steps since noise last shortened one.
     pub calm: u64,
     /// The logarithm of the noise, as means over the last few steps and over some more.
@@ -82,10 +75,7 @@ impl<V: Vector> BatchMemory<V> {
             iterate: x.clone(),
             origin: x.clone(),
             projected: x.zeros_like(),
-            curvature: 0.0,
-            noise: Noise::default(),
-            distance: 0.0,
-            averaged: 0,
+            learned: Learned::default(),
             calm: 0,
             levels: (0.0, 0.0),
             active: vec![0.0; rows],
@@ -114,19 +104,15 @@ impl<C: Constraint> StrSqp<C> {
         let violation = linear.violation();
         let sizes = state.sizes(gradient_norm, z.norm(), violation);
         let length = sizes.1;
-        let kappa = match batch.curvature {
-            0.0 => gradient_norm.max(f64::MIN_POSITIVE) / (FIRST * length),
-            known => known,
-        };
         let mut penalty = if state.penalty == 0.0 { gradient_norm } else { state.penalty };
-        let against_noise = if batch.distance > 0.0 {
-            (batch.averaged as f64 * batch.noise.mean).sqrt() / (NOISE * batch.distance)
-        } else {
-            0.0
-        };
-        let stiff = kappa.max(against_noise);
-        let calm = if against_noise < kappa { batch.calm + 1 } else { 0 };
-        let curvature = LagrangianCurvature::new(stiff);
+        let mut learned = batch.learned;
+        let guess = gradient_norm.max(f64::MIN_POSITIVE) / (FIRST * length);
+        let known = *learned.curvature.get_or_insert(guess);
+        let a = learned.next_size(&RULE).unwrap_or(known.recip());
+        let without_noise = SizeRule { noise: f64::INFINITY, ..RULE };
+        let is_shortened = learned.next_size(&without_noise).is_some_and(|longest| a < longest);
+        let calm = if is_shortened { 0 } else { batch.calm + 1 };
+        let curvature = LagrangianCurvature::new(a.recip());
         let products = LocalProducts::new(&linear, &curvature, g, state.scaled_multipliers(&scaled));
         let model = products.model(0.0);
         let mut step = model.steer(&mut penalty);
@@ -150,15 +136,17 @@ impl<C: Constraint> StrSqp<C> {
         }
         let beyond = f1 - f0.value - g.dot(&moved) + linear.beyond(&c, &y, &moved);
         let square = moved.norm_squared();
-        let seen = if square > 0.0 && beyond.abs() > 2.0 * f0.rounding { 2.0 * beyond / square } else { kappa };
-        let descends = f1 + penalty * scaled.violation(&c) <= f0.value + penalty * violation + f0.rounding;
-        let accepted = f1.is_finite() && seen.is_finite() && (descends || seen <= TOLERANCE * stiff);
-        let learned = if seen.is_finite() { seen.clamp(FALL * kappa, MOST * kappa) } else { MOST * kappa };
+        let merit = |f: f64, violation: f64| f + penalty * violation;
+        // A step whose effect is lost in rounding does no harm.
+        let descends = merit(f1, scaled.violation(&c)) <= merit(f0.value, violation) + f0.rounding
+            || beyond.abs() <= 2.0 * f0.rounding;
+        let trial = TrialNumbers { descends, beyond, rounding: f0.rounding, square };
+        let accepted = f1.is_finite() && learned.judge(&RULE, &trial);
         let record = StepRecord {
             verdict: if accepted { Verdict::Accepted } else { Verdict::Rejected },
             constraint_norm: Some(violation),
             evaluations: Evaluations { values: 1, gradients: 1, products: 0 },
-            ..StepRecord::plain(state.k, f0.value, gradient_norm, stiff.recip(), square.sqrt())
+            ..StepRecord::plain(state.k, f0.value, gradient_norm, a, square.sqrt())
         };
         let mut average = None;
         if accepted {
@@ -176,19 +164,22 @@ impl<C: Constraint> StrSqp<C> {
             state.set_multipliers(&scaled, average.as_ref().map_or(&y, |average| &average.multipliers));
         }
         let Some(mut batch) = state.batch.take().or(first) else { unreachable!("one of both is there") };
-        (batch.curvature, batch.calm) = (learned, calm);
         if accepted {
             if let Some(average) = average {
                 state.x = average.x;
-                (batch.noise, batch.levels, batch.distance) = (average.noise, average.levels, average.distance);
-                (batch.active, batch.averaged) = (average.active, batch.averaged + 1);
+                learned.accept(&RULE, &average.measured, a, 0.0);
+                (batch.levels, batch.active) = (average.levels, average.active);
             } else {
                 batch.origin.copy_from(&x);
                 state.x.copy_from(&x);
             }
+            learned.size = Some(a);
             batch.projected.copy_from(g);
             batch.iterate = x;
+        } else {
+            learned.reject(a);
         }
+        (batch.learned, batch.calm) = (learned, calm);
         state.batch = Some(batch);
         state.k += 1;
         Ok(record)
@@ -211,9 +202,8 @@ struct NewAverage<V> {
     x: V,
     multipliers: Vec<f64>,
     active: Vec<f64>,
-    noise: Noise,
+    measured: Learned,
     levels: (f64, f64),
-    distance: f64,
 }
 
 impl<V: Vector> NewAverage<V> {
@@ -225,23 +215,22 @@ impl<V: Vector> NewAverage<V> {
         scaled: &ScaledRows<C>,
         scratch: &mut V,
     ) -> Self {
-        let BatchMemory { mut noise, mut levels, averaged, .. } = *batch;
+        let BatchMemory { learned, mut levels, .. } = *batch;
+        let averaged = learned.accepted;
+        scratch.set_sum(iterate.projected, -1.0, &batch.projected);
+        let difference = 0.5 * scratch.norm_squared();
         if averaged > 0 {
-            scratch.set_sum(iterate.projected, -1.0, &batch.projected);
-            let difference = 0.5 * scratch.norm_squared();
-            noise.hear(averaged, difference);
             let level = difference.max(f64::MIN_POSITIVE).ln();
             let toward = |mean: f64, steps: f64| mean + (level - mean) / steps.min(averaged as f64);
             levels = (toward(levels.0, LATEST), toward(levels.1, BEFORE));
         }
         scratch.set_sum(iterate.x, -1.0, &batch.origin);
-        let distance = batch.distance.max(scratch.norm());
+        let mut measured = learned.with_measured(scratch.norm(), difference);
         if iterate.calm > CALM.max(averaged / 4) && levels.0 < levels.1 - FALLING {
             // Where the noise vanishes, the last iterate is better than any average.
-            noise.remembered /= 2.0;
+            measured.noise.remembered /= 2.0;
         }
-        let share = noise.share(POWER);
-        noise.remembered += 1.0;
+        let share = measured.noise.share(POWER);
         let mut x = state.x.clone();
         x.scale_add(1.0 - share, share, iterate.x);
         let mut active = batch.active.clone();
@@ -251,7 +240,7 @@ impl<V: Vector> NewAverage<V> {
         let mut multipliers = state.scaled_multipliers(scaled);
         multipliers.iter_mut().zip(iterate.y).for_each(|(old, y)| *old += share * (y - *old));
         restore(&mut x, scaled, &active, iterate.length);
-        Self { x, multipliers, active, noise, levels, distance }
+        Self { x, multipliers, active, measured, levels }
     }
 }
 

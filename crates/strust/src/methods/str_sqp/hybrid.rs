@@ -36,7 +36,7 @@ impl<C: Constraint> StrSqp<C> {
             _ => {
                 let record = self.step_on_batch(f, state, sample, g)?;
                 if let Some(batch) = &mut state.batch {
-                    let limited_by_noise = batch.calm == 0 && batch.averaged > 0;
+                    let limited_by_noise = batch.calm == 0 && batch.learned.accepted > 0;
                     batch.turn.count(sample, f.terms(), limited_by_noise);
                 }
                 Ok(record)
@@ -57,7 +57,7 @@ impl<C: Constraint> StrSqp<C> {
             batch.iterate.copy_from(&state.x);
         }
         if state.memory.curvature == 0.0 {
-            state.memory = LagrangianCurvature::new(batch.curvature);
+            state.memory = LagrangianCurvature::new(batch.learned.curvature.unwrap_or(0.0));
             state.most_violation = 2.0 * state.largest.1;
         }
         state.x.copy_from(&batch.iterate);

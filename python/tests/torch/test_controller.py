@@ -1,0 +1,81 @@
+"""The numbers of `Auto` after every golden step of the Rust library, by operations of torch and by the kernels' source.
+
+`crates/strust/src/methods/controller/golden_steps.rs` writes the file.
+"""
+
+import ctypes
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from host_kernels import host_library, on_host  # noqa: F401
+from test_golden import CASES, repeat
+
+from strust.torch import _learned as learned
+
+GOLDEN = json.loads((Path(__file__).parent / "auto-steps.json").read_text())
+SETTINGS = GOLDEN["settings"]
+STEPS = [pytest.param(step, id=step["what"].replace(" ", "-")) for step in GOLDEN["steps"]]
+
+
+def doubles(numbers) -> list[float]:
+    return [float("nan") if number is None else float(number) for number in numbers]
+
+
+def check(step, size, share, accepted, numbers):
+    wanted = [*step["learned"], 1.0, 0.0]
+    assert accepted == step["accepted"]
+    assert (size, share) == pytest.approx((step["size"], step["share"]), rel=1e-14)
+    assert numbers == pytest.approx(wanted, rel=1e-14)
+
+
+def test_the_constants_are_those_of_the_golden_steps():
+    assert GOLDEN["constants"] == learned.CONSTANTS
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_operations_make_the_golden_steps(step):
+    def tensor(number: float):
+        return torch.tensor(number, dtype=torch.float64)
+
+    given = dict(zip(step["measured"], map(tensor, doubles(step["measured"].values())), strict=True))
+    known = dict(zip(learned.INITIAL, map(tensor, [*step["known"], 0.0, 0.0]), strict=True))
+    measured = learned.measure(known, given["distance"], given["difference"])
+    size = learned.next_size(measured, given["first"], gamma=SETTINGS["gamma"], q=SETTINGS["noise"])
+    share = (SETTINGS["power"] + 1.0) / (measured["remembered"] + (SETTINGS["power"] + 1.0))
+    names = ("balance", "squared_norm", "value", "trial", "rounding", "slope", "square")
+    trial = learned.Trial(size, *(given[name] for name in names))
+    verdict = learned.judge(known, measured, trial, gamma=SETTINGS["gamma"], scaled=False)
+    assert list(verdict.numbers) == list(learned.INITIAL)
+    numbers = [float(number) for number in verdict.numbers.values()]
+    check(step, float(size), float(share), bool(verdict.accept), numbers)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_source_of_the_kernels_makes_the_golden_steps(step, host_library):  # noqa: F811
+    given = step["measured"]
+    settings = [SETTINGS["gamma"], SETTINGS["noise"], 0.0, SETTINGS["power"], 0.0, 0.0]
+    settings += [given["rounding"] / abs(given["value"]), 0.0, 0.0, 0.0]
+
+    def array(numbers):
+        return (ctypes.c_double * len(numbers))(*doubles(numbers))
+
+    numbers, result, accepted = array([*step["known"], 0.0, 0.0]), array([0.0, 0.0]), ctypes.c_bool()
+    # The order of the fields in the C++ struct.
+    order = ("distance", "difference", "first", "squared_norm", "balance")
+    order += ("value", "rounding", "trial", "slope", "square")
+    fields = array([given[name] for name in order])
+    host_library.golden_step(array(settings), fields, numbers, result, ctypes.byref(accepted))
+    check(step, *result, accepted.value, list(numbers))
+
+
+@pytest.mark.usefixtures("on_host")
+@pytest.mark.parametrize(("golden", "run"), [case for case in CASES if case.values[1]["method"] == "auto"])
+def test_the_source_of_the_kernels_makes_the_trajectory_of_the_rust_library(golden, run):
+    verdicts, points = repeat(golden, run)
+    assert verdicts == run["verdicts"]
+    start = torch.tensor(golden["start"], dtype=torch.float64) * run["scale"]
+    for point, wanted in zip(points, run["points"], strict=True):
+        wanted = torch.tensor(wanted, dtype=torch.float64)
+        assert (point - wanted).norm() <= 1e-11 * (wanted - start).norm()
