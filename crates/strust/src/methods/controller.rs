@@ -102,11 +102,11 @@ pub struct Learned {
     /// γₖ/γ, at most 1.
     pub trust: f64,
     /// The sum of the balances b since γₖ could last change.
-    #[serde(alias = "pull")]
     pub balance: f64,
     /// Whether no step was accepted since z was last moved to the average. At the start it is there.
     pub at_average: bool,
 }
+crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, balance, at_average });
 
 impl Default for Learned {
     /// At the start nothing is known.

@@ -2,6 +2,7 @@
 
 use super::{
     SqpVerdict, StrSqp, StrSqpState,
+    constants::{ACCURACY, FACTOR, GOOD, NEGLIGIBLE, POOR, SMALL, STIFF, TRIALS, UNBOUNDED},
     exact::{InnerLimits, Lagrangian},
     largest,
     linear::{Linearized, LocalModel, LocalProducts, Proposal},
@@ -20,44 +21,6 @@ use crate::{
     vector::Vector,
 };
 use std::mem;
-
-/// A trial is accepted above this ratio of the actual to the predicted reduction.
-const ACCEPT: f64 = 0.05;
-/// Below this ratio the model becomes stiffer.
-const STIFFEN: f64 = 0.1;
-/// Above this ratio the model becomes softer.
-const SOFTEN: f64 = 0.5;
-/// Below this ratio a correction for the constraints' curvature is tried.
-const CORRECT: f64 = 0.25;
-/// The largest tolerance of conjugate gradients with products.
-const FORCING: f64 = 0.1;
-/// Conjugate gradients end at this share of the stationarity that counts as converged.
-const INNER: f64 = 0.1;
-/// The region of steps with products shrinks below this ratio,
-const SHRINK: f64 = 0.25;
-/// and grows above this one.
-const GROW: f64 = 0.75;
-/// Trials of one step.
-const TRIALS: u64 = 40;
-/// π becomes this multiple of the multipliers where it is far too large.
-const ABOVE: f64 = 5.0;
-/// π is far too large above this multiple of the multipliers.
-const FAR_ABOVE: f64 = 50.0;
-/// The violation cannot be reduced where the smallest slope of v is below this; rows have slope 1 at the start.
-const FLAT: f64 = 1e-6;
-/// Multipliers that still grow above this multiple of the largest ‖∇f‖ count as unbounded; rows have slope 1 at the
-/// start.
-const UNBOUNDED: f64 = 1e3;
-
-/// Lengths of the moves that try to leave a point where the violation has no slope, relative to x.
-const ESCAPES: [f64; 3] = [0.3, 0.03, 0.003];
-/// Directions of such moves.
-const DIRECTIONS: usize = 24;
-/// The share of the violation that such a move removes at least.
-const LESS: f64 = 1e-6;
-
-/// The relative error of the multipliers of many rows.
-const ACCURACY: f64 = 1e-10;
 
 /// The point of a step.
 struct Here<'a, C: Constraint> {
@@ -91,7 +54,7 @@ impl<V: Vector> StrSqpState<V> {
         } else if self.memory.curvature == 0.0 {
             self.memory.curvature = here.gradient_norm.max(f64::MIN_POSITIVE) / here.length;
             self.penalty = here.gradient_norm;
-            self.most_violation = 2.0 * here.length.max(here.violation);
+            self.most_violation = here.length.max(here.violation);
         }
     }
 
@@ -103,12 +66,12 @@ impl<V: Vector> StrSqpState<V> {
         let force = if most > self.largest.0 { linear.largest_force(&step.y).min(most) } else { most };
         let size = self.largest.0.max(force);
         // A Newton step knows how far f is from its minimum, so a larger gradient is enough if that is little.
-        let little = step.predicted <= 0.1 * tolerance * here.f.value.abs();
-        let stationary = step.stationarity <= if little { 10.0 } else { 1.0 } * tolerance * size;
+        let little = step.predicted <= SMALL * tolerance * here.f.value.abs();
+        let stationary = step.stationarity <= if little { SMALL.recip() } else { 1.0 } * tolerance * size;
         let complementary = linear.complementarity(&step.y) <= tolerance * size * length;
         if linear.distance_to_feasibility() <= tolerance * length && stationary && complementary {
             let before = self.scaled_multipliers(linear.scaled);
-            let changes = step.y.iter().zip(&before).any(|(y, before)| (y - before).abs() > 0.1 * most);
+            let changes = step.y.iter().zip(&before).any(|(y, before)| (y - before).abs() > SMALL * most);
             let grown = most / self.largest.0;
             if grown > UNBOUNDED && (changes || force > UNBOUNDED.powi(2) * self.largest.0) {
                 SqpVerdict::NoQualification
@@ -117,15 +80,15 @@ impl<V: Vector> StrSqpState<V> {
             }
         } else if *violation > tolerance.sqrt() * length {
             // Rows that are nearly 0 beside the others may have either sign.
-            let (slope, rows) = linear.slope_of_violation(1e-4 * violation);
-            if slope <= FLAT { SqpVerdict::Infeasible(rows) } else { SqpVerdict::Running }
+            let (slope, rows) = linear.slope_of_violation(NEGLIGIBLE * violation);
+            if slope <= NEGLIGIBLE { SqpVerdict::Infeasible(rows) } else { SqpVerdict::Running }
         } else {
             SqpVerdict::Running
         }
     }
 
     /// Moves to a trial.
-    fn accept<C: Constraint<Point = V>>(&mut self, here: &Here<'_, C>, tried: Tried<V>, g: &V, tolerance: f64) {
+    fn accept<C: Constraint<Point = V>>(&mut self, here: &Here<'_, C>, tried: Tried<V>, g: &V) {
         let mut change = g.clone();
         here.linear.add_pull(&tried.y, &mut change);
         self.set_multipliers(here.linear.scaled, &tried.y);
@@ -134,9 +97,8 @@ impl<V: Vector> StrSqpState<V> {
         self.last = (step.norm_squared() > 0.0).then_some(CurvaturePair { step, change });
         self.x = tried.x;
         let enough = largest(&tried.y).max(here.gradient_norm);
-        let nearly_feasible = here.violation <= tolerance.sqrt() * here.length;
-        if self.penalty > FAR_ABOVE * enough && nearly_feasible && enough > 0.0 {
-            self.penalty = ABOVE * enough;
+        if self.penalty > FACTOR * FACTOR * enough && enough > 0.0 {
+            self.penalty = FACTOR * enough;
         }
     }
 }
@@ -206,18 +168,17 @@ impl<C: Constraint> StrSqp<C> {
                 evaluations.values += tried.evaluations;
                 tried
             });
-            if tried.ratio < STIFFEN {
-                state.damping = (4.0 * state.damping).max(0.5 * step.curvature);
-            } else if tried.ratio > SOFTEN {
-                state.damping /= 8.0;
-            }
             record.step_length = tried.length;
-            if tried.ratio >= ACCEPT {
+            if tried.ratio >= SMALL {
+                if tried.ratio > GOOD {
+                    state.damping /= FACTOR;
+                }
                 (record.verdict, record.step_size) = (Verdict::Accepted, 1.0);
-                state.accept(&here, tried, g, tolerance);
+                state.accept(&here, tried, g);
                 state.verdict = SqpVerdict::Running;
                 break;
             }
+            state.damping = (FACTOR * state.damping).max(STIFF * step.curvature);
         }
         state.memory = memory;
         state.k += 1;
@@ -229,18 +190,18 @@ impl<C: Constraint> StrSqp<C> {
 fn escape<C: Constraint>(state: &StrSqpState<C::Point>, here: &Here<'_, C>) -> Option<C::Point> {
     let scaled = here.linear.scaled;
     let n = state.x.dimension();
-    for (share, k) in ESCAPES.iter().flat_map(|share| (0..DIRECTIONS).map(move |k| (share, k))) {
+    for k in 0..TRIALS {
         // Numbers without order, in pairs of opposite directions.
         let component = |i: usize| ((i + 1) as f64 * 12.9898 + (k / 2 + 1) as f64 * 78.233).sin();
         let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
-        let length = sign * share * here.length / (n as f64).sqrt();
+        let length = sign * SMALL * here.length / (n as f64).sqrt();
         let mut x = state.x.clone();
         for i in 0..n {
             x.set_component(i, x.component(i) + length * component(i));
         }
         scaled.clip(&mut x);
         let c = scaled.residual(&x);
-        if scaled.violation(&c) < (1.0 - LESS) * here.violation {
+        if scaled.violation(&c) < (1.0 - NEGLIGIBLE) * here.violation {
             return Some(x);
         }
     }
@@ -259,7 +220,7 @@ fn try_step<F: Objective, C: Constraint<Point = F::Point>>(
 ) -> Tried<F::Point> {
     let Here { linear, .. } = here;
     let plain = evaluate_trial(f, state, sample, here, step.predicted, &step.p, &step.y);
-    if plain.ratio >= CORRECT || linear.is_empty() || !plain.c.iter().all(|c| c.is_finite()) {
+    if plain.ratio >= POOR || linear.is_empty() || !plain.c.iter().all(|c| c.is_finite()) {
         return plain;
     }
     let corrected = model.correct(&plain.c, &step.p, state.penalty);
@@ -285,8 +246,8 @@ fn try_products<F: Objective, C: Constraint<Point = F::Point>>(
         most,
         radius,
         // Quadratic convergence where the gradient of the Lagrangian vanishes.
-        tolerance: FORCING.min(dual.stationarity / state.largest.0),
-        enough: INNER * tolerance * state.largest.0,
+        tolerance: SMALL.min(dual.stationarity / state.largest.0),
+        enough: SMALL * tolerance * state.largest.0,
         length: here.length,
     };
     let at = Local {
@@ -303,7 +264,7 @@ fn try_products<F: Objective, C: Constraint<Point = F::Point>>(
     let Some(step) = step else { return (None, evaluations) };
     let mut tried = evaluate_trial(f, state, sample, here, step.predicted, &step.p, &step.y);
     evaluations.values += 1;
-    if tried.ratio < CORRECT && !linear.is_empty() && tried.c.iter().all(|c| c.is_finite()) {
+    if tried.ratio < POOR && !linear.is_empty() && tried.c.iter().all(|c| c.is_finite()) {
         let mut corrected = step.face.normal(&tried.c);
         corrected.add(1.0, &step.p);
         let corrected = evaluate_trial(f, state, sample, here, step.predicted, &corrected, &step.y);
@@ -312,12 +273,12 @@ fn try_products<F: Objective, C: Constraint<Point = F::Point>>(
             tried = corrected;
         }
     }
-    if tried.ratio < SHRINK {
-        state.region = Some(radius / 4.0);
-    } else if tried.ratio > GROW && step.at_boundary {
-        state.region = Some(2.0 * radius);
+    if tried.ratio < POOR {
+        state.region = Some(radius / FACTOR);
+    } else if tried.ratio > GOOD && step.at_boundary {
+        state.region = Some(FACTOR.sqrt() * radius);
     }
-    ((tried.ratio >= ACCEPT).then_some(tried), evaluations)
+    ((tried.ratio >= SMALL).then_some(tried), evaluations)
 }
 
 /// Evaluates x + p.

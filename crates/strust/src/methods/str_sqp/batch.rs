@@ -3,6 +3,7 @@
 
 use super::{
     StrSqp, StrSqpState,
+    constants::{FACTOR, LATEST, NEGLIGIBLE, POWER, RESTORE, SMALL},
     linear::{Linearized, LocalProducts, Proposal},
     memory::LagrangianCurvature,
     scaled::ScaledRows,
@@ -22,28 +23,9 @@ use crate::{
     vector::Vector,
 };
 
-/// The length of the first step, relative to ‖x₀‖.
-const FIRST: f64 = 0.1;
 /// It differs from that of `Auto`. The steps are not averaged by momentum, so none is longer than the model's minimum, and
 /// noise shortens all of them. Runs are short, and the curvature at the start is a guess, so it is forgotten fast.
 const RULE: SizeRule = SizeRule { gamma: 1.0, noise: 0.5, noise_from: 1.0, downwards: 0.1 };
-/// Power of the weights of the average: step k counts in proportion to kʳ.
-const POWER: f64 = 3.0;
-/// The average may forget after this many steps that noise did not shorten, and a quarter of all.
-const CALM: u64 = 20;
-/// The level of the noise is a mean over about this many steps,
-const LATEST: f64 = 5.0;
-/// and over this many steps.
-const BEFORE: f64 = 20.0;
-/// The noise vanishes where the first level is lower by this much. Stationary noise is five standard deviations away.
-const FALLING: f64 = 2.0;
-/// From this violation on, relative to ‖x‖, an iterate is nearly feasible: the average and the distance begin there.
-const NEARLY: f64 = 1e-2;
-
-/// The relative error of the multipliers of many rows. The next step corrects it.
-const ACCURACY: f64 = 1e-6;
-/// Newton steps that move the answer back onto the constraints.
-const RESTORE: usize = 2;
 
 /// What the steps on mini-batches have learned.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +48,7 @@ pub struct BatchMemory<V> {
     /// Who makes the passes over the data.
     pub turn: Turn,
 }
-crate::saved!([V: Vector] BatchMemory<V> { iterate: vector, origin: vector, projected: vector, curvature, noise, distance, averaged, calm, levels, active, turn });
+crate::saved!([V: Vector] BatchMemory<V> { iterate: vector, origin: vector, projected: vector, learned, calm, levels, active, turn });
 
 impl<V: Vector> BatchMemory<V> {
     /// At a start, with this many rows and bounds.
@@ -100,13 +82,13 @@ impl<C: Constraint> StrSqp<C> {
         let z = &batch.iterate;
         let (f0, squared_norm) = evaluate(f, z, sample, g, state.k)?;
         let gradient_norm = squared_norm.sqrt();
-        let linear = Linearized::at(&scaled, z, ACCURACY);
+        let linear = Linearized::at(&scaled, z, NEGLIGIBLE);
         let violation = linear.violation();
         let sizes = state.sizes(gradient_norm, z.norm(), violation);
         let length = sizes.1;
         let mut penalty = if state.penalty == 0.0 { gradient_norm } else { state.penalty };
         let mut learned = batch.learned;
-        let guess = gradient_norm.max(f64::MIN_POSITIVE) / (FIRST * length);
+        let guess = gradient_norm.max(f64::MIN_POSITIVE) / (SMALL * length);
         let known = *learned.curvature.get_or_insert(guess);
         let a = learned.next_size(&RULE).unwrap_or(known.recip());
         let without_noise = SizeRule { noise: f64::INFINITY, ..RULE };
@@ -151,7 +133,8 @@ impl<C: Constraint> StrSqp<C> {
         let mut average = None;
         if accepted {
             linear.add_pull(&y, g);
-            if violation <= NEARLY * length {
+            // From here on an iterate is nearly feasible: the average and the distance begin.
+            if violation <= SMALL * SMALL * length {
                 let iterate = NewIterate { x: &x, y: &y, projected: g, length, calm };
                 average = Some(NewAverage::with(&iterate, state, batch, &scaled, &mut moved));
             }
@@ -222,11 +205,11 @@ impl<V: Vector> NewAverage<V> {
         if averaged > 0 {
             let level = difference.max(f64::MIN_POSITIVE).ln();
             let toward = |mean: f64, steps: f64| mean + (level - mean) / steps.min(averaged as f64);
-            levels = (toward(levels.0, LATEST), toward(levels.1, BEFORE));
+            levels = (toward(levels.0, LATEST), toward(levels.1, FACTOR * LATEST));
         }
         scratch.set_sum(iterate.x, -1.0, &batch.origin);
         let mut measured = learned.with_measured(scratch.norm(), difference);
-        if iterate.calm > CALM.max(averaged / 4) && levels.0 < levels.1 - FALLING {
+        if iterate.calm > averaged / 4 && levels.0 < levels.1 - FACTOR {
             // Where the noise vanishes, the last iterate is better than any average.
             measured.noise.remembered /= 2.0;
         }
@@ -244,14 +227,14 @@ impl<V: Vector> NewAverage<V> {
     }
 }
 
-/// Moves x back onto the active constraints. Newton's method converges quadratically, and x is already close.
+/// Moves x back onto the active constraints.
 pub(super) fn restore<C: Constraint>(x: &mut C::Point, scaled: &ScaledRows<C>, active: &[f64], length: f64) {
     for _ in 0..RESTORE {
         let c = scaled.residual(x);
         if scaled.violation(&c) <= C::Point::EPSILON * length {
             break;
         }
-        let excess = Linearized::new(scaled, x, c, ACCURACY).excess(active);
+        let excess = Linearized::new(scaled, x, c, NEGLIGIBLE).excess(active);
         x.add(-1.0, &excess);
         scaled.clip(x);
     }

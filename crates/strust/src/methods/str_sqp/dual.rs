@@ -1,6 +1,7 @@
 //! The dual of the step's problem: a quadratic problem with bounds.
 
-use faer::{Mat, Side, prelude::Solve};
+use super::constants::{NEGLIGIBLE, ROUNDING, ROUNDS, SMALL};
+use faer::{Mat, Side, linalg::solvers::Llt, prelude::Solve};
 
 /// K of a [`BoxProblem`].
 #[derive(Clone, Copy)]
@@ -41,7 +42,7 @@ impl BoxProblem<'_> {
     fn solve_by_products(&self, product: &dyn Fn(&[f64]) -> Vec<f64>, y: &mut [f64]) -> Vec<f64> {
         let mut ky = if y.iter().any(|&y| y != 0.0) { product(y) } else { vec![0.0; y.len()] };
         let size = norm(self.b).max(norm(&ky));
-        for _ in 0..FACES {
+        for _ in 0..ROUNDS {
             let gradient: Vec<f64> = ky.iter().zip(self.b).map(|(ky, b)| ky + b).collect();
             let held = |i: usize| {
                 self.lower[i] >= self.upper[i]
@@ -86,12 +87,13 @@ impl BoxProblem<'_> {
         let (mut d, mut kd) = (vec![0.0; r.len()], vec![0.0; r.len()]);
         let (mut q, mut square) = (r.clone(), dot(&r, &r));
         let mut largest = 0.0_f64;
-        for _ in 0..(2 * r.len()).min(PRODUCTS) {
+        // Without rounding, as many products as rows suffice.
+        for _ in 0..ROUNDS.min(2 * r.len()) {
             let kq = product(&q);
             let curvature = dot(&q, &kq);
             largest = largest.max(curvature / dot(&q, &q));
             // Rows that contradict each other have no curvature along q: only a bound ends the descent there.
-            let flat = curvature <= FLAT * largest * dot(&q, &q);
+            let flat = curvature <= ZERO * largest * dot(&q, &q);
             let room = || (0..q.len()).filter(|&i| q[i] != 0.0).map(|i| (self.upper[i] - self.lower[i]) / q[i].abs());
             let length = if flat { room().fold(0.0, f64::max) } else { square / curvature };
             if !length.is_finite() {
@@ -113,12 +115,8 @@ impl BoxProblem<'_> {
     }
 }
 
-/// Products of one search by conjugate gradients.
-const PRODUCTS: usize = 300;
-/// Sets of free components that are tried.
-const FACES: usize = 100;
-/// Curvature below this share of the largest is 0.
-const FLAT: f64 = 1e-13;
+/// Relative to the sum of which it is a part, this is 0.
+const ZERO: f64 = ROUNDING * f64::EPSILON;
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
@@ -136,29 +134,24 @@ struct FormedProblem<'a> {
     upper: &'a [f64],
 }
 
-/// Passes of coordinate descent before the active set is refined.
-const PASSES: usize = 3;
-/// The gradient's relative error in the solution.
-const TOLERANCE: f64 = 1e-13;
-
 impl FormedProblem<'_> {
     /// Improves y. Coordinate descent guesses the active bounds. Then an active-set method solves for the free
     /// components, stops at the first bound in its way, and releases the bound that helps most. The objective never
     /// increases, so dependent rows of K do no harm.
     fn solve(&self, y: &mut [f64]) {
         let m = y.len();
-        (0..PASSES).for_each(|_| self.descend_by_coordinates(y));
+        self.descend_by_coordinates(y);
         let mut gradient = vec![0.0; m];
         let mut held: Vec<bool> = (0..m).map(|i| y[i] <= self.lower[i] || y[i] >= self.upper[i]).collect();
-        for _ in 0..20 * m + 20 {
+        for _ in 0..ROUNDS {
             self.gradient(y, &mut gradient);
             let free: Vec<usize> = (0..m).filter(|&i| !held[i]).collect();
-            let still = free.iter().all(|&i| gradient[i].abs() <= TOLERANCE * self.size(i, y));
+            let still = free.iter().all(|&i| gradient[i].abs() <= ZERO * self.size(i, y));
             if still {
                 // Releases the bound with the steepest way inside.
                 let gain =
                     |&i: &usize| if self.is_held(i, y[i], gradient[i]) { 0.0 } else { self.steepness(i, gradient[i]) };
-                let worth = |&i: &usize| gradient[i].abs() > TOLERANCE * self.size(i, y) && gain(&i) > 0.0;
+                let worth = |&i: &usize| gradient[i].abs() > ZERO * self.size(i, y) && gain(&i) > 0.0;
                 let best = (0..m).filter(|&i| held[i] && self.lower[i] < self.upper[i]).filter(worth);
                 let Some(i) = best.max_by(|i, j| gain(i).total_cmp(&gain(j))) else { return };
                 held[i] = false;
@@ -214,22 +207,23 @@ impl FormedProblem<'_> {
             }
         }
     }
-    /// −K⁻¹·gradient over the free components. A small multiple of the diagonal makes dependent rows independent.
+    /// −K⁻¹·gradient over the free components.
     fn newton(&self, free: &[usize], gradient: &[f64]) -> Option<Vec<f64>> {
-        let largest = free.iter().map(|&i| self.k[(i, i)]).fold(0.0, f64::max);
-        let mut ridge = 1e-14 * largest;
-        for _ in 0..8 {
-            let part = Mat::from_fn(free.len(), free.len(), |i, j| {
-                self.k[(free[i], free[j])] + if i == j { ridge } else { 0.0 }
-            });
-            if let Ok(factor) = part.llt(Side::Lower) {
-                let solved = factor.solve(Mat::from_fn(free.len(), 1, |i, _| -gradient[free[i]]));
-                return Some((0..free.len()).map(|i| solved[(i, 0)]).collect());
-            }
-            ridge *= 10.0;
-        }
-        None
+        let factor = factor(free.len(), |i, j| self.k[(free[i], free[j])])?;
+        let solved = factor.solve(Mat::from_fn(free.len(), 1, |i, _| -gradient[free[i]]));
+        Some((0..free.len()).map(|i| solved[(i, 0)]).collect())
     }
+}
+
+/// The Cholesky factor of a symmetric matrix without negative eigenvalues. The first multiple of its largest entry that
+/// suffices makes dependent rows independent.
+pub(super) fn factor(n: usize, entry: impl Fn(usize, usize) -> f64) -> Option<Llt<f64>> {
+    let largest = (0..n).map(|i| entry(i, i)).fold(0.0, f64::max);
+    let ridges = std::iter::successors(Some(f64::EPSILON), |ridge| Some(ridge / SMALL));
+    ridges.take_while(|ridge| *ridge < NEGLIGIBLE).find_map(|ridge| {
+        let ridged = Mat::from_fn(n, n, |i, j| entry(i, j) + if i == j { ridge * largest } else { 0.0 });
+        ridged.llt(Side::Lower).ok()
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! model where these rows are 0.
 
 use super::{
+    constants::{ACCURACY, GOOD, ROUNDING, UNBOUNDED},
     face::Face,
     largest,
     linear::{Linearized, Proposal},
@@ -12,16 +13,6 @@ use crate::{
     objective::{Evaluations, Objective, ProductKind},
     vector::Vector,
 };
-
-/// The penalty is large enough if the predicted reduction is at least this share of what the violation contributes.
-const SHARE: f64 = 0.1;
-/// The largest factor by which a step raises the penalty above all multipliers.
-const RAISE: f64 = 10.0;
-/// Rows up to this many rounding errors above 0 count as satisfied.
-const SLACK: f64 = 10.0;
-
-/// Directions that are less steep than this do not lead to a row; rows have slope 1 at the start.
-const STEEP: f64 = 1e-10;
 
 /// How far and how accurately conjugate gradients go.
 #[derive(Debug, Clone, Copy)]
@@ -140,9 +131,10 @@ impl<'f, 'a, F: Objective, C: Constraint<Point = F::Point>> Lagrangian<'f, 'a, F
         let gain = linear.violation() - scaled.violation(&(0..count).map(row).collect::<Vec<f64>>());
         // gᵀp + ½pᵀWp
         let rise = self.at.gradient.dot(&here.p) + 0.5 * (here.slope.dot(&here.p) - gradient.dot(&here.p));
-        if gain > 0.0 && *penalty * gain - rise < SHARE * *penalty * gain {
-            let needed = rise / ((1.0 - SHARE) * gain);
-            if needed > RAISE * largest(&y).max(*penalty) {
+        // The penalty is large enough if the step is worth this share of what the violation contributes.
+        if gain > 0.0 && *penalty * gain - rise < GOOD * *penalty * gain {
+            let needed = rise / ((1.0 - GOOD) * gain);
+            if needed > UNBOUNDED * largest(&y).max(*penalty) {
                 return None;
             }
             *penalty = needed;
@@ -163,7 +155,7 @@ impl<'f, 'a, F: Objective, C: Constraint<Point = F::Point>> Lagrangian<'f, 'a, F
         if inside { normal } else { dual.p.clone() }
     }
     fn slack(&self) -> f64 {
-        SLACK * F::Point::EPSILON * self.inner.length
+        ROUNDING * F::Point::EPSILON * self.inner.length
     }
 
     /// Conjugate gradients on the face. `None` if a product is not finite.
@@ -182,7 +174,7 @@ impl<'f, 'a, F: Objective, C: Constraint<Point = F::Point>> Lagrangian<'f, 'a, F
         let mut square = r.norm_squared();
         let InnerLimits { most, radius, tolerance, enough: least, .. } = self.inner;
         let enough = *enough.get_or_insert((tolerance * square.sqrt()).max(least));
-        let enough = enough.max(SLACK * F::Point::EPSILON * size);
+        let enough = enough.max(ROUNDING * F::Point::EPSILON * size);
         let mut q = r.zeros_like();
         q.add(-1.0, &r);
         let mut product = r.zeros_like();
@@ -199,7 +191,8 @@ impl<'f, 'a, F: Objective, C: Constraint<Point = F::Point>> Lagrangian<'f, 'a, F
             let flat = curvature <= F::Point::EPSILON * qq.sqrt() * product.norm();
             let length = if flat { f64::INFINITY } else { square / curvature };
             let of_rows = self.linear.product(&q);
-            let steep = STEEP * qq.sqrt();
+            // Less steep directions do not lead to a row.
+            let steep = ACCURACY * qq.sqrt();
             let others = (0..of_rows.len()).filter(|&i| of_rows[i] > steep && !face.holds(i) && !violated[i]);
             let room = |i: usize| (-self.linear.c[i] - here.ahead[i]).max(0.0) / of_rows[i];
             let blocked = others.map(|i| (room(i), i)).min_by(|a, b| a.0.total_cmp(&b.0));

@@ -1,13 +1,8 @@
 //! Rows that a step keeps at 0, and the projection onto the steps that do.
 
-use super::linear::Linearized;
+use super::{constants::SMALL, dual::factor, linear::Linearized};
 use crate::{constraints::Constraint, vector::Vector};
-use faer::{Mat, Side, linalg::solvers::Llt, prelude::Solve};
-
-/// A projection that removes more of a vector than this is repeated, because rounding has spoiled what is left.
-const REPEAT: f64 = 0.9;
-/// Multiples of the diagonal that make dependent rows independent, smallest first.
-const RIDGES: [f64; 8] = [1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7];
+use faer::{Mat, linalg::solvers::Llt, prelude::Solve};
 
 /// The held rows A_w of A.
 pub(super) struct Face<'a, C: Constraint> {
@@ -25,7 +20,7 @@ impl<'a, C: Constraint> Face<'a, C> {
             Some(rows) => {
                 let held: Vec<usize> = (0..rows.len()).filter(|&i| held[i]).collect();
                 let gram = Mat::from_fn(held.len(), held.len(), |i, j| rows[held[i]].dot(&rows[held[j]]));
-                let factor = factor(&gram)?;
+                let factor = factor(held.len(), |i, j| gram[(i, j)])?;
                 Some((held, gram, factor))
             }
         };
@@ -76,20 +71,11 @@ impl<'a, C: Constraint> Face<'a, C> {
             more.scale(-1.0);
             self.linear.add_pull(&more, v);
             y.add(1.0, &more);
-            if v.norm() > (1.0 - REPEAT) * before {
+            // Where little is left, rounding has spoiled it.
+            if v.norm() > SMALL * before {
                 break;
             }
         }
         y
     }
-}
-
-fn factor(gram: &Mat<f64>) -> Option<Llt<f64>> {
-    let n = gram.nrows();
-    let largest = (0..n).map(|i| gram[(i, i)]).fold(0.0, f64::max);
-    RIDGES.iter().find_map(|ridge| {
-        let ridge = ridge * largest;
-        let ridged = Mat::from_fn(n, n, |i, j| gram[(i, j)] + if i == j { ridge } else { 0.0 });
-        ridged.llt(Side::Lower).ok()
-    })
 }

@@ -58,7 +58,7 @@ impl<C: Constraint> StrSqp<C> {
         }
         if state.memory.curvature == 0.0 {
             state.memory = LagrangianCurvature::new(batch.learned.curvature.unwrap_or(0.0));
-            state.most_violation = 2.0 * state.largest.1;
+            state.most_violation = state.largest.1;
         }
         state.x.copy_from(&batch.iterate);
         let mut space = self.space.take().unwrap_or_else(|| AllTermsSpace::like(&state.x));

@@ -1,6 +1,7 @@
 //! The constraints near a point, and the step that the model proposes there.
 
 use super::{
+    constants::{FACTOR, FORMED, GOOD, NEGLIGIBLE, PROBES, ROUNDING, TRIALS},
     dual::{BoxProblem, Matrix},
     memory::{Inverse, LagrangianCurvature},
     scaled::ScaledRows,
@@ -8,11 +9,6 @@ use super::{
 use crate::{constraints::Constraint, vector::Vector};
 use faer::Mat;
 use std::cell::RefCell;
-
-/// π grows by this factor until the step removes enough of the infeasibility.
-const RAISE: f64 = 4.0;
-/// Up to this many rows and finite bounds, A and AHAᵀ are formed. Beyond, they are known by their products only.
-const FORMED: usize = 24;
 
 /// C and A at a point.
 pub(super) struct Linearized<'a, C: Constraint> {
@@ -43,6 +39,8 @@ impl<'a, C: Constraint> Linearized<'a, C> {
             };
             (0..scaled.len()).map(row).collect()
         });
+        // Products are not more accurate than this.
+        let accuracy = accuracy.max(ROUNDING * C::Point::EPSILON);
         Self { scaled, x, c, formed, accuracy, scratch: RefCell::new(None) }
     }
     /// The factor of each row of a constraint that gives it the slope 1, or of all of them if they are not formed.
@@ -169,15 +167,14 @@ impl<'a, C: Constraint> Linearized<'a, C> {
             }
         }
         for (i, side) in upper.iter_mut().enumerate().skip(rows) {
-            *side = if self.c[i] < -nearly_zero { 0.0 } else { 1e3 };
+            if self.c[i] < -nearly_zero {
+                *side = 0.0;
+            }
         }
         let u = self.least_squares(&vec![0.0; self.c.len()], &lower, &upper);
-        (self.pull(&u).norm(), (0..rows).filter(|&i| u[i].abs() > 1e-6).collect())
+        (self.pull(&u).norm(), (0..rows).filter(|&i| u[i].abs() > NEGLIGIBLE).collect())
     }
 }
-
-/// Vectors of random signs, to estimate the slope of many rows.
-const PROBES: u64 = 4;
 
 /// A sign without order, from two numbers.
 fn sign(i: u64, probe: u64) -> f64 {
@@ -327,15 +324,15 @@ impl<C: Constraint> LocalModel<'_, C> {
         let linear = self.linear;
         let mut step = self.propose(&linear.c, *penalty, 1.0);
         let violation = linear.violation();
-        if violation == 0.0 || step.left <= 0.1 * violation {
-            return step;
-        }
-        for _ in 0..30 {
-            let best = self.propose(&linear.c, *penalty, 0.0);
-            if violation - step.left >= 0.5 * (violation - best.left) {
+        for _ in 0..TRIALS {
+            if violation == 0.0 || step.left == 0.0 {
                 break;
             }
-            *penalty *= RAISE;
+            let best = self.propose(&linear.c, *penalty, 0.0);
+            if violation - step.left >= GOOD * (violation - best.left) {
+                break;
+            }
+            *penalty *= FACTOR;
             step = self.propose(&linear.c, *penalty, 1.0);
         }
         step

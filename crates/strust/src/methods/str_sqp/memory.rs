@@ -1,14 +1,8 @@
 //! The curvature of the Lagrangian: limited-memory BFGS in its compact form.
 
+use super::constants::{DAMPED, PAIRS, UNBOUNDED};
 use crate::{models::CurvaturePair, vector::Vector};
 use faer::{Mat, linalg::solvers::PartialPivLu, prelude::Solve};
-
-/// Pairs that are kept.
-const PAIRS: usize = 10;
-/// A pair with less curvature than this share of B's along the step is damped (Powell).
-const DAMPED: f64 = 0.2;
-/// A pair whose own curvature is below this share of B's says nothing that B could use.
-const COLLAPSED: f64 = -1e3;
 
 /// B = θI − U·N⁻¹·Uᵀ with U = [θS Y] and N = [[θSᵀS, L], [Lᵀ, −D]], where S has the steps, Y the changes of the
 /// gradient, L is the strictly lower triangle of SᵀY and D its diagonal.
@@ -96,7 +90,8 @@ impl<V: Vector> LagrangianCurvature<V> {
         let mut product = step.zeros_like();
         self.multiply(&step, &mut product);
         let (own, known, length) = (step.dot(&change), step.dot(&product), step.norm_squared());
-        if !(own.is_finite() && known > 0.0 && length > 0.0) || own < COLLAPSED * known {
+        // A pair whose curvature is so negative says nothing that B could use.
+        if !(own.is_finite() && known > 0.0 && length > 0.0) || own < -UNBOUNDED * known {
             return;
         }
         if own < DAMPED * known {

@@ -2,6 +2,7 @@
 
 mod all;
 mod batch;
+mod constants;
 mod dual;
 mod exact;
 mod face;
@@ -52,7 +53,7 @@ config! {
 ///     y minimizes  ½yᵀ(AHAᵀ)y + (AHg − C)ᵀy,   y_E ∈ [−π, π], y_I ∈ [0, π], y_bounds ≥ 0;   p = −H(g + Aᵀy)
 /// π grows until p removes half of the violation that can be removed
 /// ratio = (φ(x) − φ(x+p))/(predicted reduction);   if it is below ¼, once more with C(x+p) − Ap in place of C
-/// accept above 0.05;   below 0.1: σ ← max(4σ, ½pᵀBp/pᵀp);   above 0.5: σ ← σ/8
+/// accept above 0.1, else σ ← max(4σ, ½pᵀBp/pᵀp);   above 0.5: σ ← σ/4
 /// ```
 ///
 /// B is limited-memory BFGS of the Lagrangian f + yᵀc. σ plays the radius: it shortens the step.

@@ -1,11 +1,7 @@
 //! Who makes the next pass over the data: mini-batches, or the full sum.
 
+use super::constants::{FIRST_PASSES, UNJUDGED};
 use crate::{objective::Evaluations, record::StepRecord, sample::Sample};
-
-/// Passes with mini-batches before the full sum is first tried. It is tried again whenever their number has doubled.
-const FIRST_PASSES: u64 = 4;
-/// Steps on the full sum before they are judged: the model needs some to learn its curvature.
-const UNJUDGED: u64 = 3;
 
 /// Whose turn it is: mini-batches, or the full sum.
 ///
