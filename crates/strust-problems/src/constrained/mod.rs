@@ -19,6 +19,7 @@ pub use equality::equality_problems;
 pub use inequality::inequality_problems;
 pub use units::{ProblemInUnits, RowsInUnits, Units};
 
+use crate::numerics::shape;
 use jet::Jet;
 use strust::{
     Error,
@@ -282,38 +283,42 @@ impl Constraint for ProblemRows<'_> {
         self.bounds.as_ref()
     }
     fn check_point(&self, x: &Vec<f64>) -> Result<(), Error> {
-        let (expected, found) = (vec![self.problem.start.len()], vec![x.len()]);
-        if expected == found { Ok(()) } else { Err(Error::Shape { place: "constrained problem", expected, found }) }
+        shape("constrained problem", vec![self.problem.start.len()], vec![x.len()])
     }
 }
 
-/// A problem as in the literature: its name, its variables and their start, the function to minimize, and the rows.
-macro_rules! problem {
-    (
+/// Problems as in the literature: the name, the variables and their start, the function to minimize, and the rows; then
+/// what is known, by methods of [`ConstrainedProblem`].
+macro_rules! problems {
+    ($(
         $name:literal, [$($x:ident),+] = $start:expr, minimize = $f:expr
-        $(, zero = [$($zero:expr),+ $(,)?])? $(, at_most_zero = [$($at_most_zero:expr),+ $(,)?])? $(,)?
-    ) => {{
-        let start = $start.to_vec();
-        ConstrainedProblem {
-            name: $name,
-            lower: vec![f64::NEG_INFINITY; start.len()],
-            upper: vec![f64::INFINITY; start.len()],
-            start,
-            equalities: <[&str]>::len(&[$($(stringify!($zero)),+)?]),
-            inequalities: <[&str]>::len(&[$($(stringify!($at_most_zero)),+)?]),
-            solutions: Vec::new(),
-            expected: Expected::Solvable,
-            objective: |x| {
-                #[allow(unused_variables, reason = "not every function depends on every variable")]
-                let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
-                $f
-            },
-            constraints: |x| {
-                #[allow(unused_variables, reason = "not every function depends on every variable")]
-                let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
-                vec![$($($zero,)+)? $($($at_most_zero,)+)?]
-            },
-        }
-    }};
+        $(, zero = [$($zero:expr),+])? $(, at_most_zero = [$($at_most_zero:expr),+])?
+        => $($known:ident($($what:expr),+))+;
+    )+) => {
+        vec![$({
+            let start = $start.to_vec();
+            let problem = ConstrainedProblem {
+                name: $name,
+                lower: vec![f64::NEG_INFINITY; start.len()],
+                upper: vec![f64::INFINITY; start.len()],
+                start,
+                equalities: <[&str]>::len(&[$($(stringify!($zero)),+)?]),
+                inequalities: <[&str]>::len(&[$($(stringify!($at_most_zero)),+)?]),
+                solutions: Vec::new(),
+                expected: Expected::Solvable,
+                objective: |x| {
+                    #[allow(unused_variables, reason = "not every function depends on every variable")]
+                    let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
+                    $f
+                },
+                constraints: |x| {
+                    #[allow(unused_variables, reason = "not every function depends on every variable")]
+                    let &[$($x),+] = x else { unreachable!("the number of variables was checked") };
+                    vec![$($($zero,)+)? $($($at_most_zero,)+)?]
+                },
+            };
+            problem$(.$known($($what),+))+
+        }),+]
+    };
 }
-use problem;
+use problems;
