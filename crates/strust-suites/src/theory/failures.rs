@@ -1,24 +1,11 @@
 //! Runs without the assumptions: label noise, noisy data of a constrained problem, a constraint without LICQ.
 
 use super::{
-    Findings, Tick,
     penalty::{anchored, climb},
-    problems::{normal, normals},
-};
-use strust::{
-    diagnostics::{Interpolation, probe},
-    objective::{Penalized, full_value},
     prelude::*,
-    sample::Draws,
 };
-use strust_lab::{
-    Error,
-    data::section::{Check, Shown, Table},
-    figure::{Figure, Series},
-    format::{NOTHING, brief, plural},
-    statistics::{least, power, upper_median},
-};
-use strust_problems::{LeastSquares, Problem, SubspaceFit};
+use strust::objective::{Penalized, full_value};
+use strust_problems::SubspaceFit;
 
 strust::config! {
     /// Settings of the experiment on broken assumptions.
@@ -39,8 +26,8 @@ strust::config! {
         pub steps: u64 = 200_000, Whole(Range::closed(1.0, 1e9));
     }
     where |c| {
-        super::check_list("failures", "max_radius", &c.max_radius, 0.0, 1e9)?;
-        super::check_list("failures", "epsilon", &c.epsilon, 0.0, 1.0)
+        check_list("failures", "max_radius", &c.max_radius, 0.0, 1e9)?;
+        check_list("failures", "epsilon", &c.epsilon, 0.0, 1.0)
     }
 }
 
@@ -68,6 +55,7 @@ fn gaps<F: Problem, M: Method<F>>(
 }
 
 /// Runs with and without noise: gaps by epoch, and the verdict of a probe at the end.
+#[derive(Default)]
 struct NoisePair {
     curves: [Vec<Vec<f64>>; 2],
     verdicts: [Vec<(Interpolation, String)>; 2],
@@ -78,8 +66,7 @@ fn compare(
     tick: &mut Tick,
     run: impl Fn(bool, u64) -> Result<(Vec<f64>, Interpolation, String), Error>,
 ) -> Result<NoisePair, Error> {
-    let mut pair =
-        NoisePair { curves: <[Vec<Vec<f64>>; 2]>::default(), verdicts: <[Vec<(Interpolation, String)>; 2]>::default() };
+    let mut pair = NoisePair::default();
     for seed in 0..seeds {
         for noisy in [false, true] {
             let (curve, verdict, why) = run(noisy, seed)?;
@@ -108,9 +95,9 @@ impl NoisePair {
     }
 }
 
-pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
+pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Section, Error> {
     tick.expect(seeds * (4 + c.max_radius.len() as u64 + 2 * c.epsilon.len() as u64));
-    let mut out = Findings::default();
+    let mut out = Section::default();
     let over = plural(seeds as usize, "seed");
     let labels = compare(seeds, tick, |noisy, seed| {
         let noise = if noisy { c.label_noise } else { 0.0 };
@@ -167,19 +154,17 @@ pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Fin
 }
 
 /// Does a smaller Δ̄ help against label noise? It shortens the steps, like a smaller learning rate.
-fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, out: &mut Findings) -> Result<(), Error> {
+fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, out: &mut Section) -> Result<(), Error> {
     let mut left = Vec::new();
     for &max_radius in &c.max_radius {
         let initial_radius = StrConfig::default().initial_radius.min(max_radius);
         let region = StrConfig { initial_radius, max_radius, ..Default::default() };
-        let mut last = Vec::new();
-        for seed in 0..seeds {
+        let last = each(seeds, tick, |seed| {
             let mut f = LeastSquares::<f64>::noisy(200, 20, c.label_noise, seed)?;
             let (curve, _) = gaps(&mut f, Str::new(region.clone())?, 10, c.radius_epochs, seed)?;
             // The value of a single epoch is too random.
-            last.push(upper_median(&curve[curve.len() - curve.len().div_ceil(10)..]));
-            tick.done()?;
-        }
+            Ok(upper_median(&curve[curve.len() - curve.len().div_ceil(10)..]))
+        })?;
         left.push((max_radius, upper_median(&last)));
     }
     let lowest = least(left.iter().map(|(_, gap)| *gap));
@@ -231,7 +216,7 @@ impl Constraint for Degenerate {
     }
 }
 
-fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Findings) -> Result<(), Error> {
+fn without_licq(c: &FailuresConfig, seeds: u64, tick: &mut Tick, out: &mut Section) -> Result<(), Error> {
     let (mut powers, mut sigma_powers, mut reached) = (Vec::new(), Vec::new(), 0);
     let over = plural(seeds as usize, "seed");
     let mut series = Vec::new();

@@ -1,21 +1,9 @@
 //! Theorem 2 and its corollary: several ε with μ = 1/ε, on problems where the penalty is not exact.
 
-use super::{
-    Findings, Tick, check_list,
-    problems::{Linear, Loss, normal, normals},
-};
+use super::prelude::*;
 use strust::{
     diagnostics::{KktReport, kkt_report, lipschitz, strong_growth_of_lagrangian},
-    objective::{Penalized, full_value_and_gradient},
-    prelude::*,
-    sample::Draws,
-};
-use strust_lab::{
-    Error,
-    data::section::{Check, Shown, Table},
-    figure::{Figure, Series},
-    format::{NOTHING, brief, plural},
-    statistics::{largest, least, power, upper_median},
+    objective::Penalized,
 };
 
 strust::config! {
@@ -337,19 +325,14 @@ impl Climbed {
     }
 }
 
-pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Findings, Error> {
+pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Section, Error> {
     tick.expect(seeds * (NAMES.len() * c.epsilon.len()) as u64);
-    let (mut out, mut powers) = (Findings::default(), Vec::new());
+    let (mut out, mut powers) = (Section::default(), Vec::new());
     let (mut calls, mut violations, mut rows): (Vec<Series>, Vec<Series>, Vec<Vec<String>>) = Default::default();
     for (problem, name) in NAMES.iter().enumerate() {
         let mut climbed = Climbed { name, rungs: Vec::new() };
         for &epsilon in &c.epsilon {
-            let mut rungs = Vec::new();
-            for seed in 0..seeds {
-                rungs.push(rung(problem, epsilon, c, seed)?);
-                tick.done()?;
-            }
-            climbed.rungs.push((epsilon, rungs));
+            climbed.rungs.push((epsilon, each(seeds, tick, |seed| rung(problem, epsilon, c, seed))?));
         }
         out.checks.extend(climbed.checks());
         powers.push(-climbed.power(|rung| rung.weak));
@@ -400,7 +383,7 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
         "problem | calls to ‖∇φ‖² ≤ ε | calls to ‖∇φ‖ ≤ ε | ‖c‖ | Cε | residual | ‖x − x*‖ | τ | largest accepted a | 2/(τL_φ)",
         rows,
     ));
-    out.text.push(format!(
+    out.findings.push(format!(
         "The conclusion of Theorem 2 is checked, but not the theorem: its δ is positive only if a_max < 2/(τL_φ), which is of order ε here, and Algorithm 2 has no such cap. It takes steps \
          a = ‖g‖²/gᵀHg, up to 1 where g is tangent to the constraint; the table shows the largest a and the cap. With a cap of that order the theorem's K \
          is of order μ(φ(x₀) − φ*)/η for ‖∇φ‖² ≤ η. With μ = 1/ε, η = ε and a feasible start this is ε⁻², as stated; from an infeasible start \
@@ -409,7 +392,7 @@ pub(super) fn run(c: &PenaltyConfig, seeds: u64, tick: &mut Tick) -> Result<Find
         -largest(powers.iter().copied()),
         -least(powers.iter().copied())
     ));
-    out.text.push(
+    out.findings.push(
         "With λ = μc, ‖∇f + Jᵀλ‖ ≤ ε is the same as ‖∇φ‖ ≤ ε, where the runs stop, so this half of the corollary needs no check. The table has the residual \
          with the least-squares multipliers, and the distance from the known KKT point is checked instead. The other half, on ‖c‖, needs LICQ at the iterate, not \
          only at feasible points. Strong growth of the Lagrangian for every λ, as the paper assumes, forces all terms to have the same gradient at every \

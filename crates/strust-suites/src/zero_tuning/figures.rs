@@ -4,6 +4,7 @@ use super::{
     compare::{Trajectory, TrajectoryPoint},
     measures::{profile, ratio},
 };
+use crate::distinct;
 use strust_lab::{
     data::{
         benchmark::{Role, TaskSummary, VariationSummary},
@@ -129,13 +130,7 @@ pub(super) fn values(task: &TaskSummary, parameter: &str) -> Vec<(f64, Option<f6
 
 /// The constants that vary, in order.
 pub(super) fn parameters(tasks: &[TaskSummary]) -> Vec<&str> {
-    let mut parameters: Vec<&str> = Vec::new();
-    for variation in tasks.iter().flat_map(|task| &task.variations) {
-        if !parameters.contains(&variation.parameter.as_str()) {
-            parameters.push(&variation.parameter);
-        }
-    }
-    parameters
+    distinct(tasks.iter().flat_map(|task| &task.variations).map(|variation| &variation.parameter))
 }
 
 /// How the final objective depends on a constant: its ratio to the best value of the constant, over tasks.
