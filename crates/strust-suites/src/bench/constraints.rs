@@ -100,8 +100,11 @@ where
     C: Constraint<Point = F::Point>,
 {
     let (of_f, of_c) = (Clock::default(), Clock::default());
-    let mut f = TimedObjective(f, &of_f);
-    let mut method = StrSqp::new(StrSqpConfig::default(), Timed(constraint, &of_c))?;
+    // The method is compiled once for each type of point, as in `sqp.rs`. The calls take milliseconds.
+    let (mut f, mut constraint) = (TimedObjective(f, &of_f), Timed(constraint, &of_c));
+    let mut f: &mut dyn Objective<Point = F::Point> = &mut f;
+    let constraint: &mut dyn Constraint<Point = F::Point, Residual = C::Residual> = &mut constraint;
+    let mut method = StrSqp::new(StrSqpConfig::default(), constraint)?;
     let mut sampler = Epochs::new(f.terms(), batch, 0)?;
     let mut state = method.init(&mut f, start)?;
     let (mut sample, mut time) = (Sample::default(), Duration::ZERO);

@@ -44,14 +44,16 @@ struct RateRun {
     ratio: f64,
 }
 
-fn follow<F: Objective>(
-    f: &mut F,
-    start: F::Point,
+/// Follows a run of STR, with the exact ρ of its iterates if `growth` computes it.
+fn follow<V: Vector>(
+    mut f: &mut dyn Objective<Point = V>,
+    start: V,
     batch: usize,
     steps: u64,
     seed: u64,
-    growth: Option<fn(&F, &F::Point) -> StrongGrowth>,
+    growth: Option<&dyn Fn(&V) -> StrongGrowth>,
 ) -> Result<RateRun, Error> {
+    let f = &mut f;
     let mut method = Str::new(StrConfig::default())?;
     let mut sampler = WithReplacement::new(f.terms(), batch, seed)?;
     let mut state = method.init(f, start)?;
@@ -64,7 +66,7 @@ fn follow<F: Objective>(
         // The theorem's minimum is over x₀ … x_{K−1}. A minimum over some of them is at least as large.
         while state.steps() + 1 < count && squared >= FLOOR {
             if let Some(growth) = growth {
-                let at = growth(f, state.point());
+                let at = growth(state.point());
                 squared = at.gradient_squared;
                 rho = if squared >= FLOOR { rho.max(at.rho(batch, DRAWS)) } else { rho };
             }
@@ -163,7 +165,7 @@ pub(super) fn run(c: &RateConfig, seeds: u64, tick: &mut Tick) -> Result<Section
     let largest = bounded.lipschitz().into_iter().fold(0.0, f64::max);
     let runs = each(seeds, tick, |seed| {
         let start = normal(d, &mut normals(seed + (1 << 40)));
-        follow(&mut bounded.clone(), start, batch, c.steps, seed, Some(Linear::strong_growth))
+        follow(&mut bounded.clone(), start, batch, c.steps, seed, Some(&|x| bounded.strong_growth(x)))
     })?;
     problems.push(Curves {
         name: "bounded loss",
@@ -337,9 +339,9 @@ mod tests {
     #[test]
     fn the_conditions_of_the_theorem_are_measured_on_the_run() {
         // Terms with Lᵢ near 16: a = 1 is rejected, and accepted steps are shorter.
-        let mut steep = Linear::random(20, 5, [4.0, 4.0], Loss::Square, 0);
+        let steep = Linear::random(20, 5, [4.0, 4.0], Loss::Square, 0);
         let largest = steep.lipschitz().into_iter().fold(0.0, f64::max);
-        let ran = follow(&mut steep, vec![0.0; 5], 1, 100, 0, Some(Linear::strong_growth)).unwrap();
+        let ran = follow(&mut steep.clone(), vec![0.0; 5], 1, 100, 0, Some(&|x| steep.strong_growth(x))).unwrap();
         assert!(ran.rejected > 0 && ran.ratio > 0.0 && ran.least_step < 1.0 && ran.rho > 1.0);
         let smoothness = bounds::Smoothness { largest, mean: 4.0, rho: ran.rho };
         let least_step = ran.least_step;

@@ -84,7 +84,9 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<S
         tick.done()?;
     }
     let mut total = StepCounts::default();
-    seen.iter().for_each(|&seen| total += seen);
+    for counts in &seen {
+        total += *counts;
+    }
     out.checks.push(Check::at_most(
         "rejections among steps with a < a_min",
         total.exceptions as f64,
