@@ -13,6 +13,7 @@
 pub mod bench;
 pub mod built_in;
 pub mod constrained;
+mod prelude;
 mod sqp;
 pub mod tasks;
 pub mod theory;

@@ -5,17 +5,10 @@ use super::{
     section,
     solve::{self, as_method},
 };
-use crate::distinct;
+use crate::{distinct, prelude::*};
 use strust_lab::{
     Error,
-    data::{
-        section::{Check, Section, Shown, Table},
-        summary::{ProblemSummary, Solution, SolverVerdict},
-    },
-    figure::{Figure, Point, Series},
-    format::{NOTHING, plural},
-    statistics::{largest, upper_median},
-    suite::{CheckResults, Tick},
+    data::summary::{ProblemSummary, Solution, SolverVerdict},
 };
 use strust_problems::constrained::{ConstrainedProblem, KINDS, all_problems};
 

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     distinct,
+    prelude::*,
     tasks::{BenchmarkSpec, Choice, Contest, Entrant, Rules, Task},
 };
 use std::{collections::BTreeMap, path::Path};
@@ -17,12 +18,9 @@ use strust_lab::{
         experiment::MethodSpec,
         plan::{Job, Plan},
         record::EpochRecord,
-        section::{Check, Section, Table},
         summary::{ProblemSummary, Solution, SolverVerdict, Summary, Tuning},
     },
-    format::{NOTHING, brief, plain, plural},
     registry::problems,
-    statistics::upper_median,
     suite::SuitePlan,
 };
 

@@ -4,15 +4,8 @@ use super::{
     compare::{Trajectory, TrajectoryPoint},
     measures::{profile, ratio},
 };
-use crate::distinct;
-use strust_lab::{
-    data::{
-        benchmark::{Role, TaskSummary, VariationSummary},
-        section::Shown,
-    },
-    figure::{Figure, Point, Series},
-    statistics::{largest, least, upper_median},
-};
+use crate::{distinct, prelude::*};
+use strust_lab::data::benchmark::{Role, TaskSummary, VariationSummary};
 
 /// The largest factor of the performance profile.
 const LAST: f64 = 10.0;

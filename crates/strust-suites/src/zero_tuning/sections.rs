@@ -5,16 +5,15 @@ use super::{
     figures::{CurveCost, curves as curves_of, parameters, performance_profile, sensitivity, values},
     measures::{CLOSE, NEAR, ratio},
 };
+use crate::prelude::*;
 use std::fmt::Write as _;
 use strust_lab::{
     data::{
         benchmark::{EntrantSummary, Half, Role, SkippedTask, TaskSummary},
         parameters::Parameters,
-        section::{Check, Section, Table},
         summary::Spread,
     },
-    format::{NOTHING, brief, fixed, plain, plain_number, plural, scientific},
-    statistics::upper_median,
+    format::{plain_number, scientific},
 };
 
 /// The share of the tasks that most goals demand.
