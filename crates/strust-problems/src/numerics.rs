@@ -140,6 +140,22 @@ macro_rules! evaluated {
 }
 pub(crate) use evaluated;
 
+/// Makes a problem the objective in one of its fields.
+macro_rules! objective_of {
+    ($problem:ty, $field:ident: $inner:ty) => {
+        impl strust::objective::ObjectiveWrapper for $problem {
+            type Inner = $inner;
+            fn wrapped(&self) -> &$inner {
+                &self.$field
+            }
+            fn wrapped_mut(&mut self) -> &mut $inner {
+                &mut self.$field
+            }
+        }
+    };
+}
+pub(crate) use objective_of;
+
 /// Runs [`Evaluate::evaluate`] with the widest instructions.
 pub(crate) fn evaluate<E: Evaluate>(
     f: &mut E,

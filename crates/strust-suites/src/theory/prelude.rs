@@ -1,0 +1,15 @@
+//! What the files of the claims begin with.
+
+pub(super) use super::{
+    check_list, each,
+    problems::{LOSSES, Linear, Loss, dots, normal, normals},
+};
+pub(super) use crate::prelude::*;
+pub(super) use strust::{
+    diagnostics::{Interpolation, Iterations, bounds, probe},
+    objective::full_value_and_gradient,
+    prelude::*,
+    sample::Draws,
+};
+pub(super) use strust_lab::Error;
+pub(super) use strust_problems::{Factorization, LeastSquares, Problem};
