@@ -18,7 +18,6 @@ use crate::{
         experiment::Experiment,
         plan::Plan,
         section::Section,
-        style::FigureStyle,
         summary::{Machine, ProblemSummary, Summary},
     },
     io::{
@@ -147,16 +146,7 @@ impl<S: Suite> SuitePlan<S> {
             version: self.version.clone(),
             command: self.command.clone(),
             machine: self.machine.clone(),
-            epochs: 0,
-            batch: 0,
-            problems: Vec::new(),
-            tuning: Vec::new(),
-            tasks: Vec::new(),
-            skipped: Vec::new(),
-            diagnoses: Vec::new(),
-            figures: FigureStyle::default(),
-            checks: Vec::new(),
-            sections: Vec::new(),
+            ..Summary::default()
         }
     }
 
@@ -256,16 +246,13 @@ impl<S: Suite> SuitePlan<S> {
     /// The results of a finished check.
     fn load_check(&self, folder: &Path, check: usize) -> Result<Option<CheckResults>, Error> {
         let path = self.check_file(folder, check);
-        match stream::read_saved(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io("read", &path)(e)),
-            Ok(text) => match serde_json::from_slice::<SavedCheck>(&text) {
-                Ok(SavedCheck { settings, section, problems }) if settings == self.settings(check) => {
-                    Ok(Some(CheckResults { section, problems }))
-                }
-                Ok(_) => Err(Error::saved(&path, "this file belongs to other settings: remove it and resume")),
-                Err(e) => Err(Error::saved(&path, format!("{e}: remove it and resume"))),
-            },
+        let Some(text) = stream::read_if_there(&path)? else { return Ok(None) };
+        match serde_json::from_slice::<SavedCheck>(&text) {
+            Ok(SavedCheck { settings, section, problems }) if settings == self.settings(check) => {
+                Ok(Some(CheckResults { section, problems }))
+            }
+            Ok(_) => Err(Error::saved(&path, "this file belongs to other settings: remove it and resume")),
+            Err(e) => Err(Error::saved(&path, format!("{e}: remove it and resume"))),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
         results::{checkpoint_file, job_folder},
         stream,
     },
+    registry::PointType,
     run::prepare::{Prepared, Purpose, prepare},
     stepper::Position,
 };
@@ -92,7 +93,7 @@ struct Export<'a> {
 impl Purpose for Export<'_> {
     type Output = ();
 
-    fn with<F: Problem<Point: Send> + 'static>(self, mut prepared: Prepared<F>) -> Result<(), Error> {
+    fn with<P: PointType>(self, mut prepared: Prepared<P>) -> Result<(), Error> {
         let Self { job, plan, folder, path } = self;
         if prepared.resume(folder, job.checksum(&plan.experiment))?.is_none() {
             return Err(Error::saved(&checkpoint_file(folder), "there is no checkpoint: nothing was trained"));

@@ -10,7 +10,9 @@ pub mod problems;
 mod setup;
 
 pub use entry::{Entry, Parameter};
-pub(crate) use setup::{AnyConstraint, AnySetup, Assembler, Quantity, SaveModel, Setup, TestMetric, Visitor};
+pub(crate) use setup::{
+    AnyConstraint, AnySetup, AnyStepper, Assembler, PointType, Quantity, SaveModel, Setup, TestMetric, Visitor,
+};
 
 pub use strust_data::words::nearest;
 
@@ -19,6 +21,7 @@ mod tests {
     use super::*;
     use crate::{
         Error,
+        any_problem::SharedProblem,
         data::{
             experiment::{MethodSpec, ProblemSpec},
             parameters::Parameters,
@@ -50,7 +53,7 @@ mod tests {
 
     impl Visitor for Start<'_> {
         type Output = bool;
-        fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<bool, Error> {
+        fn visit<P: PointType>(self, mut setup: Setup<SharedProblem<P>>) -> Result<bool, Error> {
             let mut stepper = methods::stepper(self.0, &setup, 2, 10)?;
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
@@ -64,7 +67,7 @@ mod tests {
 
     impl Visitor for Answer<'_> {
         type Output = (Vec<f64>, Vec<u8>);
-        fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<Self::Output, Error> {
+        fn visit<P: PointType>(self, mut setup: Setup<SharedProblem<P>>) -> Result<Self::Output, Error> {
             let mut stepper = methods::stepper(self.0, &setup, 2, 10)?;
             let start = setup.f.start(0);
             stepper.start(&mut setup.f, start)?;
@@ -165,7 +168,7 @@ mod tests {
 
     impl Visitor for Run<'_> {
         type Output = (Vec<u8>, u64);
-        fn visit<F: Problem<Point: Send> + 'static>(self, mut setup: Setup<F>) -> Result<(Vec<u8>, u64), Error> {
+        fn visit<P: PointType>(self, mut setup: Setup<SharedProblem<P>>) -> Result<(Vec<u8>, u64), Error> {
             let mut stepper = methods::stepper(self.0, &setup, 8, 5)?;
             let mut sampler = Epochs::new(setup.f.terms(), 8, 0)?;
             let start = setup.f.start(0);

@@ -19,11 +19,12 @@ use crate::{
     device,
     io::{
         atomic,
-        checkpoint::{Checkpoint, Head},
+        checkpoint::Checkpoint,
         data_file,
         jsonl::Logs,
         results::{checkpoint_file, job_folder, job_folder_to_write, load_failure, save_failure},
     },
+    registry::PointType,
     stepper::Stepper,
     team::{Sharing, Team},
 };
@@ -169,7 +170,7 @@ impl RunJob<'_, '_> {
         }
         atomic::make_folder(self.folder)?;
         let saved = Checkpoint::load(&checkpoint_file(self.folder), self.id)?;
-        let logs = Logs::open(self.folder, saved.as_ref().map(|saved| saved.head.logs()).unwrap_or_default())?;
+        let logs = Logs::open(self.folder, saved.as_ref().map(Checkpoint::logs).unwrap_or_default())?;
         Ok((saved, Some(logs)))
     }
 }
@@ -177,7 +178,7 @@ impl RunJob<'_, '_> {
 impl Purpose for RunJob<'_, '_> {
     type Output = ();
 
-    fn with<F: Problem<Point: Send> + 'static>(mut self, mut prepared: Prepared<F>) -> Result<(), Error> {
+    fn with<P: PointType>(mut self, mut prepared: Prepared<P>) -> Result<(), Error> {
         let mut measure = Measure::new(&self.job.problem, &mut prepared, self.team.clone());
         let (path, opened) = (checkpoint_file(self.folder), self.open());
         self.ready.set(true);
@@ -187,7 +188,7 @@ impl Purpose for RunJob<'_, '_> {
         if saved.is_none() {
             prepared.start(self.job.seed)?;
         }
-        let totals = saved.as_ref().map(|saved| saved.head.totals).unwrap_or_default();
+        let totals = saved.as_ref().map(|saved| saved.totals).unwrap_or_default();
         for warning in device::take_warnings() {
             self.pace.warn(&warning);
         }
@@ -350,8 +351,9 @@ impl<F: Problem> Journal<F> {
         let Some(logs) = &mut self.logs else { return Ok(()) };
         let [(records, of_records), (timings, of_timings)] = logs.sync()?;
         let checksums = Some([of_records, of_timings]);
-        let (version, extra_state) = (env!("CARGO_PKG_VERSION").into(), self.f.extra_state());
-        let head = Head { version, job: self.id, records, timings, checksums, totals: self.totals, done, extra_state };
-        self.stepper.save(&mut self.f, &head, &self.path)
+        let (path, version) = (self.path.clone(), env!("CARGO_PKG_VERSION").into());
+        let (extra_state, state) = (self.f.extra_state(), self.stepper.state(&mut self.f));
+        let (job, totals) = (self.id, self.totals);
+        Checkpoint { path, version, job, records, timings, checksums, totals, done, extra_state, state }.save()
     }
 }

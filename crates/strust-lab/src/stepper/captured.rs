@@ -1,24 +1,27 @@
 //! A method on the GPU whose steps are captured once and replayed.
 
 use super::{Position, STARTED, Stepper};
-use crate::{
-    Error,
-    device::network_error,
-    io::checkpoint::{Checkpoint, Head},
-};
-use std::path::Path;
+use crate::{Error, any_problem::SharedProblem, device::network_error, io::checkpoint::Checkpoint};
 use strust::{
     objective::Objective,
     record::StepRecord,
     samplers::Sampler,
-    saved::{Load, Save},
+    saved::{Load, Save, Saved},
 };
 use strust_torch::{DeviceMethod, DeviceRun, Flat, ImageClassification, Launch};
 
 /// The number of steps on the device between two chances for the caller to stop.
 const AT_A_TIME: u64 = 32;
 
-/// A method on the GPU that runs up to an epoch per call. Its records are read at the end of each call.
+/// A network as a stepper gets it.
+type Network = SharedProblem<Flat<f32>>;
+
+/// The network itself.
+fn network(f: &mut Network) -> &mut ImageClassification {
+    f.inner_mut().inner_mut()
+}
+
+/// A method on the GPU that runs up to an epoch per call, for a rank that is alone. Its records are read at the end of each call.
 pub(crate) struct Captured<M: DeviceMethod<f32>> {
     config: M::Config,
     batch: usize,
@@ -49,15 +52,17 @@ impl<M: DeviceMethod<f32>> Captured<M> {
     }
 }
 
-impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
-    fn start(&mut self, f: &mut ImageClassification, x: Flat<f32>) -> Result<(), Error> {
+impl<M: DeviceMethod<f32>> Stepper<Network> for Captured<M> {
+    fn start(&mut self, f: &mut Network, x: Flat<f32>) -> Result<(), Error> {
+        let f = network(f);
         f.check_point(&x)?;
         f.objective().set(&x);
         let method = M::start(self.config.clone(), f.objective(), self.steps_per_epoch)?;
         self.begin(f, method);
         Ok(())
     }
-    fn resume(&mut self, f: &mut ImageClassification, saved: &Checkpoint) -> Result<(), Error> {
+    fn resume(&mut self, f: &mut Network, saved: &Checkpoint) -> Result<(), Error> {
+        let f = network(f);
         let state = Load::load(&saved.state).map_err(|error| saved.refuse(error))?;
         let method = M::resume(self.config.clone(), f.objective(), &state, self.steps_per_epoch)?;
         self.begin(f, method);
@@ -65,13 +70,13 @@ impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
     }
     fn advance(
         &mut self,
-        f: &mut ImageClassification,
+        f: &mut Network,
         sampler: &mut dyn Sampler,
         most: u64,
         proceed: &mut dyn FnMut(u64) -> bool,
         records: &mut Vec<StepRecord>,
     ) -> Result<(), Error> {
-        let run = self.run.as_mut().expect(STARTED);
+        let (f, run) = (network(f), self.run.as_mut().expect(STARTED));
         let (mut made, mut outcome) = (0, Ok(()));
         while outcome.is_ok() && made < most && (made == 0 || proceed(made)) {
             let count = AT_A_TIME.min(most - made);
@@ -86,10 +91,10 @@ impl<M: DeviceMethod<f32>> Stepper<ImageClassification> for Captured<M> {
         // No method on the device looks for such a reason.
         false
     }
-    fn current(&mut self, f: &mut ImageClassification) -> Position<'_, Flat<f32>> {
-        Position::of(self.read_state(f))
+    fn current(&mut self, f: &mut Network) -> Position<'_, Flat<f32>> {
+        Position::of(self.read_state(network(f)))
     }
-    fn save(&mut self, f: &mut ImageClassification, head: &Head, path: &Path) -> Result<(), Error> {
-        head.save(path, &self.read_state(f).save())
+    fn state(&mut self, f: &mut Network) -> Saved {
+        self.read_state(network(f)).save()
     }
 }

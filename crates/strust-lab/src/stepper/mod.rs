@@ -2,20 +2,14 @@
 
 #[cfg(feature = "torch")]
 mod captured;
-mod on_inner;
 mod step_by_step;
 
 #[cfg(feature = "torch")]
 pub(crate) use captured::Captured;
-pub(crate) use on_inner::OnInner;
 pub(crate) use step_by_step::StepByStep;
 
-use crate::{
-    Error,
-    io::checkpoint::{Checkpoint, Head},
-};
-use std::path::Path;
-use strust::{methods::State, objective::Objective, record::StepRecord, samplers::Sampler};
+use crate::{Error, io::checkpoint::Checkpoint};
+use strust::{methods::State, objective::Objective, record::StepRecord, samplers::Sampler, saved::Saved};
 
 /// Where a method is.
 pub(crate) struct Position<'a, P> {
@@ -56,8 +50,8 @@ pub(crate) trait Stepper<F: Objective> {
     }
     /// The current position. Call it only after a start.
     fn current(&mut self, f: &mut F) -> Position<'_, F::Point>;
-    /// Writes a checkpoint with the method's state. Call it only after a start.
-    fn save(&mut self, f: &mut F, head: &Head, path: &Path) -> Result<(), Error>;
+    /// The method's state, for a checkpoint. Call it only after a start.
+    fn state(&mut self, f: &mut F) -> Saved;
 }
 
 const STARTED: &str = "a stepper is started before it is used";
@@ -65,30 +59,33 @@ const STARTED: &str = "a stepper is started before it is used";
 #[cfg(all(test, feature = "torch"))]
 mod tests {
     use super::*;
-    use crate::data::totals::Totals;
+    use crate::{
+        any_problem::{AnyProblem, SharedProblem},
+        data::totals::Totals,
+        team::Team,
+    };
     use strust::{methods::StrState, prelude::*, saved::Load};
     use strust_baselines::{Sgd, SgdConfig};
     use strust_problems::Problem;
     use strust_torch::{DeviceSgd, DeviceStr, Flat, ImageClassification, Launch, device::Device, images::ImageBytes};
 
+    type Network = SharedProblem<Flat<f32>>;
+
     /// Twenty images of made-up bytes, 3×32×32.
-    fn problem() -> ImageClassification {
+    fn problem() -> Network {
         // With several threads, the sums of libtorch differ in the last bits.
         strust_torch::device::set_threads(1);
         let pixels: Vec<u8> = (0..20 * 3072_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let labels: Vec<u8> = (0..20).map(|i| i % 10).collect();
         let images = ImageBytes { pixels: &pixels, labels: &labels, shape: [3, 32, 32] };
-        ImageClassification::resnet20(&images, None, 10, Device::Cpu).unwrap()
+        let network = ImageClassification::resnet20(&images, None, 10, Device::Cpu).unwrap();
+        Sharded::new(AnyProblem::new(network), Team::alone())
     }
     fn captured() -> Captured<DeviceStr<f32>> {
         Captured::new(StrConfig::default(), 8, 20, Launch::Graph)
     }
     /// Runs up to step `end` as a job does: each call stays within an epoch of three steps.
-    fn run_to(
-        stepper: &mut dyn Stepper<ImageClassification>,
-        f: &mut ImageClassification,
-        end: u64,
-    ) -> Vec<StepRecord> {
+    fn run_to(stepper: &mut dyn Stepper<Network>, f: &mut Network, end: u64) -> Vec<StepRecord> {
         let (mut sampler, mut records) = (Epochs::new(20, 8, 3).unwrap(), Vec::new());
         loop {
             let k = stepper.current(f).steps;
@@ -140,29 +137,29 @@ mod tests {
     }
 
     /// The checkpoint of a stepper, through a file.
-    fn saved(stepper: &mut dyn Stepper<ImageClassification>, f: &mut ImageClassification, done: bool) -> Checkpoint {
+    fn saved(stepper: &mut dyn Stepper<Network>, f: &mut Network, done: bool) -> Checkpoint {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("checkpoint.bin");
-        let (version, extra_state) = (env!("CARGO_PKG_VERSION").into(), f.extra_state());
-        let head = Head {
-            version,
+        let checkpoint = Checkpoint {
+            path: folder.path().join("checkpoint.bin"),
+            version: env!("CARGO_PKG_VERSION").into(),
             job: 1,
             records: 0,
             timings: 0,
             checksums: None,
             totals: Totals::default(),
             done,
-            extra_state,
+            extra_state: f.extra_state(),
+            state: stepper.state(f),
         };
-        stepper.save(f, &head, &path).unwrap();
-        Checkpoint::load(&path, 1).unwrap().unwrap()
+        checkpoint.save().unwrap();
+        Checkpoint::load(&checkpoint.path, 1).unwrap().unwrap()
     }
 
     #[test]
     fn networks_stopped_within_an_epoch_resume_bit_for_bit() {
         let bits = |saved: &Checkpoint| {
             let state: StrState<Flat<f32>> = Load::load(&saved.state).unwrap();
-            (state.k, state.radius.to_bits(), state.x.to_vec(), saved.head.extra_state.clone())
+            (state.k, state.radius.to_bits(), state.x.to_vec(), saved.extra_state.clone())
         };
         let whole = {
             let mut f = problem();
@@ -180,7 +177,7 @@ mod tests {
         };
         let mut f = problem();
         let mut stepper = captured();
-        f.restore_extra_state(&checkpoint.head.extra_state).unwrap();
+        f.restore_extra_state(&checkpoint.extra_state).unwrap();
         stepper.resume(&mut f, &checkpoint).unwrap();
         let records = run_to(&mut stepper, &mut f, 5);
         assert_eq!((records, bits(&saved(&mut stepper, &mut f, true))), whole);

@@ -11,7 +11,7 @@ use crate::{
         plan::{Job, Plan},
     },
     registry::{
-        Quantity, TestMetric,
+        PointType, Quantity, TestMetric,
         methods::{StepKind, steps},
         problems::{self, is_network},
     },
@@ -175,7 +175,7 @@ struct Examine<'a> {
 impl Purpose for Examine<'_> {
     type Output = Option<Examination>;
 
-    fn with<F: Problem<Point: Send> + 'static>(self, mut prepared: Prepared<F>) -> Result<Option<Examination>, Error> {
+    fn with<P: PointType>(self, mut prepared: Prepared<P>) -> Result<Option<Examination>, Error> {
         let Self { job, id, experiment, folder, effort, failed } = self;
         if failed {
             prepared.start(job.seed)?;

@@ -5,8 +5,8 @@ use crate::{
     Error,
     data::paths::path_of,
     device::{WITHOUT_DATA, network_error},
-    registry::{AnySetup, Assembler, Setup, entry::Switch, keys::Keys},
-    stepper::{Captured, Stepper},
+    registry::{AnySetup, AnyStepper, Assembler, Setup, entry::Switch, keys::Keys},
+    stepper::Captured,
 };
 use std::borrow::Cow;
 use strust::objective::Objective;
@@ -110,7 +110,7 @@ fn captured(
     batch: usize,
     terms: usize,
     steps: u64,
-) -> Result<Option<Box<dyn Stepper<ImageClassification>>>, Error> {
+) -> Result<Option<AnyStepper<Flat<f32>>>, Error> {
     let schedule = keys.schedule(steps);
     Ok(Some(match keys.name {
         "auto" => Box::new(Captured::<DeviceAuto<f32>>::new(keys.config()?, batch, terms, launch)),
