@@ -1,7 +1,7 @@
 //! `strust diagnose`.
 
 use crate::{
-    CommandFailure,
+    CommandResult,
     args::Shared,
     session::{json, print, print_data},
     show::heading,
@@ -12,7 +12,7 @@ use strust_lab::analyze::diagnose::{Diagnosis, diagnose};
 /// The maximum length of a line.
 const WIDTH: usize = 100;
 
-pub fn run(folder: &Path, shared: &Shared) -> Result<(), CommandFailure> {
+pub fn run(folder: &Path, shared: &Shared) -> CommandResult {
     let found = diagnose(folder)?;
     if shared.json {
         return print_data(&json(&found)?);

@@ -11,7 +11,7 @@ use crate::{
         JOBS, JobWatch, join, no_item,
         orders::{Answer, Order, Pool, Relay, between_rounds},
         run_job,
-        workers::{FirstError, Halt, caught},
+        workers::{FirstError, Halt, caught, locked},
     },
     suite::{RunChecks, SuiteKind},
     team::Team,
@@ -125,7 +125,7 @@ struct Given {
 
 impl Given {
     fn add(&self, items: impl Iterator<Item = usize>) {
-        let (waiting, _) = &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (waiting, _) = &mut *locked(&self.waiting);
         let before = waiting.len();
         waiting.extend(items);
         self.open.fetch_add(waiting.len() - before, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Given {
     }
     /// Waits for the next item; `None` at the end of the pool.
     fn next(&self) -> Option<usize> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = locked(&self.waiting);
         loop {
             if let Some(item) = waiting.0.pop_front() {
                 return Some(item);
@@ -149,7 +149,7 @@ impl Given {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
     fn close(&self) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        locked(&self.waiting).1 = true;
         self.changed.notify_all();
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     pipeline::{self, GRID_SEARCH, PublishedRecords, RUNS},
     report,
     run::{
-        self, Options, RunProgress,
+        self, JobEvent, Options, RunProgress,
         workers::{Halt, run_all},
     },
 };
@@ -273,15 +273,15 @@ impl<S: Suite> RunChecks for SuitePlan<S> {
     fn run_check(&self, folder: &Path, check: usize, halt: Halt, progress: &dyn RunProgress) -> Result<(), Error> {
         let names = self.suite.checks();
         let name = names.get(check).ok_or_else(|| Error::Ranks(run::no_item(check)))?;
-        let mut tick = Tick::new(progress.job(name), halt);
+        let mut tick = Tick::new(progress, name, halt);
         if self.load_check(folder, check)?.is_none() {
-            let computed = self.suite.run_check(check, &mut tick).inspect_err(|_| tick.pace.stop())?;
+            let computed = self.suite.run_check(check, &mut tick).inspect_err(|_| tick.pace.show(&JobEvent::Stop))?;
             let CheckResults { section, problems } = computed;
             let saved = SavedCheck { settings: self.settings(check), section, problems };
             atomic::write_json(&self.check_file(folder, check), &saved)?;
         }
         tick.pace.now(1, 1);
-        tick.pace.end(None);
+        tick.pace.show(&JobEvent::End(None));
         Ok(())
     }
 }

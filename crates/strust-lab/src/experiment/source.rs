@@ -4,12 +4,12 @@ use crate::{
     Error,
     data::{
         experiment::{MAX_EPOCHS, MAX_JOBS, MAX_SEEDS, MethodSpec, ProblemSpec},
-        parameters::Parameters,
+        parameters::{Parameters, number},
         paths::{path_of, text_of},
     },
     format::{NAME_RULE, control_character, in_one_line, is_name, plain, written},
     io::data_file,
-    registry::{Entry, nearest, problems},
+    registry::{Entry, hint, nearest, problems},
 };
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map},
@@ -78,11 +78,7 @@ impl<'a> Source<'a> {
     /// Refuses keys that are not known.
     pub fn check_keys(&self, known: &[&str]) -> Result<(), Error> {
         let Some(key) = self.table.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
-        let hint = match nearest(key, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known here: {}", known.join(", ")),
-        };
-        Err(self.error(&[key], format!("unknown key `{key}`; {hint}")))
+        Err(self.error(&[key], format!("unknown key `{key}`; {}", hint(key, known))))
     }
 
     /// A text.
@@ -332,7 +328,6 @@ fn labeled(name: &str, parameters: &Parameters, varied: &[String]) -> String {
 
 /// Whether two values of a list are equal; 1 and 1.0 are.
 fn has_twice(list: &[toml::Value]) -> bool {
-    let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     // The sum turns −0 into 0. Two NaN differ, but neither is ever allowed.
     let key = |value: &toml::Value| match number(value) {
         Some(number) => (true, format!("{:x}", (number + 0.0).to_bits())),

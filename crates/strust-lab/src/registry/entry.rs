@@ -1,6 +1,6 @@
 //! How a method or a problem is listed, and how its parameters are checked and completed.
 
-use crate::data::parameters::Parameters;
+use crate::data::parameters::{Parameters, number};
 use serde::{Deserialize, Serialize};
 use strust::config::{Allowed, Config, Field, FieldValue};
 
@@ -68,7 +68,7 @@ impl Parameter {
     /// Whether the value has the right type and, for a number or a word, is allowed.
     #[must_use]
     pub fn accepts(&self, value: &toml::Value) -> bool {
-        let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+        let number = number(value);
         match self.kind {
             Allowed::Number(range) => number.is_some_and(|n| range.contains(n)),
             Allowed::Whole(range) => value.is_integer() && number.is_some_and(|n| range.contains(n)),

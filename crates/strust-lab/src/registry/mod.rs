@@ -16,6 +16,14 @@ pub(crate) use setup::{
 
 pub use strust_data::words::nearest;
 
+/// The known word that was meant, or all of them, for messages about an unknown one.
+pub(crate) fn hint(word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known here: {}", known.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

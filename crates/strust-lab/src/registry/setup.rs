@@ -89,7 +89,7 @@ impl<F: Problem + 'static> Setup<F> {
 
     /// The same problem with its type hidden and its samples shared out. Special steppers work only for a rank that is
     /// alone.
-    fn shared(mut self, Sharing { team, reduction }: Sharing) -> Setup<SharedProblem<F::Point>> {
+    pub fn shared(mut self, Sharing { team, reduction }: Sharing) -> Setup<SharedProblem<F::Point>> {
         self.own_stepper = self.own_stepper.filter(|_| team.size() == 1);
         self.wrapped(|f| Sharded::new(AnyProblem::new(f), team).reduction(reduction), |f| f.inner_mut().inner_mut())
     }
@@ -197,33 +197,6 @@ impl Assembler {
     pub fn finish<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> AnySetup {
         PointType::hidden(setup.scaled(self.scale).shared(self.sharing))
     }
-    /// Completes a problem that scales its loss itself, because it has special steppers.
-    #[cfg(feature = "torch")]
-    pub fn finish_scaled<F: Problem<Point: PointType> + 'static>(self, setup: Setup<F>) -> AnySetup {
-        PointType::hidden(setup.shared(self.sharing))
-    }
-}
-
-/// A constructed problem of any type. Methods are compiled once for each type of point here.
-pub(crate) enum AnySetup {
-    F64(Setup<SharedProblem<Vec<f64>>>),
-    F32(Setup<SharedProblem<Vec<f32>>>),
-    Matrix(Setup<SharedProblem<Mat<f64>>>),
-    #[cfg(feature = "torch")]
-    Network(Setup<SharedProblem<strust_torch::Flat<f32>>>),
-}
-
-impl AnySetup {
-    /// Passes the problem to a visitor.
-    pub fn visit<V: Visitor>(self, visitor: V) -> Result<V::Output, Error> {
-        match self {
-            Self::F64(setup) => visitor.visit(setup),
-            Self::F32(setup) => visitor.visit(setup),
-            Self::Matrix(setup) => visitor.visit(setup),
-            #[cfg(feature = "torch")]
-            Self::Network(setup) => visitor.visit(setup),
-        }
-    }
 }
 
 /// A type of points that problems of experiments have.
@@ -231,27 +204,33 @@ pub(crate) trait PointType: Elementwise + Send + 'static {
     fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup;
 }
 
-impl PointType for Vec<f64> {
-    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
-        AnySetup::F64(setup)
-    }
+/// Declares the types of points.
+macro_rules! point_types {
+    ($($variant:ident: $point:ty),*) => {
+        /// A constructed problem of any type. Methods are compiled once for each type of point here.
+        pub(crate) enum AnySetup {
+            $($variant(Setup<SharedProblem<$point>>),)*
+        }
+        impl AnySetup {
+            /// Passes the problem to a visitor.
+            pub fn visit<V: Visitor>(self, visitor: V) -> Result<V::Output, Error> {
+                match self {
+                    $(Self::$variant(setup) => visitor.visit(setup),)*
+                }
+            }
+        }
+        $(impl PointType for $point {
+            fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
+                AnySetup::$variant(setup)
+            }
+        })*
+    };
 }
-impl PointType for Vec<f32> {
-    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
-        AnySetup::F32(setup)
-    }
-}
-impl PointType for Mat<f64> {
-    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
-        AnySetup::Matrix(setup)
-    }
-}
+
+#[cfg(not(feature = "torch"))]
+point_types!(F64: Vec<f64>, F32: Vec<f32>, Matrix: Mat<f64>);
 #[cfg(feature = "torch")]
-impl PointType for strust_torch::Flat<f32> {
-    fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup {
-        AnySetup::Network(setup)
-    }
-}
+point_types!(F64: Vec<f64>, F32: Vec<f32>, Matrix: Mat<f64>, Network: strust_torch::Flat<f32>);
 
 /// Receives a constructed problem of any type.
 pub(crate) trait Visitor {

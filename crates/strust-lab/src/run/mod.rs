@@ -13,7 +13,7 @@ pub(crate) mod workers;
 pub(crate) use check::check;
 pub use check::optimum;
 pub(crate) use job::{JobWatch, join, run as run_job};
-pub use progress::{JobProgress, RunProgress, Silent};
+pub use progress::{JobEvent, RunProgress, Silent};
 pub use workers::panic_text;
 
 use crate::{

@@ -1,6 +1,6 @@
 //! What problems with a data file share: reading it, their metrics, which of their keys have an effect, and f*.
 
-use super::{ProblemEntry, Quantity, default_effect, number, text, words};
+use super::{Metrics, ProblemEntry, Quantity, default_effect, number, text, words};
 use crate::{
     Error,
     data::{parameters::Parameters, paths::path_of},
@@ -100,7 +100,7 @@ const TRAIN: (Quantity, &str) = (Quantity::TrainAccuracy, "training accuracy");
 const TEST: (Quantity, &str) = (Quantity::TestAccuracy, "test accuracy");
 
 /// The metrics of a classifier with the keys `optimum` and `train_accuracy`.
-pub(super) fn accuracies(parameters: &Parameters, has_test: bool) -> &'static [(Quantity, &'static str)] {
+pub(super) fn accuracies(parameters: &Parameters, has_test: bool) -> Metrics {
     match (is_on(parameters, "optimum"), is_on(parameters, "train_accuracy"), has_test) {
         (false, false, false) => &[OBJECTIVE],
         (false, false, true) => &[OBJECTIVE, TEST],
