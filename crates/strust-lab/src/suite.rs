@@ -193,7 +193,7 @@ impl<S: Suite> SuitePlan<S> {
         pipeline::check_publish(to)?;
         let mut records = PublishedRecords::default();
         for (plan, job) in plans.iter().flat_map(|plan| plan.jobs.iter().map(move |job| (plan, job))) {
-            records.add_last(&job.name, &outcome(folder, plan, job)?)?;
+            records.add(&job.name, &outcome(folder, plan, job)?, true)?;
         }
         atomic::make_folder(to)?;
         records.write(to)?;
@@ -298,7 +298,7 @@ pub struct SuiteKind {
     pub publish: fn(&Path, &Path) -> Result<(), Error>,
     /// Whether the suite of a folder has a network on a GPU.
     pub on_gpu: fn(&Path) -> Result<bool, Error>,
-    pub(crate) checks: fn(serde_json::Value) -> serde_json::Result<Box<dyn RunChecks + Sync>>,
+    pub(crate) checks: fn(&[u8]) -> serde_json::Result<Box<dyn RunChecks + Sync>>,
 }
 
 impl SuiteKind {
@@ -311,7 +311,7 @@ impl SuiteKind {
             load_summary: SuitePlan::<S>::load_summary,
             publish: SuitePlan::<S>::publish,
             on_gpu: |folder| Ok(SuitePlan::<S>::load(folder)?.suite.on_gpu()),
-            checks: |plan| Ok(Box::new(serde_json::from_value::<SuitePlan<S>>(plan)?)),
+            checks: |plan| Ok(Box::new(serde_json::from_slice::<SuitePlan<S>>(plan)?)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
     registry::{Entry, hint, nearest, problems},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, btree_map},
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -138,17 +138,10 @@ impl<'a> Source<'a> {
             let n = u64::try_from(n).ok().filter(|n| (1..=MAX_SEEDS).contains(n)).ok_or_else(wrong)?;
             return Ok((0..n).collect());
         }
-        let list = value.as_array().ok_or_else(wrong)?;
-        let (mut seeds, mut known) = (Vec::new(), BTreeSet::new());
-        for seed in list {
-            let seed =
-                seed.as_integer().and_then(|s| u64::try_from(s).ok()).filter(|&s| s < MAX_SEEDS).ok_or_else(wrong)?;
-            if !known.insert(seed) {
-                return Err(wrong());
-            }
-            seeds.push(seed);
-        }
-        if seeds.is_empty() { Err(wrong()) } else { Ok(seeds) }
+        let seed = |seed: &toml::Value| u64::try_from(seed.as_integer()?).ok().filter(|&seed| seed < MAX_SEEDS);
+        let seeds: Option<Vec<u64>> = value.as_array().and_then(|list| list.iter().map(seed).collect());
+        let different = |seeds: &Vec<u64>| seeds.iter().collect::<BTreeSet<_>>().len() == seeds.len();
+        seeds.filter(|seeds| !seeds.is_empty() && different(seeds)).ok_or_else(wrong)
     }
 
     /// The section `[key]`.
@@ -286,16 +279,11 @@ impl<'a> Source<'a> {
                 parameters.retain(|key, _| !problems::synthetic(entry.name).contains(&key.as_str()));
             }
             // The settings of a grid share their data file.
-            let checksum = match data_file::path(&parameters) {
-                None => None,
-                Some(path) => Some(match checksums.entry(path) {
-                    btree_map::Entry::Occupied(known) => String::clone(known.get()),
-                    btree_map::Entry::Vacant(place) => {
-                        let sum = data_file::checksum_of(place.key())?;
-                        place.insert(sum).clone()
-                    }
-                }),
-            };
+            let path = data_file::path(&parameters);
+            if let Some(path) = path.as_ref().filter(|path| !checksums.contains_key(*path)) {
+                checksums.insert(path.clone(), data_file::checksum_of(path)?);
+            }
+            let checksum = path.map(|path| checksums[&path].clone());
             problems.push(ProblemSpec { name, kind: entry.name.into(), parameters, checksum });
         }
         Ok(problems)

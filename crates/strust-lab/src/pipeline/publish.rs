@@ -36,24 +36,12 @@ const FILES: [&str; 4] = ["records.jsonl", "summary.json", "summary.csv", "repor
 pub(crate) struct PublishedRecords(Vec<u8>);
 
 impl PublishedRecords {
-    /// Adds every epoch of a job.
-    fn add(&mut self, job: &str, outcome: &Outcome) -> Result<(), Error> {
-        self.add_from(job, outcome, 0)
-    }
-
-    /// Adds the last epoch of a job.
-    pub fn add_last(&mut self, job: &str, outcome: &Outcome) -> Result<(), Error> {
-        let epochs = match outcome {
-            Outcome::Finished(finished) => finished.epochs.len(),
-            Outcome::Failed(_) => 0,
-        };
-        self.add_from(job, outcome, epochs.saturating_sub(1))
-    }
-
-    fn add_from(&mut self, job: &str, outcome: &Outcome, first: usize) -> Result<(), Error> {
+    /// Adds every epoch of a job, or only the last one.
+    pub fn add(&mut self, job: &str, outcome: &Outcome, only_last: bool) -> Result<(), Error> {
         match outcome {
             Outcome::Failed(Failure { error, .. }) => self.line(&PublishedLine::Failed { job, error }),
             Outcome::Finished(Finished { epochs, seconds, .. }) => {
+                let first = if only_last { epochs.len().saturating_sub(1) } else { 0 };
                 let lines = epochs.iter().zip(seconds).skip(first);
                 lines
                     .map(|(record, &seconds)| PublishedLine::Epoch { job, record, seconds })
@@ -94,7 +82,7 @@ pub fn publish(folder: &Path, to: &Path) -> Result<(), Error> {
     check_publish(to)?;
     let mut records = PublishedRecords::default();
     for job in &plan.jobs {
-        records.add(&job.name, &outcome(folder, &plan, job)?)?;
+        records.add(&job.name, &outcome(folder, &plan, job)?, false)?;
     }
     atomic::make_folder(to)?;
     records.write(to)?;

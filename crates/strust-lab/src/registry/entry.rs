@@ -2,7 +2,7 @@
 
 use crate::data::parameters::{Parameters, number};
 use serde::{Deserialize, Serialize};
-use strust::config::{Allowed, Config, Field, FieldValue};
+use strust::config::{Allowed, Config, Field};
 
 /// A method or a problem that an experiment file may name.
 #[derive(Debug, Clone, Serialize)]
@@ -45,11 +45,19 @@ pub enum Switch {
     Off,
 }
 
-impl FieldValue for Switch {
-    fn number(&self) -> Option<f64> {
-        None
-    }
+/// Fields of a configuration that hold an enum.
+macro_rules! field_words {
+    ($($word:ident),*) => {$(
+        impl strust::config::FieldValue for $word {
+            fn number(&self) -> Option<f64> {
+                None
+            }
+        }
+    )*};
 }
+pub(super) use field_words;
+
+field_words!(Switch);
 
 impl Parameter {
     /// What `value` must be, for an error message.

@@ -41,8 +41,8 @@ pub(crate) struct Pool {
     pub folder: PathBuf,
     /// The checksum of the plan file in it.
     pub seal: Option<u64>,
-    /// The plan of the items.
-    pub plan: serde_json::Value,
+    /// The plan of the items, as JSON.
+    pub plan: String,
     /// Whether all ranks run each item together.
     pub together: bool,
     /// Items in parallel on each rank.

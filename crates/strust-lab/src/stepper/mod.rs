@@ -1,4 +1,4 @@
-//! Runs the steps of a method: one at a time, or many at a time on a GPU.
+//! Runs the steps of a method: one at a time, or by a stepper that makes many at a time, as on a GPU.
 
 mod step_by_step;
 

@@ -1,10 +1,10 @@
 //! What problems with a data file share: reading it, their metrics, which of their keys have an effect, and f*.
 
-use super::{Metrics, ProblemEntry, Quantity, default_effect, number, text, words};
+use super::{Metrics, ProblemEntry, Quantity, default_effect, number, text};
 use crate::{
     Error,
     data::{parameters::Parameters, paths::path_of},
-    registry::entry::Switch,
+    registry::entry::{Switch, field_words},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -25,7 +25,7 @@ pub enum HeldOut {
     Last,
 }
 
-words!(HeldOut);
+field_words!(HeldOut);
 
 /// The rows of a data file with the label in the column `label`; with `rows` > 0 only this number of rows.
 pub(super) fn labeled(data: &str, label: &str, rows: u64) -> Result<Labeled, Error> {

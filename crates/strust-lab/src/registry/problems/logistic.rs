@@ -3,9 +3,13 @@
 use super::{
     AnySetup, Assembler, Metrics, Names, ProblemEntry, SPLIT_SEED, Setup, check_size,
     from_file::{FileSize, HeldOut, accuracies, effect, labeled, with_optimum},
-    number, text, words,
+    number, text,
 };
-use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
+use crate::{
+    Error,
+    data::parameters::Parameters,
+    registry::entry::{Switch, field_words},
+};
 use serde::{Deserialize, Serialize};
 use strust_problems::Logistic;
 
@@ -59,7 +63,7 @@ pub enum FeatureKernel {
     Rbf,
 }
 
-words!(FeatureKernel);
+field_words!(FeatureKernel);
 
 impl ProblemEntry for LogisticConfig {
     const TITLE: &'static str = "Logistic regression, synthetic and separable, also with rare features, or from a file";

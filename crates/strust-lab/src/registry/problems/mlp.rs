@@ -3,9 +3,13 @@
 use super::{
     AnySetup, Assembler, Metrics, Names, ProblemEntry, Quantity, Setup, TEST_SHARE,
     from_file::{effect, is_on},
-    text, train_and_test, words,
+    text, train_and_test,
 };
-use crate::{Error, data::parameters::Parameters, registry::entry::Switch};
+use crate::{
+    Error,
+    data::parameters::Parameters,
+    registry::entry::{Switch, field_words},
+};
 use serde::{Deserialize, Serialize};
 use strust::vector::Real;
 use strust_data::Activation;
@@ -57,7 +61,7 @@ pub enum Precision {
     F64,
 }
 
-words!(HiddenActivation, Precision);
+field_words!(HiddenActivation, Precision);
 
 impl ProblemEntry for MlpConfig {
     const TITLE: &'static str = "A multilayer perceptron, on the built-in digits or from a file";

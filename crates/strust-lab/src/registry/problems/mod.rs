@@ -317,15 +317,3 @@ fn check_size(rows: u64, columns: u64) -> Result<(), Error> {
     let allowed = format!("at most {MOST} numbers, 16 GiB");
     Err(strust::Error::OutOfRange { owner: "synthetic data", field: "size", value, allowed }.into())
 }
-
-/// Fields of a configuration that hold an enum.
-macro_rules! words {
-    ($($word:ident),*) => {$(
-        impl strust::config::FieldValue for $word {
-            fn number(&self) -> Option<f64> {
-                None
-            }
-        }
-    )*};
-}
-use words;

@@ -1,7 +1,6 @@
 //! The parameters of the networks, and what they predict.
 
-use super::words;
-use crate::registry::entry::Switch;
+use crate::registry::entry::{Switch, field_words};
 use serde::{Deserialize, Serialize};
 
 strust::config! {
@@ -60,7 +59,7 @@ pub enum ImageFiles {
     None,
 }
 
-words!(NetworkPrecision, StepLaunch, ImageFiles);
+field_words!(NetworkPrecision, StepLaunch, ImageFiles);
 
 strust::config! {
     /// A small convolutional network.
