@@ -5,7 +5,7 @@ use crate::{
     args::{Figures, Jobs, Reproducible, Runs, Saving, Shared},
     failure,
     session::{
-        ResultsFolder, command_line, conclude, jobs, jobs_on, json, pace, print, print_data, resume_command, save_every,
+        ResultsFolder, command_line, conclude, jobs, jobs_on, pace, print, print_json, resume_command, save_every,
     },
     show::{columns, heading},
     suites,
@@ -240,7 +240,7 @@ pub fn report(folders: &[PathBuf], out: Option<PathBuf>, figures: &Figures, shar
     let folder = results.path();
     report::write(folder, &summaries)?;
     if shared.json {
-        print_data(&json(&summaries)?)
+        print_json(&summaries)
     } else if shared.quiet {
         Ok(())
     } else {
@@ -283,7 +283,7 @@ pub fn list(name: Option<&str>, shared: &Shared) -> CommandResult {
         return usage(format!("there is no method or problem `{name}`; {hint}"));
     }
     if shared.json {
-        return print_data(&json(&serde_json::json!({ "methods": methods, "problems": problems }))?);
+        return print_json(&serde_json::json!({ "methods": methods, "problems": problems }));
     }
     let mut text = String::new();
     for (title, entries) in [("Methods", methods), ("Problems", problems)] {

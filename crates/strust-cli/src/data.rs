@@ -4,7 +4,7 @@ use crate::{
     CommandFailure, CommandResult,
     args::{DataSet, Shared},
     download::{self, Curl, FetchOutcome, Wanted},
-    session::{json, print, print_data},
+    session::{print, print_json},
     show,
     signals::on_stop,
 };
@@ -78,5 +78,5 @@ pub fn run(set: DataSet, to: &Path, from: Option<&str>, shared: &Shared) -> Comm
             "downloaded": outcome == FetchOutcome::Downloaded,
         }));
     }
-    if shared.json { print_data(&json(&serde_json::json!({ "files": files }))?) } else { Ok(()) }
+    if shared.json { print_json(&serde_json::json!({ "files": files })) } else { Ok(()) }
 }

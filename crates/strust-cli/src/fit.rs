@@ -4,7 +4,7 @@ use crate::{
     CommandFailure, CommandResult,
     args::{FitArgs, Shared},
     failure, fit_page,
-    session::{self, json, print, print_data},
+    session::{self, print, print_json},
     show::{Activity, heading},
     usage,
 };
@@ -72,7 +72,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> CommandResult {
     let (save, page) = of_leader(&team, || save(args, test_file.as_deref(), &fitted))?;
     let outcome = FitOutcome::new(&fitted, &save, &page, own_test, seconds);
     if shared.json && team.leads() {
-        print_data(&json(&outcome)?)?;
+        print_json(&outcome)?;
     } else if !shared.quiet {
         print(&outcome.text(shared))?;
     }

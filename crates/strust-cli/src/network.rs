@@ -5,7 +5,7 @@ use crate::{
     args::{Jobs, Network, Runs, Shared, Single},
     commands, failure,
     fit::input_files,
-    session::{self, json, print, print_data},
+    session::{self, print, print_json},
     show::{heading, table},
     tables::{by_class, confusion, shown_share},
     usage,
@@ -132,7 +132,7 @@ pub fn evaluate(model: &Path, unchecked: bool, network: &Network, shared: &Share
     }
     let device = network.device.as_deref().unwrap_or("auto");
     let evaluation = network::evaluate(model, data, unchecked, device)?;
-    if shared.json { print_data(&json(&evaluation)?) } else { print(&text(&evaluation, shared)) }
+    if shared.json { print_json(&evaluation) } else { print(&text(&evaluation, shared)) }
 }
 
 fn text(e: &Scores, shared: &Shared) -> String {

@@ -5,7 +5,7 @@ use crate::{
     args::{Network, Shared},
     fit::{counted, grouped, input_files, read, scored},
     fit_page::number,
-    session::{self, json, print, print_data},
+    session::{self, print, print_data, print_json},
     show::{Activity, heading, table, warning},
     tables::{by_class, confusion},
     usage,
@@ -69,9 +69,8 @@ pub fn predict(path: &Path, new: &Path, out: Option<&Path>, shared: &Shared) -> 
         Some((out, [place])) => {
             place.write(text.as_bytes())?;
             if shared.json {
-                return print_data(&json(
-                    &serde_json::json!({ "rows": table.rows, "predictions": out.display().to_string() }),
-                )?);
+                let written = out.display().to_string();
+                return print_json(&serde_json::json!({ "rows": table.rows, "predictions": written }));
             }
             if shared.quiet {
                 Ok(())
@@ -121,7 +120,7 @@ pub fn evaluate(path: &Path, data: &Path, unchecked: bool, network: &Network, sh
     let (scores, losses) = assessed(&model, &table, &interrupt)?;
     warn(&losses, data);
     if shared.json {
-        return print_data(&json(&scores)?);
+        return print_json(&scores);
     }
     let mut text = format!("{}\n", heading(&scored(&scores, ""), shared));
     match &scores {
@@ -160,7 +159,7 @@ pub fn inspect(path: &Path, shared: &Shared) -> CommandResult {
                 "inputs": about.encoder.input_names(), "weights": weights, "intercepts": intercepts,
             });
         }
-        return print_data(&json(&value)?);
+        return print_json(&value);
     }
     let mut text = format!("{}\n", heading(&format!("{} model of `{}`", about.model.name(), about.target), shared));
     for (name, fact) in facts(&model) {

@@ -48,8 +48,13 @@ pub fn print_data(text: &str) -> CommandResult {
     }
 }
 
+/// Prints a value as JSON.
+pub fn print_json(value: &impl serde::Serialize) -> CommandResult {
+    print_data(&json(value)?)
+}
+
 /// A value as indented JSON. Control characters beyond ASCII are escaped too: a terminal obeys some of them.
-pub fn json(value: &impl serde::Serialize) -> CommandResult<String> {
+fn json(value: &impl serde::Serialize) -> CommandResult<String> {
     Ok(escaped(&serde_json::to_string_pretty(value).map_err(|e| CommandFailure::Failed(e.to_string()))?))
 }
 
@@ -127,7 +132,7 @@ pub fn conclude(
         error => error.into(),
     })?;
     if shared.json {
-        print_data(&json(&summary)?)?;
+        print_json(&summary)?;
     } else if !shared.quiet {
         print(&tables::overview(&summary, shared))?;
         print(&format!("Report: {}\n", folder.join("report.html").display()))?;

@@ -108,7 +108,9 @@ impl<'a> Pace<'a> {
     }
     /// Shows the warnings of the device since the last call.
     pub fn warn(&self) {
-        take_warnings().into_iter().for_each(|warning| self.show(&JobEvent::Warning(warning)));
+        for warning in take_warnings() {
+            self.show(&JobEvent::Warning(warning));
+        }
     }
 }
 

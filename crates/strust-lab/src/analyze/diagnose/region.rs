@@ -105,8 +105,7 @@ fn curvature(stats: &RecordStats, region: &RegionConfig, out: &mut Vec<Finding>)
         if stats.iterations.steps() == 0 {
             out.push(Finding::new(
                 "curvature",
-                "The records have no steps (records = \"epochs\"), so the curvature along the trials is not known."
-                    .into(),
+                "The records have no steps (records = \"epochs\"), so the curvature along the trials is not known.",
                 &[],
             ));
         }

@@ -18,6 +18,7 @@ struct AdvisedChange {
     effect: String,
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "its callers return it as it is")]
 fn advise(key: &str, value: impl Into<String>, reason: impl Into<String>, effect: &str) -> Option<AdvisedChange> {
     let set = vec![(key.to_string(), value.into())];
     Some(AdvisedChange { set, reason: reason.into(), effect: effect.into() })

@@ -21,7 +21,7 @@ pub(super) fn compose(facts: &Facts, note: Option<&str>) -> Vec<Finding> {
         let failed = facts.failure.is_some();
         let text =
             if failed { "The run made no step." } else { "The records have no step yet: repeat the diagnosis later." };
-        out.push(Finding::new("steps", text.into(), &[("steps", 0.0)]));
+        out.push(Finding::new("steps", text, &[("steps", 0.0)]));
         return out;
     }
     progress(stats, &mut out);
@@ -134,7 +134,7 @@ fn speed(facts: &Facts, out: &mut Vec<Finding>) {
     let ends = [("first", error.first), ("last", error.last)];
     if !facts.measured() {
         let text = "What remains to be done is not known: a thousandth of it would be below the rounding error of the loss, or the loss is not finite.";
-        out.push(Finding::new("remaining", text.into(), &ends));
+        out.push(Finding::new("remaining", text, &ends));
         return;
     }
     let what = match (facts.grounded, facts.point.and_then(|p| p.reference)) {
