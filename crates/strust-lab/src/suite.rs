@@ -11,7 +11,6 @@ pub use crate::run::workers::Tick;
 
 use crate::{
     Error,
-    analyze::outcome,
     data::{
         checksum,
         command::CommandLine,
@@ -26,8 +25,7 @@ use crate::{
         results::{self, CHECKS, check_empty, check_name},
         stream,
     },
-    pipeline::{self, GRID_SEARCH, PublishedRecords, RUNS},
-    report,
+    pipeline::{self, GRID_SEARCH, RUNS},
     run::{
         self, JobEvent, Options, RunProgress,
         workers::{Halt, run_all},
@@ -190,14 +188,7 @@ impl<S: Suite> SuitePlan<S> {
             return Err(Error::saved(folder, "--publish is not needed for checks: copy the folder instead"));
         }
         let summary = plan.summarize(folder)?;
-        pipeline::check_publish(to)?;
-        let mut records = PublishedRecords::default();
-        for (plan, job) in plans.iter().flat_map(|plan| plan.jobs.iter().map(move |job| (plan, job))) {
-            records.add(&job.name, &outcome(folder, plan, job)?, true)?;
-        }
-        atomic::make_folder(to)?;
-        records.write(to)?;
-        write::<S>(to, &summary)
+        pipeline::publish_plans(folder, to, &plans, &summary, &S::csv(&summary), true)
     }
 
     fn finish(&self, folder: &Path, options: &Options) -> Result<Summary, Error> {
@@ -219,7 +210,7 @@ impl<S: Suite> SuitePlan<S> {
         }
         options.team.meanwhile(|| {
             let summary = self.summarize(folder)?;
-            write::<S>(folder, &summary)?;
+            pipeline::write_summary(folder, &summary, &S::csv(&summary))?;
             Ok(summary)
         })
     }
@@ -255,12 +246,6 @@ impl<S: Suite> SuitePlan<S> {
             Err(e) => Err(Error::saved(&path, format!("{e}: remove it and resume"))),
         }
     }
-}
-
-fn write<S: Suite>(folder: &Path, summary: &Summary) -> Result<(), Error> {
-    atomic::write_json(&folder.join("summary.json"), summary)?;
-    atomic::write(&folder.join("summary.csv"), S::csv(summary).as_bytes())?;
-    report::write(folder, std::slice::from_ref(summary))
 }
 
 /// The checks of a suite whose type is hidden, for a rank that works for rank 0.
