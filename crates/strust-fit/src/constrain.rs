@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use strust::{
     constraints::{Affine, Bounds, Constraint, both, constraint_from_fn},
-    methods::{State, StrSqp, StrSqpConfig, StrSqpState},
+    methods::{StrSqp, StrSqpConfig},
     minimize,
     objective::Objective,
     record::StepRecord,
@@ -157,8 +157,8 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
         .method(method)
         .full_batch()
         .stop(Stop::steps(limits.epochs.unwrap_or(MOST_STEPS)))
-        .observe(|record: &StepRecord, state: &StrSqpState<Vec<f64>>| {
-            let epoch = state.steps() as f64;
+        .observe(|record: &StepRecord, _: &Vec<f64>| {
+            let epoch = (record.k + 1) as f64;
             curve.push(LearningPoint { epoch, training: record.value, held_out: None });
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();

@@ -4,7 +4,7 @@ mod common;
 
 use common::{TERMS, bits, problem, store};
 use serde::{Serialize, de::DeserializeOwned};
-use strust::{methods::StrState, prelude::*};
+use strust::{methods::StrState, prelude::*, samplers::Sampler};
 use strust_baselines::{Adam, AdamConfig, LineSearch, LineSearchConfig, Sgd, SgdConfig};
 use strust_torch::{DeviceMethod, DeviceStr, Flat, ModelCheckpoint, OnDevice, SupervisedLoss, TorchObjective};
 

@@ -1,6 +1,11 @@
 //! ResNet-20 on images as a problem of the library.
 
-use strust::{objective::full_value, prelude::*};
+use strust::{
+    objective::full_value,
+    prelude::*,
+    radius::{RegionConfig, Verdict},
+    samplers::Sampler,
+};
 use strust_problems::{Classifier, Problem};
 use strust_torch::{
     DeviceMethod, DeviceStr, Flat, ImageClassification,
@@ -90,7 +95,7 @@ fn a_measurement_changes_no_statistics_and_does_not_augment() {
 fn a_trial_that_is_not_finite_is_rejected_and_does_not_change_the_statistics() {
     let mut f = resnet();
     let start = f.start(0);
-    let config = StrConfig { initial_radius: 8.0, ..Default::default() };
+    let config = StrConfig { region: RegionConfig { initial_radius: 8.0, ..Default::default() } };
     let mut method = Str::new(config).unwrap();
     let mut state = method.init(&mut f, start.clone()).unwrap();
     let sample = |k: u64| Sample::new((0..BATCH).map(|i| (i * 3 + k as usize) % TERMS).collect(), k);
@@ -121,7 +126,8 @@ fn a_loss_that_is_nan_at_the_trial_is_recorded_as_a_rejected_step() {
     })
     .unwrap();
     let start = f.start(0);
-    let mut method = Str::new(StrConfig { initial_radius: 8.0, ..Default::default() }).unwrap();
+    let mut method =
+        Str::new(StrConfig { region: RegionConfig { initial_radius: 8.0, ..Default::default() } }).unwrap();
     let mut state = method.init(&mut f, start.clone()).unwrap();
     // Classes 1 and 2 decrease the logit of class 0, which moves w toward 1 and beyond.
     let record = method.step(&mut f, &mut state, &Sample::new(vec![1, 2], 1)).unwrap();

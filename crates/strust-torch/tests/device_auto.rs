@@ -7,8 +7,11 @@ mod common;
 use common::{TERMS, bits, gpu, indices, steep_problem, store, waves};
 use std::{cell::Cell, rc::Rc};
 use strust::{
+    config::Config,
     methods::{AutoState, Learned},
     prelude::*,
+    radius::Verdict,
+    samplers::Sampler,
 };
 use strust_torch::{BatchLoss, Component, DeviceAuto, DeviceMethod, Flat, TorchObjective, cuda};
 use tch::{Device, Kind, Tensor, nn};

@@ -4,7 +4,13 @@ mod common;
 
 use common::{TERMS, bits, steep_problem, store};
 use std::{cell::Cell, rc::Rc};
-use strust::{models::Exit, prelude::*};
+use strust::{
+    methods::{StrNewton, StrNewtonConfig},
+    models::Exit,
+    prelude::*,
+    radius::Verdict,
+    samplers::Sampler,
+};
 use strust_torch::{Component, DeviceMethod, DeviceNewton, TorchObjective};
 use tch::{Kind, nn};
 

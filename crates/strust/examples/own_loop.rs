@@ -2,7 +2,7 @@
 //!
 //! Run with `cargo run --example own_loop`.
 
-use strust::{methods::StrState, prelude::*};
+use strust::{methods::StrState, prelude::*, samplers::Sampler};
 
 const STEPS: u64 = 200;
 

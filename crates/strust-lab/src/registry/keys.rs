@@ -6,7 +6,11 @@ use crate::{
     data::{experiment::MethodSpec, parameters::Parameters},
 };
 use serde::{Deserialize, Serialize};
-use strust::{config::FieldValue, prelude::*};
+use strust::{
+    config::{Config, FieldValue},
+    prelude::*,
+    schedule::Schedule,
+};
 use strust_baselines::by_name::{self, MethodInfo, MethodOptions};
 
 strust::config! {

@@ -11,9 +11,10 @@ use crate::{
 use faer::Mat;
 use std::{any::Any, path::Path};
 use strust::{
+    constraints::{Manifold, Retraction},
     objective::Scaled,
     prelude::*,
-    ranks::Group,
+    ranks::{Group, Sharded},
     vector::{Dense, Elementwise},
 };
 use strust_problems::{Classifier, Problem};

@@ -33,8 +33,12 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
+    ErrorKind,
+    config::Config,
     objective::{Consensus, Peers},
     prelude::*,
+    radius::Verdict,
+    samplers::Sampler,
 };
 use strust_problems::Problem;
 

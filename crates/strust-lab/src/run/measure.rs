@@ -12,7 +12,7 @@ use crate::{
 use faer::Mat;
 use std::{cell::RefCell, collections::BTreeMap};
 use strust::{
-    objective::{Stoppable, full_value},
+    objective::{Evaluations, Stoppable, full_value},
     prelude::*,
     ranks::Group,
 };
@@ -154,6 +154,7 @@ mod halting {
     use super::*;
     use crate::run::workers::FirstError;
     use std::sync::atomic::AtomicBool;
+    use strust::methods::Averaged;
     use strust_problems::LeastSquares;
 
     #[test]

@@ -66,7 +66,7 @@ const STARTED: &str = "a stepper is started before it is used";
 mod tests {
     use super::*;
     use crate::data::totals::Totals;
-    use strust::{methods::StrState, prelude::*, saved::Load};
+    use strust::{methods::StrState, prelude::*, saved::Load, schedule::Schedule};
     use strust_baselines::{Sgd, SgdConfig};
     use strust_problems::Problem;
     use strust_torch::{DeviceSgd, DeviceStr, Flat, ImageClassification, Launch, device::Device, images::ImageBytes};

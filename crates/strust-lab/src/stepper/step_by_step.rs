@@ -9,12 +9,11 @@ use std::path::Path;
 use strust::{
     methods::{Method, State},
     objective::Objective,
-    ranks::fingerprint,
     record::StepRecord,
     run::next_step,
     sample::Sample,
     samplers::Sampler,
-    saved::Save,
+    saved::{Save, fingerprint},
 };
 
 /// A method of the library and its state.

@@ -5,10 +5,13 @@ use super::{
     problems::{Linear, Loss, normal, normals},
 };
 use strust::{
+    constraints::{Manifold, Sphere, Stiefel},
     diagnostics::{KktReport, kkt_report, lipschitz, strong_growth_of_lagrangian},
     objective::{Penalized, full_value_and_gradient},
     prelude::*,
+    radius::Verdict,
     sample::Draws,
+    samplers::Sampler,
 };
 use strust_lab::{
     Error,

@@ -7,6 +7,8 @@ use super::{
 use strust::{
     diagnostics::{Iterations, bounds},
     prelude::*,
+    radius::RegionConfig,
+    samplers::Sampler,
 };
 use strust_lab::{
     Error,
@@ -91,10 +93,11 @@ struct RejectionRun {
 const PROBLEMS: [(&str, Loss); 3] =
     [("least squares", Loss::Square), ("logistic", Loss::Logistic), ("bounded loss, not convex", Loss::Bounded)];
 
-fn one(problem: usize, region: &StrConfig, steps: u64, seed: u64) -> Result<RejectionRun, Error> {
+fn one(problem: usize, region: &RegionConfig, steps: u64, seed: u64) -> Result<RejectionRun, Error> {
     let mut f = Linear::random(40, 10, [0.5, 10.0], PROBLEMS[problem].1, seed);
     let steepest = f.lipschitz().into_iter().fold(0.0, f64::max);
-    let (mut method, mut sampler) = (Str::new(region.clone())?, WithReplacement::new(40, 1, seed)?);
+    let (mut method, mut sampler) =
+        (Str::new(StrConfig { region: region.clone() })?, WithReplacement::new(40, 1, seed)?);
     let mut next = normals(seed + (1 << 40));
     let mut state = method.init(&mut f, normal(10, &mut next))?;
     let (mut sample, mut seen) = (Sample::default(), Iterations::default());
@@ -131,7 +134,7 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<F
             for &shrink in &c.shrink {
                 for (&grow, &max_radius) in c.grow.iter().flat_map(|grow| c.max_radius.iter().map(move |r| (grow, r))) {
                     let (initial_radius, shrink_below) = (max_radius, accept_above);
-                    regions.push(StrConfig {
+                    regions.push(RegionConfig {
                         initial_radius,
                         max_radius,
                         accept_above,
@@ -157,7 +160,7 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<F
     Ok(report(&runs, c))
 }
 
-fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings {
+fn report(runs: &[(&RegionConfig, RejectionRun)], c: &RejectionsConfig) -> Findings {
     let mut out = Findings::default();
     let all = runs.len();
     let worst = |of: Quotient<RejectionRun>| largest(runs.iter().map(|(_, run)| of(run).quotient()));
@@ -199,7 +202,7 @@ fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Findings
     out
 }
 
-fn figures(runs: &[(&StrConfig, RejectionRun)]) -> [Shown; 2] {
+fn figures(runs: &[(&RegionConfig, RejectionRun)]) -> [Shown; 2] {
     [
         (
             "stated",
@@ -227,7 +230,7 @@ fn figures(runs: &[(&StrConfig, RejectionRun)]) -> [Shown; 2] {
     })
 }
 
-fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
+fn table(runs: &[(&RegionConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
     let mut rows = Vec::new();
     for &shrink in &c.shrink {
         for &grow in &c.grow {
@@ -258,7 +261,7 @@ fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
 }
 
 /// A mark for every run, and the line where the measured value equals the bound.
-fn cloud(runs: &[(&StrConfig, RejectionRun)], of: Quotient<RejectionRun>) -> Vec<Series> {
+fn cloud(runs: &[(&RegionConfig, RejectionRun)], of: Quotient<RejectionRun>) -> Vec<Series> {
     let series = PROBLEMS.iter().enumerate().map(|(i, (name, _))| {
         let mine = runs.iter().filter(|(_, run)| run.problem == i).map(|(_, run)| of(run));
         dots(name, i, mine.map(|at| (at.bound, at.measured)))
@@ -280,7 +283,7 @@ mod tests {
 
     #[test]
     fn bounds_hold_at_every_number_of_steps() {
-        let region = StrConfig { initial_radius: 80.0, shrink: 4.0, grow: 1.5, ..Default::default() };
+        let region = RegionConfig { initial_radius: 80.0, shrink: 4.0, grow: 1.5, ..Default::default() };
         let runs: Vec<RejectionRun> = (0..10).map(|seed| one(0, &region, 300, seed).unwrap()).collect();
         for run in &runs {
             // The bound at the closest K is closer than at the last K, where ε is smallest.

@@ -4,7 +4,12 @@ use super::{
     Findings, Tick, check_list,
     problems::{Linear, Loss, normal, normals},
 };
-use strust::{diagnostics::bounds::accepted_below, prelude::*};
+use strust::{
+    diagnostics::bounds::accepted_below,
+    prelude::*,
+    radius::{RegionConfig, Verdict},
+    samplers::Sampler,
+};
 use strust_lab::{
     Error,
     data::section::{Check, Shown, Table},
@@ -91,9 +96,10 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<F
 fn short_steps(mut f: Linear<Vec<f64>>, seed: u64, steps: u64, seen: &mut StepCounts) -> Result<(), Error> {
     let mut next = normals(seed + (1 << 40));
     let initial_radius = 10_f64.powf((1.7 * next() - 2.0).clamp(-6.0, 2.0));
-    let region = StrConfig { initial_radius, max_radius: 100.0, ..Default::default() };
+    let region = RegionConfig { initial_radius, max_radius: 100.0, ..Default::default() };
     let lipschitz = f.lipschitz();
-    let (mut method, mut sampler) = (Str::new(region.clone())?, WithReplacement::new(f.terms(), 1, seed)?);
+    let (mut method, mut sampler) =
+        (Str::new(StrConfig { region: region.clone() })?, WithReplacement::new(f.terms(), 1, seed)?);
     let start = normal(f.rows[0].len(), &mut next);
     let mut state = method.init(&mut f, start)?;
     let mut sample = Sample::default();
@@ -145,9 +151,10 @@ impl Literal {
 fn literally(c: &StepLengthConfig, initial_radius: f64, batch: usize, seed: u64) -> Result<Literal, Error> {
     // Only steep terms, Lᵢ well above 2: for L < 2 − c₀ the lemma's lower bound exceeds its upper bound 1.
     let mut f = Linear::random(c.n as usize, c.d as usize, [3.0, 10.0], Loss::Square, seed);
-    let region = StrConfig { initial_radius, ..Default::default() };
+    let region = RegionConfig { initial_radius, ..Default::default() };
     let steepest = f.lipschitz().into_iter().fold(0.0, f64::max);
-    let (mut method, mut sampler) = (Str::new(region.clone())?, WithReplacement::new(f.terms(), batch, seed)?);
+    let (mut method, mut sampler) =
+        (Str::new(StrConfig { region: region.clone() })?, WithReplacement::new(f.terms(), batch, seed)?);
     let mut next = normals(seed + (1 << 40));
     let mut state = method.init(&mut f, normal(c.d as usize, &mut next))?;
     let (mut sample, mut seen) = (Sample::default(), Literal::default());

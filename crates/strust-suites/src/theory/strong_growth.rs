@@ -6,6 +6,7 @@ use strust::{
     diagnostics::{Interpolation, SplitBatch, probe, strong_growth},
     prelude::*,
     sample::Draws,
+    samplers::Sampler,
 };
 use strust_lab::{
     Error,

@@ -13,6 +13,7 @@ use strust::{
     methods::{StrNewtonConfig, StrNewtonState},
     models::NewtonMemory,
     objective::{Objective, ProductKind},
+    radius::RegionConfig,
     record::StepRecord,
     vector::Vector,
 };
@@ -44,7 +45,8 @@ pub struct NewtonSpeed {
 /// ```
 pub fn newton(device: Device, launch: Launch, products: u64, shape: [usize; 3]) -> Result<NewtonSpeed, Error> {
     // Short steps, so that all numbers stay finite.
-    let config = || StrNewtonConfig { products, initial_radius: 0.1, max_radius: 0.1, ..Default::default() };
+    let region = || RegionConfig { initial_radius: 0.1, max_radius: 0.1, ..RegionConfig::with_curvature() };
+    let config = || StrNewtonConfig { products, region: region(), ..Default::default() };
     let (step_ms, why_eager) = time(device, launch, shape, |f, rows| DeviceNewton::start(config(), f, rows))?;
     let (passes_ms, _) = time(device, launch, shape, |f, rows| Passes::start(config(), f, rows))?;
     Ok(NewtonSpeed { step_ms, passes_ms, ratio: step_ms / passes_ms, why_eager })

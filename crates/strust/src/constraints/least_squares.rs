@@ -8,7 +8,7 @@ use crate::vector::Vector;
 /// J, and at most 2m.
 ///
 /// ```
-/// use strust::{kkt::least_squares_multipliers, prelude::*};
+/// use strust::{constraints::Sphere, kkt::least_squares_multipliers, prelude::*};
 /// let mut sphere = Sphere::<Vec<f64>>::new(1.0)?;
 /// // ∇f = (−4, 3) and J = (2, 0) at x = (1, 0). λ = 2 gives ∇f + Jᵀλ = (0, 3).
 /// let lambda = least_squares_multipliers(&mut sphere, &vec![1.0, 0.0], &vec![-4.0, 3.0]);

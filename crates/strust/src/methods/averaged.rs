@@ -27,7 +27,7 @@ config! {
 /// the method [settles](State::settled), as [`StrSqp`](super::StrSqp) does when it has converged, its point is the answer.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{methods::Averaged, prelude::*};
 /// use strust_baselines::{Sgd};
 /// let targets = [1.0, 3.0];
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {

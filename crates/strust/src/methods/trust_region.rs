@@ -7,15 +7,19 @@ use crate::{
     kkt::measure,
     models::{Exit, Identity, Local, Model, Step, Trial},
     objective::{Evaluations, Objective},
-    radius::{Change, RegionConfig, Verdict},
+    radius::{Change, RegionConfig, Verdict, region_config},
     record::{RegionRecord, StepRecord},
     sample::Sample,
     saved::{Load, Saved},
     vector::Vector,
 };
 
-/// Configuration of [`Str`]: the trust region's constants. The defaults are the paper's for CIFAR-10.
-pub type StrConfig = RegionConfig;
+region_config! {
+    /// Configuration of [`Str`]: the trust region's constants. The defaults are the paper's for CIFAR-10.
+    pub struct StrConfig for "trust region" {
+        region = RegionConfig::default(), RegionConfig::FIELDS;
+    }
+}
 
 /// Stochastic trust region, Algorithm 1: the trust region with the model H = I.
 ///
@@ -23,7 +27,7 @@ pub type StrConfig = RegionConfig;
 /// next radius. All evaluations of a step use the same sample.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{prelude::*, radius::Verdict};
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     g[0] += 4.0 * x[0].powi(3);
 ///     x[0].powi(4)
@@ -53,7 +57,7 @@ pub struct TrustRegion<V, M> {
 impl<V: Vector> Str<V> {
     /// Checks the configuration.
     pub fn new(config: StrConfig) -> Result<Self, Error> {
-        Self::with_model(config, Identity)
+        Self::with_model(config.region, Identity)
     }
 }
 

@@ -48,7 +48,7 @@ use crate::{
 /// the step and must evaluate f on this sample only. It must not change x.
 ///
 /// ```
-/// use strust::{methods::TrustRegion, models::{Local, Model, Step, Trial, cauchy_step}, prelude::*};
+/// use strust::{methods::TrustRegion, models::{Local, Model, Step, Trial, cauchy_step}, prelude::*, radius::RegionConfig};
 ///
 /// /// H = κI with the largest observed curvature κ: STR without a fixed scale.
 /// #[derive(Clone)]
@@ -75,7 +75,7 @@ use crate::{
 /// }
 ///
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| { g[0] += 200.0 * x[0]; 100.0 * x[0] * x[0] });
-/// let method = TrustRegion::with_model(StrConfig::default(), Learned)?;
+/// let method = TrustRegion::with_model(RegionConfig::default(), Learned)?;
 /// let report = minimize(&mut f).method(method).stop(Stop::steps(10)).start(vec![3.0])?;
 /// assert!((report.state.memory - 200.0).abs() < 1e-6 && report.point()[0].abs() < 1e-6);
 /// # Ok::<(), strust::Error>(())

@@ -4,8 +4,10 @@ use crate::common::{LeastSquares, Probe, normal, normals};
 use std::rc::Rc;
 use strust::{
     methods::{AutoState, Learned},
-    objective::full_value,
+    objective::{Counted, full_value},
     prelude::*,
+    radius::Verdict,
+    samplers::Sampler,
 };
 
 /// The line through noisy points, in coordinates that are `unit` times the natural ones: term i is

@@ -6,11 +6,18 @@ use crate::{
 };
 use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 use strust::{
+    constraints::{Affine, Sphere},
     diagnostics::{Consecutive, SplitBatch},
-    objective::{Consensus, Evaluations, ObjectiveWrapper, Peers, ProductKind, Scaled, Sliced, with_products},
+    methods::{Averaged, StrLbfgs, StrLbfgsConfig, StrLsr1, StrNewton, StrNewtonConfig},
+    objective::{
+        Consensus, Counted, Evaluation, Evaluations, ObjectiveWrapper, Peers, ProductKind, Scaled, Sliced,
+        with_products,
+    },
     prelude::*,
-    ranks::{Reduction, on_threads},
+    radius::{RegionConfig, Verdict},
+    ranks::{Reduction, Sharded, on_threads},
     sample::Draws,
+    samplers::Sampler,
 };
 use strust_baselines::Adam;
 
@@ -79,7 +86,8 @@ fn a_pair_of_gradients_never_mixes_two_functions() {
         g[0] += x[0] - center;
         0.5 * (x[0] - center).powi(2)
     });
-    let config = StrLbfgsConfig { initial_radius: 2.0, every: 1, ..Default::default() };
+    let region = RegionConfig { initial_radius: 2.0, ..RegionConfig::with_curvature() };
+    let config = StrLbfgsConfig { every: 1, region, ..Default::default() };
     let mut method = StrLbfgs::new(config).unwrap();
     let mut state = method.init(&mut f, vec![-2.0]).unwrap();
     method.step(&mut f, &mut state, &Sample::new(vec![0], 0)).unwrap();

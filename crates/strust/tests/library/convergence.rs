@@ -5,11 +5,14 @@ use crate::common::{LeastSquares, Targets, distance, normal, normals};
 use faer::{Mat, prelude::Solve};
 use std::ops::ControlFlow;
 use strust::{
+    constraints::{Affine, Manifold, Retraction, Sphere, Stiefel},
     kkt::Measurement,
     methods::StrState,
-    objective::{Evaluations, full_value_and_gradient},
+    objective::{Evaluation, Evaluations, full_value_and_gradient},
     prelude::*,
+    radius::Verdict,
     run::{Observer, Report},
+    samplers::Sampler,
 };
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, LineSearch, LineSearchConfig, ProjectedSgd, ProjectedSgdConfig, Reset,
@@ -296,11 +299,11 @@ fn projected_sgd_with_qr_is_biased_if_the_objective_depends_on_more_than_the_spa
 /// Stops a run when the measured gradient is small, even at an infeasible point.
 struct SmallGradient(f64);
 
-impl<S> Observer<S> for SmallGradient {
-    fn step(&mut self, _: &StepRecord, _: &S) -> ControlFlow<()> {
+impl<P> Observer<P> for SmallGradient {
+    fn step(&mut self, _: &StepRecord, _: &P) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
-    fn measured(&mut self, measurement: &Measurement, _: &S) -> ControlFlow<()> {
+    fn measured(&mut self, _: u64, measurement: &Measurement, _: &P) -> ControlFlow<()> {
         if measurement.gradient_norm <= self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

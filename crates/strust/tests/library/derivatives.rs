@@ -3,8 +3,12 @@
 use crate::common::{LeastSquares, Targets, bits, distance, normal, normals};
 use faer::Mat;
 use strust::{
+    ErrorKind,
+    constraints::{
+        Affine, Frame, Frames, GeneralizedStiefel, Manifold, Retraction, Simplex, Sphere, Stiefel, by_newton,
+    },
     diagnostics::{gradient_slope, jacobian_slope},
-    objective::ProductKind,
+    objective::{Penalized, ProductKind},
     prelude::*,
     vector::{Dense, Real},
 };

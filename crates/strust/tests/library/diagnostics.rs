@@ -3,6 +3,7 @@
 use crate::common::{LeastSquares, Targets, normal, normals};
 use faer::Mat;
 use strust::{
+    constraints::{Affine, Manifold, Sphere, Stiefel},
     diagnostics::{
         Consecutive, Curvature, Evidence, Interpolation, Iterations, Pair, Pairs, SplitBatch, StrongGrowth, bounds,
         jacobian, kkt_report, lipschitz, probe, strong_growth, strong_growth_of_lagrangian,
@@ -11,9 +12,10 @@ use strust::{
     models::Exit,
     objective::{Penalized, full_value_and_gradient},
     prelude::*,
-    radius::{Change, RegionConfig},
+    radius::{Change, RegionConfig, Verdict},
     record::{RegionRecord, StepRecord},
     sample::Draws,
+    samplers::Sampler,
 };
 
 fn interpolating(seed: u64, n: usize, d: usize) -> LeastSquares<f64> {
@@ -238,7 +240,8 @@ fn the_curvature_of_one_equation_is_the_square_of_its_norm() {
     let rows = f.rows.clone();
     let largest = rows.iter().map(Vector::norm_squared).fold(0.0, f64::max);
     let mut sampler = Epochs::new(40, 1, 0).unwrap();
-    let mut method = Str::new(StrConfig { initial_radius: 0.1, ..Default::default() }).unwrap();
+    let mut method =
+        Str::new(StrConfig { region: RegionConfig { initial_radius: 0.1, ..Default::default() } }).unwrap();
     let mut state = method.init(&mut f, normal(3, &[6])).unwrap();
     let mut curvature = Curvature::default();
     for k in 0..200 {
@@ -370,7 +373,7 @@ fn short_steps_are_accepted_and_rejections_and_radii_are_within_their_bounds() {
         f.rows.iter_mut().enumerate().for_each(|(i, row)| row.iter_mut().for_each(|a| *a *= 0.2 + i as f64 / 5.0));
         f.right = normals(seed as u64, 30);
         let lipschitz: Vec<f64> = f.rows.iter().map(Vector::norm_squared).collect();
-        let mut method = Str::new(region.clone()).unwrap();
+        let mut method = Str::new(StrConfig { region: region.clone() }).unwrap();
         let mut state = method.init(&mut f, normal(seed as u64, &[5])).unwrap();
         let mut sampler = WithReplacement::new(30, 1, seed as u64).unwrap();
         let mut iterations = Iterations::default();

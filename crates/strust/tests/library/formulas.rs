@@ -5,7 +5,12 @@ use crate::{
     methods::{STEPS, at, frame, go, matrices, sls, stiefel, vectors},
 };
 use faer::Mat;
-use strust::prelude::*;
+use strust::{
+    constraints::Retraction,
+    methods::{Averaged, AveragedConfig},
+    prelude::*,
+    schedule::Schedule,
+};
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, DoG, LineSearch, LineSearchConfig, Ponos, Reset, ScheduleFreeAdamW,
     ScheduleFreeSgd, Sgd, SgdConfig,

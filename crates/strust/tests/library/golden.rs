@@ -2,7 +2,13 @@
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use strust::{prelude::*, vector::Vector};
+use strust::{
+    config::Config,
+    methods::{Averaged, AveragedConfig},
+    prelude::*,
+    schedule::Schedule,
+    vector::Vector,
+};
 use strust_baselines::{Adam, DoG, Ponos, Prodigy, ScheduleFreeAdamW, ScheduleFreeSgd, Sgd};
 
 #[derive(Deserialize)]

@@ -1,7 +1,12 @@
 //! STR with limited-memory quasi-Newton matrices.
 
 use crate::common::{LeastSquares, normal, normals};
-use strust::{objective::full_value, prelude::*};
+use strust::{
+    methods::{StrLbfgs, StrLbfgsConfig, StrLsr1, StrLsr1Config},
+    objective::{Evaluations, full_value},
+    prelude::*,
+    radius::RegionConfig,
+};
 
 /// Σ 100(xⱼ₊₁ − xⱼ²)² + (1 − xⱼ)².
 fn rosenbrock() -> impl Objective<Point = Vec<f64>> {
@@ -144,7 +149,8 @@ fn a_pair_is_never_made_from_a_point_that_is_not_finite() {
         g[0] += 1.0 - x[0].recip();
         x[0] - x[0].ln() // NaN for x < 0
     });
-    let mut method = StrLsr1::new(StrLsr1Config { initial_radius: 100.0, ..Default::default() }).unwrap();
+    let region = RegionConfig { initial_radius: 100.0, ..RegionConfig::with_curvature() };
+    let mut method = StrLsr1::new(StrLsr1Config { region, ..Default::default() }).unwrap();
     let mut state = method.init(&mut f, vec![50.0]).unwrap();
     // A step along −g = −0.98 with γ = 1 is fine; the next one leaves the domain.
     for _ in 0..60 {

@@ -3,7 +3,7 @@
 use crate::common::normals;
 use strust::{
     diagnostics::gradient_slope,
-    objective::{Scaled, full_value},
+    objective::{Scaled, from_fn_approximate_gradient, full_value},
     prelude::*,
 };
 

@@ -4,7 +4,13 @@ use crate::{
     common::{Targets, bits, normal},
     methods::{TERMS, Wrapped, at, frame, go, matrices, sampler, singles, sls, stiefel, vectors, wrap},
 };
-use strust::{methods::StrState, models::Exit, prelude::*, radius::Change};
+use strust::{
+    constraints::Retraction,
+    methods::StrState,
+    models::Exit,
+    prelude::*,
+    radius::{Change, Verdict},
+};
 use strust_baselines::{AugLag, AugLagConfig, LineSearch, LineSearchConfig, Ponos, PonosConfig, Reset};
 
 /// Forces three rejections with every kind of bad trial value, then continues the run.

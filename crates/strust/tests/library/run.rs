@@ -7,7 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
-    diagnostics::SplitBatch, kkt::Measurement, objective::Stoppable, prelude::*, run::Observer, sample::Draws,
+    ErrorKind,
+    constraints::{Affine, Sphere},
+    diagnostics::SplitBatch,
+    kkt::Measurement,
+    objective::{Counted, Evaluations, Penalized, Stoppable},
+    prelude::*,
+    radius::Verdict,
+    run::Observer,
+    sample::Draws,
+    samplers::Sampler,
 };
 use strust_baselines::{
     AugLag, AugLagConfig, ProjectedSgd, ProjectedSgdConfig, Riemannian, RiemannianConfig, Sgd, SgdConfig, SgdState,
@@ -129,11 +138,11 @@ fn an_observer_sees_every_step_in_order_and_may_stop_the_run() {
 #[derive(Default)]
 struct Curve(Vec<Measurement>, Option<usize>);
 
-impl<S> Observer<S> for &mut Curve {
-    fn step(&mut self, _: &StepRecord, _: &S) -> ControlFlow<()> {
+impl<P> Observer<P> for &mut Curve {
+    fn step(&mut self, _: &StepRecord, _: &P) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
-    fn measured(&mut self, measurement: &Measurement, _: &S) -> ControlFlow<()> {
+    fn measured(&mut self, _: u64, measurement: &Measurement, _: &P) -> ControlFlow<()> {
         self.0.push(*measurement);
         if self.1 == Some(self.0.len()) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -363,12 +372,26 @@ fn an_infeasible_point_never_counts_as_converged() {
 }
 
 #[test]
-fn an_observer_added_before_the_method_is_a_setup_error() {
+fn the_method_and_the_observers_can_be_named_in_any_order() {
+    let (mut before, mut after) = (Vec::new(), Vec::new());
     let mut f = problem();
-    let run = minimize(&mut f).observe(|_: &StepRecord, _: &_| ControlFlow::Continue(()));
-    let error = run.method(Sgd::default()).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Setup);
-    assert_eq!(error.to_string(), "run: `observers` is 1, but must be added after the method is named");
+    let report = minimize(&mut f)
+        .observe(|record: &StepRecord, x: &Vec<f64>| {
+            before.push((record.k, x.clone()));
+            ControlFlow::Continue(())
+        })
+        .method(Sgd::default())
+        .observe(|record: &StepRecord, x: &Vec<f64>| {
+            after.push((record.k, x.clone()));
+            if record.k == 6 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .start(vec![0.0; 5])
+        .unwrap();
+    assert_eq!((report.reason, report.steps), (StopReason::Observer, 7));
+    let last = report.point().clone();
+    drop(report);
+    assert_eq!(before, after);
+    assert_eq!((after.len(), &after[6]), (7, &(6, last)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::bits;
 use strust::{
-    constraints::{at_most, both},
+    constraints::{Affine, Manifold, Simplex, Sphere, at_most, both},
     methods::{SqpVerdict, StrSqpState},
     prelude::*,
     samplers::Sampler,
@@ -48,8 +48,8 @@ fn a_resumed_run_on_full_samples_equals_an_uninterrupted_run() {
 fn bounds_hold_at_every_point_and_their_multipliers_balance_the_gradient() {
     let mut f = nearest_to([3.0, 4.0]);
     let method = sqp(Bounds::new(vec![0.0, f64::NEG_INFINITY], vec![1.0, 2.0]).unwrap());
-    let inside = |_: &StepRecord, state: &StrSqpState<Vec<f64>>| {
-        assert!((0.0..=1.0).contains(&state.x[0]) && state.x[1] <= 2.0, "{:?}", state.x);
+    let inside = |_: &StepRecord, x: &Vec<f64>| {
+        assert!((0.0..=1.0).contains(&x[0]) && x[1] <= 2.0, "{x:?}");
         std::ops::ControlFlow::Continue(())
     };
     let report = minimize(&mut f).method(method).full_batch().observe(inside).start(vec![-5.0, -5.0]).unwrap();

@@ -2,6 +2,7 @@
 
 use crate::common::{LeastSquares, bits, distance, normals};
 use strust::{
+    constraints::{Affine, Sphere},
     methods::StrSqpState,
     objective::{ProductKind, with_products},
     prelude::*,
@@ -93,8 +94,8 @@ fn an_ill_conditioned_quadratic_with_equalities_is_solved_in_few_steps() {
 fn on_the_circle_it_converges_quadratically() {
     let mut f = weighted(vec![2.0, 10.0], vec![3.0, 4.0]);
     let mut points: Vec<Vec<f64>> = Vec::new();
-    let watch = |_: &StepRecord, state: &StrSqpState<Vec<f64>>| {
-        points.push(state.x.clone());
+    let watch = |_: &StepRecord, x: &Vec<f64>| {
+        points.push(x.clone());
         std::ops::ControlFlow::Continue(())
     };
     let run = minimize(&mut f).method(sqp(10, 1e-14, Sphere::new(1.0).unwrap())).full_batch().observe(watch);
@@ -232,7 +233,7 @@ fn no_step_makes_more_products_than_it_may() {
     for most in [1, 2, 7] {
         let d = 60;
         let mut f = weighted(decaying(d, 1e3), normals(1, d));
-        let few = |record: &StepRecord, _: &StrSqpState<Vec<f64>>| {
+        let few = |record: &StepRecord, _: &Vec<f64>| {
             assert!(record.evaluations.products <= most, "{:?}", record.evaluations);
             std::ops::ControlFlow::Continue(())
         };

@@ -3,8 +3,10 @@
 use serde::Serialize;
 use std::{hint::black_box, time::Instant};
 use strust::{
+    methods::{StrNewton, StrNewtonConfig},
     objective::{Evaluations, ProductKind},
     prelude::*,
+    radius::RegionConfig,
 };
 use strust_problems::{Activation, Csr, Features, Labeled, Logistic, Mlp, Problem, digits};
 
@@ -50,8 +52,8 @@ fn sparse_logistic() -> Result<Logistic, Error> {
 /// STR-Newton with steps of ten products.
 fn method<V: Vector>(kind: ProductKind) -> Result<StrNewton<V>, Error> {
     // Neither the tolerance nor the radius ends the inner iteration.
-    let config =
-        StrNewtonConfig { products: 10, at_boundary: 0, forcing: 1e-12, initial_radius: 1e6, ..Default::default() };
+    let region = RegionConfig { initial_radius: 1e6, ..RegionConfig::with_curvature() };
+    let config = StrNewtonConfig { products: 10, at_boundary: 0, forcing: 1e-12, region, ..Default::default() };
     match kind {
         ProductKind::Hessian => StrNewton::new(config),
         ProductKind::GaussNewton => StrNewton::gauss_newton(config),

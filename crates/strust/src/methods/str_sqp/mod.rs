@@ -31,7 +31,6 @@ use crate::{
 };
 use linear::Linearized;
 use scaled::ScaledRows;
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`StrSqp`]. The default is meant for every problem.
@@ -106,7 +105,8 @@ impl<C: Constraint> StrSqp<C> {
 }
 
 /// How good a point of [`StrSqp`] is, measured on the full sum, in the units of the problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Certificate {
     /// f(x).
     pub value: f64,
