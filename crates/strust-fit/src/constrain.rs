@@ -98,9 +98,9 @@ pub(crate) fn constrained(
         let (one, two) = (squares.clone(), squares.clone());
         constraint_from_fn(
             1,
-            move |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = 0.5 * (weighted(&squares, x, x) - 1.0),
-            move |x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>| out[0] = weighted(&one, x, v),
-            move |x: &Vec<f64>, y: &Vec<f64>, out: &mut Vec<f64>| {
+            move |x, c| c[0] = 0.5 * (weighted(&squares, x, x) - 1.0),
+            move |x, v, out| out[0] = weighted(&one, x, v),
+            move |x, y, out| {
                 out.iter_mut().zip(&two).zip(x).for_each(|((out, c), x)| *out += y[0] * c * x);
             },
         )

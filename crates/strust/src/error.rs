@@ -41,6 +41,14 @@ pub enum Error {
         /// Terms of the objective.
         objective: usize,
     },
+    /// A closure of the caller does not do what it must.
+    #[error("{place}: {why}")]
+    Closure {
+        /// The function that took the closure.
+        place: &'static str,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// The equations of a constraint are linearly dependent.
     #[error("{set}: {why}")]
     DependentRows {
@@ -188,6 +196,7 @@ fn list(numbers: &[usize]) -> String {
 
 /// What kind of failure an [`Error`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// The setup is wrong, and no step was made. Examples: a value out of range, a wrong shape or number of terms, or a
     /// start where the objective is not finite.
@@ -221,6 +230,7 @@ impl Error {
             | Self::Draws { .. }
             | Self::Sample { .. }
             | Self::Start { .. }
+            | Self::Closure { .. }
             | Self::DependentRows { .. }
             | Self::Saved(_)
             | Self::NonFiniteStart { .. } => ErrorKind::Setup,

@@ -39,6 +39,7 @@ impl<P, F: FnMut(&StepRecord, &P) -> ControlFlow<()>> Observer<P> for F {
 /// The result of a run.
 #[derive(Debug, Clone)]
 #[must_use = "the report states whether the run converged"]
+#[non_exhaustive]
 pub struct Report<S: State> {
     /// The final state; [`Run::resume`] continues from it. After a breakdown it is the last good state: the state at
     /// the breakdown if the objective is finite there, otherwise a copy at most 128 steps before it, or the start if the
@@ -237,7 +238,11 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         let start = self.method.measure(self.f, &state)?;
         if !start.is_finite() {
             return Err(self.failure().unwrap_or(if start.value.is_finite() {
-                Error::Start { why: "the gradient or the constraint is not finite there".into() }
+                Error::Start {
+                    why: "the gradient or the constraint is not finite there: check both, and the start, for NaN, infinity \
+                          and overflow"
+                        .into(),
+                }
             } else {
                 Error::NonFiniteStart { value: start.value }
             }));

@@ -46,12 +46,12 @@ pub fn jacobian<C: Constraint + ?Sized>(constraint: &mut C, x: &C::Point) -> Res
         return Err(out_of_range("Jacobian", "rows of c", m, format_args!("at most {MOST_ROWS}")));
     }
     let basis: Vec<_> = (0..m).map(|i| unit(&zero, i)).collect();
-    let (mut pull, mut column) = (x.zeros_like(), zero.zeros_like());
+    let (mut transposed, mut column) = (x.zeros_like(), zero.zeros_like());
     let mut square = Mat::<f64>::zeros(m, m);
     for j in 0..m {
-        pull.set_zero();
-        constraint.add_vjp(x, 1.0, &basis[j], &mut pull);
-        constraint.jvp(x, &pull, &mut column);
+        transposed.set_zero();
+        constraint.add_vjp(x, 1.0, &basis[j], &mut transposed);
+        constraint.jvp(x, &transposed, &mut column);
         (0..m).for_each(|i| square[(i, j)] = column.dot(&basis[i]));
     }
     let mut values = square.self_adjoint_eigenvalues(Side::Lower).map_err(|_| Error::Decomposition {

@@ -112,22 +112,55 @@ impl<V: Vector> Default for Auto<V> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutoState<V> {
     /// x, the average: the answer.
-    pub x: V,
+    pub(crate) x: V,
     /// z, where steps are made.
-    pub z: V,
+    pub(crate) z: V,
     /// x₀, the start.
-    pub start: V,
+    pub(crate) start: V,
     /// The last gradient of an accepted step.
-    pub gradient: V,
+    pub(crate) gradient: V,
     /// The root of the mean of g∘g, without the correction of the first steps.
-    pub root: V,
+    pub(crate) root: V,
     /// The numbers that it has learned.
-    pub learned: Learned,
+    pub(crate) learned: Learned,
     /// Steps made.
-    pub k: u64,
+    pub(crate) k: u64,
 }
 crate::saved!([V: Vector] AutoState<V> { x: vector, z: vector, start: vector, gradient: vector, root: vector, learned, k });
 crate::state!(AutoState<V>, is_averaged);
+
+impl<V> AutoState<V> {
+    /// The numbers that it has learned.
+    #[must_use]
+    pub fn learned(&self) -> &Learned {
+        &self.learned
+    }
+    /// A state of its parts, for the version on a device.
+    #[doc(hidden)]
+    pub fn from_parts(parts: AutoParts<V>) -> Self {
+        let AutoParts { x, z, start, gradient, root, learned, k } = parts;
+        Self { x, z, start, gradient, root, learned, k }
+    }
+    /// The parts of a state.
+    #[doc(hidden)]
+    pub fn into_parts(self) -> AutoParts<V> {
+        let Self { x, z, start, gradient, root, learned, k } = self;
+        AutoParts { x, z, start, gradient, root, learned, k }
+    }
+}
+
+/// The parts of an [`AutoState`].
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq)]
+pub struct AutoParts<V> {
+    pub x: V,
+    pub z: V,
+    pub start: V,
+    pub gradient: V,
+    pub root: V,
+    pub learned: Learned,
+    pub k: u64,
+}
 
 /// Scratch space of a step.
 #[derive(Debug, Clone)]

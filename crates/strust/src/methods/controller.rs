@@ -56,13 +56,13 @@ constants! {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Noise {
     /// n, the mean over about the last quarter of the steps.
-    pub mean: f64,
+    pub(crate) mean: f64,
     /// The mean over about the last 50 steps.
-    pub recent: f64,
+    pub(crate) recent: f64,
     /// The least recent noise so far.
-    pub least: f64,
+    pub(crate) least: f64,
     /// m, the number of steps that the average remembers.
-    pub remembered: f64,
+    pub(crate) remembered: f64,
 }
 crate::saved!([] Noise { mean, recent, least, remembered });
 
@@ -90,21 +90,21 @@ impl Noise {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Learned {
     /// Steps accepted.
-    pub accepted: u64,
+    pub(crate) accepted: u64,
     /// κ, the curvature of the model; `None` until a trial has shown one.
-    pub curvature: Option<f64>,
+    pub(crate) curvature: Option<f64>,
     /// n, the noise of the gradients, and m, the number of steps that the average remembers.
-    pub noise: Noise,
+    pub(crate) noise: Noise,
     /// r̄, the largest distance from the start.
-    pub distance: f64,
+    pub(crate) distance: f64,
     /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
-    pub size: Option<f64>,
+    pub(crate) size: Option<f64>,
     /// γₖ/γ, at most 1.
-    pub trust: f64,
+    pub(crate) trust: f64,
     /// The sum of the balances b since γₖ could last change.
-    pub balance: f64,
+    pub(crate) balance: f64,
     /// Whether no step was accepted since z was last moved to the average. At the start it is there.
-    pub at_average: bool,
+    pub(crate) at_average: bool,
 }
 crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, balance, at_average });
 
@@ -241,6 +241,39 @@ impl Learned {
     pub(super) fn retreat(&mut self) {
         self.size = self.size.map(|a| a / SHRINK);
         self.at_average = true;
+    }
+}
+
+impl Learned {
+    /// Steps accepted.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.accepted
+    }
+    /// κ, the curvature of the model; `None` until a trial has shown one.
+    #[must_use]
+    pub fn curvature(&self) -> Option<f64> {
+        self.curvature
+    }
+    /// n, the mean noise of the gradients.
+    #[must_use]
+    pub fn noise(&self) -> f64 {
+        self.noise.mean
+    }
+    /// r̄, the largest distance from the start.
+    #[must_use]
+    pub fn distance(&self) -> f64 {
+        self.distance
+    }
+    /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
+    #[must_use]
+    pub fn size(&self) -> Option<f64> {
+        self.size
+    }
+    /// γₖ/γ, at most 1.
+    #[must_use]
+    pub fn trust(&self) -> f64 {
+        self.trust
     }
 }
 

@@ -36,7 +36,7 @@ region_config! {
 /// let mut state = method.init(&mut f, vec![3.0])?;
 /// let record = method.step(&mut f, &mut state, &Sample::range(0..1))?;
 /// // The first step is far too long. It is rejected, and the radius is halved.
-/// assert_eq!((record.verdict, state.x[0], state.radius), (Verdict::Rejected, 3.0, 4.0));
+/// assert_eq!((record.verdict, state.point()[0], state.radius()), (Verdict::Rejected, 3.0, 4.0));
 /// # Ok::<(), strust::Error>(())
 /// ```
 pub type Str<V> = TrustRegion<V, Identity>;
@@ -83,16 +83,34 @@ impl<V: Vector, M: Clone> TrustRegion<V, M> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrustRegionState<V, S> {
     /// x.
-    pub x: V,
+    pub(crate) x: V,
     /// Δ.
-    pub radius: f64,
+    pub(crate) radius: f64,
     /// Steps made.
-    pub k: u64,
+    pub(crate) k: u64,
     /// The memory of the model.
-    pub memory: S,
+    pub(crate) memory: S,
 }
 crate::saved!([V: Vector, S: Load] TrustRegionState<V, S> { x: vector, radius, k, memory });
 crate::state!(TrustRegionState<V, S: Clone + Load>);
+
+impl<V, S> TrustRegionState<V, S> {
+    /// The radius Δ of the next step.
+    #[must_use]
+    pub fn radius(&self) -> f64 {
+        self.radius
+    }
+    /// The memory of the model.
+    #[must_use]
+    pub fn memory(&self) -> &S {
+        &self.memory
+    }
+    /// A state of its parts, for the versions on a device.
+    #[doc(hidden)]
+    pub fn from_parts(x: V, radius: f64, k: u64, memory: S) -> Self {
+        Self { x, radius, k, memory }
+    }
+}
 
 impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
     type State = TrustRegionState<F::Point, M::Memory>;

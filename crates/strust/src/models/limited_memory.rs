@@ -23,9 +23,9 @@ const ROUNDING: f64 = 100.0;
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurvaturePair<V> {
     /// s.
-    pub step: V,
+    pub(crate) step: V,
     /// y.
-    pub change: V,
+    pub(crate) change: V,
 }
 crate::saved!([V: Vector] CurvaturePair<V> { step: vector, change: vector });
 
@@ -33,13 +33,13 @@ crate::saved!([V: Vector] CurvaturePair<V> { step: vector, change: vector });
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurvatureMemory<V> {
     /// (s, y), oldest first.
-    pub pairs: Vec<CurvaturePair<V>>,
+    pub(crate) pairs: Vec<CurvaturePair<V>>,
     /// The products of s₁, y₁, s₂, y₂, … with each other.
-    pub products: Vec<f64>,
+    pub(crate) products: Vec<f64>,
     /// The last trial, until the next step begins.
-    pub last: Option<LastPoint<V>>,
+    pub(crate) last: Option<LastPoint<V>>,
     /// Trials since the last pair that could have been one.
-    pub skipped: u64,
+    pub(crate) skipped: u64,
 }
 crate::saved!([V: Vector] CurvatureMemory<V> { pairs, products, last, skipped });
 
@@ -47,11 +47,11 @@ crate::saved!([V: Vector] CurvatureMemory<V> { pairs, products, last, skipped })
 #[derive(Debug, Clone, PartialEq)]
 pub struct LastPoint<V> {
     /// The point.
-    pub point: V,
+    pub(crate) point: V,
     /// The gradient there, on the sample of the step, if the step was accepted.
-    pub gradient: V,
+    pub(crate) gradient: V,
     /// What the point is.
-    pub kind: LastKind,
+    pub(crate) kind: LastKind,
 }
 crate::saved!([V: Vector] LastPoint<V> { point: vector, gradient: vector, kind });
 

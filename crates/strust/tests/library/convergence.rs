@@ -10,7 +10,7 @@ use strust::{
     methods::StrState,
     objective::{Evaluation, Evaluations, full_value_and_gradient},
     prelude::*,
-    radius::Verdict,
+    radius::{RegionConfig, Verdict},
     run::{Observer, Report},
     samplers::Sampler,
 };
@@ -341,7 +341,7 @@ fn doubling_the_penalty_halves_the_violation_and_the_error_of_the_multipliers() 
 /// 1.
 fn printed(
     f: &mut LeastSquares<f64>,
-    c: &StrConfig,
+    c: &RegionConfig,
     mu: f64,
     x: &mut Vec<f64>,
     radius: &mut f64,
@@ -372,7 +372,7 @@ fn printed(
 }
 
 /// Compares 200 steps of both, bit for bit. Both add the 7 unknowns in the same order.
-fn agrees_with_the_printed_algorithm<M>(mut method: M, config: &StrConfig, mu: f64)
+fn agrees_with_the_printed_algorithm<M>(mut method: M, config: &RegionConfig, mu: f64)
 where
     M: Method<LeastSquares<f64>, State = StrState<Vec<f64>>>,
 {
@@ -404,8 +404,9 @@ where
 
 #[test]
 fn str_equals_algorithm_1_bit_for_bit() {
-    for config in [StrConfig::default(), StrConfig::constrained()] {
-        agrees_with_the_printed_algorithm(Str::new(config.clone()).unwrap(), &config, 0.0);
+    for region in [RegionConfig::default(), RegionConfig::constrained()] {
+        let config = StrConfig { region: region.clone() };
+        agrees_with_the_printed_algorithm(Str::new(config).unwrap(), &region, 0.0);
     }
 }
 

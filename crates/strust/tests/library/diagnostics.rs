@@ -293,18 +293,19 @@ fn singular_values_of_jacobians_agree_with_closed_forms() {
     let w = Mat::from_fn(12, 4, |i, j| w[(i, j)] as f32);
     close(jacobian(&mut single, &w).unwrap().smallest, 2.0, 1e-5);
     // (‖x‖² − 1)²: J = 0 wherever the constraint is satisfied.
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut squared = constraint_from_fn(
         1,
-        |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = (x.norm_squared() - 1.0).powi(2),
-        |x, v, out| out[0] = 4.0 * (x.norm_squared() - 1.0) * x.dot(v),
-        |x, y, out| out.add(4.0 * (x.norm_squared() - 1.0) * y[0], x),
+        |x, c| c[0] = (dot(x, x) - 1.0).powi(2),
+        |x, v, out| out[0] = 4.0 * (dot(x, x) - 1.0) * dot(x, v),
+        |x, y, out| out.iter_mut().zip(x).for_each(|(out, xi)| *out += 4.0 * (dot(x, x) - 1.0) * y[0] * xi),
     );
     assert!(!jacobian(&mut squared, &vec![1.0, 0.0]).unwrap().licq);
     assert!(jacobian(&mut squared, &vec![1.1, 0.0]).unwrap().licq);
     // Two equal equations.
     let mut twice = constraint_from_fn(
         2,
-        |x: &Vec<f64>, c: &mut Vec<f64>| (c[0], c[1]) = (x[0] - 1.0, 2.0 * x[0] - 2.0),
+        |x, c| (c[0], c[1]) = (x[0] - 1.0, 2.0 * x[0] - 2.0),
         |_, v, out| (out[0], out[1]) = (v[0], 2.0 * v[0]),
         |_, y, out| out[0] += y[0] + 2.0 * y[1],
     );

@@ -115,30 +115,10 @@ fn first_error<M: Method<Targets<Vec<f64>>>>(mut method: M) -> Error {
 
 #[test]
 fn a_constraint_that_is_not_finite_makes_the_step_fail() {
-    let nan = || {
-        constraint_from_fn(
-            1,
-            |_: &Vec<f64>, c: &mut Vec<f64>| c[0] = f64::NAN,
-            |_, _, out| out[0] = 1.0,
-            |_, _, out| out.set_zero(),
-        )
-    };
-    let wild = || {
-        constraint_from_fn(
-            1,
-            |_: &Vec<f64>, c: &mut Vec<f64>| c[0] = 1.0,
-            |_, _, out| out[0] = 1.0,
-            |_, _, out| out[0] = f64::INFINITY,
-        )
-    };
-    let curved = || {
-        constraint_from_fn(
-            1,
-            |_: &Vec<f64>, c: &mut Vec<f64>| c[0] = 1.0,
-            |_, _, out| out[0] = f64::NAN,
-            |_, _, out| out.set_zero(),
-        )
-    };
+    let nan = || constraint_from_fn(1, |_, c| c[0] = f64::NAN, |_, _, out| out[0] = 1.0, |_, _, out| out.fill(0.0));
+    let wild =
+        || constraint_from_fn(1, |_, c| c[0] = 1.0, |_, _, out| out[0] = 1.0, |_, _, out| out[0] = f64::INFINITY);
+    let curved = || constraint_from_fn(1, |_, c| c[0] = 1.0, |_, _, out| out[0] = f64::NAN, |_, _, out| out.fill(0.0));
     let error = first_error(AugLag::new(AugLagConfig::default(), nan()).unwrap());
     assert!(matches!(error, Error::NonFiniteValue { step: 0, .. }), "{error}");
     let error = first_error(StrP::new(StrPConfig::default(), nan()).unwrap());

@@ -439,12 +439,7 @@ fn a_retraction_that_fails_leaves_the_state_unchanged() {
 
 #[test]
 fn a_residual_that_is_not_finite_has_no_effect_on_later_products() {
-    let mut c = constraint_from_fn(
-        1,
-        |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0],
-        |_, v, out| out[0] = v[0],
-        |_, y, out| out[0] += y[0],
-    );
+    let mut c = constraint_from_fn(1, |x, c| c[0] = x[0], |_, v, out| out[0] = v[0], |_, y, out| out[0] += y[0]);
     let (x, mut out) = (vec![1.0], vec![0.0]);
     c.add_vjp(&x, 1.0, &vec![f64::NAN], &mut out);
     out[0] = 0.0;

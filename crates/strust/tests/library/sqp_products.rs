@@ -212,7 +212,7 @@ fn without_products_it_takes_differences() {
     let hyperbola = || {
         constraint_from_fn(
             1,
-            |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0] * x[1] - 1.0,
+            |x, c| c[0] = x[0] * x[1] - 1.0,
             |x, v, out| out[0] = x[1] * v[0] + x[0] * v[1],
             |x, y, out| (out[0], out[1]) = (out[0] + x[1] * y[0], out[1] + x[0] * y[0]),
         )
