@@ -118,7 +118,7 @@ fn in_single_precision_str_p_reaches_the_rounding_floor_and_stays_there() {
         let report =
             minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(60)).start(start).unwrap();
         assert!(report.last.value < 1e-11 && report.last.constraint_norm < 1e-5, "seed {seed}: {:?}", report.last);
-        assert!(report.state.radius > 1e-9, "seed {seed}: the radius collapsed to {:e}", report.state.radius);
+        assert!(report.state.radius() > 1e-9, "seed {seed}: the radius collapsed to {:e}", report.state.radius());
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 use strust::{
     Error,
     config::{Checked, Config},
-    methods::{StrNewtonConfig, StrNewtonState},
+    methods::{State, StrNewtonConfig, StrNewtonState},
     models::NewtonMemory,
     objective::{Evaluation, Objective, ProductKind},
     vector::Vector,
@@ -186,13 +186,13 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
         state: &StrNewtonState<Flat<T>>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(&state.x)?;
-        f.set(&state.x);
-        Self::at(config, f, [state.radius, state.memory.largest_gradient], state.k, read_every)
+        f.check_point(state.point())?;
+        f.set(state.point());
+        Self::at(config, f, [state.radius(), state.memory().largest_gradient()], state.steps(), read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrNewtonState<Flat<T>> {
-        let memory = NewtonMemory { largest_gradient: self.largest.double_value(&[]) };
-        StrNewtonState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]), memory }
+        let memory = NewtonMemory::new(self.largest.double_value(&[]));
+        StrNewtonState::from_parts(f.point(), self.radius.double_value(&[]), self.progress.k(), memory)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 use strust::{
     Error,
     config::{Checked, Config},
-    methods::{StrConfig, StrState},
+    methods::{State, StrConfig, StrState},
     objective::{Evaluation, Objective},
     radius::RegionConfig,
     vector::Vector,
@@ -82,12 +82,12 @@ impl<T: Component> DeviceMethod<T> for DeviceStr<T> {
         state: &StrState<Flat<T>>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(&state.x)?;
-        f.set(&state.x);
-        Self::at(config, f, state.radius, state.k, read_every)
+        f.check_point(state.point())?;
+        f.set(state.point());
+        Self::at(config, f, state.radius(), state.steps(), read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrState<Flat<T>> {
-        StrState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]), memory: () }
+        StrState::from_parts(f.point(), self.radius.double_value(&[]), self.progress.k(), ())
     }
 }
 

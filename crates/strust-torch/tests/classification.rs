@@ -102,7 +102,7 @@ fn a_trial_that_is_not_finite_is_rejected_and_does_not_change_the_statistics() {
     method.step(&mut f, &mut state, &sample(0)).unwrap();
 
     // The gradient is finite, but the step is so long that the trial overflows.
-    let (x, mut g) = (state.x.clone(), start.zeros_like());
+    let (x, mut g) = (state.point().clone(), start.zeros_like());
     f.value_and_gradient(&x, &sample(1), &mut g);
     let (statistics, mut trial) = (f.extra_state(), x.clone());
     trial.add(-1e38 / g.norm(), &g);
@@ -133,7 +133,7 @@ fn a_loss_that_is_nan_at_the_trial_is_recorded_as_a_rejected_step() {
     let record = method.step(&mut f, &mut state, &Sample::new(vec![1, 2], 1)).unwrap();
     let region = record.region.unwrap();
     assert_eq!((record.verdict, region.trial, region.ratio), (Verdict::Rejected, None, None));
-    assert!(state.radius < 8.0 && bits(&state.x) == bits(&start));
+    assert!(state.radius() < 8.0 && bits(state.point()) == bits(&start));
     assert!(f.extra_state().chunks(4).all(|b| f32::from_le_bytes(b.try_into().unwrap()).is_finite()));
 }
 
@@ -148,7 +148,7 @@ fn every_step_is_a_function_of_the_seed_and_a_run_resumes_from_saved_buffers() {
             sampler.draw(k, &mut sample);
             values.push(method.step(f, &mut state, &sample).unwrap().value.to_bits());
         }
-        (state.x, values)
+        (state.into_point(), values)
     };
     let mut f = resnet();
     let start = f.start(0);
@@ -214,9 +214,9 @@ fn str_on_the_device_makes_the_same_steps() {
         library.step(&mut f, &mut state, &sample).unwrap();
         device.step(g.objective(), &sample).unwrap();
     }
-    let mut difference = device.state(g.objective()).x;
-    difference.add(-1.0, &state.x);
-    assert!(difference.norm() < 1e-4 * state.x.norm());
+    let mut difference = device.state(g.objective()).into_point();
+    difference.add(-1.0, state.point());
+    assert!(difference.norm() < 1e-4 * state.point().norm());
 }
 
 #[test]

@@ -68,11 +68,11 @@ fn the_same_steps<T: Component>(gauss_newton: bool, products: u64, steps: u64, t
     assert!(inside > 0 && inside < steps as usize, "{inside} of {steps} steps end inside");
     assert!(seen.iter().all(|record| record.evaluations.products == products));
     let end = device.state(&g);
-    assert!(near(end.radius, state.radius, tolerance) && end.k == steps);
-    assert!(near(end.memory.largest_gradient, state.memory.largest_gradient, tolerance));
+    assert!(near(end.radius(), state.radius(), tolerance) && end.steps() == steps);
+    assert!(near(end.memory().largest_gradient(), state.memory().largest_gradient(), tolerance));
     let mut difference = end.x.clone();
-    difference.add(-1.0, &state.x);
-    assert!(difference.norm() <= tolerance * state.x.norm());
+    difference.add(-1.0, state.point());
+    assert!(difference.norm() <= tolerance * state.point().norm());
     // The running statistics agree too.
     let mut difference = g.parameters().buffers().clone();
     difference.add(-1.0, f.parameters().buffers());

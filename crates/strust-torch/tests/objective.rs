@@ -161,7 +161,7 @@ fn a_rejected_step_restores_every_parameter_bit_for_bit() {
     let mut state = method.init(&mut g, x.clone()).unwrap();
     let record = method.step(&mut g, &mut state, &Sample::new(vec![0], 1)).unwrap();
     assert_eq!(record.verdict, Verdict::Rejected);
-    assert_eq!((bits(&state.x), bits(g.parameters().flat())), (bits(&x), bits(&x)));
+    assert_eq!((bits(state.point()), bits(g.parameters().flat())), (bits(&x), bits(&x)));
     assert_eq!(bits(&f.point()), bits(&start));
     // An evaluation at another point does not change the model.
     let mut elsewhere = start.clone();

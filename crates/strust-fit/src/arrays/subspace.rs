@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use strust::{
     constraints::Stiefel,
-    methods::{AutoState, StrSqp, StrSqpConfig},
+    methods::{AutoState, State, StrSqp, StrSqpConfig},
     minimize,
     objective::{Evaluation, Objective},
     record::StepRecord,
@@ -233,7 +233,7 @@ impl SubspaceStream {
     /// An orthonormal basis.
     #[must_use]
     pub fn frame(&self) -> Mat<f64> {
-        orthonormal(self.0.x.as_ref())
+        orthonormal(self.0.point().as_ref())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 use serde::Serialize;
 use std::sync::Barrier;
 use strust::{
-    methods::{StrNewtonConfig, StrNewtonState},
+    methods::{State, StrNewtonConfig, StrNewtonState},
     models::NewtonMemory,
     objective::{Objective, ProductKind},
     radius::RegionConfig,
@@ -100,12 +100,12 @@ impl DeviceMethod<f32> for Passes {
         state: &StrNewtonState<Flat<f32>>,
         read_every: usize,
     ) -> Result<Self, strust::Error> {
-        f.check_point(&state.x)?;
-        f.set(&state.x);
+        f.check_point(state.point())?;
+        f.set(state.point());
         Self::start(config, f, read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<f32, L>) -> StrNewtonState<Flat<f32>> {
-        StrNewtonState { x: f.point(), k: self.progress.k(), radius: 0.1, memory: NewtonMemory::default() }
+        StrNewtonState::from_parts(f.point(), 0.1, self.progress.k(), NewtonMemory::default())
     }
 }
 

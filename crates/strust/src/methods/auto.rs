@@ -143,9 +143,9 @@ impl<V> AutoState<V> {
     }
     /// The parts of a state.
     #[doc(hidden)]
-    pub fn into_parts(self) -> AutoParts<V> {
+    pub fn parts(&self) -> AutoParts<&V> {
         let Self { x, z, start, gradient, root, learned, k } = self;
-        AutoParts { x, z, start, gradient, root, learned, k }
+        AutoParts { x, z, start, gradient, root, learned: *learned, k: *k }
     }
 }
 

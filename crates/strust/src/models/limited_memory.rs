@@ -43,6 +43,18 @@ pub struct CurvatureMemory<V> {
 }
 crate::saved!([V: Vector] CurvatureMemory<V> { pairs, products, last, skipped });
 
+impl<V> CurvatureMemory<V> {
+    /// The pairs: a step and the change of the gradient along it, the oldest first.
+    pub fn pairs(&self) -> impl ExactSizeIterator<Item = (&V, &V)> {
+        self.pairs.iter().map(|pair| (&pair.step, &pair.change))
+    }
+    /// The last point and the gradient there, from which the next pair comes.
+    #[must_use]
+    pub fn last(&self) -> Option<(&V, &V)> {
+        self.last.as_ref().map(|last| (&last.point, &last.gradient))
+    }
+}
+
 /// The other point of the last trial: x before an accepted step, or the trial of a rejected one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LastPoint<V> {

@@ -384,13 +384,17 @@ where
         f.right.iter_mut().zip(normals(seed + 90, 15)).for_each(|(b, noise)| *b += 0.3 * noise);
         let (mut sampler, mut sample) = (WithReplacement::new(15, 2, seed).unwrap(), Sample::default());
         let mut state = method.init(&mut f, normal(seed + 40, &[7])).unwrap();
-        let (mut x, mut radius) = (state.x.clone(), state.radius);
+        let (mut x, mut radius) = (state.point().clone(), state.radius());
         for k in 0..200 {
             sampler.draw(k, &mut sample);
             let before = radius;
             let record = method.step(&mut f, &mut state, &sample).unwrap();
             let ratio = printed(&mut f, config, mu, &mut x, &mut radius, &sample);
-            assert_eq!((&state.x, state.radius), (&x, radius), "seed {seed}, step {k}, ratio {ratio}, {record:?}");
+            assert_eq!(
+                (state.point(), state.radius()),
+                (&x, radius),
+                "seed {seed}, step {k}, ratio {ratio}, {record:?}"
+            );
             accepted += u32::from(record.verdict == Verdict::Accepted);
             shrunk += u32::from(radius < before);
             grown += u32::from(radius > before);

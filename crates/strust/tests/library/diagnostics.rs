@@ -436,7 +436,7 @@ fn a_penalized_step_on_a_quadratic_is_accepted_exactly_below_the_threshold() {
         let mut state = method.init(&mut f, normal(seed + 40, &[6])).unwrap();
         let (mut sampler, mut curvature) = (WithReplacement::new(20, 2, seed).unwrap(), Curvature::default());
         for k in 0..60 {
-            let (sample, x) = (drawn(&mut sampler, k), state.x.clone());
+            let (sample, x) = (drawn(&mut sampler, k), state.point().clone());
             let record = method.step(&mut f, &mut state, &sample).unwrap();
             if record.gradient_norm < 1e-5 {
                 break;

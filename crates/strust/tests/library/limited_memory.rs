@@ -88,7 +88,7 @@ fn mini_batches_pay_for_their_pairs_and_the_full_batch_does_not() {
         let run = if let Some(batch) = batch { run.batch(batch) } else { run.full_batch() };
         let report = run.start(normal(9, &[7])).unwrap();
         assert!(report.breakdown.is_none());
-        (report.evaluations.gradients, report.state.memory.pairs.len())
+        (report.evaluations.gradients, report.state.memory().pairs().len())
     };
     let ((full, of_full), (dense, _), (rare, pairs)) =
         (gradients(None, 1), gradients(Some(10), 1), gradients(Some(10), 10));
@@ -123,7 +123,7 @@ fn single_precision_stays_at_its_rounding_floor() {
     let report = run.start(normal(9, &[7])).unwrap();
     let off = report.point().iter().zip(&answer).map(|(&x, a)| (f64::from(x) - a).abs()).fold(0.0, f64::max);
     assert!(report.breakdown.is_none() && off < 1e-4, "{off:e}");
-    assert!(report.state.memory.pairs.iter().all(|pair| pair.step.dot(&pair.change) > 0.0));
+    assert!(report.state.memory().pairs().all(|(step, change)| step.dot(change) > 0.0));
 }
 
 #[test]
@@ -156,8 +156,8 @@ fn a_pair_is_never_made_from_a_point_that_is_not_finite() {
     for _ in 0..60 {
         method.step(&mut f, &mut state, &Sample::range(0..1)).unwrap();
         let finite = |v: &Vec<f64>| v.iter().all(|v| v.is_finite());
-        assert!(state.memory.pairs.iter().all(|pair| finite(&pair.step) && finite(&pair.change)));
-        assert!(state.memory.last.iter().all(|last| finite(&last.point) && finite(&last.gradient)));
+        assert!(state.memory().pairs().all(|(step, change)| finite(step) && finite(change)));
+        assert!(state.memory().last().iter().all(|(point, gradient)| finite(point) && finite(gradient)));
     }
-    assert!((state.x[0] - 1.0).abs() < 1e-6, "{:?}", state.x);
+    assert!((state.point()[0] - 1.0).abs() < 1e-6, "{:?}", state.point());
 }

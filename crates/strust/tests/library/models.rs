@@ -105,13 +105,13 @@ fn the_memory_of_a_model_is_part_of_the_saved_state() {
     };
     let mut f = problem(1.0);
     let (whole, half) = (run(&mut f, 40), run(&mut f, 17));
-    assert_ne!(half.memory, run(&mut f, 0).memory, "the memory must have changed");
+    assert_ne!(half.memory(), run(&mut f, 0).memory(), "the memory must have changed");
     let text = serde_json::to_string(&half).unwrap();
     let loaded: TrustRegionState<Vec<f64>, MetricMemory> = serde_json::from_str(&text).unwrap();
     let rest = minimize(&mut f).method(method()).batch(8).seed(3).stop(Stop::steps(40)).resume(loaded).unwrap().state;
     assert_eq!(
-        (bits(&rest.x), rest.radius.to_bits(), rest.memory),
-        (bits(&whole.x), whole.radius.to_bits(), whole.memory)
+        (bits(rest.point()), rest.radius().to_bits(), rest.memory()),
+        (bits(whole.point()), whole.radius().to_bits(), whole.memory())
     );
 }
 
@@ -209,10 +209,16 @@ fn every_product_of_a_step_uses_the_sample_of_the_step() {
         sampler.draw(k, &mut sample);
         // Make the same proposal by hand, to record the samples.
         let mut g = vec![0.0; 6];
-        let evaluation = f.value_and_gradient(&state.x, &sample, &mut g);
-        let at =
-            Local { k, x: &state.x, sample: &sample, evaluation, gradient: &g, gradient_squared: g.norm_squared() };
-        let proposed = model.propose(&mut f, &(), &at, state.radius).unwrap().length;
+        let evaluation = f.value_and_gradient(state.point(), &sample, &mut g);
+        let at = Local {
+            k,
+            x: state.point(),
+            sample: &sample,
+            evaluation,
+            gradient: &g,
+            gradient_squared: g.norm_squared(),
+        };
+        let proposed = model.propose(&mut f, &(), &at, state.radius()).unwrap().length;
         let record = method.step(&mut f, &mut state, &sample).unwrap();
         assert_eq!(record.step_length.to_bits(), proposed.to_bits());
         assert!(!model.samples.is_empty() && model.samples.drain(..).all(|seen| seen == sample));

@@ -69,10 +69,10 @@ fn each_rejection_divides_the_radius_by_the_shrink_factor() {
         assert_eq!(record.region.as_ref().unwrap().radius.to_bits(), expected.to_bits(), "step {i}");
     }
     // After a thousand rejections the radius is still positive and grows again.
-    assert_eq!(state.radius.to_bits(), f64::MIN_POSITIVE.to_bits());
+    assert_eq!(state.radius().to_bits(), f64::MIN_POSITIVE.to_bits());
     log.borrow_mut().trial = None;
     go(&mut f, &mut method, &mut state, 1100..1700);
-    assert!(state.radius > 1e-3, "radius {}", state.radius);
+    assert!(state.radius() > 1e-3, "radius {}", state.radius());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_zero_gradient_makes_no_trial_and_keeps_the_radius() {
     let region = record.region.unwrap();
     assert_eq!((region.exit, region.trial, region.ratio, region.change), (Exit::Stationary, None, None, Change::Keep));
     assert_eq!((record.evaluations.values, f.evaluations().values), (0, 0));
-    assert_eq!((state.radius, state.k, state.x.as_slice()), (8.0, 1, [1.0, 2.0].as_slice()));
+    assert_eq!((state.radius(), state.steps(), state.point().as_slice()), (8.0, 1, [1.0, 2.0].as_slice()));
 }
 
 #[test]

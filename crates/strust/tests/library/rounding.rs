@@ -61,11 +61,11 @@ fn run<F: Objective>(mut f: F, start: F::Point, batch: usize, scale: f64) -> Out
         sampler.draw(k, &mut sample);
         method.step(&mut f, &mut state, &sample).unwrap();
         if k + 1000 >= steps {
-            radius = radius.min(state.radius);
+            radius = radius.min(state.radius());
         }
     }
-    let mut gradient = state.x.zeros_like();
-    let value = full_value_and_gradient(&mut f, &state.x, &mut gradient);
+    let mut gradient = state.point().zeros_like();
+    let value = full_value_and_gradient(&mut f, state.point(), &mut gradient);
     Outcome { radius, value, gradient: gradient.norm() }
 }
 

@@ -45,7 +45,7 @@ fn go(stop: &Stop) -> Report<strust::methods::StrState<Vec<f64>>> {
 #[test]
 fn each_budget_stops_the_run_on_time_and_never_counts_as_converged() {
     let report = go(&Stop::steps(7));
-    assert_eq!((report.reason, report.steps, report.state.k), (StopReason::Steps, 7, 7));
+    assert_eq!((report.reason, report.steps, report.state.steps()), (StopReason::Steps, 7, 7));
     assert!(!report.reason.converged());
 
     let report = go(&Stop::epochs(3));
@@ -191,7 +191,7 @@ fn a_run_resumed_from_a_report_equals_one_long_run() {
         minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::steps(50)).resume(first.state).unwrap();
     assert_eq!((second.steps, second.reason), (27, StopReason::Steps));
     assert_eq!(bits(second.point()), bits(whole.point()));
-    assert_eq!((second.state.radius, second.last), (whole.state.radius, whole.last));
+    assert_eq!((second.state.radius(), second.last), (whole.state.radius(), whole.last));
     assert_eq!(first.accepted + second.accepted, whole.accepted);
     // Epochs also count from the first step of the first run.
     let state = go(&Stop::steps(23)).state;
@@ -470,7 +470,7 @@ fn a_method_can_be_used_again_for_a_state_of_another_size() {
     let state = first.unwrap().state;
     let _ = minimize(&mut small).method(&mut method).stop(Stop::steps(2)).start(vec![0.0; 3]).unwrap();
     let report = minimize(&mut large).method(&mut method).stop(Stop::steps(4)).resume(state.clone()).unwrap();
-    assert_eq!(report.state.k, 4);
+    assert_eq!(report.state.steps(), 4);
     // A constraint of another shape is a set-up error also when a run resumes.
     let affine = Affine::new(vec![vec![1.0, 1.0]], vec![1.0]).unwrap();
     let constrained = StrP::new(StrPConfig::default(), affine).unwrap();
@@ -561,7 +561,7 @@ fn a_run_that_is_stopped_during_a_measurement_returns_its_state_at_once() {
     };
     let mut f = Stoppable::new(f(), in_the_middle);
     let report = minimize(&mut f).method(method()).measure_every(3).stop(Stop::steps(10)).start(vec![1.0]).unwrap();
-    assert_eq!((report.reason, report.steps, report.state.k), (StopReason::Observer, 3, 3));
+    assert_eq!((report.reason, report.steps, report.state.steps()), (StopReason::Observer, 3, 3));
     assert_eq!(measured.get(), 2 * PIECES + PIECES / 2);
 }
 

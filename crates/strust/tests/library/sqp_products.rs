@@ -122,7 +122,7 @@ fn where_the_lagrangian_is_indefinite_it_leaves_a_saddle_point() {
     assert_eq!(report.reason, StopReason::Kkt);
     assert!((report.last.value + 2.5).abs() < 1e-9 && report.steps <= 15, "{} {:?}", report.steps, report.last);
     // ∇f + 2λx = 0
-    assert!((report.state.multipliers[0] - 2.5).abs() < 1e-6);
+    assert!((report.state.multipliers()[0] - 2.5).abs() < 1e-6);
 }
 
 #[test]
@@ -256,11 +256,11 @@ fn a_resumed_run_with_products_equals_an_uninterrupted_run() {
                 let text = serde_json::to_string(&state).unwrap();
                 state = serde_json::from_str::<StrSqpState<Vec<f64>>>(&text).unwrap();
                 method = sqp(10, 1e-8, sphere());
-                method.prepare(&mut f, &state.x).unwrap();
+                method.prepare(&mut f, state.point()).unwrap();
             }
             method.step(&mut f, &mut state, &Sample::all(1)).unwrap();
         }
-        assert!(state.region.is_some());
+        assert!(state.radius().is_some());
         serde_json::to_string(&state).unwrap()
     };
     assert_eq!(run(None), run(Some(3)));

@@ -81,7 +81,7 @@ fn cost<P: Problem>(problem: &'static str, kind: ProductKind, mut f: P, batch: u
             black_box(f.curvature_product(kind, &start.x, &sample, &gradient, &mut product));
         }
         for _ in 0..made.values {
-            black_box(f.value(&state.x, &sample));
+            black_box(f.value(state.point(), &sample));
         }
         alone = began.elapsed().as_secs_f64().min(alone);
     }

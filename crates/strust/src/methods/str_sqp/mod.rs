@@ -274,6 +274,11 @@ impl<V> StrSqpState<V> {
     pub fn learned(&self) -> Option<&Learned> {
         self.batch.as_ref().map(|batch| &batch.learned)
     }
+    /// Whether a run on mini-batches tries the full sum.
+    #[must_use]
+    pub fn is_on_full_sum(&self) -> bool {
+        self.batch.as_ref().is_some_and(|batch| batch.turn.whole.is_some())
+    }
     /// What is known about the problem.
     #[must_use]
     pub fn verdict(&self) -> &SqpVerdict {
