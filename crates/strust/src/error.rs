@@ -41,14 +41,6 @@ pub enum Error {
         /// Terms of the objective.
         objective: usize,
     },
-    /// A closure of the caller does not do what it must.
-    #[error("{place}: {why}")]
-    Closure {
-        /// The function that took the closure.
-        place: &'static str,
-        /// What is wrong, and what to do.
-        why: String,
-    },
     /// The equations of a constraint are linearly dependent.
     #[error("{set}: {why}")]
     DependentRows {
@@ -230,7 +222,6 @@ impl Error {
             | Self::Draws { .. }
             | Self::Sample { .. }
             | Self::Start { .. }
-            | Self::Closure { .. }
             | Self::DependentRows { .. }
             | Self::Saved(_)
             | Self::NonFiniteStart { .. } => ErrorKind::Setup,

@@ -52,16 +52,8 @@ impl RegionConfig {
     /// and shrinks to the length of the step divided by `shrink`.
     #[must_use]
     pub fn with_curvature() -> Self {
-        let (initial_radius, max_radius) = (1.0, 1e10);
-        Self {
-            initial_radius,
-            max_radius,
-            shrink_below: 0.25,
-            grow_above: 0.75,
-            shrink: 4.0,
-            grow: 2.0,
-            ..Self::default()
-        }
+        let (shrink_below, grow_above, shrink, grow) = (0.25, 0.75, 4.0, 2.0);
+        Self { initial_radius: 1.0, max_radius: 1e10, shrink_below, grow_above, shrink, grow, ..Self::default() }
     }
     /// The table of a region for a model with curvature.
     pub(crate) const FIELDS_WITH_CURVATURE: &'static [Field] = &{
@@ -147,13 +139,7 @@ macro_rules! region_config {
             #[serde(default, deny_unknown_fields)]
             struct Flat {
                 $( $field: $ty, )*
-                initial_radius: f64,
-                max_radius: f64,
-                accept_above: f64,
-                shrink_below: f64,
-                grow_above: f64,
-                shrink: f64,
-                grow: f64,
+                initial_radius: f64, max_radius: f64, accept_above: f64, shrink_below: f64, grow_above: f64, shrink: f64, grow: f64,
             }
             impl Default for Flat {
                 fn default() -> Self {

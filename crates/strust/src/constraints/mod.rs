@@ -128,18 +128,7 @@ pub trait Manifold: Constraint {
 /// assert_eq!(c.rounding(&vec![1.0, 1.0], 0.0), f64::EPSILON);
 /// ```
 ///
-/// A run checks the closures at its start. A component that is left out is an error:
-///
-/// ```
-/// use strust::prelude::*;
-/// let two_rows = constraint_from_fn(2, |x, c| c[0] = x[0], |_, v, out| out.fill(v[0]), |_, y, out| out[0] += y[0] + y[1]);
-/// let mut f = from_terms(1, |_, x: &Vec<f64>, g| { g[0] += x[0]; 0.5 * x[0] * x[0] });
-/// let method = StrSqp::new(StrSqpConfig::default(), two_rows)?;
-/// let error = minimize(&mut f).method(method).start(vec![1.0]).map(drop).unwrap_err();
-/// assert_eq!(error.to_string(), "constraint_from_fn: the first closure, c(x), leaves out row 1 of 2: write all rows, or \
-///     state the number of rows that it writes");
-/// # Ok::<(), Error>(())
-/// ```
+/// A run checks the closures at its start: a row that the first or the second one leaves out is an error.
 pub fn constraint_from_fn<R, P, Q>(
     rows: usize,
     residual: R,
@@ -227,16 +216,11 @@ const UNWRITTEN: f64 = f64::from_bits(0x7ff8_dead_beef_0001);
 
 /// The error if a closure has left out a row.
 fn check_written(rows: &[f64], closure: &str) -> Result<(), Error> {
-    match rows.iter().position(|row| row.to_bits() == UNWRITTEN.to_bits()) {
-        None => Ok(()),
-        Some(row) => Err(Error::Closure {
-            place: "constraint_from_fn",
-            why: format!(
-                "{closure}, leaves out row {row} of {}: write all rows, or state the number of rows that it writes",
-                rows.len()
-            ),
-        }),
-    }
+    let left_out = rows.iter().position(|row| row.to_bits() == UNWRITTEN.to_bits());
+    left_out.map_or(Ok(()), |row| {
+        let allowed = format!("the number of rows that the closure for {closure} writes: it leaves out row {row}");
+        Err(out_of_range("constraint_from_fn", "rows", rows.len(), allowed))
+    })
 }
 
 /// See [`constraint_from_fn`].
@@ -316,10 +300,10 @@ impl<V: Vector, M: ConstraintClosures<V>> Constraint for ConstraintFromFn<V, M> 
     fn check_point(&self, x: &V) -> Result<(), Error> {
         let (mut closures, mut rows) = (self.closures.borrow_mut(), vec![UNWRITTEN; self.scaled.len()]);
         closures.residual(x, &mut rows);
-        check_written(&rows, "the first closure, c(x)")?;
+        check_written(&rows, "c(x)")?;
         rows.fill(UNWRITTEN);
         closures.jvp(x, &x.zeros_like(), &mut rows);
-        check_written(&rows, "the second closure, J(x)v")
+        check_written(&rows, "J(x)v")
     }
     fn rounding(&self, _: &V, norm: f64) -> f64 {
         V::EPSILON.max(f64::EPSILON) * (norm + self.magnitude)

@@ -91,7 +91,8 @@ config! {
 #[derive(Debug, Clone)]
 pub struct Auto<V> {
     config: Checked<AutoConfig>,
-    scratch: Option<AutoScratch<V>>,
+    /// The vectors of a step.
+    scratch: Option<[V; 8]>,
 }
 
 impl<V: Vector> Auto<V> {
@@ -162,35 +163,6 @@ pub struct AutoParts<V> {
     pub k: u64,
 }
 
-/// Scratch space of a step.
-#[derive(Debug, Clone)]
-struct AutoScratch<V> {
-    y: V,
-    gradient: V,
-    root: V,
-    metric: V,
-    direction: V,
-    z: V,
-    x: V,
-    trial: V,
-}
-
-impl<V: Vector> AutoScratch<V> {
-    fn like(x: &V) -> Self {
-        let zeros = || x.zeros_like();
-        Self {
-            y: zeros(),
-            gradient: zeros(),
-            root: zeros(),
-            metric: zeros(),
-            direction: zeros(),
-            z: zeros(),
-            x: zeros(),
-            trial: zeros(),
-        }
-    }
-}
-
 impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
     type State = AutoState<F::Point>;
 
@@ -207,8 +179,8 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *self.config;
         let rule = SizeRule::new(gamma, noise);
         let AutoState { x, z, start, gradient: last, root, learned, k } = state;
-        let space = self.scratch.get_or_insert_with(|| AutoScratch::like(x));
-        let AutoScratch { y, gradient: g, root: new_root, metric, direction: d, z: new_z, x: new_x, trial } = space;
+        let space = self.scratch.get_or_insert_with(|| std::array::from_fn(|_| x.zeros_like()));
+        let [y, g, new_root, metric, d, new_z, new_x, trial] = space;
 
         between(y, momentum, x, z);
         let f0 = f.value_and_gradient(y, sample, g);

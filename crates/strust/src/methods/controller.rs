@@ -11,8 +11,7 @@ use std::f64::consts::SQRT_2;
 macro_rules! constants {
     ($($(#[$doc:meta])* $name:ident = $value:literal;)*) => {
         $($(#[$doc])* const $name: f64 = $value;)*
-        /// The constants by name.
-        const CONSTANTS: &[(&str, f64)] = &[$((stringify!($name), $name)),*];
+            const CONSTANTS: &[(&str, f64)] = &[$((stringify!($name), $name)),*];
     };
 }
 
@@ -255,30 +254,12 @@ impl Learned {
     pub fn curvature(&self) -> Option<f64> {
         self.curvature
     }
-    /// n, the mean noise of the gradients.
-    #[must_use]
-    pub fn noise(&self) -> f64 {
-        self.noise.mean
-    }
-    /// r̄, the largest distance from the start.
-    #[must_use]
-    pub fn distance(&self) -> f64 {
-        self.distance
-    }
     /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
     #[must_use]
     pub fn size(&self) -> Option<f64> {
         self.size
     }
-    /// γₖ/γ, at most 1.
-    #[must_use]
-    pub fn trust(&self) -> f64 {
-        self.trust
-    }
-}
-
-/// For the versions on a device.
-impl Learned {
+    /// The constants by name, for the versions on a device.
     /// The constants by name.
     pub const CONSTANTS: &'static [(&'static str, f64)] = CONSTANTS;
     /// The names of the [`numbers`](Self::numbers).

@@ -57,7 +57,7 @@ pub struct StrP<C: Constraint> {
 impl<C: Constraint> StrP<C> {
     /// Checks the configuration.
     pub fn new(config: StrPConfig, constraint: C) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, constraint, scratch: Scratch::default(), penalty_scratch: None })
+        Ok(Self { config: config.check()?, constraint, scratch: None, penalty_scratch: None })
     }
     /// The multipliers λ = μ·c(x) of the paper's Corollary 4.13.
     pub fn multipliers(&mut self, x: &C::Point) -> C::Residual {
@@ -73,7 +73,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrP<C> {
     type State = StrState<F::Point>;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        (self.scratch, self.penalty_scratch) = (Scratch::default(), None);
+        (self.scratch, self.penalty_scratch) = (None, None);
         f.check_point(x)?;
         check_equations(StrPConfig::NAME, &self.constraint)?;
         self.constraint.check_point(x)

@@ -71,7 +71,7 @@ impl<V: Vector> Default for Str<V> {
 impl<V: Vector, M: Clone> TrustRegion<V, M> {
     /// Checks the configuration. See [`Model`] for an example.
     pub fn with_model(config: RegionConfig, model: M) -> Result<Self, Error> {
-        Ok(Self { region: config.check()?, given: model.clone(), model, scratch: Scratch::default() })
+        Ok(Self { region: config.check()?, given: model.clone(), model, scratch: None })
     }
     /// The model.
     pub fn model(&self) -> &M {
@@ -116,7 +116,7 @@ impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
     type State = TrustRegionState<F::Point, M::Memory>;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        (self.model, self.scratch) = (self.given.clone(), Scratch::default());
+        (self.model, self.scratch) = (self.given.clone(), None);
         f.check_point(x)
     }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
@@ -136,14 +136,7 @@ impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
 }
 
 /// The gradient and the trial point.
-#[derive(Debug, Clone)]
-pub(super) struct Scratch<V>(Option<(V, V)>);
-
-impl<V> Default for Scratch<V> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
+pub(super) type Scratch<V> = Option<(V, V)>;
 
 /// One step of Algorithm 1. With a penalized objective and the model [`Penalty`](crate::models::Penalty) it is a step
 /// of Algorithm 2. The state changes only after the last evaluation.
@@ -156,7 +149,7 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     scratch: &mut Scratch<F::Point>,
 ) -> Result<StepRecord, Error> {
     let TrustRegionState { x, radius, k, memory } = state;
-    let (g, trial) = scratch.0.get_or_insert_with(|| (x.zeros_like(), x.zeros_like()));
+    let (g, trial) = scratch.get_or_insert_with(|| (x.zeros_like(), x.zeros_like()));
 
     // fᵢ(x) and g = ∇fᵢ(x)
     let evaluation = f.value_and_gradient(x, sample, g);

@@ -130,3 +130,44 @@ fn a_constraint_that_is_not_finite_makes_the_step_fail() {
     let error = first_error(StrP::new(StrPConfig::default(), curved()).unwrap());
     assert!(matches!(error, Error::NonFiniteJacobian { step: 0, .. }), "{error}");
 }
+
+/// Why a run of this method cannot start.
+fn start_error<M: Method<Targets<Vec<f64>>>>(method: M) -> String {
+    minimize(&mut vectors()).method(method).full_batch().start(at()).map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_closure_that_leaves_out_a_row_is_an_error_at_the_start() {
+    let set = |rows, c: fn(&[f64], &mut [f64]), jvp: fn(&[f64], &[f64], &mut [f64])| {
+        constraint_from_fn(rows, c, jvp, |_, y, out| out[0] += y[0])
+    };
+    let one = |x: &[f64], c: &mut [f64]| c[0] = x[0];
+    let both = |x: &[f64], c: &mut [f64]| c.copy_from_slice(&x[..2]);
+    let (jvp, short) = (
+        |_: &[f64], v: &[f64], out: &mut [f64]| out.copy_from_slice(&v[..2]),
+        |_: &[f64], v: &[f64], out: &mut [f64]| out[0] = v[0],
+    );
+    let error = |closure| {
+        let why = format!("the number of rows that the closure for {closure} writes: it leaves out row 1");
+        format!("constraint_from_fn: `rows` is 2, but must be {why}")
+    };
+    assert_eq!(start_error(StrP::new(StrPConfig::default(), set(2, one, jvp)).unwrap()), error("c(x)"));
+    assert_eq!(start_error(StrSqp::new(StrSqpConfig::default(), set(2, one, jvp)).unwrap()), error("c(x)"));
+    assert_eq!(
+        start_error(StrSqp::new(StrSqpConfig::default(), at_most(set(2, both, short))).unwrap()),
+        error("J(x)v")
+    );
+    assert!(
+        minimize(&mut vectors())
+            .method(StrP::new(StrPConfig::default(), set(2, both, jvp)).unwrap())
+            .start(at())
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_constraint_that_is_nan_at_the_start_is_an_error_that_says_what_to_check() {
+    let nan = || constraint_from_fn(1, |_, c| c[0] = f64::NAN, |_, v, out| out[0] = v[0], |_, y, out| out[0] += y[0]);
+    let expected = "start: the gradient or the constraint is not finite there: check both, and the start, for NaN, infinity and overflow";
+    assert_eq!(start_error(StrP::new(StrPConfig::default(), nan()).unwrap()), expected);
+}

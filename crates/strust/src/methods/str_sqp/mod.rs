@@ -259,11 +259,6 @@ impl<V> StrSqpState<V> {
     pub fn penalty(&self) -> f64 {
         self.penalty
     }
-    /// σ, the damping of the step.
-    #[must_use]
-    pub fn damping(&self) -> f64 {
-        self.damping
-    }
     /// The radius of steps with products of the Lagrangian's Hessian; `None` before the first.
     #[must_use]
     pub fn radius(&self) -> Option<f64> {
