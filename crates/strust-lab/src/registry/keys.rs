@@ -8,7 +8,6 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use strust::{
     config::{Config, FieldValue},
-    prelude::*,
     schedule::Schedule,
 };
 use strust_baselines::by_name::{self, MethodInfo, MethodOptions};

@@ -10,7 +10,7 @@ use crate::{
     data::{experiment::MethodSpec, parameters::Parameters},
     stepper::{StepByStep, Stepper},
 };
-use strust::{config::Config, prelude::*};
+use strust::config::Config;
 use strust_baselines::by_name::{self, MethodInfo, MethodParts, WithConfig};
 use strust_problems::Problem;
 

@@ -154,7 +154,6 @@ mod halting {
     use super::*;
     use crate::run::workers::FirstError;
     use std::sync::atomic::AtomicBool;
-    use strust::methods::Averaged;
     use strust_problems::LeastSquares;
 
     #[test]

@@ -64,7 +64,7 @@ fn cost<P: Problem>(problem: &'static str, kind: ProductKind, mut f: P, batch: u
     let (mut method, x) = (method(kind)?, f.start(0));
     let start = method.init(&mut f, x)?;
     let sample = Sample::range(0..batch);
-    let (mut gradient, mut product) = (start.x.zeros_like(), start.x.zeros_like());
+    let (mut gradient, mut product) = (start.point().zeros_like(), start.point().zeros_like());
     let (mut step, mut alone, mut made) = (f64::INFINITY, f64::INFINITY, Evaluations::default());
     for _ in 0..TURNS {
         // Every turn makes the same step.
@@ -75,17 +75,17 @@ fn cost<P: Problem>(problem: &'static str, kind: ProductKind, mut f: P, batch: u
 
         let began = Instant::now();
         for _ in 0..made.gradients {
-            black_box(f.value_and_gradient(&start.x, &sample, &mut gradient));
+            black_box(f.value_and_gradient(start.point(), &sample, &mut gradient));
         }
         for _ in 0..made.products {
-            black_box(f.curvature_product(kind, &start.x, &sample, &gradient, &mut product));
+            black_box(f.curvature_product(kind, start.point(), &sample, &gradient, &mut product));
         }
         for _ in 0..made.values {
             black_box(f.value(state.point(), &sample));
         }
         alone = began.elapsed().as_secs_f64().min(alone);
     }
-    let unknowns = start.x.dimension();
+    let unknowns = start.point().dimension();
     let (step_ms, evaluations_ms) = (1e3 * step, 1e3 * alone);
     Ok(NewtonCost { problem, unknowns, products: made.products, step_ms, evaluations_ms, ratio: step / alone })
 }
