@@ -137,11 +137,11 @@ macro_rules! region_config {
         const _: () = {
             #[derive(serde::Deserialize)]
             #[serde(default, deny_unknown_fields)]
-            struct Flat {
+            struct FlatConfig {
                 $( $field: $ty, )*
                 initial_radius: f64, max_radius: f64, accept_above: f64, shrink_below: f64, grow_above: f64, shrink: f64, grow: f64,
             }
-            impl Default for Flat {
+            impl Default for FlatConfig {
                 fn default() -> Self {
                     let $name { $( $field, )* region } = $name::default();
                     let $crate::radius::RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } = region;
@@ -150,8 +150,8 @@ macro_rules! region_config {
             }
             impl<'de> serde::Deserialize<'de> for $name {
                 fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                    let Flat { $( $field, )* initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } =
-                        Flat::deserialize(from)?;
+                    let FlatConfig { $( $field, )* initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } =
+                        FlatConfig::deserialize(from)?;
                     let region = $crate::radius::RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow };
                     Ok(Self { $( $field, )* region })
                 }

@@ -186,6 +186,7 @@ mod tests {
         stepper::{StepByStep, Stepper},
     };
     use std::sync::atomic::AtomicBool;
+    use strust::methods::Averaged;
     use strust_baselines::Sgd;
     use strust_problems::Classifier;
     use strust_torch::{Flat, ImageClassification, device::Device, images::ImageBytes};
