@@ -126,17 +126,17 @@ pub trait Config: Default + Clone + fmt::Debug + Portable {
     }
 }
 
-/// A type that serde can write and read. Without the feature `serde`, any type.
+macro_rules! portable {
+    ($($bound:tt)*) => {
+        /// A type that serde can write and read. Without the feature `serde`, any type.
+        pub trait Portable: $($bound)* {}
+        impl<T: $($bound)*> Portable for T {}
+    };
+}
 #[cfg(feature = "serde")]
-pub trait Portable: serde::Serialize + serde::de::DeserializeOwned {}
-#[cfg(feature = "serde")]
-impl<T: serde::Serialize + serde::de::DeserializeOwned> Portable for T {}
-
-/// A type that serde can write and read. Without the feature `serde`, any type.
+portable!(serde::Serialize + serde::de::DeserializeOwned);
 #[cfg(not(feature = "serde"))]
-pub trait Portable {}
-#[cfg(not(feature = "serde"))]
-impl<T> Portable for T {}
+portable!(Sized);
 
 /// The error for a value outside of its range.
 pub fn out_of_range(
