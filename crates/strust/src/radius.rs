@@ -188,6 +188,7 @@ pub enum Change {
 
 /// The outcome of one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Judgment {
     /// r = (actual + rounding) / (predicted + rounding).
     pub ratio: f64,

@@ -106,6 +106,7 @@ impl<C: Constraint> StrSqp<C> {
 /// How good a point of [`StrSqp`] is, measured on the full sum, in the units of the problem.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Certificate {
     /// f(x).
     pub value: f64,
