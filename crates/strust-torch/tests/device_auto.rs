@@ -7,7 +7,6 @@ mod common;
 use common::{TERMS, bits, gpu, indices, steep_problem, store, waves};
 use std::{cell::Cell, rc::Rc};
 use strust::{
-    config::Config,
     methods::{AutoParts, Learned},
     prelude::*,
     radius::Verdict,
@@ -149,7 +148,7 @@ fn resumed_on(device: Device) {
         for k in 0..30 {
             if cut == Some(k) {
                 let state = method.state(&f);
-                f.set(&state.start);
+                f.set(state.parts().start);
                 method = DeviceAuto::resume(AutoConfig::default(), &mut f, &state, 10).unwrap();
             }
             method.step(&mut f, &sample).unwrap();
@@ -179,12 +178,14 @@ fn not_finite_on(device: Device) {
     let mut method = DeviceAuto::start(AutoConfig::default(), &f, 100).unwrap();
     let sample = Sample::new(vec![0], 1);
     (0..9).for_each(|_| method.step(&mut f, &sample).unwrap());
-    let before = method.state(&f);
-    assert_ne!(bits(&before.x), bits(&before.z));
+    let state_before = method.state(&f);
+    let before = state_before.parts();
+    assert_ne!(bits(before.x), bits(before.z));
     factor.set(f64::NAN);
     method.step(&mut f, &sample).unwrap();
-    let after = method.state(&f);
-    assert_eq!((bits(&after.x), bits(&after.z)), (bits(&before.x), bits(&before.x)));
+    let state_after = method.state(&f);
+    let after = state_after.parts();
+    assert_eq!((bits(after.x), bits(after.z)), (bits(before.x), bits(before.x)));
     assert_eq!(method.records().unwrap().pop().unwrap().verdict, Verdict::Rejected);
     factor.set(0.25);
     method.step(&mut f, &sample).unwrap();
@@ -196,5 +197,5 @@ fn not_finite_on(device: Device) {
     assert_eq!(method.records().unwrap().len(), 1);
     let error = method.records().unwrap_err();
     assert!(matches!(error, Error::NonFiniteValue { step: 12, .. }), "{error}");
-    assert_eq!(method.state(&f).k, 12);
+    assert_eq!(method.state(&f).steps(), 12);
 }
