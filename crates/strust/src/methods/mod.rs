@@ -22,9 +22,7 @@ mod str_sqp;
 mod trust_region;
 
 pub use any::{AnyMethod, AnyState};
-#[doc(hidden)]
-pub use auto::AutoParts;
-pub use auto::{Auto, AutoConfig, AutoState};
+pub use auto::{Auto, AutoConfig, AutoParts, AutoState};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
 pub use controller::Learned;
 pub use str_limited_memory::{StrLbfgs, StrLbfgsConfig, StrLimitedMemoryState, StrLsr1, StrLsr1Config};
