@@ -22,7 +22,7 @@ config! {
 /// to average: see [`Averaged`](strust::methods::Averaged).
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{methods::Averaged, prelude::*};
 /// use strust_baselines::*;
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
 ///     g[i] += 2.0 * (x[i] - 3.0);

@@ -28,7 +28,7 @@ config! {
 /// g + Jᵀy.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{constraints::Sphere, prelude::*};
 /// use strust_baselines::*;
 /// // The point on the unit circle nearest to (3, 4).
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {

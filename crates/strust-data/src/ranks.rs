@@ -9,8 +9,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 use strust::{
-    ranks::{Group, RowShare, fingerprint, gather_bytes},
-    saved::Saved,
+    ranks::{Group, RowShare, gather_bytes},
+    saved::{Saved, fingerprint},
 };
 
 /// Numbers of a rank in one gather of a maximum. More would fill the memory if there are many ranks.

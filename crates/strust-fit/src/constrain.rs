@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use strust::{
     constraints::{Affine, Bounds, Constraint, both, constraint_from_fn},
-    methods::{State, StrSqp, StrSqpConfig, StrSqpState},
+    methods::{StrSqp, StrSqpConfig},
     minimize,
     objective::Objective,
     record::StepRecord,
@@ -98,9 +98,9 @@ pub(crate) fn constrained(
         let (one, two) = (squares.clone(), squares.clone());
         constraint_from_fn(
             1,
-            move |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = 0.5 * (weighted(&squares, x, x) - 1.0),
-            move |x: &Vec<f64>, v: &Vec<f64>, out: &mut Vec<f64>| out[0] = weighted(&one, x, v),
-            move |x: &Vec<f64>, y: &Vec<f64>, out: &mut Vec<f64>| {
+            move |x, c| c[0] = 0.5 * (weighted(&squares, x, x) - 1.0),
+            move |x, v, out| out[0] = weighted(&one, x, v),
+            move |x, y, out| {
                 out.iter_mut().zip(&two).zip(x).for_each(|((out, c), x)| *out += y[0] * c * x);
             },
         )
@@ -157,8 +157,8 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
         .method(method)
         .full_batch()
         .stop(Stop::steps(limits.epochs.unwrap_or(MOST_STEPS)))
-        .observe(|record: &StepRecord, state: &StrSqpState<Vec<f64>>| {
-            let epoch = state.steps() as f64;
+        .observe(|record: &StepRecord, _: &Vec<f64>| {
+            let epoch = (record.k + 1) as f64;
             curve.push(LearningPoint { epoch, training: record.value, held_out: None });
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();

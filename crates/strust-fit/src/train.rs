@@ -20,7 +20,6 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use strust::{
-    methods::AutoState,
     minimize,
     objective::{Objective, Stoppable, full_value},
     ranks::Sharded,
@@ -274,16 +273,16 @@ struct TrainingWatch<'a, 'b, H, S, W> {
     limits: &'a mut TrainingLimits<'b>,
 }
 
-impl<V, H, S, W> Observer<AutoState<V>> for &mut TrainingWatch<'_, '_, H, S, W>
+impl<V, H, S, W> Observer<V> for &mut TrainingWatch<'_, '_, H, S, W>
 where
     H: FnMut(&Weights) -> Option<f64>,
     S: FnMut(&V, &Weights) -> f64,
     W: Fn(&V) -> Vec<f64>,
 {
-    fn step(&mut self, record: &StepRecord, state: &AutoState<V>) -> ControlFlow<()> {
+    fn step(&mut self, record: &StepRecord, x: &V) -> ControlFlow<()> {
         self.batches.0 += record.value;
         self.batches.1 += 1;
-        let (stop, scores) = ((self.limits.interrupted)(), state.k.is_multiple_of(self.round));
+        let (stop, scores) = ((self.limits.interrupted)(), (record.k + 1).is_multiple_of(self.round));
         // All ranks score together, or none does. At other steps the run itself stops the others.
         if if scores { (self.limits.any_stops)(stop) } else { stop } {
             self.end = Some(TrainingEnd::Interrupted);
@@ -292,8 +291,8 @@ where
         if !scores {
             return ControlFlow::Continue(());
         }
-        self.now.flat = (self.wide)(&state.x);
-        let score = (self.score)(&state.x, &self.now);
+        self.now.flat = (self.wide)(x);
+        let score = (self.score)(x, &self.now);
         let held_out = (self.held_out)(&self.now);
         // A measurement that was stopped says nothing.
         if (self.limits.any_stops)((self.limits.interrupted)()) {
@@ -304,7 +303,7 @@ where
             self.best.flat.clone_from(&self.now.flat);
         }
         self.scores.push(score);
-        let epoch = state.k as f64 / self.steps_per_epoch as f64;
+        let epoch = (record.k + 1) as f64 / self.steps_per_epoch as f64;
         let training = self.batches.0 / self.batches.1 as f64;
         self.curve.push(LearningPoint { epoch, training, held_out });
         self.batches = (0.0, 0);

@@ -5,7 +5,7 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use strust::prelude::*;
+//! use strust::{prelude::*, ranks::Sharded};
 //!
 //! strust_mpi::on_ranks(Duration::from_secs(60), |rank| {
 //!     let f = from_terms(1000, |i, x: &Vec<f64>, g| {

@@ -6,9 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
-    objective::{ObjectiveWrapper, Sliced},
+    objective::{Evaluation, ObjectiveWrapper, Sliced},
     prelude::*,
-    ranks::{Alone, Group, Reduction},
+    ranks::{Alone, Group, Reduction, Sharded},
 };
 
 /// The limit on waiting, and what ends a run after it: the exchange of messages and `mpirun` itself.

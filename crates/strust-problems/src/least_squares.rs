@@ -445,7 +445,7 @@ mod tests {
                 .stop(Stop::epochs(1000))
                 .start(start)
                 .unwrap();
-            (report.last.value, report.state.radius, report.acceptance_rate())
+            (report.last.value, report.state.radius(), report.acceptance_rate())
         }
         for ((value, radius, rate), epsilon) in [(floor::<f64>(), f64::EPSILON), (floor::<f32>(), f32::EPSILON.into())]
         {

@@ -183,7 +183,7 @@ mod tests {
         let report = minimize(&mut f).method(sqp).full_batch().start(start.clone()).unwrap();
         assert!(report.reason.converged() && report.last.constraint_norm < 1e-9);
         assert!((report.last.value - optimum).abs() < 1e-12);
-        assert!(report.state.multipliers.norm() > 0.1);
+        assert!(report.state.multipliers().to_vec().norm() > 0.1);
         let penalty = StrP::new(StrPConfig::default(), f.constraint()).unwrap();
         let report = minimize(&mut f).method(penalty).full_batch().stop(Stop::steps(2000)).start(start).unwrap();
         assert!(report.last.constraint_norm > 1e-3, "{:?}", report.last);

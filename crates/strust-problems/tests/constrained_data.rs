@@ -1,7 +1,7 @@
 //! Constrained problems with data: STR-SQP on mini-batches beside projected SGD and the landing method, as medians over
 //! 20 seeds after 8 epochs of batches of 32.
 
-use strust::{objective::full_value, prelude::*};
+use strust::{constraints::Manifold, objective::full_value, prelude::*};
 use strust_baselines::{Landing, LandingConfig, ProjectedSgd, ProjectedSgdConfig};
 use strust_problems::{ConstrainedLogistic, GeneralizedEigenvalues, Logistic, Mixture, Nmf, Pca, Problem, Procrustes};
 

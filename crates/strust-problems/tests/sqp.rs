@@ -86,8 +86,8 @@ fn multipliers_are_those_that_are_known() {
             distance < 1e-5 * (1.0 + known.x.norm())
         }) {
             let y = known.multipliers.as_ref().unwrap();
-            let seen = outcome.state.multipliers.iter().zip(&y.rows);
-            let seen = seen.chain(outcome.state.bound_multipliers.iter().zip(&y.bounds));
+            let seen = outcome.state.multipliers().iter().zip(&y.rows);
+            let seen = seen.chain(outcome.state.bound_multipliers().iter().zip(&y.bounds));
             let size = 1.0 + y.rows.norm() + problem.gradient(&known.x).norm();
             for (seen, known) in seen {
                 assert!((seen - known).abs() <= 1e-3 * size, "{}: {seen} against {known}", problem.name);
@@ -110,7 +110,7 @@ fn verdicts_are_right(solve: fn(&ConstrainedProblem, &[f64], Units) -> Outcome) 
             Expected::Infeasible { rows, .. } => {
                 assert_eq!(outcome.reason, StopReason::Infeasible, "{name}");
                 assert!(outcome.gradients <= 30, "{name}: {}", outcome.gradients);
-                let SqpVerdict::Infeasible(seen) = &outcome.state.verdict else { unreachable!("the reason says so") };
+                let SqpVerdict::Infeasible(seen) = outcome.state.verdict() else { unreachable!("the reason says so") };
                 assert!(!seen.is_empty() && seen.iter().all(|row| rows.contains(row)), "{name}: {seen:?} of {rows:?}");
             }
             Expected::Solvable => assert!(outcome.is_solution_of(&problem), "{name}: {:?}", outcome.x),

@@ -1,6 +1,6 @@
 //! Results on subspace fitting: medians over 20 seeds, with the paper's hyperparameters and without noise.
 
-use strust::prelude::*;
+use strust::{prelude::*, samplers::Sampler};
 use strust_baselines::{AugLag, AugLagConfig, ProjectedSgd, ProjectedSgdConfig, Riemannian, RiemannianConfig};
 use strust_problems::{Problem, SubspaceFit};
 
@@ -10,11 +10,11 @@ const BATCH: usize = 32;
 /// Objective gap and ‖WᵀW − I‖ at the end of every epoch from 1 on; the optimum is 0.
 fn run<M: Method<SubspaceFit>>(mut f: SubspaceFit, mut method: M, seed: u64, epochs: u64) -> Vec<(f64, f64)> {
     struct Curve<'a>(&'a mut Vec<(f64, f64)>);
-    impl<S> strust::run::Observer<S> for Curve<'_> {
-        fn step(&mut self, _: &StepRecord, _: &S) -> std::ops::ControlFlow<()> {
+    impl<P> strust::run::Observer<P> for Curve<'_> {
+        fn step(&mut self, _: &StepRecord, _: &P) -> std::ops::ControlFlow<()> {
             std::ops::ControlFlow::Continue(())
         }
-        fn measured(&mut self, m: &strust::kkt::Measurement, _: &S) -> std::ops::ControlFlow<()> {
+        fn measured(&mut self, _: u64, m: &strust::kkt::Measurement, _: &P) -> std::ops::ControlFlow<()> {
             self.0.push((m.value, m.constraint_norm));
             std::ops::ControlFlow::Continue(())
         }
@@ -118,7 +118,7 @@ fn in_single_precision_str_p_reaches_the_rounding_floor_and_stays_there() {
         let report =
             minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::epochs(60)).start(start).unwrap();
         assert!(report.last.value < 1e-11 && report.last.constraint_norm < 1e-5, "seed {seed}: {:?}", report.last);
-        assert!(report.state.radius > 1e-9, "seed {seed}: the radius collapsed to {:e}", report.state.radius);
+        assert!(report.state.radius() > 1e-9, "seed {seed}: the radius collapsed to {:e}", report.state.radius());
     }
 }
 

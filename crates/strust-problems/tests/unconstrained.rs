@@ -4,7 +4,8 @@
 
 use std::collections::BTreeSet;
 use strust::{
-    objective::{ProductKind, full_value, full_value_and_gradient},
+    methods::{StrLbfgs, StrLsr1, StrNewton, StrNewtonConfig},
+    objective::{Evaluations, ProductKind, full_value, full_value_and_gradient},
     prelude::*,
 };
 use strust_problems::unconstrained::{UnconstrainedProblem, all_problems, fixed_problems, sized_problems};

@@ -14,8 +14,10 @@ use pyo3::{
 };
 use strust::{
     Error,
-    constraints::{Bounds, Constraint, ConstraintWrapper, Manifold, Sense, Simplex, at_most, both, by_newton},
-    prelude::{Affine, Sphere, Stiefel},
+    constraints::{
+        Affine, Bounds, Constraint, ConstraintWrapper, Manifold, Sense, Simplex, Sphere, Stiefel, at_most, both,
+        by_newton,
+    },
     vector::{Dense, Vector},
 };
 

@@ -65,9 +65,6 @@ fn error(error: strust::Error) -> PyErr {
     let text = error.to_string();
     match error.kind() {
         strust::ErrorKind::Setup => PyValueError::new_err(text),
-        strust::ErrorKind::Breakdown
-        | strust::ErrorKind::Numerical
-        | strust::ErrorKind::Ranks
-        | strust::ErrorKind::Stopped => PyRuntimeError::new_err(text),
+        _ => PyRuntimeError::new_err(text),
     }
 }

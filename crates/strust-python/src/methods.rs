@@ -6,7 +6,7 @@ use crate::{
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::cell::RefCell;
-use strust::{methods::AnyMethod, prelude::*};
+use strust::{config::Config, methods::AnyMethod, prelude::*, schedule::Schedule};
 use strust_baselines::by_name::{self, MethodInfo, MethodOptions, MethodParts};
 
 /// All names.

@@ -25,8 +25,9 @@ use strust::{
     methods::{AnyMethod, AnyState},
     objective::{Evaluations, ProductKind},
     prelude::*,
-    run::{Observer, Report},
+    run::{Observer, Report, Run},
     saved::{Save, Saved},
+    schedule::Schedule,
 };
 
 /// Time between two looks for Ctrl-C.
@@ -315,8 +316,8 @@ impl RunWatch {
     }
 }
 
-impl<T: Scalar, S: State<Point = Array<T>>> Observer<S> for RunWatch {
-    fn step(&mut self, _: &StepRecord, _: &S) -> ControlFlow<()> {
+impl<T: Scalar> Observer<Array<T>> for RunWatch {
+    fn step(&mut self, _: &StepRecord, _: &Array<T>) -> ControlFlow<()> {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             // Clippy would name the method here, but its lifetime is not general enough.
@@ -327,12 +328,12 @@ impl<T: Scalar, S: State<Point = Array<T>>> Observer<S> for RunWatch {
         }
         ControlFlow::Continue(())
     }
-    fn measured(&mut self, measurement: &Measurement, state: &S) -> ControlFlow<()> {
-        self.history.lock().expect("only the run writes to it").push((state.steps(), *measurement));
+    fn measured(&mut self, steps: u64, measurement: &Measurement, x: &Array<T>) -> ControlFlow<()> {
+        self.history.lock().expect("only the run writes to it").push((steps, *measurement));
         let Some(callback) = &self.callback else { return ControlFlow::Continue(()) };
         let wants_to_stop = Python::attach(|py| {
-            let x = state.point().to_numpy(py)?;
-            callback.bind(py).call1((x, state.steps(), numbers(*measurement)))?.is_truthy()
+            let x = x.to_numpy(py)?;
+            callback.bind(py).call1((x, steps, numbers(*measurement)))?.is_truthy()
         });
         match wants_to_stop {
             Ok(false) => ControlFlow::Continue(()),

@@ -14,7 +14,7 @@
 //! `scripts/pytorch_speed.py` of this crate measures PyTorch.
 
 use std::{env, fmt::Write as _, fs, path::Path, process::Command};
-use strust::prelude::*;
+use strust::{prelude::*, radius::RegionConfig};
 use strust_problems::Problem;
 use strust_torch::{
     DeviceMethod, DeviceRun, DeviceStr, ImageClassification, Launch,
@@ -164,7 +164,7 @@ fn profile(arithmetic: &str, trace: Option<&Path>) -> Result<(), Box<dyn std::er
     }
     let start = f.start(0);
     f.objective().set(&start);
-    let config = StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() };
+    let config = StrConfig { region: RegionConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() } };
     // The records are read only at the end.
     let method = DeviceStr::start(config, f.objective(), 1000)?;
     let mut run = DeviceRun::new(f.objective(), method, BATCH, STEPS as usize, Launch::Graph);

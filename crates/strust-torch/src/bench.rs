@@ -13,7 +13,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::{fs, panic::resume_unwind, process::Command, sync::Barrier, time::Instant};
-use strust::prelude::*;
+use strust::{prelude::*, radius::RegionConfig, samplers::Sampler};
 use strust_baselines::{AdamConfig, Sgd, SgdConfig};
 use strust_problems::{Classifier, Problem};
 use tch::{Cuda, Device};
@@ -90,7 +90,7 @@ type TimedStep<'a> = Box<dyn FnMut(&Sample) -> Result<(), Error> + 'a>;
 
 /// Steps so short that all numbers stay finite.
 fn short_steps() -> StrConfig {
-    StrConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() }
+    StrConfig { region: RegionConfig { initial_radius: 0.1, max_radius: 0.1, ..Default::default() } }
 }
 
 /// Starts a method and returns a function that makes a step on `f`.

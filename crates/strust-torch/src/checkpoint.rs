@@ -2,7 +2,11 @@
 
 use crate::{BatchLoss, Component, Error, Flat, TorchObjective};
 use serde::{Deserialize, Serialize};
-use strust::{methods::StrState, saved::vector as saved, vector::Vector};
+use strust::{
+    methods::{State, StrState},
+    saved::vector as saved,
+    vector::Vector,
+};
 use strust_baselines::{AdamState, LineSearchState, SgdState};
 use tch::{Device, Kind, Tensor};
 
@@ -36,8 +40,13 @@ macro_rules! on_device {
         }
     )*};
 }
+impl<T: Component> OnDevice for StrState<Flat<T>> {
+    fn on(self, device: Device) -> Self {
+        let x = self.point().to_device(device);
+        self.with_point(x)
+    }
+}
 on_device! {
-    StrState { x }
     SgdState { x, velocity }
     AdamState { x, mean, square }
     LineSearchState { x }

@@ -12,7 +12,7 @@ use crate::{
 use strust::{
     Error,
     config::{Checked, Config},
-    methods::{Auto, AutoConfig, AutoState, Learned, Method},
+    methods::{Auto, AutoConfig, AutoParts, AutoState, Learned, Method, State},
     objective::{Evaluation, Objective},
     radius::Verdict,
     sample::Sample,
@@ -80,8 +80,9 @@ const SUMS: [usize; 3] = [2, 5, 3];
 impl AutoKernels {
     /// `None` if there are no kernels for these vectors.
     fn new<T: Component>(config: &AutoConfig, state: &AutoState<Flat<T>>) -> Option<Self> {
-        let device = state.x.tensor().device();
-        let blocks = cuda::auto_blocks(state.x.tensor())?;
+        let AutoParts { x, start, learned, .. } = state.parts();
+        let device = x.tensor().device();
+        let blocks = cuda::auto_blocks(x.tensor())?;
         let doubles = |numbers: &[f64]| Tensor::from_slice(numbers).to_device(device);
         let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *config;
         let rounding = Evaluation::new(1.0, T::EPSILON).rounding;
@@ -90,8 +91,8 @@ impl AutoKernels {
             blocks,
             settings: doubles(&[gamma, noise, momentum, power, beta2, epsilon, rounding, scaled, stops, decay_stride]),
             decay: doubles(&[weight_decay]).to_kind(T::KIND),
-            size_of_start: doubles(&[1.0 + state.start.norm()]),
-            numbers: doubles(&[&state.learned.numbers()[..], &[0.0; NUMBERS - LEARNED]].concat()),
+            size_of_start: doubles(&[1.0 + start.norm()]),
+            numbers: doubles(&[&learned.numbers()[..], &[0.0; NUMBERS - LEARNED]].concat()),
             proposal: doubles(&[0.0; PROPOSAL]),
             shares: SUMS.map(|sums| doubles(&vec![0.0; sums * blocks])),
         })
@@ -99,8 +100,8 @@ impl AutoKernels {
     /// Writes the trial to y.
     fn propose<T: Component>(&self, state: &AutoState<Flat<T>>, y: &Tensor, gradient: &Tensor) {
         let Self { blocks, settings: s, decay, size_of_start, numbers: n, proposal, shares: [one, two, three] } = self;
-        let [x, z, start, last, root] =
-            [&state.x, &state.z, &state.start, &state.gradient, &state.root].map(Flat::tensor);
+        let AutoParts { x, z, start, gradient: last, root, .. } = state.parts();
+        let [x, z, start, last, root] = [x, z, start, last, root].map(Flat::tensor);
         let g = gradient;
         cuda::auto_launch(c"auto_gradient", *blocks, [g, root, s, one]);
         cuda::auto_launch(c"auto_metric", *blocks, [g, root, x, z, start, last, s, n, one, two, proposal]);
@@ -116,7 +117,8 @@ impl AutoKernels {
         [table, next]: [&Tensor; 2],
     ) {
         let Self { blocks, settings: s, decay, numbers: n, proposal, shares: [_, _, three], .. } = self;
-        let [x, z, last, root] = [&state.x, &state.z, &state.gradient, &state.root].map(Flat::tensor);
+        let AutoParts { x, z, gradient: last, root, .. } = state.parts();
+        let [x, z, last, root] = [x, z, last, root].map(Flat::tensor);
         let arguments = [gradient, root, x, z, last, decay, s, n, value, trial, three, proposal, table, next];
         cuda::auto_launch(c"auto_judge", *blocks, arguments);
     }
@@ -139,8 +141,8 @@ impl<T: Component> DeviceAuto<T> {
         let device = f.parameters().device();
         Ok(Self {
             kernels: AutoKernels::new(&config, &state),
-            gradient: state.x.zeros_like(),
-            progress: DeviceProgress::new(state.k, read_every, JUDGED_COLUMNS, device, judged),
+            gradient: state.point().zeros_like(),
+            progress: DeviceProgress::new(state.steps(), read_every, JUDGED_COLUMNS, device, judged),
             library: Auto::new(config.clone())?,
             config: config.check()?,
             failed: None,
@@ -167,7 +169,7 @@ impl<T: Component> DeviceAuto<T> {
                 }
             }
         });
-        self.progress.write_row(&Tensor::from_slice(&row).to_device(self.state.x.tensor().device()));
+        self.progress.write_row(&Tensor::from_slice(&row).to_device(self.state.point().tensor().device()));
     }
 }
 
@@ -201,7 +203,8 @@ impl<T: Component> DeviceMethod<T> for DeviceAuto<T> {
         let x = f.point();
         let (gradient, root) = (x.zeros_like(), x.zeros_like());
         let (z, start) = (x.clone(), x.clone());
-        Self::at(config, f, AutoState { x, z, start, gradient, root, learned: Learned::default(), k: 0 }, read_every)
+        let parts = AutoParts { x, z, start, gradient, root, learned: Learned::default(), k: 0 };
+        Self::at(config, f, AutoState::from_parts(parts), read_every)
     }
     fn resume<L: BatchLoss>(
         config: AutoConfig,
@@ -209,28 +212,31 @@ impl<T: Component> DeviceMethod<T> for DeviceAuto<T> {
         state: &AutoState<Flat<T>>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(&state.x)?;
-        let AutoState { x, z, start, gradient, root, learned, k } = state;
+        f.check_point(state.point())?;
+        let AutoParts { x, z, start, gradient, root, learned, k } = state.parts();
         let [x, z, start, gradient, root] = [x, z, start, gradient, root].map(|vector| {
             let mut here = f.point();
             here.copy_from(vector);
             here
         });
-        let state = AutoState { x, z, start, gradient, root, learned: *learned, k: *k };
+        let state = AutoState::from_parts(AutoParts { x, z, start, gradient, root, learned, k });
         let this = Self::at(config, f, state, read_every)?;
         this.set_point(f);
         Ok(this)
     }
     fn state<L: BatchLoss>(&mut self, _: &TorchObjective<T, L>) -> AutoState<Flat<T>> {
-        let learned = self.kernels.as_ref().map_or(self.state.learned, AutoKernels::learned);
-        AutoState { learned, k: self.progress.k(), ..self.state.clone() }
+        let AutoParts { x, z, start, gradient, root, learned, .. } = self.state.parts();
+        let [x, z, start, gradient, root] = [x, z, start, gradient, root].map(Clone::clone);
+        let learned = self.kernels.as_ref().map_or(learned, AutoKernels::learned);
+        AutoState::from_parts(AutoParts { x, z, start, gradient, root, learned, k: self.progress.k() })
     }
 }
 
 impl<T: Component> DeviceAuto<T> {
     /// The model's parameters ← y.
     fn set_point<L: BatchLoss>(&self, f: &mut TorchObjective<T, L>) {
-        no_grad(|| f.parameters_mut().flat_mut().set_lerp(&self.state.z, self.config.momentum, &self.state.x));
+        let AutoParts { x, z, .. } = self.state.parts();
+        no_grad(|| f.parameters_mut().flat_mut().set_lerp(z, self.config.momentum, x));
     }
 }
 

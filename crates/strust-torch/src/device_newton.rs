@@ -10,7 +10,7 @@ use crate::{
 use strust::{
     Error,
     config::{Checked, Config},
-    methods::{StrNewtonConfig, StrNewtonState},
+    methods::{State, StrNewtonConfig, StrNewtonState},
     models::NewtonMemory,
     objective::{Evaluation, Objective, ProductKind},
     vector::Vector,
@@ -28,7 +28,7 @@ use tch::{Kind, Tensor, no_grad};
 /// A step panics if the model has no products ([`TorchObjective`]). The library's method then uses differences.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{methods::StrNewtonConfig, prelude::*};
 /// use strust_torch::{DeviceMethod, DeviceNewton, TorchObjective};
 /// use tch::{Device, Kind, nn::{Init, VarStore}};
 ///
@@ -177,7 +177,7 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
     where
         L: BatchLoss,
     {
-        let radius = config.initial_radius;
+        let radius = config.region.initial_radius;
         Self::at(config, f, [radius, 0.0], 0, read_every)
     }
     fn resume<L: BatchLoss>(
@@ -186,13 +186,13 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
         state: &StrNewtonState<Flat<T>>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(&state.x)?;
-        f.set(&state.x);
-        Self::at(config, f, [state.radius, state.memory.largest_gradient], state.k, read_every)
+        f.check_point(state.point())?;
+        f.set(state.point());
+        Self::at(config, f, [state.radius(), state.memory().largest_gradient()], state.steps(), read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrNewtonState<Flat<T>> {
-        let memory = NewtonMemory { largest_gradient: self.largest.double_value(&[]) };
-        StrNewtonState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]), memory }
+        let memory = NewtonMemory::new(self.largest.double_value(&[]));
+        StrNewtonState::from_parts(f.point(), self.radius.double_value(&[]), self.progress.k(), memory)
     }
 }
 
@@ -241,13 +241,14 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
             progress.check_finite(&value, &squared_norm);
             // Without a step, the first product was not finite.
             let finite = progress.check(&length.gt(0.0).logical_or(&still));
-            let accepted = ratio.gt(config.accept_above).logical_or(&still).logical_and(finite);
-            let grows = ratio.gt(config.grow_above).logical_and(&moves);
-            let keeps = ratio.ge(config.shrink_below).logical_and(&accepted).logical_or(&still);
+            let accepted = ratio.gt(config.region.accept_above).logical_or(&still).logical_and(finite);
+            let grows = ratio.gt(config.region.grow_above).logical_and(&moves);
+            let keeps = ratio.ge(config.region.shrink_below).logical_and(&accepted).logical_or(&still);
             let x = f.parameters_mut().flat_mut();
             x.set_choice(&accepted, &x.share(), old);
-            let grown = (&*radius * config.grow).clamp_max(config.max_radius).where_self(bounded, radius);
-            let shrunk = (&*radius / config.shrink).clamp_min(f64::MIN_POSITIVE) * (&length / &*radius).clamp_max(1.0);
+            let grown = (&*radius * config.region.grow).clamp_max(config.region.max_radius).where_self(bounded, radius);
+            let shrunk =
+                (&*radius / config.region.shrink).clamp_min(f64::MIN_POSITIVE) * (&length / &*radius).clamp_max(1.0);
             let shrunk = shrunk.clamp_min(f64::MIN_POSITIVE);
             let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(finite, radius);
             let next_largest = new_largest.where_self(finite, largest);

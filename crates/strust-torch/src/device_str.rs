@@ -10,8 +10,9 @@ use crate::{
 use strust::{
     Error,
     config::{Checked, Config},
-    methods::{StrConfig, StrState},
+    methods::{State, StrConfig, StrState},
     objective::{Evaluation, Objective},
+    radius::RegionConfig,
     vector::Vector,
 };
 use tch::{Kind, Tensor, no_grad};
@@ -39,7 +40,7 @@ use tch::{Kind, Tensor, no_grad};
 /// ```
 #[derive(Debug)]
 pub struct DeviceStr<T> {
-    region: Checked<StrConfig>,
+    region: Checked<RegionConfig>,
     /// Δ.
     radius: Tensor,
     gradient: Flat<T>,
@@ -55,7 +56,7 @@ impl<T: Component> DeviceStr<T> {
         let flat = f.parameters().flat();
         let device = flat.tensor().device();
         Ok(Self {
-            region: config.check()?,
+            region: config.region.check()?,
             radius: Tensor::full([0_i64; 0], radius, (Kind::Double, device)),
             gradient: flat.zeros_like(),
             old: flat.zeros_like(),
@@ -72,7 +73,7 @@ impl<T: Component> DeviceMethod<T> for DeviceStr<T> {
     where
         L: BatchLoss,
     {
-        let radius = config.initial_radius;
+        let radius = config.region.initial_radius;
         Self::at(config, f, radius, 0, read_every)
     }
     fn resume<L: BatchLoss>(
@@ -81,12 +82,12 @@ impl<T: Component> DeviceMethod<T> for DeviceStr<T> {
         state: &StrState<Flat<T>>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(&state.x)?;
-        f.set(&state.x);
-        Self::at(config, f, state.radius, state.k, read_every)
+        f.check_point(state.point())?;
+        f.set(state.point());
+        Self::at(config, f, state.radius(), state.steps(), read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrState<Flat<T>> {
-        StrState { x: f.point(), k: self.progress.k(), radius: self.radius.double_value(&[]), memory: () }
+        StrState::from_parts(f.point(), self.radius.double_value(&[]), self.progress.k(), ())
     }
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{TERMS, bits, problem, store};
 use serde::{Serialize, de::DeserializeOwned};
-use strust::{methods::StrState, prelude::*};
+use strust::{methods::StrState, prelude::*, samplers::Sampler};
 use strust_baselines::{Adam, AdamConfig, LineSearch, LineSearchConfig, Sgd, SgdConfig};
 use strust_torch::{DeviceMethod, DeviceStr, Flat, ModelCheckpoint, OnDevice, SupervisedLoss, TorchObjective};
 
@@ -96,7 +96,6 @@ fn the_checkpoint_of_another_model_is_refused_with_a_message() {
     let f = problem::<f32>(&one, 0.3, 0.1);
     let w = other.root().var("w", &[2], tch::nn::Init::Const(0.0));
     let mut g = TorchObjective::<f32, _>::new(&other, 1, move |_: &Sample| w.sum(tch::Kind::Float)).unwrap();
-    let error =
-        g.restore(f.checkpoint(StrState { x: f.point(), radius: 1.0, k: 0, memory: () })).unwrap_err().to_string();
+    let error = g.restore(f.checkpoint(StrState::from_parts(f.point(), 1.0, 0, ()))).unwrap_err().to_string();
     assert_eq!(error, "checkpoint: it holds 32 numbers in buffers, but the model has 0: it belongs to another model");
 }

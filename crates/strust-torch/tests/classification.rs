@@ -1,6 +1,11 @@
 //! ResNet-20 on images as a problem of the library.
 
-use strust::{objective::full_value, prelude::*};
+use strust::{
+    objective::full_value,
+    prelude::*,
+    radius::{RegionConfig, Verdict},
+    samplers::Sampler,
+};
 use strust_problems::{Classifier, Problem};
 use strust_torch::{
     DeviceMethod, DeviceStr, Flat, ImageClassification,
@@ -90,14 +95,14 @@ fn a_measurement_changes_no_statistics_and_does_not_augment() {
 fn a_trial_that_is_not_finite_is_rejected_and_does_not_change_the_statistics() {
     let mut f = resnet();
     let start = f.start(0);
-    let config = StrConfig { initial_radius: 8.0, ..Default::default() };
+    let config = StrConfig { region: RegionConfig { initial_radius: 8.0, ..Default::default() } };
     let mut method = Str::new(config).unwrap();
     let mut state = method.init(&mut f, start.clone()).unwrap();
     let sample = |k: u64| Sample::new((0..BATCH).map(|i| (i * 3 + k as usize) % TERMS).collect(), k);
     method.step(&mut f, &mut state, &sample(0)).unwrap();
 
     // The gradient is finite, but the step is so long that the trial overflows.
-    let (x, mut g) = (state.x.clone(), start.zeros_like());
+    let (x, mut g) = (state.point().clone(), start.zeros_like());
     f.value_and_gradient(&x, &sample(1), &mut g);
     let (statistics, mut trial) = (f.extra_state(), x.clone());
     trial.add(-1e38 / g.norm(), &g);
@@ -121,13 +126,14 @@ fn a_loss_that_is_nan_at_the_trial_is_recorded_as_a_rejected_step() {
     })
     .unwrap();
     let start = f.start(0);
-    let mut method = Str::new(StrConfig { initial_radius: 8.0, ..Default::default() }).unwrap();
+    let mut method =
+        Str::new(StrConfig { region: RegionConfig { initial_radius: 8.0, ..Default::default() } }).unwrap();
     let mut state = method.init(&mut f, start.clone()).unwrap();
     // Classes 1 and 2 decrease the logit of class 0, which moves w toward 1 and beyond.
     let record = method.step(&mut f, &mut state, &Sample::new(vec![1, 2], 1)).unwrap();
     let region = record.region.unwrap();
     assert_eq!((record.verdict, region.trial, region.ratio), (Verdict::Rejected, None, None));
-    assert!(state.radius < 8.0 && bits(&state.x) == bits(&start));
+    assert!(state.radius() < 8.0 && bits(state.point()) == bits(&start));
     assert!(f.extra_state().chunks(4).all(|b| f32::from_le_bytes(b.try_into().unwrap()).is_finite()));
 }
 
@@ -142,7 +148,7 @@ fn every_step_is_a_function_of_the_seed_and_a_run_resumes_from_saved_buffers() {
             sampler.draw(k, &mut sample);
             values.push(method.step(f, &mut state, &sample).unwrap().value.to_bits());
         }
-        (state.x, values)
+        (state.into_point(), values)
     };
     let mut f = resnet();
     let start = f.start(0);
@@ -208,9 +214,9 @@ fn str_on_the_device_makes_the_same_steps() {
         library.step(&mut f, &mut state, &sample).unwrap();
         device.step(g.objective(), &sample).unwrap();
     }
-    let mut difference = device.state(g.objective()).x;
-    difference.add(-1.0, &state.x);
-    assert!(difference.norm() < 1e-4 * state.x.norm());
+    let mut difference = device.state(g.objective()).into_point();
+    difference.add(-1.0, state.point());
+    assert!(difference.norm() < 1e-4 * state.point().norm());
 }
 
 #[test]

@@ -3,7 +3,10 @@
 mod common;
 
 use common::{fill, store, waves};
-use strust::prelude::*;
+use strust::{
+    constraints::{Manifold, Stiefel},
+    prelude::*,
+};
 use strust_torch::{AutodiffConstraint, Flat, ModelParameters, Orthonormal, TorchObjective};
 use tch::{
     Kind, Tensor,

@@ -4,7 +4,13 @@ mod common;
 
 use common::{TERMS, bits, steep_problem, store};
 use std::{cell::Cell, rc::Rc};
-use strust::{models::Exit, prelude::*};
+use strust::{
+    methods::{StrNewton, StrNewtonConfig},
+    models::Exit,
+    prelude::*,
+    radius::Verdict,
+    samplers::Sampler,
+};
 use strust_torch::{Component, DeviceMethod, DeviceNewton, TorchObjective};
 use tch::{Kind, nn};
 
@@ -62,11 +68,11 @@ fn the_same_steps<T: Component>(gauss_newton: bool, products: u64, steps: u64, t
     assert!(inside > 0 && inside < steps as usize, "{inside} of {steps} steps end inside");
     assert!(seen.iter().all(|record| record.evaluations.products == products));
     let end = device.state(&g);
-    assert!(near(end.radius, state.radius, tolerance) && end.k == steps);
-    assert!(near(end.memory.largest_gradient, state.memory.largest_gradient, tolerance));
-    let mut difference = end.x.clone();
-    difference.add(-1.0, &state.x);
-    assert!(difference.norm() <= tolerance * state.x.norm());
+    assert!(near(end.radius(), state.radius(), tolerance) && end.steps() == steps);
+    assert!(near(end.memory().largest_gradient(), state.memory().largest_gradient(), tolerance));
+    let mut difference = end.point().clone();
+    difference.add(-1.0, state.point());
+    assert!(difference.norm() <= tolerance * state.point().norm());
     // The running statistics agree too.
     let mut difference = g.parameters().buffers().clone();
     difference.add(-1.0, f.parameters().buffers());
@@ -105,8 +111,8 @@ fn a_resumed_run_continues_with_the_radius_and_the_tolerance() {
     };
     let (whole, half) = (run(0, 20, None), run(0, 10, None));
     let resumed = run(10, 20, Some(half));
-    assert_eq!((bits(&resumed.x), resumed.k, resumed.memory), (bits(&whole.x), 20, whole.memory));
-    assert_eq!(resumed.radius.to_bits(), whole.radius.to_bits());
+    assert_eq!((bits(resumed.point()), resumed.steps(), resumed.memory()), (bits(whole.point()), 20, whole.memory()));
+    assert_eq!(resumed.radius().to_bits(), whole.radius().to_bits());
 }
 
 /// x ↦ factor·Σcosh x with a factor that a test can change between evaluations.

@@ -7,7 +7,7 @@ mod common;
 
 use common::{TERMS, bits, gpu, requires, steep_problem, store, waves};
 use std::{cell::Cell, rc::Rc, sync::Barrier};
-use strust::{prelude::*, sample::Draws};
+use strust::{methods::StrNewtonConfig, prelude::*, sample::Draws, samplers::Sampler, schedule::Schedule};
 use strust_baselines::{Adam, AdamConfig, Sgd, SgdConfig};
 use strust_problems::Problem;
 use strust_torch::{

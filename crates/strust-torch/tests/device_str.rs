@@ -4,7 +4,7 @@ mod common;
 
 use common::{TERMS, bits, steep_problem, store};
 use std::{cell::Cell, rc::Rc};
-use strust::{models::Exit, prelude::*};
+use strust::{models::Exit, prelude::*, radius::Verdict, samplers::Sampler};
 use strust_torch::{Component, DeviceMethod, DeviceStr, TorchObjective};
 use tch::{Kind, nn};
 
@@ -51,10 +51,10 @@ fn the_same_steps<T: Component>(tolerance: f64) {
     let rejected = records.iter().filter(|r| r.verdict == Verdict::Rejected).count();
     assert!((5..150).contains(&rejected), "{rejected} of 200 rejected");
     let end = device.state(&g);
-    assert!(near(end.radius, state.radius, tolerance) && end.k == 200);
-    let mut difference = end.x.clone();
-    difference.add(-1.0, &state.x);
-    assert!(difference.norm() <= tolerance * state.x.norm());
+    assert!(near(end.radius(), state.radius(), tolerance) && end.steps() == 200);
+    let mut difference = end.point().clone();
+    difference.add(-1.0, state.point());
+    assert!(difference.norm() <= tolerance * state.point().norm());
     // The running statistics agree too.
     let mut difference = g.parameters().buffers().clone();
     difference.add(-1.0, f.parameters().buffers());
@@ -83,7 +83,7 @@ fn a_rejected_step_restores_every_bit_and_shrinks_the_radius() {
     method.step(&mut f, &Sample::range(0..1)).unwrap();
     let record = &method.records().unwrap()[0];
     assert_eq!((record.verdict, bits(f.parameters().flat())), (Verdict::Rejected, before));
-    assert_eq!(method.state(&f).radius.to_bits(), 4.0_f64.to_bits());
+    assert_eq!(method.state(&f).radius().to_bits(), 4.0_f64.to_bits());
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_trial_that_is_not_finite_is_rejected_and_a_zero_gradient_changes_nothing() 
     method.step(&mut f, &Sample::range(0..1)).unwrap();
     let record = method.records().unwrap().remove(0);
     assert_eq!((record.verdict, record.region.unwrap().exit), (Verdict::Accepted, Exit::Stationary));
-    assert_eq!(method.state(&f).radius.to_bits(), 8.0_f64.to_bits());
+    assert_eq!(method.state(&f).radius().to_bits(), 8.0_f64.to_bits());
 }
 
 #[test]
@@ -127,5 +127,5 @@ fn a_value_that_is_not_finite_freezes_the_point_and_is_an_error_after_the_good_r
     let error = method.records().unwrap_err();
     assert!(matches!(error, Error::NonFiniteValue { step: 3, .. }), "{error}");
     assert!(method.step(&mut f, &sample).is_err());
-    assert_eq!(method.state(&f).k, 3);
+    assert_eq!(method.state(&f).steps(), 3);
 }

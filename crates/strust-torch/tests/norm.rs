@@ -7,7 +7,7 @@ mod common;
 
 use common::{channels_last, store, waves};
 use std::{sync::MutexGuard, thread};
-use strust::prelude::*;
+use strust::{prelude::*, radius::RegionConfig};
 use strust_problems::Problem;
 use strust_torch::{
     DeviceMethod, DeviceRun, DeviceStr, ImageClassification, Launch, NormRelu, ResNet20, cross_entropy, cuda,
@@ -338,7 +338,8 @@ fn on_a_gpu_a_graph_of_resnet20_makes_the_same_steps_as_eager_launches() {
             f = if bf16 { f.in_bf16() } else { f };
             let start = f.start(1);
             f.objective().set(&start);
-            let config = StrConfig { initial_radius: 0.02, max_radius: 0.02, ..Default::default() };
+            let config =
+                StrConfig { region: RegionConfig { initial_radius: 0.02, max_radius: 0.02, ..Default::default() } };
             let method = DeviceStr::start(config, f.objective(), 100).unwrap();
             let mut run = DeviceRun::new(f.objective(), method, 16, 60, launch);
             run.steps(f.objective(), &mut Epochs::new(64, 16, 5).unwrap(), 20).unwrap();

@@ -3,7 +3,11 @@
 mod common;
 
 use common::{bits, fill, problem, store, waves};
-use strust::prelude::*;
+use strust::{
+    objective::Evaluations,
+    prelude::*,
+    radius::{RegionConfig, Verdict},
+};
 use strust_baselines::{Adam, AdamConfig, LineSearch, LineSearchConfig, Sgd, SgdConfig};
 use strust_torch::{Flat, ModelParameters, TorchObjective, seeded};
 use tch::{Device, Kind, Tensor, nn, nn::VarStore};
@@ -121,7 +125,8 @@ fn running_statistics_are_updated_once_per_step_at_x_and_never_in_a_trial() {
     for radius in [1e-3, 80.0] {
         let store = common::store::<f64>();
         let mut f = problem::<f64>(&store, 0.2, 0.1);
-        let mut method = Str::new(StrConfig { initial_radius: radius, ..Default::default() }).unwrap();
+        let mut method =
+            Str::new(StrConfig { region: RegionConfig { initial_radius: radius, ..Default::default() } }).unwrap();
         let mut state = method.init(&mut f, x.clone()).unwrap();
         let record = method.step(&mut f, &mut state, &sample(1)).unwrap();
         assert_eq!(record.evaluations, Evaluations { values: 1, gradients: 1, products: 0 });
@@ -145,7 +150,7 @@ fn a_rejected_step_restores_every_parameter_bit_for_bit() {
     let store = store::<f32>();
     let mut f = problem::<f32>(&store, 0.5, 0.1);
     let start = f.point();
-    let config = StrConfig { initial_radius: 1e6, max_radius: 1e6, ..Default::default() };
+    let config = StrConfig { region: RegionConfig { initial_radius: 1e6, max_radius: 1e6, ..Default::default() } };
     // A loss a million times as steep: a step of length ‖g‖ is far too long.
     let steep = common::store::<f32>();
     let w = steep.root().var("w", &[50], nn::Init::Const(0.1));
@@ -156,7 +161,7 @@ fn a_rejected_step_restores_every_parameter_bit_for_bit() {
     let mut state = method.init(&mut g, x.clone()).unwrap();
     let record = method.step(&mut g, &mut state, &Sample::new(vec![0], 1)).unwrap();
     assert_eq!(record.verdict, Verdict::Rejected);
-    assert_eq!((bits(&state.x), bits(g.parameters().flat())), (bits(&x), bits(&x)));
+    assert_eq!((bits(state.point()), bits(g.parameters().flat())), (bits(&x), bits(&x)));
     assert_eq!(bits(&f.point()), bits(&start));
     // An evaluation at another point does not change the model.
     let mut elsewhere = start.clone();

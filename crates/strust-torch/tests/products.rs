@@ -5,7 +5,11 @@
 mod common;
 
 use common::{TERMS, bits, fill, indices, problem, store, waves};
-use strust::{objective::ProductKind, prelude::*};
+use strust::{
+    methods::{StrNewton, StrNewtonConfig},
+    objective::ProductKind,
+    prelude::*,
+};
 use strust_data::text::Characters;
 use strust_problems::Problem;
 use strust_torch::{

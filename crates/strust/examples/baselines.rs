@@ -2,7 +2,7 @@
 //!
 //! Run with `cargo run --release --example baselines`.
 
-use strust::prelude::*;
+use strust::{objective::Evaluations, prelude::*};
 use strust_baselines::{Adam, AdamConfig, LineSearch, LineSearchConfig, Reset, Sgd, SgdConfig};
 
 /// A row of numbers that look random.

@@ -3,7 +3,10 @@
 //! Run with `cargo run --example constrained`.
 
 use faer::Mat;
-use strust::prelude::*;
+use strust::{
+    constraints::{Manifold, Retraction, Stiefel},
+    prelude::*,
+};
 
 fn main() -> Result<(), Error> {
     let a = Mat::from_fn(6, 2, |i, j| ((3 * i + 5 * j) as f64).sin() + f64::from(i == j));

@@ -3,8 +3,10 @@
 //! Run with `cargo run --example diagnosis`.
 
 use strust::{
+    constraints::Sphere,
     diagnostics::{Curvature, Interpolation, Iterations, SplitBatch, kkt_report, probe},
     prelude::*,
+    radius::RegionConfig,
     sample::Draws,
 };
 
@@ -21,10 +23,10 @@ fn main() -> Result<(), Error> {
     });
 
     // Observers read the record of every step at no cost. The split batches estimate strong growth.
-    let region = StrConfig::default();
+    let region = RegionConfig::default();
     let (mut curvature, mut iterations) = (Curvature::default(), Iterations::default());
     let mut watched = SplitBatch::new(&mut f, Draws::Different);
-    let mut method = Str::new(region.clone())?;
+    let mut method = Str::new(StrConfig { region: region.clone() })?;
     let report = minimize(&mut watched)
         .method(&mut method)
         .batch(6)

@@ -2,7 +2,7 @@
 //!
 //! Run with `cargo run --example own_loop`.
 
-use strust::{methods::StrState, prelude::*};
+use strust::{methods::StrState, prelude::*, samplers::Sampler};
 
 const STEPS: u64 = 200;
 
@@ -21,12 +21,12 @@ fn advance(state: &mut StrState<Vec<f64>>, end: u64) -> Result<(), Error> {
     let (mut f, mut method) = (objective(), Str::default());
     let (mut sampler, mut sample) = (Epochs::over(&f).batch(2).seed(42), Sample::default());
     sampler.check(f.terms())?;
-    method.prepare(&mut f, &state.x)?;
+    method.prepare(&mut f, state.point())?;
     while state.steps() < end {
         sampler.draw(state.steps(), &mut sample);
         let record = method.step(&mut f, state, &sample)?;
         if record.k % 50 == 0 {
-            println!("step {:>3}: f = {:.3e}, radius {:.3}", record.k, record.value, state.radius);
+            println!("step {:>3}: f = {:.3e}, radius {:.3}", record.k, record.value, state.radius());
         }
     }
     Ok(())
@@ -46,6 +46,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     advance(&mut second, STEPS)?;
 
     assert_eq!(second, whole);
-    assert!(whole.x.iter().enumerate().all(|(i, x)| (x - i as f64).abs() < 1e-3));
+    assert!(whole.point().iter().enumerate().all(|(i, x)| (x - i as f64).abs() < 1e-3));
     Ok(())
 }

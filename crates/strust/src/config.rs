@@ -1,7 +1,6 @@
 //! Validated configuration. Each method has one table for defaults, checks, documentation and listings.
 
 use crate::Error;
-use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, ops::Deref};
 
 /// An interval of allowed numbers.
@@ -99,7 +98,7 @@ pub struct Field {
 }
 
 /// A configuration that is not yet checked. [`check`](Self::check) turns it into a [`Checked`] one.
-pub trait Config: Default + Clone + fmt::Debug + Serialize + DeserializeOwned {
+pub trait Config: Default + Clone + fmt::Debug + Portable {
     /// The method's name in errors, experiment files and reports.
     const NAME: &'static str;
     /// The parameter table.
@@ -126,6 +125,18 @@ pub trait Config: Default + Clone + fmt::Debug + Serialize + DeserializeOwned {
         Ok(Checked(self))
     }
 }
+
+macro_rules! portable {
+    ($($bound:tt)*) => {
+        /// A type that serde can write and read. Without the feature `serde`, any type.
+        pub trait Portable: $($bound)* {}
+        impl<T: $($bound)*> Portable for T {}
+    };
+}
+#[cfg(feature = "serde")]
+portable!(serde::Serialize + serde::de::DeserializeOwned);
+#[cfg(not(feature = "serde"))]
+portable!(Sized);
 
 /// The error for a value outside of its range.
 pub fn out_of_range(
@@ -193,7 +204,7 @@ impl FieldValue for String {
 /// assert!(MineConfig { n: 0 }.check().is_err());
 /// ```
 ///
-/// A crate that uses this macro must depend on `serde` with the feature `derive`.
+/// If the feature `serde` is on, a crate that uses this macro must depend on `serde` with the feature `derive`.
 #[macro_export]
 macro_rules! config {
     (
@@ -203,15 +214,16 @@ macro_rules! config {
         }
         $( where $check:expr )?
     ) => {
-        $(#[doc = $doc])*
-        ///
-        /// | field | default | allowed | meaning |
-        /// |---|---|---|---|
-        $(#[doc = concat!("| `", stringify!($field), "` | `", stringify!($default), "` | `", stringify!($allowed), "` |", $($meaning,)+ " |")])*
-        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(default, deny_unknown_fields)]
-        pub struct $name {
-            $( $(#[doc = $meaning])+ pub $field: $ty, )*
+        $crate::config_with_serde! {
+            $(#[doc = $doc])*
+            ///
+            /// | field | default | allowed | meaning |
+            /// |---|---|---|---|
+            $(#[doc = concat!("| `", stringify!($field), "` | `", stringify!($default), "` | `", stringify!($allowed), "` |", $($meaning,)+ " |")])*
+            #[derive(Debug, Clone, PartialEq)]
+            pub struct $name {
+                $( $(#[doc = $meaning])+ pub $field: $ty, )*
+            }
         }
         impl Default for $name {
             fn default() -> Self {
@@ -236,6 +248,24 @@ macro_rules! config {
             } )?
         }
     };
+}
+
+/// Derives the traits of serde for a configuration, if the feature `serde` is on.
+#[cfg(feature = "serde")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! config_with_serde {
+    ($($item:tt)*) => {
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        $($item)*
+    };
+}
+#[cfg(not(feature = "serde"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! config_with_serde {
+    ($($item:tt)*) => { $($item)* };
 }
 
 /// The names that [`config!`](crate::config!) uses for ranges.

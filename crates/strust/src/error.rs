@@ -188,6 +188,7 @@ fn list(numbers: &[usize]) -> String {
 
 /// What kind of failure an [`Error`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// The setup is wrong, and no step was made. Examples: a value out of range, a wrong shape or number of terms, or a
     /// start where the objective is not finite.
@@ -207,7 +208,7 @@ impl Error {
     /// The kind of this error.
     ///
     /// ```
-    /// use strust::{Error, ErrorKind, prelude::*};
+    /// use strust::{constraints::Affine, prelude::*, Error, ErrorKind};
     /// let rows = vec![vec![1.0, 1.0], vec![2.0, 2.0]];
     /// assert_eq!(Affine::new(rows, vec![1.0, 2.0]).unwrap_err().kind(), ErrorKind::Setup);
     /// assert_eq!(Error::NonFiniteValue { step: 3, value: f64::NAN }.kind(), ErrorKind::Breakdown);

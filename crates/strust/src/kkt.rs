@@ -5,12 +5,12 @@ use crate::{
     objective::{Objective, full_value_and_gradient},
     vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
 pub use crate::constraints::least_squares::least_squares_multipliers;
 
 /// The measurement of a point on the full sum.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Measurement {
     /// f(x).
     pub value: f64,

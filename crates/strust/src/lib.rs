@@ -49,7 +49,7 @@
 //!
 //! ```
 //! use faer::Mat;
-//! use strust::prelude::*;
+//! use strust::{constraints::Stiefel, prelude::*};
 //!
 //! // The 3×2 orthonormal frame nearest to A: minimize ‖W − A‖² subject to WᵀW = I.
 //! let a = Mat::from_fn(3, 2, |i, j| if i == j { 2.0 } else { 0.0 });
@@ -76,6 +76,7 @@ pub mod objective;
 #[doc(hidden)]
 pub mod products;
 pub mod radius;
+#[cfg(feature = "ranks")]
 pub mod ranks;
 pub mod record;
 pub mod run;
@@ -90,32 +91,18 @@ pub mod vector;
 pub use error::{Error, ErrorKind};
 pub use run::minimize;
 
-/// The names that most programs need.
+/// The names that most programs need. Everything else is imported from its module.
 pub mod prelude {
-    pub use crate::config::Config;
-    pub use crate::constraints::{
-        Affine, Bounds, Constraint, Frame, Frames, GeneralizedStiefel, Manifold, Retraction, Sense, Simplex, Sphere,
-        Stiefel, at_most, both, by_newton, constraint_from_fn,
-    };
-    pub use crate::methods::{
-        Auto, AutoConfig, Averaged, AveragedConfig, Method, State, Str, StrConfig, StrLbfgs, StrLbfgsConfig, StrLsr1,
-        StrLsr1Config, StrNewton, StrNewtonConfig, StrP, StrPConfig, StrSqp, StrSqpConfig, TrustRegion,
-    };
-    pub use crate::models::{Local, Model, Step, Trial};
-    pub use crate::objective::{
-        Counted, Evaluation, Evaluations, Objective, Penalized, from_fn, from_fn_approximate_gradient, from_residuals,
-        from_terms,
-    };
-    pub use crate::radius::Verdict;
-    pub use crate::ranks::Sharded;
+    pub use crate::Error;
+    pub use crate::constraints::{Bounds, Constraint, at_most, both, constraint_from_fn};
+    pub use crate::methods::{Auto, AutoConfig, Method, State, Str, StrConfig, StrP, StrPConfig, StrSqp, StrSqpConfig};
+    pub use crate::objective::{Objective, from_fn, from_residuals, from_terms};
     pub use crate::record::StepRecord;
-    pub use crate::run::{Report, Run, minimize};
+    pub use crate::run::{Report, minimize};
     pub use crate::sample::Sample;
-    pub use crate::samplers::{Epochs, FullBatch, Sampler, WithReplacement};
-    pub use crate::schedule::Schedule;
+    pub use crate::samplers::{Epochs, FullBatch, WithReplacement};
     pub use crate::stop::{Stop, StopReason};
     pub use crate::vector::Vector;
-    pub use crate::{Error, ErrorKind};
 }
 
 /// The examples of the README and of the guide, compiled and run as documentation tests.

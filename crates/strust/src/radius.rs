@@ -1,8 +1,10 @@
 //! The trust region, as pure functions of numbers. They compute the verdict and the next radius from two reductions and
 //! a rounding error.
 
-use crate::{config, config::out_of_range};
-use serde::{Deserialize, Serialize};
+use crate::{
+    config,
+    config::{Config, Field, out_of_range},
+};
 
 config! {
     /// The constants of the trust region in Algorithms 1 and 2.
@@ -46,11 +48,122 @@ impl RegionConfig {
     pub fn constrained() -> Self {
         Self { initial_radius: 0.2, max_radius: 5.0, grow_above: 0.9, grow: 1.5, ..Self::default() }
     }
+    /// The constants for a model with curvature. With such a model, the radius grows only if the step ends at the boundary,
+    /// and shrinks to the length of the step divided by `shrink`.
+    #[must_use]
+    pub fn with_curvature() -> Self {
+        let (shrink_below, grow_above, shrink, grow) = (0.25, 0.75, 4.0, 2.0);
+        Self { initial_radius: 1.0, max_radius: 1e10, shrink_below, grow_above, shrink, grow, ..Self::default() }
+    }
+    /// The table of a region for a model with curvature.
+    pub(crate) const FIELDS_WITH_CURVATURE: &'static [Field] = &{
+        let meanings = [
+            "Radius of the first step.",
+            "Largest radius.",
+            "A step is accepted if its ratio is above this.",
+            "The radius shrinks if the ratio is below this.",
+            "The radius grows if the ratio is above this and the step ends at the boundary.",
+            "The radius becomes the length of the step divided by this.",
+            "The radius is multiplied by this.",
+        ];
+        let mut fields = [Self::FIELDS[0]; 7];
+        let mut i = 0;
+        while i < fields.len() {
+            fields[i] = Field { meaning: meanings[i], ..Self::FIELDS[i] };
+            i += 1;
+        }
+        fields
+    };
 }
 
+/// Declares the configuration of a method with a trust region: [`config!`] with the field `region`, its default and the rows
+/// of its table. In files, in Python and in listings, the fields of the region are those of the configuration.
+macro_rules! region_config {
+    (
+        $(#[doc = $doc:literal])*
+        pub struct $name:ident for $method:literal {
+            $( $(#[doc = $meaning:literal])+ pub $field:ident: $ty:ty = $default:expr, $allowed:expr; )*
+            region = $region:expr, $rows:expr;
+        }
+    ) => {
+        $(#[doc = $doc])*
+        ///
+        /// | field | default | allowed | meaning |
+        /// |---|---|---|---|
+        $(#[doc = concat!("| `", stringify!($field), "` | `", stringify!($default), "` | `", stringify!($allowed), "` |", $($meaning,)+ " |")])*
+        #[doc = concat!("| `region` | `", stringify!($region), "` | | The trust region. |")]
+        #[derive(Debug, Clone, PartialEq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        pub struct $name {
+            $( $(#[doc = $meaning])+ pub $field: $ty, )*
+            /// The trust region.
+            #[cfg_attr(feature = "serde", serde(flatten))]
+            pub region: $crate::radius::RegionConfig,
+        }
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $( $field: $default, )* region: $region }
+            }
+        }
+        impl $crate::config::Config for $name {
+            const NAME: &'static str = $method;
+            const FIELDS: &'static [$crate::config::Field] = &{
+                const OWN: &[$crate::config::Field] = &[
+                    $( $crate::config::Field {
+                        name: stringify!($field),
+                        allowed: { use $crate::config::words::*; const ALLOWED: $crate::config::Allowed = $allowed; ALLOWED },
+                        meaning: concat!($($meaning,)+).trim_ascii(),
+                    }, )*
+                ];
+                let mut fields = [$rows[0]; OWN.len() + 7];
+                let mut i = 0;
+                while i < fields.len() {
+                    fields[i] = if i < OWN.len() { OWN[i] } else { $rows[i - OWN.len()] };
+                    i += 1;
+                }
+                fields
+            };
+            fn numbers(&self) -> Vec<Option<f64>> {
+                let own = [ $( $crate::config::FieldValue::number(&self.$field), )* ];
+                own.into_iter().chain(self.region.numbers()).collect()
+            }
+            fn check_relations(&self) -> Result<(), $crate::Error> {
+                self.region.check_relations()
+            }
+        }
+        // `flatten` would take missing fields from the default of the region instead of that of the method, and it would
+        // accept misspelled fields.
+        #[cfg(feature = "serde")]
+        const _: () = {
+            #[derive(serde::Deserialize)]
+            #[serde(default, deny_unknown_fields)]
+            struct FlatConfig {
+                $( $field: $ty, )*
+                initial_radius: f64, max_radius: f64, accept_above: f64, shrink_below: f64, grow_above: f64, shrink: f64, grow: f64,
+            }
+            impl Default for FlatConfig {
+                fn default() -> Self {
+                    let $name { $( $field, )* region } = $name::default();
+                    let $crate::radius::RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } = region;
+                    Self { $( $field, )* initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow }
+                }
+            }
+            impl<'de> serde::Deserialize<'de> for $name {
+                fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                    let FlatConfig { $( $field, )* initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } =
+                        FlatConfig::deserialize(from)?;
+                    let region = $crate::radius::RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow };
+                    Ok(Self { $( $field, )* region })
+                }
+            }
+        };
+    };
+}
+pub(crate) use region_config;
+
 /// Whether the step was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Verdict {
     /// x ← x + p.
     Accepted,
@@ -62,8 +175,8 @@ pub enum Verdict {
 }
 
 /// What happens to the radius.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Change {
     /// Divided by `shrink`.
     Shrink,
@@ -75,6 +188,7 @@ pub enum Change {
 
 /// The outcome of one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Judgment {
     /// r = (actual + rounding) / (predicted + rounding).
     pub ratio: f64,
@@ -132,7 +246,6 @@ impl RegionConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use proptest::prelude::*;
 
     prop_compose! {

@@ -5,42 +5,44 @@ use crate::{
     objective::Evaluations,
     radius::{Change, Verdict},
 };
-use serde::{Deserialize, Deserializer, Serialize};
 
 /// One step of any method. Fields that do not apply to the method are absent. A number that is not finite is null in
 /// JSON, and NaN when it is read, or absent where it may be absent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct StepRecord {
     /// The step's number, from 0.
     pub k: u64,
     /// The function that the method minimizes, on the sample of the step, at the point before the step.
-    #[serde(deserialize_with = "number_or_nan")]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
     pub value: f64,
     /// The norm of its gradient at this point.
-    #[serde(deserialize_with = "number_or_nan")]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
     pub gradient_norm: f64,
     /// The factor of the direction: a for STR, the learning rate for SGD, the step size found by a line search.
-    #[serde(deserialize_with = "number_or_nan")]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
     pub step_size: f64,
     /// ‖p‖ of the proposed step.
-    #[serde(deserialize_with = "number_or_nan")]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
     pub step_length: f64,
     /// Whether the step was accepted.
     pub verdict: Verdict,
     /// Data of the trust region.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(flatten, skip_serializing_if = "Option::is_none"))]
     pub region: Option<RegionRecord>,
     /// ‖c‖ at the point before the step.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub constraint_norm: Option<f64>,
     /// Mini-batch evaluations of f made by this step.
-    #[serde(flatten)]
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub evaluations: Evaluations,
 }
 
 /// Reads null as NaN: JSON has no NaN and no infinity, and both are written as null. Every number of a record needs it.
-fn number_or_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+#[cfg(feature = "serde")]
+fn number_or_nan<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let number: Option<f64> = serde::Deserialize::deserialize(from)?;
+    Ok(number.unwrap_or(f64::NAN))
 }
 
 impl StepRecord {
@@ -70,17 +72,18 @@ impl StepRecord {
 }
 
 /// The data of the trust region in a [`StepRecord`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RegionRecord {
     /// The radius of the step.
-    #[serde(deserialize_with = "number_or_nan")]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
     pub radius: f64,
     /// What bounded the step.
     pub exit: Exit,
     /// The value at the trial point; absent if it was not finite or if there was no trial.
     pub trial: Option<f64>,
     /// The predicted reduction.
-    #[serde(deserialize_with = "number_or_nan")]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
     pub predicted: f64,
     /// Actual over predicted reduction; absent if the trial value was not finite or if there was no trial.
     pub ratio: Option<f64>,

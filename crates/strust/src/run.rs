@@ -7,34 +7,39 @@ use crate::{
     methods::{Auto, Method, State},
     objective::{Consensus, Evaluations, Objective},
     radius::Verdict,
-    ranks::fingerprint,
     record::StepRecord,
     sample::Sample,
     samplers::{Epochs, FullBatch, Sampler},
+    saved::fingerprint,
     stop::{Progress, Stop, StopReason, Travel},
     vector::{Elementwise, Vector},
 };
 use std::{ops::ControlFlow, time::Instant};
 
-/// A callback after every step. It may stop the run. Closures `(&StepRecord, &State) -> ControlFlow<()>` are observers.
-pub trait Observer<S> {
-    /// Called after each step.
-    fn step(&mut self, record: &StepRecord, state: &S) -> ControlFlow<()>;
-    /// Called after each measurement on the full sum during the run. The report contains the final measurement.
-    fn measured(&mut self, _measurement: &Measurement, _state: &S) -> ControlFlow<()> {
+/// A callback after every step. It may stop the run. Closures `(&StepRecord, &Point) -> ControlFlow<()>` are observers.
+///
+/// It sees points of type `P`, not the state, so it observes any method. A program that needs the state between steps
+/// calls [`next_step`] itself.
+pub trait Observer<P> {
+    /// Called after each step, with the point after it.
+    fn step(&mut self, record: &StepRecord, x: &P) -> ControlFlow<()>;
+    /// Called after each measurement on the full sum during the run, which has made `steps` steps. The report contains the
+    /// final measurement.
+    fn measured(&mut self, _steps: u64, _measurement: &Measurement, _x: &P) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-impl<S, F: FnMut(&StepRecord, &S) -> ControlFlow<()>> Observer<S> for F {
-    fn step(&mut self, record: &StepRecord, state: &S) -> ControlFlow<()> {
-        self(record, state)
+impl<P, F: FnMut(&StepRecord, &P) -> ControlFlow<()>> Observer<P> for F {
+    fn step(&mut self, record: &StepRecord, x: &P) -> ControlFlow<()> {
+        self(record, x)
     }
 }
 
 /// The result of a run.
 #[derive(Debug, Clone)]
 #[must_use = "the report states whether the run converged"]
+#[non_exhaustive]
 pub struct Report<S: State> {
     /// The final state; [`Run::resume`] continues from it. After a breakdown it is the last good state: the state at
     /// the breakdown if the objective is finite there, otherwise a copy at most 128 steps before it, or the start if the
@@ -103,7 +108,6 @@ pub fn minimize<F: Objective<Point: Elementwise>>(f: &mut F) -> Run<'_, F, Auto<
         seed: None,
         stop: Stop::default(),
         observers: Vec::new(),
-        lost_observers: 0,
         measure_every: None,
     }
 }
@@ -140,19 +144,15 @@ pub struct Run<'a, F: Objective, M: Method<F>> {
     drawings: usize,
     seed: Option<u64>,
     stop: Stop,
-    observers: Vec<Box<dyn Observer<M::State> + 'a>>,
-    /// Observers that were added before the method changed.
-    lost_observers: usize,
+    observers: Vec<Box<dyn Observer<F::Point> + 'a>>,
     measure_every: Option<u64>,
 }
 
 impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
-    /// The method, by value or as `&mut method`; [`Auto`] by default. Name it before the observers: they see its state, so
-    /// those of another method cannot be kept, and starting the run reports an error.
+    /// The method, by value or as `&mut method`; [`Auto`] by default.
     pub fn method<N: Method<F>>(self, method: N) -> Run<'a, F, N> {
-        let Self { f, drawing, drawings, seed, stop, measure_every, .. } = self;
-        let lost_observers = self.lost_observers + self.observers.len();
-        Run { f, method, drawing, drawings, seed, stop, observers: Vec::new(), lost_observers, measure_every }
+        let Self { f, drawing, drawings, seed, stop, observers, measure_every, .. } = self;
+        Run { f, method, drawing, drawings, seed, stop, observers, measure_every }
     }
     /// Terms per mini-batch, drawn by [`Epochs`]. The default is 32, or all terms if there are fewer.
     pub fn batch(self, batch: usize) -> Self {
@@ -176,7 +176,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         Self { stop: stop.into(), ..self }
     }
     /// Adds an observer.
-    pub fn observe(mut self, observer: impl Observer<M::State> + 'a) -> Self {
+    pub fn observe(mut self, observer: impl Observer<F::Point> + 'a) -> Self {
         self.observers.push(Box::new(observer));
         self
     }
@@ -207,9 +207,6 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
 
     /// The sampler, checked against the objective. A sampler over fewer terms would silently ignore the others.
     fn checked_sampler(&mut self) -> Result<Box<dyn Sampler + 'a>, Error> {
-        if self.lost_observers > 0 {
-            return Err(out_of_range("run", "observers", self.lost_observers, "added after the method is named"));
-        }
         if self.drawings > 1 {
             let only = "only one of `batch`, `full_batch` and `sampler`";
             return Err(out_of_range("run", "ways to draw", self.drawings, only));
@@ -241,7 +238,11 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
         let start = self.method.measure(self.f, &state)?;
         if !start.is_finite() {
             return Err(self.failure().unwrap_or(if start.value.is_finite() {
-                Error::Start { why: "the gradient or the constraint is not finite there".into() }
+                Error::Start {
+                    why: "the gradient or the constraint is not finite there: check both, and the start, for NaN, infinity \
+                          and overflow"
+                        .into(),
+                }
             } else {
                 Error::NonFiniteStart { value: start.value }
             }));
@@ -357,11 +358,11 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
             progress.measured = None;
             tally.accepted += u64::from(record.verdict == Verdict::Accepted);
             tally.skipped += u64::from(record.verdict == Verdict::Skipped);
-            let mut flow = self.notify(|observer| observer.step(&record, state));
+            let mut flow = self.notify(|observer| observer.step(&record, state.point()));
             if interval.is_some_and(|every| progress.steps.is_multiple_of(every)) {
                 let measured = self.measure(state, progress, tally)?;
                 if flow.is_continue() {
-                    flow = self.notify(|observer| observer.measured(&measured, state));
+                    flow = self.notify(|observer| observer.measured(progress.steps, &measured, state.point()));
                 }
             }
             if self.agree(state, progress, flow)?.is_break() {
@@ -393,7 +394,7 @@ impl<'a, F: Objective, M: Method<F>> Run<'a, F, M> {
     }
 
     /// Calls every observer, even if an earlier one stops the run.
-    fn notify(&mut self, mut event: impl FnMut(&mut dyn Observer<M::State>) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn notify(&mut self, mut event: impl FnMut(&mut dyn Observer<F::Point>) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut flow = ControlFlow::Continue(());
         for observer in &mut self.observers {
             if event(observer.as_mut()).is_break() {

@@ -139,6 +139,7 @@ impl Sample {
         self.seed.is_none()
     }
     /// The seed, to choose terms or to compare samples. The objective does not see it, so nothing is marked.
+    #[cfg(feature = "ranks")]
     pub(crate) fn quiet_seed(&self) -> Option<u64> {
         self.seed
     }

@@ -1,12 +1,11 @@
 //! How a step size changes during a run, as a value that any method with a rate takes.
 
-use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 /// The factor of the step size at step k.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{prelude::*, schedule::Schedule};
 /// use strust_baselines::{Sgd, SgdConfig};
 /// let schedule = Schedule::cosine(1000);
 /// assert_eq!((schedule.factor(0), schedule.factor(1000)), (1.0, 0.0));
@@ -14,8 +13,8 @@ use std::f64::consts::PI;
 /// let method: Sgd<Vec<f64>> = Sgd::new(SgdConfig::default())?.schedule(schedule);
 /// # Ok::<(), strust::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Schedule {
     /// 1 at every step.
     #[default]

@@ -5,7 +5,6 @@ use crate::{
     kkt::Measurement,
     objective::{Evaluation, Evaluations},
 };
-use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 
 /// A stopping rule.
@@ -272,8 +271,8 @@ impl Progress {
 }
 
 /// Why a run stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum StopReason {
     /// The budget of steps is used up.

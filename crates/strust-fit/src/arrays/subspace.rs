@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use strust::{
     constraints::Stiefel,
-    methods::{AutoState, StrSqp, StrSqpConfig, StrSqpState},
+    methods::{AutoState, State, StrSqp, StrSqpConfig},
     minimize,
     objective::{Evaluation, Objective},
     record::StepRecord,
@@ -205,7 +205,7 @@ pub fn fit_subspace(
     let run = minimize(&mut f).method(method).stop(Stop::epochs(epochs));
     let run = if batch == n { run.full_batch().seed(seed) } else { run.batch(batch).seed(seed) };
     let report = run
-        .observe(|record: &StepRecord, _: &StrSqpState<Mat<f64>>| {
+        .observe(|record: &StepRecord, _: &Mat<f64>| {
             stopped = interrupted();
             values.push(record.value);
             let settled = batch == n && settled(values.iter().copied(), SETTLED * tolerance);
@@ -233,7 +233,7 @@ impl SubspaceStream {
     /// An orthonormal basis.
     #[must_use]
     pub fn frame(&self) -> Mat<f64> {
-        orthonormal(self.0.x.as_ref())
+        orthonormal(self.0.point().as_ref())
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use strust::{
-    methods::{Auto, AutoState, Method},
+    methods::{Auto, AutoState, Method, State},
     objective::{Objective, Stoppable, full_value},
     sample::Sample,
     samplers::{Epochs, Sampler},
@@ -246,8 +246,8 @@ impl ModelStream {
     #[must_use]
     pub fn flat(&self) -> Vec<f64> {
         match self {
-            Self::Linear(state) => state.x.clone(),
-            Self::Network(state) => widened(&state.x),
+            Self::Linear(state) => state.point().clone(),
+            Self::Network(state) => widened(state.point()),
         }
     }
 }
@@ -306,7 +306,7 @@ impl OnePass<'_> {
         let mut method = Auto::default();
         let mut state = match state {
             Ok(state) => {
-                Method::<F>::prepare(&mut method, f, &state.x)?;
+                Method::<F>::prepare(&mut method, f, state.point())?;
                 state
             }
             Err(start) => method.init(f, start)?,

@@ -6,7 +6,7 @@ use crate::{
     data::{experiment::MethodSpec, parameters::Parameters},
 };
 use serde::{Deserialize, Serialize};
-use strust::prelude::*;
+use strust::{config::Config, schedule::Schedule};
 use strust_baselines::by_name::{self, MethodInfo, MethodOptions};
 
 strust::config! {

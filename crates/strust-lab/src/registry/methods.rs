@@ -3,7 +3,7 @@
 use super::{
     entry::{Entry, config, values},
     keys::{CommonConfig, Keys, has, split},
-    setup::{AnyConstraint, AnyStepper, PointType, Setup},
+    setup::{AnyStepper, PointType, Setup},
 };
 use crate::{
     Error,
@@ -11,7 +11,7 @@ use crate::{
     data::{experiment::MethodSpec, parameters::Parameters},
     stepper::StepByStep,
 };
-use strust::prelude::*;
+use strust::config::Config;
 use strust_baselines::by_name::{self, MethodInfo, MethodParts, WithConfig};
 
 pub(crate) use strust_baselines::by_name::StepKind;
@@ -66,8 +66,8 @@ pub(crate) fn stepper<P: PointType>(
     }
     let constraint = |retraction| Ok(setup.constraint.as_ref().expect("checked above")(retraction));
     let parts = MethodParts { schedule: keys.schedule(steps), average: keys.average(), constraint: &constraint };
-    let method = by_name::method::<_, AnyConstraint<P>, _>(keys.name, &keys, &parts);
-    Ok(Box::new(StepByStep::new(method.expect("the name is in the table")?)))
+    let config = by_name::config(keys.name, &keys).expect("the name is in the table")?;
+    Ok(Box::new(StepByStep::new(P::method(&config, &parts)?)))
 }
 
 /// A method with its defaults; `None` for an unknown name.

@@ -10,9 +10,8 @@ pub mod problems;
 mod setup;
 
 pub use entry::{Entry, Parameter};
-pub(crate) use setup::{
-    AnyConstraint, AnySetup, AnyStepper, Assembler, PointType, Quantity, SaveModel, Setup, TestMetric, Visitor,
-};
+pub(crate) use setup::{AnySetup, AnyStepper, Assembler, PointType, Quantity, SaveModel, Setup, TestMetric, Visitor};
+pub(crate) use strust_baselines::by_name::AnyConstraint;
 
 pub use strust_data::words::nearest;
 

@@ -11,11 +11,13 @@ use crate::{
 use faer::Mat;
 use std::{any::Any, path::Path};
 use strust::{
+    constraints::{Manifold, Retraction},
     objective::Scaled,
     prelude::*,
-    ranks::Group,
-    vector::{Dense, Elementwise},
+    ranks::{Group, Sharded},
+    vector::Dense,
 };
+use strust_baselines::by_name::{AnyConstraint, MethodPoint};
 use strust_problems::{Classifier, Problem};
 
 /// The metric of a problem on its test set, or on its training set: the accuracy of a classifier, otherwise the loss.
@@ -23,9 +25,6 @@ pub(crate) type TestMetric<F> = Box<dyn Fn(&mut F, &<F as Objective>::Point) -> 
 
 /// Writes a point of a network as a file.
 pub(crate) type SaveModel<F> = Box<dyn Fn(&mut F, &Path, &<F as Objective>::Point) -> Result<(), Error>>;
-
-/// A constraint as methods see it.
-pub(crate) type AnyConstraint<P> = Box<dyn Manifold<Point = P, Residual = Mat<f64>> + Send>;
 
 /// Makes the constraint of a problem with a retraction.
 pub(crate) type MakeConstraint<P> = Box<dyn Fn(Retraction) -> AnyConstraint<P>>;
@@ -200,7 +199,7 @@ impl Assembler {
 }
 
 /// A type of points that problems of experiments have.
-pub(crate) trait PointType: Elementwise + Send + 'static {
+pub(crate) trait PointType: MethodPoint {
     fn hidden(setup: Setup<SharedProblem<Self>>) -> AnySetup;
 }
 

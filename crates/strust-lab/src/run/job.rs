@@ -33,8 +33,11 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
+    ErrorKind,
     objective::{Consensus, Peers},
     prelude::*,
+    radius::Verdict,
+    samplers::Sampler,
 };
 use strust_problems::Problem;
 

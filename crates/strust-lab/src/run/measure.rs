@@ -13,7 +13,7 @@ use crate::{
 use faer::Mat;
 use std::{cell::RefCell, collections::BTreeMap};
 use strust::{
-    objective::{Stoppable, full_value},
+    objective::{Evaluations, Stoppable, full_value},
     prelude::*,
     ranks::Group,
 };
@@ -189,6 +189,7 @@ mod tests {
         stepper::{StepByStep, Stepper},
     };
     use std::sync::atomic::AtomicBool;
+    use strust::methods::Averaged;
     use strust_baselines::Sgd;
     use strust_problems::Classifier;
     use strust_torch::{Flat, ImageClassification, device::Device, images::ImageBytes};

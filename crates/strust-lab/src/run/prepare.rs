@@ -12,7 +12,7 @@ use crate::{
     team::Sharing,
 };
 use std::{any::Any, path::Path};
-use strust::prelude::*;
+use strust::{constraints::Retraction, prelude::*, samplers::Sampler};
 use strust_problems::Problem;
 
 /// A job that can start or resume.

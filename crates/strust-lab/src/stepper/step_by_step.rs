@@ -5,12 +5,11 @@ use crate::{Error, io::checkpoint::Checkpoint};
 use strust::{
     methods::{Method, State},
     objective::Objective,
-    ranks::fingerprint,
     record::StepRecord,
     run::next_step,
     sample::Sample,
     samplers::Sampler,
-    saved::{Save, Saved},
+    saved::{Save, Saved, fingerprint},
 };
 
 /// A method of the library and its state.

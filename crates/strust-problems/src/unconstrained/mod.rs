@@ -34,7 +34,7 @@ pub fn all_problems() -> Vec<UnconstrainedProblem> {
 /// with the Gauss–Newton matrix 2JᵀJ.
 ///
 /// ```
-/// use strust::{objective::full_value, prelude::*};
+/// use strust::{methods::StrNewton, objective::full_value, prelude::*};
 /// use strust_problems::unconstrained::fixed_problems;
 /// let mut f = fixed_problems().into_iter().find(|p| p.name == "beale").unwrap();
 /// let start = f.start.clone();

@@ -10,7 +10,12 @@ use std::{
     cell::Cell,
     time::{Duration, Instant},
 };
-use strust::{constraints::ConstraintWrapper, objective::ObjectiveWrapper, prelude::*};
+use strust::{
+    constraints::{Affine, ConstraintWrapper},
+    objective::{Evaluation, ObjectiveWrapper},
+    prelude::*,
+    samplers::Sampler,
+};
 use strust_problems::{Problem, SubspaceFit};
 
 /// The first steps are not counted: they allocate.

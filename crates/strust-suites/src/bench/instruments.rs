@@ -10,6 +10,7 @@ use strust::{
     diagnostics::{Consecutive, Curvature, Iterations, SplitBatch, kkt_report, lipschitz, probe, strong_growth},
     prelude::*,
     sample::Draws,
+    samplers::Sampler,
 };
 use strust_problems::{LeastSquares, Problem, SubspaceFit};
 

@@ -8,7 +8,7 @@ use std::{
     process::Command,
     time::{Duration, Instant},
 };
-use strust::prelude::*;
+use strust::{prelude::*, samplers::Sampler};
 use strust_problems::{Problem, subspace::SubspaceFit};
 
 /// The variants take turns, in this many rounds. The shortest time of each counts, because other programs can only make

@@ -31,9 +31,9 @@ pub(super) fn str_sqp(problem: &ConstrainedProblem, start: &[f64]) -> Result<Att
     let (f, constraint) = (&mut problem.objective(), &mut problem.constraint());
     let report = sqp::str_sqp(f, constraint, StrSqpConfig::default(), None, SQP_STEPS, start.to_vec())?;
     let state = &report.state;
-    let (rows, bounds) = (state.multipliers.clone(), state.bound_multipliers.clone());
+    let (rows, bounds) = (state.multipliers().to_vec(), state.bound_multipliers().clone());
     let multipliers = KnownMultipliers { rows, bounds };
-    let contradiction = match &state.verdict {
+    let contradiction = match state.verdict() {
         SqpVerdict::Infeasible(rows) => rows.as_slice(),
         _ => &[],
     };

@@ -157,11 +157,11 @@ pub(super) fn run(c: &FailuresConfig, seeds: u64, tick: &mut Tick) -> Result<Sec
 fn smaller_radii(c: &FailuresConfig, seeds: u64, exact: f64, tick: &mut Tick, out: &mut Section) -> Result<(), Error> {
     let mut left = Vec::new();
     for &max_radius in &c.max_radius {
-        let initial_radius = StrConfig::default().initial_radius.min(max_radius);
-        let region = StrConfig { initial_radius, max_radius, ..Default::default() };
+        let initial_radius = RegionConfig::default().initial_radius.min(max_radius);
+        let region = RegionConfig { initial_radius, max_radius, ..Default::default() };
         let last = each(seeds, tick, |seed| {
             let mut f = LeastSquares::<f64>::noisy(200, 20, c.label_noise, seed)?;
-            let (curve, _) = gaps(&mut f, Str::new(region.clone())?, 10, c.radius_epochs, seed)?;
+            let (curve, _) = gaps(&mut f, Str::new(StrConfig { region: region.clone() })?, 10, c.radius_epochs, seed)?;
             // The value of a single epoch is too random.
             Ok(upper_median(&curve[curve.len() - curve.len().div_ceil(10)..]))
         })?;

@@ -6,10 +6,13 @@ pub(super) use super::{
 };
 pub(super) use crate::prelude::*;
 pub(super) use strust::{
+    constraints::{Manifold, Sphere},
     diagnostics::{Interpolation, Iterations, bounds, probe},
     objective::full_value_and_gradient,
     prelude::*,
+    radius::{RegionConfig, Verdict},
     sample::Draws,
+    samplers::Sampler,
 };
 pub(super) use strust_lab::Error;
 pub(super) use strust_problems::{Factorization, LeastSquares, Problem};

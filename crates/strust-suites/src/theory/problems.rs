@@ -1,7 +1,12 @@
 //! Problems for the checks, with known constants or known solutions.
 
 use rand_core::Rng;
-use strust::{diagnostics::StrongGrowth, objective::ProductKind, prelude::*, sample::generator};
+use strust::{
+    diagnostics::StrongGrowth,
+    objective::{Evaluation, ProductKind},
+    prelude::*,
+    sample::generator,
+};
 use strust_lab::figure::Series;
 
 /// Independent standard normal numbers of a seed.

@@ -121,7 +121,7 @@ impl Curves {
     fn delta(&self) -> Option<(f64, bounds::Smoothness)> {
         let (largest, mean) = self.smoothness?;
         let problem = bounds::Smoothness { largest, mean, rho: self.rho() };
-        Some((bounds::delta(&StrConfig::default(), &problem, 1.0)?, problem))
+        Some((bounds::delta(&RegionConfig::default(), &problem, 1.0)?, problem))
     }
     /// The slope of the logarithms after the tenth step, over the seeds.
     fn slope(&self) -> (f64, f64) {
@@ -264,7 +264,8 @@ fn report(problems: &[Curves]) -> Section {
     });
     if let Some(single) = single {
         let applies = |void: bool| if void { "does not apply" } else { "applies" };
-        let with = |problem: &bounds::Smoothness| applies(bounds::delta(&StrConfig::default(), problem, 1.0).is_none());
+        let with =
+            |problem: &bounds::Smoothness| applies(bounds::delta(&RegionConfig::default(), problem, 1.0).is_none());
         out.findings.push(format!(
             "Theorem 1 needs 1/δ = (a_max + a_min) − ρ(a_max − a_min + L_f·a_max²) > 0, and the only a_max of Algorithm 1 is 1. With mini-batches of {BATCH} \
              the theorem {} to the least-squares problem here. With single terms, as in the paper's listing, ρ = {:.0}, and the theorem {}.",
@@ -285,7 +286,7 @@ fn report(problems: &[Curves]) -> Section {
 
 /// The theorem's assumptions on a run: every accepted a ≥ a_min, and success does not depend on g.
 fn conditions(problem: &Curves, smoothness: &bounds::Smoothness, least_step: f64) -> [Check; 2] {
-    let a_min = bounds::accepted_below(&StrConfig::default(), smoothness.largest).min(1.0);
+    let a_min = bounds::accepted_below(&RegionConfig::default(), smoothness.largest).min(1.0);
     let steps: u64 = problem.runs.iter().map(|run| run.steps).sum();
     [
         Check::at_least(

@@ -75,10 +75,11 @@ struct RejectionRun {
     slack_at_end: f64,
 }
 
-fn one(problem: usize, region: &StrConfig, steps: u64, seed: u64) -> Result<RejectionRun, Error> {
+fn one(problem: usize, region: &RegionConfig, steps: u64, seed: u64) -> Result<RejectionRun, Error> {
     let mut f = Linear::random(40, 10, [0.5, 10.0], LOSSES[problem].1, seed);
     let steepest = f.lipschitz().into_iter().fold(0.0, f64::max);
-    let (mut method, mut sampler) = (Str::new(region.clone())?, WithReplacement::new(40, 1, seed)?);
+    let (mut method, mut sampler) =
+        (Str::new(StrConfig { region: region.clone() })?, WithReplacement::new(40, 1, seed)?);
     let mut next = normals(seed + (1 << 40));
     let mut state = method.init(&mut f, normal(10, &mut next))?;
     let (mut sample, mut seen) = (Sample::default(), Iterations::default());
@@ -115,7 +116,7 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<S
             for &shrink in &c.shrink {
                 for (&grow, &max_radius) in c.grow.iter().flat_map(|grow| c.max_radius.iter().map(move |r| (grow, r))) {
                     let (initial_radius, shrink_below) = (max_radius, accept_above);
-                    regions.push(StrConfig {
+                    regions.push(RegionConfig {
                         initial_radius,
                         max_radius,
                         accept_above,
@@ -139,7 +140,7 @@ pub(super) fn run(c: &RejectionsConfig, seeds: u64, tick: &mut Tick) -> Result<S
     Ok(report(&runs, c))
 }
 
-fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Section {
+fn report(runs: &[(&RegionConfig, RejectionRun)], c: &RejectionsConfig) -> Section {
     let mut out = Section::default();
     let all = runs.len();
     let worst = |of: Quotient<RejectionRun>| largest(runs.iter().map(|(_, run)| of(run).quotient()));
@@ -181,7 +182,7 @@ fn report(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Section 
     out
 }
 
-fn figures(runs: &[(&StrConfig, RejectionRun)]) -> [Shown; 2] {
+fn figures(runs: &[(&RegionConfig, RejectionRun)]) -> [Shown; 2] {
     [
         (
             "stated",
@@ -209,7 +210,7 @@ fn figures(runs: &[(&StrConfig, RejectionRun)]) -> [Shown; 2] {
     })
 }
 
-fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
+fn table(runs: &[(&RegionConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
     let mut rows = Vec::new();
     for &shrink in &c.shrink {
         for &grow in &c.grow {
@@ -240,7 +241,7 @@ fn table(runs: &[(&StrConfig, RejectionRun)], c: &RejectionsConfig) -> Table {
 }
 
 /// A mark for every run, and the line where the measured value equals the bound.
-fn cloud(runs: &[(&StrConfig, RejectionRun)], of: Quotient<RejectionRun>) -> Vec<Series> {
+fn cloud(runs: &[(&RegionConfig, RejectionRun)], of: Quotient<RejectionRun>) -> Vec<Series> {
     let series = LOSSES.iter().enumerate().map(|(i, (name, _))| {
         let mine = runs.iter().filter(|(_, run)| run.problem == i).map(|(_, run)| of(run));
         dots(name, i, mine.map(|at| (at.bound, at.measured)))
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn bounds_hold_at_every_number_of_steps() {
-        let region = StrConfig { initial_radius: 80.0, shrink: 4.0, grow: 1.5, ..Default::default() };
+        let region = RegionConfig { initial_radius: 80.0, shrink: 4.0, grow: 1.5, ..Default::default() };
         let runs: Vec<RejectionRun> = (0..10).map(|seed| one(0, &region, 300, seed).unwrap()).collect();
         for run in &runs {
             // The bound at the closest K is closer than at the last K, where ε is smallest.

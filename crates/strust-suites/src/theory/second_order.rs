@@ -9,7 +9,7 @@ use strust::{
     diagnostics::bounds::{
         accepted_below_with, model_error_with, radius_floor_with, rejections_in_a_row_with, unsuccessful_with,
     },
-    methods::TrustRegion,
+    methods::{StrNewtonConfig, TrustRegion},
     models::{Exit, Identity, Local, Model, Newton, Step, Trial},
     objective::{Evaluations, ProductKind},
     radius::Judgment,
@@ -163,7 +163,7 @@ struct ModelRun {
 
 impl ModelRun {
     /// Counts a trial on a sample with this L, if it is known. β bounds ‖H‖.
-    fn add(&mut self, region: &StrConfig, trial: &Proposed, accepted: bool, constants: Option<(f64, f64)>) {
+    fn add(&mut self, region: &RegionConfig, trial: &Proposed, accepted: bool, constants: Option<(f64, f64)>) {
         if accepted {
             self.sizes.push(trial.size());
         }
@@ -182,7 +182,7 @@ impl ModelRun {
     }
 
     /// Compares the counts of the first K steps with their bounds.
-    fn compare(&mut self, region: &StrConfig, seen: &Iterations) {
+    fn compare(&mut self, region: &RegionConfig, seen: &Iterations) {
         let (most, epsilon) = (self.bound_of_error, seen.least_gradient);
         self.rejections_bound = unsuccessful_with(region, most, epsilon, seen.successful);
         self.rejections.meet(seen.unsuccessful as f64, self.rejections_bound);
@@ -208,7 +208,7 @@ fn follow<F: Objective, M: Model<F>>(
     setting: ModelSetting<'_, F>,
     model: M,
     exact: bool,
-    region: &StrConfig,
+    region: &RegionConfig,
     steps: u64,
     seed: u64,
 ) -> Result<ModelRun, Error> {
@@ -251,7 +251,7 @@ fn follow<F: Objective, M: Model<F>>(
 fn with_model<F: Objective<Point: Elementwise>>(
     setting: ModelSetting<'_, F>,
     model: usize,
-    region: &StrConfig,
+    region: &RegionConfig,
     steps: u64,
     seed: u64,
 ) -> Result<ModelRun, Error> {
@@ -266,7 +266,13 @@ fn with_model<F: Objective<Point: Elementwise>>(
     }
 }
 
-fn one(c: &SecondOrderConfig, problem: usize, model: usize, region: &StrConfig, seed: u64) -> Result<ModelRun, Error> {
+fn one(
+    c: &SecondOrderConfig,
+    problem: usize,
+    model: usize,
+    region: &RegionConfig,
+    seed: u64,
+) -> Result<ModelRun, Error> {
     let ran = if let Some((_, loss)) = LOSSES.get(problem) {
         let f = Linear::random(c.n as usize, c.d as usize, [1.0, 20.0], *loss, seed);
         let start = normal(c.d as usize, &mut normals(seed + (1 << 40)));
@@ -286,9 +292,7 @@ pub(super) fn run(c: &SecondOrderConfig, seeds: u64, tick: &mut Tick) -> Result<
     tick.expect(seeds * (c.initial_radius.len() * PROBLEMS * MODELS.len()) as u64);
     let mut runs = Vec::new();
     for &initial_radius in &c.initial_radius {
-        let StrNewtonConfig { accept_above, shrink_below, grow_above, shrink, grow, .. } = StrNewtonConfig::default();
-        let max_radius = c.max_radius;
-        let region = StrConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow };
+        let region = RegionConfig { initial_radius, max_radius: c.max_radius, ..RegionConfig::with_curvature() };
         for problem in 0..PROBLEMS {
             for model in 0..MODELS.len() {
                 runs.extend(each(seeds, tick, |seed| one(c, problem, model, &region, seed))?);
@@ -451,13 +455,14 @@ fn findings(runs: &[ModelRun]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use strust::methods::StrNewton;
 
     fn short() -> SecondOrderConfig {
         SecondOrderConfig { steps: 60, n: 20, d: 40, batch: 5, ..Default::default() }
     }
 
-    fn region(initial_radius: f64) -> StrConfig {
-        StrConfig { initial_radius, ..Default::default() }
+    fn region(initial_radius: f64) -> RegionConfig {
+        RegionConfig { initial_radius, ..Default::default() }
     }
 
     #[test]
@@ -468,12 +473,8 @@ mod tests {
         let mut plain = StrNewton::new(config.clone()).unwrap();
         let mut state = plain.init(&mut f, start.clone()).unwrap();
         let model = Newton::new(ProductKind::Hessian, config.products, config.forcing, config.at_boundary, 0);
-        let StrNewtonConfig {
-            initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow, ..
-        } = config;
-        let region = StrConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow };
         let watched = WatchedModel { model, last: Proposed::default() };
-        let mut watched = TrustRegion::with_model(region, watched).unwrap();
+        let mut watched = TrustRegion::with_model(config.region, watched).unwrap();
         let mut other = watched.init(&mut f, start).unwrap();
         for first in 0..15 {
             let sample = Sample::range(first..first + 5);

@@ -118,9 +118,10 @@ pub(super) fn run(c: &StepLengthConfig, seeds: u64, tick: &mut Tick) -> Result<S
 fn short_steps(mut f: Linear<Vec<f64>>, seed: u64, steps: u64, seen: &mut StepCounts) -> Result<(), Error> {
     let mut next = normals(seed + (1 << 40));
     let initial_radius = 10_f64.powf((1.7 * next() - 2.0).clamp(-6.0, 2.0));
-    let region = StrConfig { initial_radius, max_radius: 100.0, ..Default::default() };
+    let region = RegionConfig { initial_radius, max_radius: 100.0, ..Default::default() };
     let lipschitz = f.lipschitz();
-    let (mut method, mut sampler) = (Str::new(region.clone())?, WithReplacement::new(f.terms(), 1, seed)?);
+    let (mut method, mut sampler) =
+        (Str::new(StrConfig { region: region.clone() })?, WithReplacement::new(f.terms(), 1, seed)?);
     let start = normal(f.rows[0].len(), &mut next);
     let mut state = method.init(&mut f, start)?;
     let mut sample = Sample::default();
@@ -138,9 +139,10 @@ fn short_steps(mut f: Linear<Vec<f64>>, seed: u64, steps: u64, seen: &mut StepCo
 fn literally(c: &StepLengthConfig, initial_radius: f64, batch: usize, seed: u64) -> Result<StepCounts, Error> {
     // Only steep terms, Lᵢ well above 2: for L < 2 − c₀ the lemma's lower bound exceeds its upper bound 1.
     let mut f = Linear::random(c.n as usize, c.d as usize, [3.0, 10.0], Loss::Square, seed);
-    let region = StrConfig { initial_radius, ..Default::default() };
+    let region = RegionConfig { initial_radius, ..Default::default() };
     let steepest = f.lipschitz().into_iter().fold(0.0, f64::max);
-    let (mut method, mut sampler) = (Str::new(region.clone())?, WithReplacement::new(f.terms(), batch, seed)?);
+    let (mut method, mut sampler) =
+        (Str::new(StrConfig { region: region.clone() })?, WithReplacement::new(f.terms(), batch, seed)?);
     let mut next = normals(seed + (1 << 40));
     let mut state = method.init(&mut f, normal(c.d as usize, &mut next))?;
     let (mut sample, mut seen) = (Sample::default(), StepCounts::default());

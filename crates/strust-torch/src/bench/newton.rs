@@ -10,9 +10,10 @@ use crate::{
 use serde::Serialize;
 use std::sync::Barrier;
 use strust::{
-    methods::{StrNewtonConfig, StrNewtonState},
+    methods::{State, StrNewtonConfig, StrNewtonState},
     models::NewtonMemory,
     objective::{Objective, ProductKind},
+    radius::RegionConfig,
     record::StepRecord,
     vector::Vector,
 };
@@ -44,7 +45,8 @@ pub struct NewtonSpeed {
 /// ```
 pub fn newton(device: Device, launch: Launch, products: u64, shape: [usize; 3]) -> Result<NewtonSpeed, Error> {
     // Short steps, so that all numbers stay finite.
-    let config = || StrNewtonConfig { products, initial_radius: 0.1, max_radius: 0.1, ..Default::default() };
+    let region = || RegionConfig { initial_radius: 0.1, max_radius: 0.1, ..RegionConfig::with_curvature() };
+    let config = || StrNewtonConfig { products, region: region(), ..Default::default() };
     let (step_ms, why_eager) = time(device, launch, shape, |f, rows| DeviceNewton::start(config(), f, rows))?;
     let (passes_ms, _) = time(device, launch, shape, |f, rows| Passes::start(config(), f, rows))?;
     Ok(NewtonSpeed { step_ms, passes_ms, ratio: step_ms / passes_ms, why_eager })
@@ -98,12 +100,12 @@ impl DeviceMethod<f32> for Passes {
         state: &StrNewtonState<Flat<f32>>,
         read_every: usize,
     ) -> Result<Self, strust::Error> {
-        f.check_point(&state.x)?;
-        f.set(&state.x);
+        f.check_point(state.point())?;
+        f.set(state.point());
         Self::start(config, f, read_every)
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<f32, L>) -> StrNewtonState<Flat<f32>> {
-        StrNewtonState { x: f.point(), k: self.progress.k(), radius: 0.1, memory: NewtonMemory::default() }
+        StrNewtonState::from_parts(f.point(), 0.1, self.progress.k(), NewtonMemory::default())
     }
 }
 

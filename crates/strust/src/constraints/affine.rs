@@ -11,7 +11,7 @@ use faer::{Mat, Side, linalg::solvers::Llt, prelude::Solve};
 /// The rows have the type of x, so A can act on slices, columns and matrices.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{constraints::{Affine, Manifold}, prelude::*};
 /// let mut plane = Affine::new(vec![vec![1.0, 1.0]], vec![2.0])?;
 /// let mut x = vec![3.0_f64, 1.0];
 /// plane.restore(&mut x)?;

@@ -15,7 +15,7 @@ const MOST_STEPS: usize = 50;
 /// x ← x − Jᵀ(JJᵀ)⁻¹c until c is a rounding error. Both need only products with J and Jᵀ.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{constraints::{by_newton, Affine, Manifold, Sphere}, prelude::*};
 /// // The circle of points of the unit sphere with x₀ + x₁ + x₂ = 1.
 /// let plane = Affine::new(vec![vec![1.0; 3]], vec![1.0])?;
 /// let mut circle = by_newton(both(Sphere::new(1.0)?, plane)?)?;

@@ -6,7 +6,7 @@ use crate::{Error, vector::Vector};
 /// c(x) ≤ 0 for every row of a constraint, instead of c(x) = 0.
 ///
 /// ```
-/// use strust::{constraints::at_most, prelude::*};
+/// use strust::{constraints::{at_most, Sphere}, prelude::*};
 /// // The point of the unit disk nearest to (3, 4).
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     let r = [x[0] - 3.0, x[1] - 4.0];
@@ -44,7 +44,7 @@ impl<C: Constraint> ConstraintWrapper for AtMost<C> {
 /// Two constraints at once: first the rows of the first, then those of the second, and the bounds of both.
 ///
 /// ```
-/// use strust::{constraints::both, prelude::*};
+/// use strust::{constraints::{both, Affine, Sphere}, prelude::*};
 /// let mut c = both(Sphere::new(1.0)?, Affine::new(vec![vec![1.0, 1.0]], vec![1.0])?)?;
 /// let mut residual = c.new_residual();
 /// c.residual(&vec![0.0, 2.0], &mut residual);

@@ -24,7 +24,7 @@ pub struct Frame {
 /// c has the entries of WᵀW − I or WWᵀ − I of one matrix after the other.
 ///
 /// ```
-/// use strust::{constraints::{Frame, Frames}, prelude::*};
+/// use strust::{constraints::{Frame, Frames, Manifold}, prelude::*};
 /// // (x₁, x₂) is a unit vector, x₀ is free.
 /// let mut frames = Frames::new(3, &[Frame { start: 1, rows: 2, columns: 1 }])?;
 /// let mut x = vec![7.0_f64, 3.0, 4.0];

@@ -14,7 +14,7 @@ use faer::{Mat, Side};
 ///
 /// ```
 /// use faer::Mat;
-/// use strust::prelude::*;
+/// use strust::{constraints::GeneralizedStiefel, prelude::*};
 /// let metric = Mat::from_fn(2, 2, |i, j| if i == j { 4.0 } else { 0.0 });
 /// let mut c = GeneralizedStiefel::new(metric, 1)?;
 /// let mut residual = c.new_residual();

@@ -8,7 +8,7 @@ use crate::vector::Vector;
 /// J, and at most 2m.
 ///
 /// ```
-/// use strust::{kkt::least_squares_multipliers, prelude::*};
+/// use strust::{constraints::Sphere, kkt::least_squares_multipliers, prelude::*};
 /// let mut sphere = Sphere::<Vec<f64>>::new(1.0)?;
 /// // ∇f = (−4, 3) and J = (2, 0) at x = (1, 0). λ = 2 gives ∇f + Jᵀλ = (0, 3).
 /// let lambda = least_squares_multipliers(&mut sphere, &vec![1.0, 0.0], &vec![-4.0, 3.0]);
@@ -27,7 +27,7 @@ pub fn least_squares_multipliers<C: Constraint + ?Sized>(
     let mut normal = multipliers.zeros_like();
     constraint.jvp(x, &left, &mut normal);
     let mut direction = normal.clone();
-    let mut pull = x.zeros_like();
+    let mut transposed = x.zeros_like();
     let mut squared = normal.norm_squared();
     let tiny = C::Point::EPSILON * C::Point::EPSILON;
     let floor = tiny * squared;
@@ -38,9 +38,9 @@ pub fn least_squares_multipliers<C: Constraint + ?Sized>(
         if squared <= floor || !squared.is_finite() {
             break;
         }
-        pull.set_zero();
-        constraint.add_vjp(x, 1.0, &direction, &mut pull);
-        let curvature = pull.norm_squared();
+        transposed.set_zero();
+        constraint.add_vjp(x, 1.0, &direction, &mut transposed);
+        let curvature = transposed.norm_squared();
         if curvature <= 0.0 {
             break;
         }
@@ -50,7 +50,7 @@ pub fn least_squares_multipliers<C: Constraint + ?Sized>(
         }
         let step = squared / curvature;
         multipliers.add(step, &direction);
-        left.add(-step, &pull);
+        left.add(-step, &transposed);
         constraint.jvp(x, &left, &mut normal);
         let next = normal.norm_squared();
         direction.scale_add(next / squared, 1.0, &normal);
@@ -64,22 +64,22 @@ pub fn least_squares_multipliers<C: Constraint + ?Sized>(
 pub(super) fn least_norm_step<C: Constraint + ?Sized>(constraint: &mut C, x: &C::Point, c: &C::Residual) -> C::Point {
     let mut step = x.zeros_like();
     let (mut left, mut direction) = (c.clone(), c.clone());
-    let (mut pull, mut product) = (x.zeros_like(), c.zeros_like());
+    let (mut transposed, mut product) = (x.zeros_like(), c.zeros_like());
     let mut squared = left.norm_squared();
     let floor = C::Point::EPSILON * C::Point::EPSILON * squared;
     for _ in 0..2 * c.dimension() {
         if squared <= floor || !squared.is_finite() {
             break;
         }
-        pull.set_zero();
-        constraint.add_vjp(x, 1.0, &direction, &mut pull);
-        let curvature = pull.norm_squared();
+        transposed.set_zero();
+        constraint.add_vjp(x, 1.0, &direction, &mut transposed);
+        let curvature = transposed.norm_squared();
         if curvature <= 0.0 {
             break;
         }
         let length = squared / curvature;
-        step.add(length, &pull);
-        constraint.jvp(x, &pull, &mut product);
+        step.add(length, &transposed);
+        constraint.jvp(x, &transposed, &mut product);
         left.add(-length, &product);
         let next = left.norm_squared();
         direction.scale_add(next / squared, 1.0, &left);

@@ -24,7 +24,7 @@ pub use stiefel::{Retraction, Stiefel};
 pub use wrapper::ConstraintWrapper;
 
 use crate::{Error, config::out_of_range, vector::Vector};
-use std::marker::PhantomData;
+use std::{cell::RefCell, marker::PhantomData};
 
 /// c(x) = 0, given by its value and by products with its Jacobian J. J itself is never formed.
 ///
@@ -111,13 +111,14 @@ pub trait Manifold: Constraint {
     fn restore(&mut self, x: &mut Self::Point) -> Result<(), Error>;
 }
 
-/// A constraint with `len` components from three closures: c(x), J(x)v and J(x)ᵀy. The third one adds to its output.
+/// A constraint on vectors with `rows` components from three closures over slices: c(x), J(x)v and J(x)ᵀy. The first two
+/// write all components of their output; the third one adds to it.
 ///
 /// ```
 /// use strust::prelude::*;
 /// // x₀·x₁ = 1
 /// let mut c = constraint_from_fn(1,
-///     |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0] * x[1] - 1.0,
+///     |x, c| c[0] = x[0] * x[1] - 1.0,
 ///     |x, v, out| out[0] = x[1] * v[0] + x[0] * v[1],
 ///     |x, y, out| { out[0] += x[1] * y[0]; out[1] += x[0] * y[0]; })
 ///     .with_magnitude(1.0); // c is a difference of numbers near 1
@@ -126,20 +127,100 @@ pub trait Manifold: Constraint {
 /// assert_eq!(residual, [5.0]);
 /// assert_eq!(c.rounding(&vec![1.0, 1.0], 0.0), f64::EPSILON);
 /// ```
-pub fn constraint_from_fn<V, R, P, Q>(len: usize, residual: R, jvp: P, vjp: Q) -> ConstraintFromFn<V, (R, P, Q)>
+///
+/// A run checks the closures at its start: a row that the first or the second one leaves out is an error.
+pub fn constraint_from_fn<R, P, Q>(
+    rows: usize,
+    residual: R,
+    jvp: P,
+    vjp: Q,
+) -> ConstraintFromFn<Vec<f64>, OnSlices<R, P, Q>>
+where
+    R: FnMut(&[f64], &mut [f64]),
+    P: FnMut(&[f64], &[f64], &mut [f64]),
+    Q: FnMut(&[f64], &[f64], &mut [f64]),
+{
+    ConstraintFromFn::new(rows, OnSlices(residual, jvp, vjp))
+}
+
+/// [`constraint_from_fn`] on points of any type. The closures get the point itself, and rows as slices.
+pub fn constraint_on_points<V, R, P, Q>(
+    rows: usize,
+    residual: R,
+    jvp: P,
+    vjp: Q,
+) -> ConstraintFromFn<V, OnPoints<R, P, Q>>
 where
     V: Vector,
-    R: FnMut(&V, &mut Vec<f64>),
-    P: FnMut(&V, &V, &mut Vec<f64>),
-    Q: FnMut(&V, &Vec<f64>, &mut V),
+    R: FnMut(&V, &mut [f64]),
+    P: FnMut(&V, &V, &mut [f64]),
+    Q: FnMut(&V, &[f64], &mut V),
 {
-    ConstraintFromFn {
-        scaled: vec![0.0; len],
-        maps: (residual, jvp, vjp),
-        magnitude: 0.0,
-        redundant: 0,
-        point: PhantomData,
+    ConstraintFromFn::new(rows, OnPoints(residual, jvp, vjp))
+}
+
+/// The three closures of a [`ConstraintFromFn`].
+pub trait ConstraintClosures<V> {
+    /// c ← c(x).
+    fn residual(&mut self, x: &V, c: &mut [f64]);
+    /// out ← J(x)·v.
+    fn jvp(&mut self, x: &V, v: &V, out: &mut [f64]);
+    /// out ← out + J(x)ᵀ·y.
+    fn add_vjp(&mut self, x: &V, y: &[f64], out: &mut V);
+}
+
+/// The closures of [`constraint_from_fn`].
+#[derive(Debug, Clone)]
+pub struct OnSlices<R, P, Q>(R, P, Q);
+
+impl<R, P, Q> ConstraintClosures<Vec<f64>> for OnSlices<R, P, Q>
+where
+    R: FnMut(&[f64], &mut [f64]),
+    P: FnMut(&[f64], &[f64], &mut [f64]),
+    Q: FnMut(&[f64], &[f64], &mut [f64]),
+{
+    fn residual(&mut self, x: &Vec<f64>, c: &mut [f64]) {
+        self.0(x, c);
     }
+    fn jvp(&mut self, x: &Vec<f64>, v: &Vec<f64>, out: &mut [f64]) {
+        self.1(x, v, out);
+    }
+    fn add_vjp(&mut self, x: &Vec<f64>, y: &[f64], out: &mut Vec<f64>) {
+        self.2(x, y, out);
+    }
+}
+
+/// The closures of [`constraint_on_points`].
+#[derive(Debug, Clone)]
+pub struct OnPoints<R, P, Q>(R, P, Q);
+
+impl<V, R, P, Q> ConstraintClosures<V> for OnPoints<R, P, Q>
+where
+    R: FnMut(&V, &mut [f64]),
+    P: FnMut(&V, &V, &mut [f64]),
+    Q: FnMut(&V, &[f64], &mut V),
+{
+    fn residual(&mut self, x: &V, c: &mut [f64]) {
+        self.0(x, c);
+    }
+    fn jvp(&mut self, x: &V, v: &V, out: &mut [f64]) {
+        self.1(x, v, out);
+    }
+    fn add_vjp(&mut self, x: &V, y: &[f64], out: &mut V) {
+        self.2(x, y, out);
+    }
+}
+
+/// A NaN that no computation makes: a component that holds it was not written.
+const UNWRITTEN: f64 = f64::from_bits(0x7ff8_dead_beef_0001);
+
+/// The error if a closure has left out a row.
+fn check_written(rows: &[f64], closure: &str) -> Result<(), Error> {
+    let left_out = rows.iter().position(|row| row.to_bits() == UNWRITTEN.to_bits());
+    left_out.map_or(Ok(()), |row| {
+        let allowed = format!("the number of rows that the closure for {closure} writes: it leaves out row {row}");
+        Err(out_of_range("constraint_from_fn", "rows", rows.len(), allowed))
+    })
 }
 
 /// See [`constraint_from_fn`].
@@ -147,13 +228,18 @@ where
 pub struct ConstraintFromFn<V, M> {
     /// a·y, because the third closure has no argument a.
     scaled: Vec<f64>,
-    maps: M,
+    /// In a cell, because a check calls them too.
+    closures: RefCell<M>,
     magnitude: f64,
     redundant: usize,
     point: PhantomData<fn(&V)>,
 }
 
 impl<V, M> ConstraintFromFn<V, M> {
+    fn new(rows: usize, closures: M) -> Self {
+        let (scaled, closures) = (vec![0.0; rows], RefCell::new(closures));
+        Self { scaled, closures, magnitude: 0.0, redundant: 0, point: PhantomData }
+    }
     /// States that c(x) is a difference of numbers with norm `magnitude`: its rounding error is ε(‖c‖ + magnitude). The
     /// default ε·‖c‖ is too small where c is near 0.
     #[must_use]
@@ -164,14 +250,14 @@ impl<V, M> ConstraintFromFn<V, M> {
     ///
     /// ```
     /// use faer::Mat;
-    /// use strust::{diagnostics::jacobian, prelude::*};
+    /// use strust::{constraints::constraint_on_points, diagnostics::jacobian};
     /// // WᵀW = I for a 3×2 matrix has four equations. The two off the diagonal are the same.
-    /// let gram = |a: &Mat<f64>, b: &Mat<f64>, out: &mut Vec<f64>| {
+    /// let gram = |a: &Mat<f64>, b: &Mat<f64>, out: &mut [f64]| {
     ///     let product = a.transpose() * b;
     ///     (0..4).for_each(|i| out[i] = product[(i / 2, i % 2)]);
     /// };
-    /// let mut c = constraint_from_fn(4,
-    ///     move |w: &Mat<f64>, c: &mut Vec<f64>| { gram(w, w, c); c[0] -= 1.0; c[3] -= 1.0; },
+    /// let mut c = constraint_on_points(4,
+    ///     move |w: &Mat<f64>, c| { gram(w, w, c); c[0] -= 1.0; c[3] -= 1.0; },
     ///     move |w, v, out| {
     ///         let mut other = vec![0.0; 4];
     ///         gram(w, v, out);
@@ -193,29 +279,31 @@ impl<V, M> ConstraintFromFn<V, M> {
     }
 }
 
-impl<V, R, P, Q> Constraint for ConstraintFromFn<V, (R, P, Q)>
-where
-    V: Vector,
-    R: FnMut(&V, &mut Vec<f64>),
-    P: FnMut(&V, &V, &mut Vec<f64>),
-    Q: FnMut(&V, &Vec<f64>, &mut V),
-{
+impl<V: Vector, M: ConstraintClosures<V>> Constraint for ConstraintFromFn<V, M> {
     type Point = V;
     type Residual = Vec<f64>;
     fn new_residual(&self) -> Vec<f64> {
         vec![0.0; self.scaled.len()]
     }
     fn residual(&mut self, x: &V, c: &mut Vec<f64>) {
-        (self.maps.0)(x, c);
+        self.closures.get_mut().residual(x, c);
     }
     fn jvp(&mut self, x: &V, v: &V, out: &mut Vec<f64>) {
-        (self.maps.1)(x, v, out);
+        self.closures.get_mut().jvp(x, v, out);
     }
     fn add_vjp(&mut self, x: &V, a: f64, y: &Vec<f64>, out: &mut V) {
         // Not `scale_add(0, …)`: 0 · NaN is NaN, and one bad residual would stay forever.
         self.scaled.set_zero();
         self.scaled.add(a, y);
-        (self.maps.2)(x, &self.scaled, out);
+        self.closures.get_mut().add_vjp(x, &self.scaled, out);
+    }
+    fn check_point(&self, x: &V) -> Result<(), Error> {
+        let (mut closures, mut rows) = (self.closures.borrow_mut(), vec![UNWRITTEN; self.scaled.len()]);
+        closures.residual(x, &mut rows);
+        check_written(&rows, "c(x)")?;
+        rows.fill(UNWRITTEN);
+        closures.jvp(x, &x.zeros_like(), &mut rows);
+        check_written(&rows, "J(x)v")
     }
     fn rounding(&self, _: &V, norm: f64) -> f64 {
         V::EPSILON.max(f64::EPSILON) * (norm + self.magnitude)

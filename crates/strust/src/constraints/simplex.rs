@@ -11,7 +11,7 @@ use crate::{
 /// The simplex {x ≥ 0, Σxᵢ = total}: shares, weights of a mixture, probabilities.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{constraints::{Manifold, Simplex}, prelude::*};
 /// // The shares nearest to (0.9, 0.4, −0.5).
 /// let mut simplex = Simplex::new(&vec![0.0; 3], 1.0)?;
 /// let mut x = vec![0.9_f64, 0.4, -0.5];

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 /// The sphere ‖x‖ = r, as c(x) = ‖x‖² − r².
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{constraints::{Manifold, Sphere}, prelude::*};
 /// let mut sphere = Sphere::<Vec<f64>>::new(2.0)?;
 /// let mut x = vec![3.0, 4.0];
 /// sphere.restore(&mut x)?;

@@ -6,11 +6,10 @@ use crate::{
     vector::{Real, Vector},
 };
 use faer::{Accum, Mat, Par, linalg::matmul::matmul};
-use serde::{Deserialize, Serialize};
 
 /// How a matrix near the Stiefel manifold is moved onto it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Retraction {
     /// The factor Q of the QR decomposition with positive diagonal of R.
     #[default]
@@ -31,7 +30,7 @@ impl FieldValue for Retraction {
 ///
 /// ```
 /// use faer::Mat;
-/// use strust::prelude::*;
+/// use strust::{constraints::{Manifold, Stiefel}, prelude::*};
 /// let mut stiefel = Stiefel::new(3, 1)?;
 /// let mut w = Mat::from_fn(3, 1, |i, _| [2.0, 0.0, 0.0][i]);
 /// stiefel.restore(&mut w)?;

@@ -6,7 +6,7 @@ use crate::Error;
 /// `c.redundant()` always is [`Constraint`]'s.
 ///
 /// ```
-/// use strust::{constraints::{ConstraintWrapper, Sense}, prelude::*};
+/// use strust::{constraints::{ConstraintWrapper, Sense, Sphere}, prelude::*};
 ///
 /// /// Counts the products with Jᵀ.
 /// struct Counting<C>(C, usize);

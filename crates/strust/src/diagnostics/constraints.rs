@@ -9,10 +9,10 @@ use crate::{
     vector::Vector,
 };
 use faer::{Mat, Side};
-use serde::{Deserialize, Serialize};
 
 /// The singular values of J(x) that matter for LICQ.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Jacobian {
     /// σ_min, over the rows that [do not repeat others](Constraint::redundant).
     pub smallest: f64,
@@ -32,7 +32,7 @@ const MOST_ROWS: usize = 2000;
 /// The extreme singular values of J(x), from the m×m matrix JJᵀ: m products with J and Jᵀ, and an eigenvalue problem.
 ///
 /// ```
-/// use strust::{diagnostics::jacobian, prelude::*};
+/// use strust::{constraints::Sphere, diagnostics::jacobian, prelude::*};
 /// let mut sphere = Sphere::<Vec<f64>>::new(1.0)?;
 /// let j = jacobian(&mut sphere, &vec![0.6, 0.8])?; // J = 2xᵀ
 /// assert!((j.smallest - 2.0).abs() < 1e-12 && j.licq);
@@ -46,12 +46,12 @@ pub fn jacobian<C: Constraint + ?Sized>(constraint: &mut C, x: &C::Point) -> Res
         return Err(out_of_range("Jacobian", "rows of c", m, format_args!("at most {MOST_ROWS}")));
     }
     let basis: Vec<_> = (0..m).map(|i| unit(&zero, i)).collect();
-    let (mut pull, mut column) = (x.zeros_like(), zero.zeros_like());
+    let (mut transposed, mut column) = (x.zeros_like(), zero.zeros_like());
     let mut square = Mat::<f64>::zeros(m, m);
     for j in 0..m {
-        pull.set_zero();
-        constraint.add_vjp(x, 1.0, &basis[j], &mut pull);
-        constraint.jvp(x, &pull, &mut column);
+        transposed.set_zero();
+        constraint.add_vjp(x, 1.0, &basis[j], &mut transposed);
+        constraint.jvp(x, &transposed, &mut column);
         (0..m).for_each(|i| square[(i, j)] = column.dot(&basis[i]));
     }
     let mut values = square.self_adjoint_eigenvalues(Side::Lower).map_err(|_| Error::Decomposition {
@@ -75,7 +75,8 @@ fn unit<R: Vector>(like: &R, i: usize) -> R {
 }
 
 /// KKT residuals at x, and the effect of the penalty on ‖c‖.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KktReport {
     /// ‖∇f(x)‖.
     pub gradient_norm: f64,
@@ -106,7 +107,7 @@ pub struct KktReport {
 /// iterate, which is not feasible. Here everything is measured at x.
 ///
 /// ```
-/// use strust::{diagnostics::kkt_report, prelude::*};
+/// use strust::{constraints::Sphere, diagnostics::kkt_report, prelude::*};
 /// // The point on the circle nearest to (2, 0). At x = (1.1, 0): ∇f = −0.9, c = 0.21, J = 2.2.
 /// let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
 ///     if let Some(g) = g {

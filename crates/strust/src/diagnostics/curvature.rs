@@ -98,8 +98,8 @@ impl Curvature {
     }
 }
 
-impl<S> Observer<S> for &mut Curvature {
-    fn step(&mut self, record: &StepRecord, _: &S) -> ControlFlow<()> {
+impl<P> Observer<P> for &mut Curvature {
+    fn step(&mut self, record: &StepRecord, _: &P) -> ControlFlow<()> {
         self.add(record);
         ControlFlow::Continue(())
     }

@@ -60,9 +60,9 @@ pub fn jacobian_slope<C: Constraint>(constraint: &mut C, x: &C::Point, v: &C::Po
     constraint.residual(x, &mut c);
     let mut jv = c.zeros_like();
     constraint.jvp(x, v, &mut jv);
-    let mut pull = x.zeros_like();
-    constraint.add_vjp(x, 1.0, y, &mut pull);
-    let (left, right) = (y.dot(&jv), pull.dot(v));
+    let mut transposed = x.zeros_like();
+    constraint.add_vjp(x, 1.0, y, &mut transposed);
+    let (left, right) = (y.dot(&jv), transposed.dot(v));
     let mismatch = (left - right).abs() / (left.abs() + right.abs()).max(f64::MIN_POSITIVE);
 
     let (mut moved, mut at_moved) = (x.zeros_like(), c.zeros_like());

@@ -1,7 +1,6 @@
 //! The strong growth constant from pairs of independent mini-batches, with its confidence interval.
 
 use crate::{sample::Draws, statistics::student_quantile};
-use serde::{Deserialize, Serialize};
 
 /// The input of the estimators: inner product and distance of the gradients A and B of two mini-batches at one point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,7 +14,8 @@ pub struct Pair {
 }
 
 /// A 95 % confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Interval {
     /// The lower end.
     pub low: f64,

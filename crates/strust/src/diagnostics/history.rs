@@ -42,8 +42,8 @@ impl History {
     }
 }
 
-impl<S> Observer<S> for &mut History {
-    fn step(&mut self, record: &StepRecord, _: &S) -> ControlFlow<()> {
+impl<P> Observer<P> for &mut History {
+    fn step(&mut self, record: &StepRecord, _: &P) -> ControlFlow<()> {
         self.steps += u64::from(record.verdict != Verdict::Skipped);
         self.accepted += u64::from(record.verdict == Verdict::Accepted);
         if let Some(region) = &record.region {

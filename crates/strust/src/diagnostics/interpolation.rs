@@ -4,12 +4,11 @@ use super::{
     gradient_pairs::{Interval, Pairs},
     strong_growth::StrongGrowth,
 };
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Whether the gradients of all terms vanish where the gradient of their sum vanishes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Interpolation {
     /// ρ stayed bounded while the gradient decreased by a large factor.
     Holds,
@@ -30,7 +29,8 @@ impl fmt::Display for Interpolation {
 }
 
 /// ‖∇f‖² and ρ in one part of a run, each with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evidence {
     /// ‖∇f‖².
     pub gradient_squared: f64,

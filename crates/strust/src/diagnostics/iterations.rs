@@ -14,15 +14,15 @@ use std::ops::ControlFlow;
 /// Counts the quantities in the lemmas on iterations. An observer of constant size.
 ///
 /// ```
-/// use strust::{diagnostics::Iterations, prelude::*};
+/// use strust::{diagnostics::Iterations, prelude::*, radius::RegionConfig};
 /// let mut f = from_fn(1, |x: &Vec<f64>, _: &Sample, g: Option<&mut Vec<f64>>| {
 ///     if let Some(g) = g {
 ///         g[0] = 8.0 * x[0];
 ///     }
 ///     4.0 * x[0] * x[0]
 /// });
-/// let (mut iterations, region) = (Iterations::default(), StrConfig::default());
-/// let mut method = Str::new(region.clone())?;
+/// let (mut iterations, region) = (Iterations::default(), RegionConfig::default());
+/// let mut method = Str::new(StrConfig { region: region.clone() })?;
 /// let _ = minimize(&mut f).method(&mut method)
 ///     .observe(&mut iterations)
 ///     .stop(Stop::steps(40)).start(vec![1.0])?;
@@ -127,8 +127,8 @@ impl Iterations {
     }
 }
 
-impl<S> Observer<S> for &mut Iterations {
-    fn step(&mut self, record: &StepRecord, _: &S) -> ControlFlow<()> {
+impl<P> Observer<P> for &mut Iterations {
+    fn step(&mut self, record: &StepRecord, _: &P) -> ControlFlow<()> {
         self.add(record);
         ControlFlow::Continue(())
     }
@@ -171,12 +171,12 @@ impl Reached {
     }
 }
 
-impl<S> Observer<S> for &mut Reached {
-    fn step(&mut self, record: &StepRecord, _: &S) -> ControlFlow<()> {
+impl<P> Observer<P> for &mut Reached {
+    fn step(&mut self, record: &StepRecord, _: &P) -> ControlFlow<()> {
         self.evaluations += record.evaluations;
         ControlFlow::Continue(())
     }
-    fn measured(&mut self, measurement: &Measurement, _: &S) -> ControlFlow<()> {
+    fn measured(&mut self, _: u64, measurement: &Measurement, _: &P) -> ControlFlow<()> {
         let squared = measurement.gradient_norm * measurement.gradient_norm;
         for (epsilon, cost) in &mut self.targets {
             if cost.is_none() && squared <= *epsilon {

@@ -13,7 +13,7 @@ use crate::{
 use std::{any::Any, fmt};
 
 /// The objective as a hidden method sees it.
-type Seen<'a, P> = &'a mut (dyn Objective<Point = P> + 'a);
+type DynObjective<'a, P> = &'a mut (dyn Objective<Point = P> + 'a);
 
 /// Any method on points of type `P`, chosen while the program runs. A program with many methods compiles what it does
 /// with them once, not once for each.
@@ -27,13 +27,13 @@ type Seen<'a, P> = &'a mut (dyn Objective<Point = P> + 'a);
 /// }
 /// # Ok::<(), strust::Error>(())
 /// ```
-pub struct AnyMethod<P>(Box<dyn Hidden<P> + Send>);
+pub struct AnyMethod<P>(Box<dyn DynMethod<P> + Send>);
 
 impl<P: Vector + Send + 'static> AnyMethod<P> {
     /// Hides the type of a method.
     pub fn new<M, S>(method: M) -> Self
     where
-        M: for<'a> Method<Seen<'a, P>, State = S> + Send + 'static,
+        M: for<'a> Method<DynObjective<'a, P>, State = S> + Send + 'static,
         S: State<Point = P> + Send + 'static,
     {
         Self(Box::new(method))
@@ -47,7 +47,7 @@ impl<P> fmt::Debug for AnyMethod<P> {
 }
 
 /// The state of an [`AnyMethod`].
-pub struct AnyState<P>(Box<dyn HiddenState<P> + Send>);
+pub struct AnyState<P>(Box<dyn DynState<P> + Send>);
 
 impl<P> AnyState<P> {
     /// The state itself, if it has this type.
@@ -118,41 +118,41 @@ impl<F: Objective> Method<F> for AnyMethod<F::Point> {
 }
 
 /// [`Method`] over any objective. Both are called through pointers.
-trait Hidden<P> {
-    fn prepare(&mut self, f: Seen<P>, x: &P) -> Result<(), Error>;
-    fn init(&mut self, f: Seen<P>, x: P) -> Result<AnyState<P>, Error>;
-    fn step(&mut self, f: Seen<P>, state: &mut AnyState<P>, sample: &Sample) -> Result<StepRecord, Error>;
+trait DynMethod<P> {
+    fn prepare(&mut self, f: DynObjective<P>, x: &P) -> Result<(), Error>;
+    fn init(&mut self, f: DynObjective<P>, x: P) -> Result<AnyState<P>, Error>;
+    fn step(&mut self, f: DynObjective<P>, state: &mut AnyState<P>, sample: &Sample) -> Result<StepRecord, Error>;
     fn restore(&self, saved: &Saved) -> Result<AnyState<P>, Error>;
-    fn measure(&mut self, f: Seen<P>, state: &AnyState<P>) -> Result<Measurement, Error>;
+    fn measure(&mut self, f: DynObjective<P>, state: &AnyState<P>) -> Result<Measurement, Error>;
 }
 
 const OF_THIS_METHOD: &str = "a state belongs to the method that made it";
 
-impl<P, M, S> Hidden<P> for M
+impl<P, M, S> DynMethod<P> for M
 where
     P: Vector + Send + 'static,
-    M: for<'a> Method<Seen<'a, P>, State = S>,
+    M: for<'a> Method<DynObjective<'a, P>, State = S>,
     S: State<Point = P> + Send + 'static,
 {
-    fn prepare(&mut self, mut f: Seen<P>, x: &P) -> Result<(), Error> {
+    fn prepare(&mut self, mut f: DynObjective<P>, x: &P) -> Result<(), Error> {
         Method::prepare(self, &mut f, x)
     }
-    fn init(&mut self, mut f: Seen<P>, x: P) -> Result<AnyState<P>, Error> {
+    fn init(&mut self, mut f: DynObjective<P>, x: P) -> Result<AnyState<P>, Error> {
         Method::init(self, &mut f, x).map(|state| AnyState(Box::new(state)))
     }
-    fn step(&mut self, mut f: Seen<P>, state: &mut AnyState<P>, sample: &Sample) -> Result<StepRecord, Error> {
+    fn step(&mut self, mut f: DynObjective<P>, state: &mut AnyState<P>, sample: &Sample) -> Result<StepRecord, Error> {
         Method::step(self, &mut f, state.0.as_any_mut().downcast_mut().expect(OF_THIS_METHOD), sample)
     }
     fn restore(&self, saved: &Saved) -> Result<AnyState<P>, Error> {
         Method::restore(self, saved).map(|state| AnyState(Box::new(state)))
     }
-    fn measure(&mut self, mut f: Seen<P>, state: &AnyState<P>) -> Result<Measurement, Error> {
+    fn measure(&mut self, mut f: DynObjective<P>, state: &AnyState<P>) -> Result<Measurement, Error> {
         Method::measure(self, &mut f, state.downcast_ref().expect(OF_THIS_METHOD))
     }
 }
 
 /// [`State`], called through a pointer.
-trait HiddenState<P> {
+trait DynState<P> {
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
     fn cloned(&self) -> AnyState<P>;
@@ -165,7 +165,7 @@ trait HiddenState<P> {
     fn settled(&self) -> Option<StopReason>;
 }
 
-impl<S: State + Send + 'static> HiddenState<S::Point> for S {
+impl<S: State + Send + 'static> DynState<S::Point> for S {
     fn as_any(&self) -> &dyn Any {
         self
     }

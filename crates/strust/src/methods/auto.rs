@@ -91,7 +91,8 @@ config! {
 #[derive(Debug, Clone)]
 pub struct Auto<V> {
     config: Checked<AutoConfig>,
-    scratch: Option<AutoScratch<V>>,
+    /// The vectors of a step.
+    scratch: Option<[V; 8]>,
 }
 
 impl<V: Vector> Auto<V> {
@@ -112,50 +113,54 @@ impl<V: Vector> Default for Auto<V> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutoState<V> {
     /// x, the average: the answer.
-    pub x: V,
+    pub(crate) x: V,
     /// z, where steps are made.
-    pub z: V,
+    pub(crate) z: V,
     /// x₀, the start.
-    pub start: V,
+    pub(crate) start: V,
     /// The last gradient of an accepted step.
-    pub gradient: V,
+    pub(crate) gradient: V,
     /// The root of the mean of g∘g, without the correction of the first steps.
-    pub root: V,
+    pub(crate) root: V,
     /// The numbers that it has learned.
-    pub learned: Learned,
+    pub(crate) learned: Learned,
     /// Steps made.
-    pub k: u64,
+    pub(crate) k: u64,
 }
 crate::saved!([V: Vector] AutoState<V> { x: vector, z: vector, start: vector, gradient: vector, root: vector, learned, k });
 crate::state!(AutoState<V>, is_averaged);
 
-/// Scratch space of a step.
-#[derive(Debug, Clone)]
-struct AutoScratch<V> {
-    y: V,
-    gradient: V,
-    root: V,
-    metric: V,
-    direction: V,
-    z: V,
-    x: V,
-    trial: V,
+impl<V> AutoState<V> {
+    /// The numbers that it has learned.
+    #[must_use]
+    pub fn learned(&self) -> &Learned {
+        &self.learned
+    }
+    /// A state of its parts, for the version on a device.
+    #[doc(hidden)]
+    pub fn from_parts(parts: AutoParts<V>) -> Self {
+        let AutoParts { x, z, start, gradient, root, learned, k } = parts;
+        Self { x, z, start, gradient, root, learned, k }
+    }
+    /// The parts of a state.
+    #[doc(hidden)]
+    pub fn parts(&self) -> AutoParts<&V> {
+        let Self { x, z, start, gradient, root, learned, k } = self;
+        AutoParts { x, z, start, gradient, root, learned: *learned, k: *k }
+    }
 }
 
-impl<V: Vector> AutoScratch<V> {
-    fn like(x: &V) -> Self {
-        let zeros = || x.zeros_like();
-        Self {
-            y: zeros(),
-            gradient: zeros(),
-            root: zeros(),
-            metric: zeros(),
-            direction: zeros(),
-            z: zeros(),
-            x: zeros(),
-            trial: zeros(),
-        }
-    }
+/// The parts of an [`AutoState`].
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq)]
+pub struct AutoParts<V> {
+    pub x: V,
+    pub z: V,
+    pub start: V,
+    pub gradient: V,
+    pub root: V,
+    pub learned: Learned,
+    pub k: u64,
 }
 
 impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
@@ -174,8 +179,8 @@ impl<F: Objective<Point: Elementwise>> Method<F> for Auto<F::Point> {
         let AutoConfig { gamma, noise, momentum, power, beta2, epsilon, weight_decay } = *self.config;
         let rule = SizeRule::new(gamma, noise);
         let AutoState { x, z, start, gradient: last, root, learned, k } = state;
-        let space = self.scratch.get_or_insert_with(|| AutoScratch::like(x));
-        let AutoScratch { y, gradient: g, root: new_root, metric, direction: d, z: new_z, x: new_x, trial } = space;
+        let space = self.scratch.get_or_insert_with(|| std::array::from_fn(|_| x.zeros_like()));
+        let [y, g, new_root, metric, d, new_z, new_x, trial] = space;
 
         between(y, momentum, x, z);
         let f0 = f.value_and_gradient(y, sample, g);

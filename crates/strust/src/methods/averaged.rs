@@ -27,7 +27,7 @@ config! {
 /// the method [settles](State::settled), as [`StrSqp`](super::StrSqp) does when it has converged, its point is the answer.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{methods::Averaged, prelude::*};
 /// use strust_baselines::{Sgd};
 /// let targets = [1.0, 3.0];
 /// let mut f = from_terms(2, |i, x: &Vec<f64>, g| {
@@ -61,9 +61,9 @@ impl<M> Averaged<M> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AveragedState<S, V> {
     /// The state of the method.
-    pub inner: S,
+    pub(crate) inner: S,
     /// x̄.
-    pub average: V,
+    pub(crate) average: V,
 }
 
 impl<S: Save, V: Vector> Save for AveragedState<S, V> {
@@ -77,6 +77,13 @@ impl<S: Load, V: Vector> Load for AveragedState<S, V> {
     }
 }
 crate::serde_as_saved!([S: Load, V: Vector] AveragedState<S, V>);
+
+impl<S, V> AveragedState<S, V> {
+    /// The state of the method, with its iterate.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+}
 
 impl<S, V: Vector> AveragedState<S, V> {
     /// Loads a state, with its inner state by `load`.

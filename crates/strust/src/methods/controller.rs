@@ -11,8 +11,7 @@ use std::f64::consts::SQRT_2;
 macro_rules! constants {
     ($($(#[$doc:meta])* $name:ident = $value:literal;)*) => {
         $($(#[$doc])* const $name: f64 = $value;)*
-        /// The constants by name.
-        const CONSTANTS: &[(&str, f64)] = &[$((stringify!($name), $name)),*];
+            const CONSTANTS: &[(&str, f64)] = &[$((stringify!($name), $name)),*];
     };
 }
 
@@ -56,13 +55,13 @@ constants! {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Noise {
     /// n, the mean over about the last quarter of the steps.
-    pub mean: f64,
+    pub(crate) mean: f64,
     /// The mean over about the last 50 steps.
-    pub recent: f64,
+    pub(crate) recent: f64,
     /// The least recent noise so far.
-    pub least: f64,
+    pub(crate) least: f64,
     /// m, the number of steps that the average remembers.
-    pub remembered: f64,
+    pub(crate) remembered: f64,
 }
 crate::saved!([] Noise { mean, recent, least, remembered });
 
@@ -90,21 +89,21 @@ impl Noise {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Learned {
     /// Steps accepted.
-    pub accepted: u64,
+    pub(crate) accepted: u64,
     /// κ, the curvature of the model; `None` until a trial has shown one.
-    pub curvature: Option<f64>,
+    pub(crate) curvature: Option<f64>,
     /// n, the noise of the gradients, and m, the number of steps that the average remembers.
-    pub noise: Noise,
+    pub(crate) noise: Noise,
     /// r̄, the largest distance from the start.
-    pub distance: f64,
+    pub(crate) distance: f64,
     /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
-    pub size: Option<f64>,
+    pub(crate) size: Option<f64>,
     /// γₖ/γ, at most 1.
-    pub trust: f64,
+    pub(crate) trust: f64,
     /// The sum of the balances b since γₖ could last change.
-    pub balance: f64,
+    pub(crate) balance: f64,
     /// Whether no step was accepted since z was last moved to the average. At the start it is there.
-    pub at_average: bool,
+    pub(crate) at_average: bool,
 }
 crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, balance, at_average });
 
@@ -244,8 +243,23 @@ impl Learned {
     }
 }
 
-/// For the versions on a device.
 impl Learned {
+    /// Steps accepted.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.accepted
+    }
+    /// κ, the curvature of the model; `None` until a trial has shown one.
+    #[must_use]
+    pub fn curvature(&self) -> Option<f64> {
+        self.curvature
+    }
+    /// The last step size a, or a quarter of it after a rejection; `None` before the first step.
+    #[must_use]
+    pub fn size(&self) -> Option<f64> {
+        self.size
+    }
+    /// The constants by name, for the versions on a device.
     /// The constants by name.
     pub const CONSTANTS: &'static [(&'static str, f64)] = CONSTANTS;
     /// The names of the [`numbers`](Self::numbers).

@@ -21,17 +21,14 @@ mod str_p;
 mod str_sqp;
 mod trust_region;
 
-pub use crate::models::CurvaturePair;
 pub use any::{AnyMethod, AnyState};
-pub use auto::{Auto, AutoConfig, AutoState};
+pub use auto::{Auto, AutoConfig, AutoParts, AutoState};
 pub use averaged::{Averaged, AveragedConfig, AveragedState};
-pub use controller::{Learned, Noise};
+pub use controller::Learned;
 pub use str_limited_memory::{StrLbfgs, StrLbfgsConfig, StrLimitedMemoryState, StrLsr1, StrLsr1Config};
 pub use str_newton::{StrNewton, StrNewtonConfig, StrNewtonState};
 pub use str_p::{StrP, StrPConfig};
-pub use str_sqp::{
-    BatchMemory, Certificate, LagrangianCurvature, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState, Turn, WholePhase,
-};
+pub use str_sqp::{Certificate, SqpVerdict, StrSqp, StrSqpConfig, StrSqpState};
 pub use trust_region::{Str, StrConfig, StrState, TrustRegion, TrustRegionState};
 
 use crate::{

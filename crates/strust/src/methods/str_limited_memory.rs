@@ -2,46 +2,24 @@
 
 use super::trust_region::{TrustRegion, TrustRegionState};
 use crate::{
-    Error, config,
+    Error,
     config::Config,
     models::{Bfgs, CurvatureMemory, LimitedMemory, Sr1},
-    radius::RegionConfig,
+    radius::{RegionConfig, region_config},
     vector::Vector,
 };
 
 /// Both methods have the same parameters.
 macro_rules! limited_memory {
     ($method:ident, $config:ident, $name:literal, $about:literal) => {
-        config! {
+        region_config! {
             #[doc = $about]
             pub struct $config for $name {
                 /// The most pairs of a step and the change of the gradient along it.
                 pub pairs: u64 = 10, Whole(Range::closed(1.0, 100.0));
                 /// Trials from one pair to the next with mini-batches, where a pair costs a gradient.
                 pub every: u64 = 10, Whole(Range::closed(1.0, 1_000_000.0));
-                /// Radius of the first step.
-                pub initial_radius: f64 = 1.0, Number(Range::above(0.0));
-                /// Largest radius.
-                pub max_radius: f64 = 1e10, Number(Range::above(0.0));
-                /// A step is accepted if its ratio is above this.
-                pub accept_above: f64 = 0.05, Number(Range::open(0.0, 1.0));
-                /// The radius shrinks if the ratio is below this.
-                pub shrink_below: f64 = 0.25, Number(Range::open(0.0, 1.0));
-                /// The radius grows if the ratio is above this and the step ends at the boundary.
-                pub grow_above: f64 = 0.75, Number(Range::open(0.0, 1.0));
-                /// The radius becomes the length of the step divided by this.
-                pub shrink: f64 = 4.0, Number(Range::above(1.0));
-                /// The radius is multiplied by this.
-                pub grow: f64 = 2.0, Number(Range::above(1.0));
-            }
-            where |c| { c.region().check_relations() }
-        }
-
-        impl $config {
-            fn region(&self) -> RegionConfig {
-                let &Self { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow, .. } =
-                    self;
-                RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow }
+                region = RegionConfig::with_curvature(), RegionConfig::FIELDS_WITH_CURVATURE;
             }
         }
 
@@ -49,7 +27,7 @@ macro_rules! limited_memory {
             /// Checks the configuration.
             pub fn new(config: $config) -> Result<Self, Error> {
                 let config = config.check()?;
-                Self::with_model(config.region(), LimitedMemory::new(config.pairs as usize, config.every))
+                Self::with_model(config.region.clone(), LimitedMemory::new(config.pairs as usize, config.every))
             }
         }
 
@@ -72,7 +50,7 @@ macro_rules! limited_memory {
 /// mini-batches, every pair costs one more gradient.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{methods::StrLbfgs, prelude::*};
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]); // Rosenbrock's function
 ///     g[0] += -2.0 * a - 400.0 * x[0] * b;

@@ -2,15 +2,15 @@
 
 use super::trust_region::{TrustRegion, TrustRegionState};
 use crate::{
-    Error, config,
+    Error,
     config::Config,
     models::{Newton, NewtonMemory},
     objective::ProductKind,
-    radius::RegionConfig,
+    radius::{RegionConfig, region_config},
     vector::Vector,
 };
 
-config! {
+region_config! {
     /// Configuration of [`StrNewton`].
     pub struct StrNewtonConfig for "str-newton" {
         /// The most products with the Hessian in a step.
@@ -23,28 +23,7 @@ config! {
         /// A rejected step is followed by up to this many shorter ones of the same model on the same sample, which need no
         /// products. So many vectors are kept for them.
         pub retreats: u64 = 0, Whole(Range::closed(0.0, 100.0));
-        /// Radius of the first step.
-        pub initial_radius: f64 = 1.0, Number(Range::above(0.0));
-        /// Largest radius.
-        pub max_radius: f64 = 1e10, Number(Range::above(0.0));
-        /// A step is accepted if its ratio is above this.
-        pub accept_above: f64 = 0.05, Number(Range::open(0.0, 1.0));
-        /// The radius shrinks if the ratio is below this.
-        pub shrink_below: f64 = 0.25, Number(Range::open(0.0, 1.0));
-        /// The radius grows if the ratio is above this and the step ends at the boundary.
-        pub grow_above: f64 = 0.75, Number(Range::open(0.0, 1.0));
-        /// The radius becomes the length of the step divided by this.
-        pub shrink: f64 = 4.0, Number(Range::above(1.0));
-        /// The radius is multiplied by this.
-        pub grow: f64 = 2.0, Number(Range::above(1.0));
-    }
-    where |c| { c.region().check_relations() }
-}
-
-impl StrNewtonConfig {
-    fn region(&self) -> RegionConfig {
-        let &Self { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow, .. } = self;
-        RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow }
+        region = RegionConfig::with_curvature(), RegionConfig::FIELDS_WITH_CURVATURE;
     }
 }
 
@@ -57,7 +36,7 @@ impl StrNewtonConfig {
 /// Use it if the problem is ill-conditioned and the batch large enough for its Hessian: best with the full batch.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{methods::StrNewton, prelude::*};
 /// // Rosenbrock's function, without products: they come from differences of gradients.
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
@@ -85,9 +64,8 @@ impl<V: Vector> StrNewton<V> {
         Self::of(ProductKind::GaussNewton, config)
     }
     fn of(kind: ProductKind, config: StrNewtonConfig) -> Result<Self, Error> {
-        let config = config.check()?;
-        let StrNewtonConfig { products, forcing, at_boundary, retreats, .. } = *config;
-        Self::with_model(config.region(), Newton::new(kind, products, forcing, at_boundary, retreats as usize))
+        let StrNewtonConfig { products, forcing, at_boundary, retreats, ref region } = *config.check()?;
+        Self::with_model(region.clone(), Newton::new(kind, products, forcing, at_boundary, retreats as usize))
     }
 }
 

@@ -6,89 +6,24 @@ use super::{
 };
 use crate::{
     Error,
-    config::{Allowed, Checked, Config, Field, Range},
+    config::{Checked, Config},
     constraints::{Constraint, check_equations},
     kkt::kkt,
     models::Penalty,
     objective::{Objective, Penalized, PenaltyScratch},
-    radius::RegionConfig,
+    radius::{RegionConfig, region_config},
     record::StepRecord,
     sample::Sample,
     saved::{Load, Saved},
     vector::Vector,
 };
-use serde::{Deserialize, Serialize};
 
-/// Configuration of [`StrP`]. The defaults are the paper's for subspace fitting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "FlatConfig")]
-pub struct StrPConfig {
-    /// Penalty μ. A fixed μ leaves ‖c‖ = O(1/μ) unless the penalty is exact, as it is for subspace fitting.
-    pub penalty: f64,
-    /// The trust region; [`RegionConfig::constrained`] by default.
-    #[serde(flatten)]
-    pub region: RegionConfig,
-}
-
-impl Default for StrPConfig {
-    fn default() -> Self {
-        Self { penalty: 1.0, region: RegionConfig::constrained() }
-    }
-}
-
-/// The configuration as it is read. `flatten` would take missing fields from [`RegionConfig::default`] instead of
-/// [`RegionConfig::constrained`], and it would accept misspelled fields.
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct FlatConfig {
-    penalty: f64,
-    initial_radius: f64,
-    max_radius: f64,
-    accept_above: f64,
-    shrink_below: f64,
-    grow_above: f64,
-    shrink: f64,
-    grow: f64,
-}
-
-impl Default for FlatConfig {
-    fn default() -> Self {
-        let StrPConfig { penalty, region } = StrPConfig::default();
-        let RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } = region;
-        Self { penalty, initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow }
-    }
-}
-
-impl From<FlatConfig> for StrPConfig {
-    fn from(flat: FlatConfig) -> Self {
-        let FlatConfig { penalty, initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow } =
-            flat;
-        let region = RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow };
-        Self { penalty, region }
-    }
-}
-
-impl Config for StrPConfig {
-    const NAME: &'static str = "str-p";
-    const FIELDS: &'static [Field] = &{
-        let penalty = Field {
-            name: "penalty",
-            allowed: Allowed::Number(Range::above(0.0)),
-            meaning: "Penalty μ; a fixed μ leaves ‖c‖ = O(1/μ) unless the penalty is exact, as it is for subspace fitting.",
-        };
-        let mut fields = [penalty; 8];
-        let mut i = 0;
-        while i < RegionConfig::FIELDS.len() {
-            fields[i + 1] = RegionConfig::FIELDS[i];
-            i += 1;
-        }
-        fields
-    };
-    fn numbers(&self) -> Vec<Option<f64>> {
-        std::iter::once(Some(self.penalty)).chain(self.region.numbers()).collect()
-    }
-    fn check_relations(&self) -> Result<(), Error> {
-        self.region.check_relations()
+region_config! {
+    /// Configuration of [`StrP`]. The defaults are the paper's for subspace fitting.
+    pub struct StrPConfig for "str-p" {
+        /// Penalty μ; a fixed μ leaves ‖c‖ = O(1/μ) unless the penalty is exact, as it is for subspace fitting.
+        pub penalty: f64 = 1.0, Number(Range::above(0.0));
+        region = RegionConfig::constrained(), RegionConfig::FIELDS;
     }
 }
 
@@ -97,7 +32,7 @@ impl Config for StrPConfig {
 /// STR on φᵢ(x) = fᵢ(x) + (μ/2)‖c(x)‖² ([`Penalized`]) with the model H = I + μJᵀJ ([`Penalty`]).
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{constraints::Sphere, prelude::*};
 /// // The point on the unit circle nearest to (3, 4).
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     let r = [x[0] - 3.0, x[1] - 4.0];
@@ -122,7 +57,7 @@ pub struct StrP<C: Constraint> {
 impl<C: Constraint> StrP<C> {
     /// Checks the configuration.
     pub fn new(config: StrPConfig, constraint: C) -> Result<Self, Error> {
-        Ok(Self { config: config.check()?, constraint, scratch: Scratch::default(), penalty_scratch: None })
+        Ok(Self { config: config.check()?, constraint, scratch: None, penalty_scratch: None })
     }
     /// The multipliers λ = μ·c(x) of the paper's Corollary 4.13.
     pub fn multipliers(&mut self, x: &C::Point) -> C::Residual {
@@ -138,7 +73,7 @@ impl<F: Objective, C: Constraint<Point = F::Point>> Method<F> for StrP<C> {
     type State = StrState<F::Point>;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        (self.scratch, self.penalty_scratch) = (Scratch::default(), None);
+        (self.scratch, self.penalty_scratch) = (None, None);
         f.check_point(x)?;
         check_equations(StrPConfig::NAME, &self.constraint)?;
         self.constraint.check_point(x)

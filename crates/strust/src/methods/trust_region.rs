@@ -7,15 +7,19 @@ use crate::{
     kkt::measure,
     models::{Exit, Identity, Local, Model, Step, Trial},
     objective::{Evaluations, Objective},
-    radius::{Change, RegionConfig, Verdict},
+    radius::{Change, RegionConfig, Verdict, region_config},
     record::{RegionRecord, StepRecord},
     sample::Sample,
     saved::{Load, Saved},
     vector::Vector,
 };
 
-/// Configuration of [`Str`]: the trust region's constants. The defaults are the paper's for CIFAR-10.
-pub type StrConfig = RegionConfig;
+region_config! {
+    /// Configuration of [`Str`]: the trust region's constants. The defaults are the paper's for CIFAR-10.
+    pub struct StrConfig for "trust region" {
+        region = RegionConfig::default(), RegionConfig::FIELDS;
+    }
+}
 
 /// Stochastic trust region, Algorithm 1: the trust region with the model H = I.
 ///
@@ -23,7 +27,7 @@ pub type StrConfig = RegionConfig;
 /// next radius. All evaluations of a step use the same sample.
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{prelude::*, radius::Verdict};
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     g[0] += 4.0 * x[0].powi(3);
 ///     x[0].powi(4)
@@ -32,7 +36,7 @@ pub type StrConfig = RegionConfig;
 /// let mut state = method.init(&mut f, vec![3.0])?;
 /// let record = method.step(&mut f, &mut state, &Sample::range(0..1))?;
 /// // The first step is far too long. It is rejected, and the radius is halved.
-/// assert_eq!((record.verdict, state.x[0], state.radius), (Verdict::Rejected, 3.0, 4.0));
+/// assert_eq!((record.verdict, state.point()[0], state.radius()), (Verdict::Rejected, 3.0, 4.0));
 /// # Ok::<(), strust::Error>(())
 /// ```
 pub type Str<V> = TrustRegion<V, Identity>;
@@ -53,7 +57,7 @@ pub struct TrustRegion<V, M> {
 impl<V: Vector> Str<V> {
     /// Checks the configuration.
     pub fn new(config: StrConfig) -> Result<Self, Error> {
-        Self::with_model(config, Identity)
+        Self::with_model(config.region, Identity)
     }
 }
 
@@ -67,7 +71,7 @@ impl<V: Vector> Default for Str<V> {
 impl<V: Vector, M: Clone> TrustRegion<V, M> {
     /// Checks the configuration. See [`Model`] for an example.
     pub fn with_model(config: RegionConfig, model: M) -> Result<Self, Error> {
-        Ok(Self { region: config.check()?, given: model.clone(), model, scratch: Scratch::default() })
+        Ok(Self { region: config.check()?, given: model.clone(), model, scratch: None })
     }
     /// The model.
     pub fn model(&self) -> &M {
@@ -79,22 +83,40 @@ impl<V: Vector, M: Clone> TrustRegion<V, M> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrustRegionState<V, S> {
     /// x.
-    pub x: V,
+    pub(crate) x: V,
     /// Δ.
-    pub radius: f64,
+    pub(crate) radius: f64,
     /// Steps made.
-    pub k: u64,
+    pub(crate) k: u64,
     /// The memory of the model.
-    pub memory: S,
+    pub(crate) memory: S,
 }
 crate::saved!([V: Vector, S: Load] TrustRegionState<V, S> { x: vector, radius, k, memory });
 crate::state!(TrustRegionState<V, S: Clone + Load>);
+
+impl<V, S> TrustRegionState<V, S> {
+    /// The radius Δ of the next step.
+    #[must_use]
+    pub fn radius(&self) -> f64 {
+        self.radius
+    }
+    /// The memory of the model.
+    #[must_use]
+    pub fn memory(&self) -> &S {
+        &self.memory
+    }
+    /// A state of its parts, for the versions on a device.
+    #[doc(hidden)]
+    pub fn from_parts(x: V, radius: f64, k: u64, memory: S) -> Self {
+        Self { x, radius, k, memory }
+    }
+}
 
 impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
     type State = TrustRegionState<F::Point, M::Memory>;
 
     fn prepare(&mut self, f: &mut F, x: &F::Point) -> Result<(), Error> {
-        (self.model, self.scratch) = (self.given.clone(), Scratch::default());
+        (self.model, self.scratch) = (self.given.clone(), None);
         f.check_point(x)
     }
     fn init(&mut self, f: &mut F, x: F::Point) -> Result<Self::State, Error> {
@@ -114,14 +136,7 @@ impl<F: Objective, M: Model<F>> Method<F> for TrustRegion<F::Point, M> {
 }
 
 /// The gradient and the trial point.
-#[derive(Debug, Clone)]
-pub(super) struct Scratch<V>(Option<(V, V)>);
-
-impl<V> Default for Scratch<V> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
+pub(super) type Scratch<V> = Option<(V, V)>;
 
 /// One step of Algorithm 1. With a penalized objective and the model [`Penalty`](crate::models::Penalty) it is a step
 /// of Algorithm 2. The state changes only after the last evaluation.
@@ -134,7 +149,7 @@ pub(super) fn trust_region_step<F: Objective, M: Model<F>>(
     scratch: &mut Scratch<F::Point>,
 ) -> Result<StepRecord, Error> {
     let TrustRegionState { x, radius, k, memory } = state;
-    let (g, trial) = scratch.0.get_or_insert_with(|| (x.zeros_like(), x.zeros_like()));
+    let (g, trial) = scratch.get_or_insert_with(|| (x.zeros_like(), x.zeros_like()));
 
     // fᵢ(x) and g = ∇fᵢ(x)
     let evaluation = f.value_and_gradient(x, sample, g);

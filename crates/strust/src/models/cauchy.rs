@@ -1,10 +1,8 @@
 //! The Cauchy step of the quadratic model m(p) = gᵀp + ½pᵀHp inside ‖p‖ ≤ Δ, as a pure function of three numbers.
 
-use serde::{Deserialize, Serialize};
-
 /// What determines the length of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Exit {
     /// The model's minimizer along −g is inside the region.
     Interior,

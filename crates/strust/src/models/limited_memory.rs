@@ -23,9 +23,9 @@ const ROUNDING: f64 = 100.0;
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurvaturePair<V> {
     /// s.
-    pub step: V,
+    pub(crate) step: V,
     /// y.
-    pub change: V,
+    pub(crate) change: V,
 }
 crate::saved!([V: Vector] CurvaturePair<V> { step: vector, change: vector });
 
@@ -33,25 +33,37 @@ crate::saved!([V: Vector] CurvaturePair<V> { step: vector, change: vector });
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurvatureMemory<V> {
     /// (s, y), oldest first.
-    pub pairs: Vec<CurvaturePair<V>>,
+    pub(crate) pairs: Vec<CurvaturePair<V>>,
     /// The products of s₁, y₁, s₂, y₂, … with each other.
-    pub products: Vec<f64>,
+    pub(crate) products: Vec<f64>,
     /// The last trial, until the next step begins.
-    pub last: Option<LastPoint<V>>,
+    pub(crate) last: Option<LastPoint<V>>,
     /// Trials since the last pair that could have been one.
-    pub skipped: u64,
+    pub(crate) skipped: u64,
 }
 crate::saved!([V: Vector] CurvatureMemory<V> { pairs, products, last, skipped });
+
+impl<V> CurvatureMemory<V> {
+    /// The pairs: a step and the change of the gradient along it, the oldest first.
+    pub fn pairs(&self) -> impl ExactSizeIterator<Item = (&V, &V)> {
+        self.pairs.iter().map(|pair| (&pair.step, &pair.change))
+    }
+    /// The last point and the gradient there, from which the next pair comes.
+    #[must_use]
+    pub fn last(&self) -> Option<(&V, &V)> {
+        self.last.as_ref().map(|last| (&last.point, &last.gradient))
+    }
+}
 
 /// The other point of the last trial: x before an accepted step, or the trial of a rejected one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LastPoint<V> {
     /// The point.
-    pub point: V,
+    pub(crate) point: V,
     /// The gradient there, on the sample of the step, if the step was accepted.
-    pub gradient: V,
+    pub(crate) gradient: V,
     /// What the point is.
-    pub kind: LastKind,
+    pub(crate) kind: LastKind,
 }
 crate::saved!([V: Vector] LastPoint<V> { point: vector, gradient: vector, kind });
 

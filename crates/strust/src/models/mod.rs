@@ -22,9 +22,8 @@ mod tridiagonal;
 
 pub use cauchy::{CauchyStep, Exit, cauchy_step};
 pub use identity::Identity;
-pub use limited_memory::{
-    Bfgs, CurvatureMemory, CurvaturePair, LastKind, LastPoint, LimitedMemory, MatrixChange, PairProducts, Sr1, Update,
-};
+pub(crate) use limited_memory::CurvaturePair;
+pub use limited_memory::{Bfgs, CurvatureMemory, LimitedMemory, MatrixChange, PairProducts, Sr1, Update};
 pub(crate) use newton::multiply;
 pub use newton::{Newton, NewtonMemory};
 pub use penalty::Penalty;
@@ -48,7 +47,7 @@ use crate::{
 /// the step and must evaluate f on this sample only. It must not change x.
 ///
 /// ```
-/// use strust::{methods::TrustRegion, models::{Local, Model, Step, Trial, cauchy_step}, prelude::*};
+/// use strust::{methods::TrustRegion, models::{Local, Model, Step, Trial, cauchy_step}, prelude::*, radius::RegionConfig};
 ///
 /// /// H = κI with the largest observed curvature κ: STR without a fixed scale.
 /// #[derive(Clone)]
@@ -75,9 +74,9 @@ use crate::{
 /// }
 ///
 /// let mut f = from_terms(1, |_, x: &Vec<f64>, g| { g[0] += 200.0 * x[0]; 100.0 * x[0] * x[0] });
-/// let method = TrustRegion::with_model(StrConfig::default(), Learned)?;
+/// let method = TrustRegion::with_model(RegionConfig::default(), Learned)?;
 /// let report = minimize(&mut f).method(method).stop(Stop::steps(10)).start(vec![3.0])?;
-/// assert!((report.state.memory - 200.0).abs() < 1e-6 && report.point()[0].abs() < 1e-6);
+/// assert!((report.state.memory() - 200.0).abs() < 1e-6 && report.point()[0].abs() < 1e-6);
 /// # Ok::<(), strust::Error>(())
 /// ```
 pub trait Model<F: Objective + ?Sized>: Clone {

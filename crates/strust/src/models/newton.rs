@@ -50,9 +50,23 @@ impl<V> Newton<V> {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct NewtonMemory {
     /// The largest ‖g‖ so far. It makes the tolerance of the inner iteration independent of the scale of f.
-    pub largest_gradient: f64,
+    pub(crate) largest_gradient: f64,
 }
 crate::saved!([] NewtonMemory { largest_gradient });
+
+impl NewtonMemory {
+    /// A memory of this largest gradient, for the version on a device.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(largest_gradient: f64) -> Self {
+        Self { largest_gradient }
+    }
+    /// The largest ‖∇f‖ so far.
+    #[must_use]
+    pub fn largest_gradient(&self) -> f64 {
+        self.largest_gradient
+    }
+}
 
 /// gᵀHg is a cube of the scale of f. Outside of 2^±250 it could under- or overflow.
 const MOST_EXPONENT: f64 = 250.0;

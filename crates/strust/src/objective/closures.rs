@@ -220,7 +220,7 @@ impl<V: Vector, F: FnMut(usize, &V, &mut V) -> f64> Objective for FromResiduals<
 /// [`gradient_slope`](crate::diagnostics::gradient_slope).
 ///
 /// ```
-/// use strust::prelude::*;
+/// use strust::{objective::from_fn_approximate_gradient, prelude::*};
 /// let mut f = from_fn_approximate_gradient(1, |x: &Vec<f64>, _: &Sample| 0.5 * (x[0] - 3.0).powi(2) + x[1].powi(4));
 /// let report = minimize(&mut f).stop(Stop::steps(200)).start(vec![0.0, 1.0])?;
 /// assert!((report.point()[0] - 3.0).abs() < 1e-6);

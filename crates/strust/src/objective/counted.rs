@@ -1,19 +1,20 @@
 use super::{Evaluation, Objective, ObjectiveWrapper, ProductKind};
 use crate::sample::Sample;
-use serde::{Deserialize, Serialize};
 
 /// The number of mini-batch evaluations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evaluations {
     /// Values alone: trial points.
     pub values: u64,
     /// Values with a gradient.
     pub gradients: u64,
     /// Products with a curvature matrix.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_zero"))]
     pub products: u64,
 }
 
+#[cfg(feature = "serde")]
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0

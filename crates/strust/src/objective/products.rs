@@ -13,7 +13,7 @@ pub struct WithProducts<F, P> {
 /// over the sampled terms.
 ///
 /// ```
-/// use strust::{objective::{ProductKind, with_products}, prelude::*};
+/// use strust::{methods::StrNewton, objective::{with_products, ProductKind}, prelude::*};
 /// // f(x) = ½ Σ jxⱼ² has the Hessian diag(1, 2, …).
 /// let f = from_terms(1, |_, x: &Vec<f64>, g| {
 ///     (0..x.len()).for_each(|j| g[j] += (j + 1) as f64 * x[j]);

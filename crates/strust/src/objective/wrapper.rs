@@ -9,7 +9,7 @@ use crate::{
 /// `f.terms()` always is [`Objective`]'s.
 ///
 /// ```
-/// use strust::{objective::ObjectiveWrapper, prelude::*};
+/// use strust::{objective::{Evaluation, ObjectiveWrapper}, prelude::*};
 ///
 /// /// Counts the values.
 /// struct Counting<F>(F, usize);

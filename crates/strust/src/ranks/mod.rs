@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use strust::{prelude::*, ranks::on_threads};
+//! use strust::{prelude::*, ranks::{on_threads, Sharded}};
 //!
 //! let y = [1.0, 3.0, 5.0, 7.0]; // the line through (0,1), (1,3), (2,5), (3,7)
 //! let points = on_threads(3, Duration::from_secs(60), |rank| {
@@ -38,7 +38,6 @@
 
 mod bytes;
 mod delayed;
-mod fingerprint;
 mod sharded;
 mod share;
 mod slices;
@@ -46,7 +45,6 @@ mod threads;
 
 pub use bytes::gather_bytes;
 pub use delayed::Delayed;
-pub use fingerprint::fingerprint;
 pub use sharded::{Reduction, Sharded, Traffic};
 pub use share::RowShare;
 pub use threads::{ThreadRank, on_threads};

@@ -61,7 +61,7 @@ const SLICE: usize = 1 << 17;
 /// other terms, as with batch-norm, it depends on the number of ranks too.
 ///
 /// ```
-/// use strust::{prelude::*, ranks::{Alone, Reduction}};
+/// use strust::{prelude::*, ranks::{Alone, Reduction, Sharded}};
 /// let f = || from_terms(10, |i, x: &Vec<f64>, g| { g[0] += x[0] - i as f64; 0.5 * (x[0] - i as f64).powi(2) });
 /// let mut sharded = Sharded::new(f(), Alone).reduction(Reduction::FixedOrder { block: 4 });
 /// let (sample, mut g) = (Sample::range(0..10), vec![0.0]);
@@ -214,7 +214,7 @@ impl<F: Objective, G: Group> Sharded<F, G> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use strust::{prelude::*, ranks::{RowShare, on_threads}};
+    /// use strust::{prelude::*, ranks::{on_threads, RowShare, Sharded}};
     /// let found = on_threads(3, Duration::from_secs(60), |rank| {
     ///     let share = RowShare::of(&rank);
     ///     let mine: Vec<f64> = (0..share.count(10)).map(|place| share.row(place) as f64).collect(); // of 0, 1, …, 9

@@ -14,6 +14,7 @@
 //! # Ok::<(), strust::Error>(())
 //! ```
 
+mod fingerprint;
 #[cfg(feature = "serde")]
 mod format;
 pub mod vector;
@@ -21,6 +22,7 @@ pub mod vector;
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub use ::serde;
+pub use fingerprint::fingerprint;
 pub use vector::SavedVector;
 
 use crate::Error;

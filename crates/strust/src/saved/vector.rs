@@ -105,6 +105,7 @@ pub fn deserialize<'de, V: Vector, D: serde::Deserializer<'de>>(deserializer: D)
 }
 
 /// The word for a number that JSON cannot express.
+#[cfg(feature = "serde")]
 pub(super) fn word(value: f64) -> String {
     if value.is_nan() && value.to_bits() != f64::NAN.to_bits() {
         format!("{:#x}", value.to_bits())

@@ -3,9 +3,11 @@
 use crate::common::{LeastSquares, Probe, normal, normals};
 use std::rc::Rc;
 use strust::{
-    methods::{AutoState, Learned},
-    objective::full_value,
+    methods::{AutoParts, AutoState, Learned},
+    objective::{Counted, full_value},
     prelude::*,
+    radius::Verdict,
+    samplers::Sampler,
 };
 
 /// The line through noisy points, in coordinates that are `unit` times the natural ones: term i is
@@ -30,11 +32,11 @@ fn steps_to_arrive(unit: f64) -> u64 {
     let (mut method, mut sampler, mut sample) = (Auto::default(), Epochs::over(&f).batch(20), Sample::default());
     let mut state = method.init(&mut f, vec![0.0; 2]).unwrap();
     while full_value(&mut f, state.point()) > goal {
-        assert!(state.k < 5000, "with the unit {unit} it does not arrive");
-        sampler.draw(state.k, &mut sample);
+        assert!(state.steps() < 5000, "with the unit {unit} it does not arrive");
+        sampler.draw(state.steps(), &mut sample);
         method.step(&mut f, &mut state, &sample).unwrap();
     }
-    state.k
+    state.steps()
 }
 
 #[test]
@@ -75,7 +77,7 @@ fn a_rejected_step_changes_only_the_step_size_and_the_curvature() {
     let (mut method, mut sampler, mut sample) = (Auto::default(), Epochs::over(&f).batch(6), Sample::default());
     let mut state = method.init(&mut f, normal(9, &[7])).unwrap();
     let mut step = |state: &mut AutoState<Vec<f64>>| {
-        sampler.draw(state.k, &mut sample);
+        sampler.draw(state.steps(), &mut sample);
         method.step(&mut f, state, &sample).unwrap()
     };
     for _ in 0..30 {
@@ -84,10 +86,15 @@ fn a_rejected_step_changes_only_the_step_size_and_the_curvature() {
     let before = state.clone();
     log.borrow_mut().trial = Some(1e6);
     assert_eq!(step(&mut state).verdict, Verdict::Rejected);
-    let (now, then) = (state.learned, before.learned);
-    assert!(now.size < then.size && now.curvature > then.curvature);
-    let learned = Learned { size: then.size, curvature: then.curvature, ..now };
-    assert_eq!(AutoState { learned, k: before.k, ..state }, before);
+    let (now, then) = (state.parts(), before.parts());
+    assert!(now.learned.size() < then.learned.size() && now.learned.curvature() > then.learned.curvature());
+    let mut learned = now.learned.numbers();
+    for (i, name) in Learned::NAMES.into_iter().enumerate() {
+        if ["size", "curvature"].contains(&name) {
+            learned[i] = then.learned.numbers()[i];
+        }
+    }
+    assert_eq!(AutoParts { learned: Learned::from_numbers(learned), k: then.k, ..now }, then);
 }
 
 /// A line through 50 points. The residuals of the evaluations in `hit` are multiplied by `outlier`. In a step without an
@@ -135,7 +142,7 @@ fn a_batch_with_an_outlier_of_a_million_or_without_a_number_does_not_end_a_run()
             let again: StepRecord = serde_json::from_str(&saved).unwrap();
             assert_eq!(again.value.is_finite(), record.value.is_finite(), "a record must survive JSON");
         }
-        let error = (state.x[0] - 1.0).abs() + (state.x[1] - 0.5).abs();
+        let error = (state.point()[0] - 1.0).abs() + (state.point()[1] - 0.5).abs();
         assert!(error < 1e-3, "with {outlier} in {hit:?} it ends {error} away from the solution");
     }
 }
@@ -144,6 +151,7 @@ fn a_batch_with_an_outlier_of_a_million_or_without_a_number_does_not_end_a_run()
 fn the_answer_is_the_average_and_gradients_are_taken_between() {
     let mut f = squares();
     let report = minimize(&mut f).batch(10).stop(Stop::steps(50)).start(normal(9, &[7])).unwrap();
-    assert!(report.state.is_averaged() && report.state.x != report.state.z);
+    let AutoParts { x, z, .. } = report.state.parts();
+    assert!(report.state.is_averaged() && x != z);
     assert_eq!(report.evaluations.values, report.evaluations.gradients);
 }

@@ -3,7 +3,7 @@
 use rand_core::Rng;
 use std::{cell::RefCell, rc::Rc};
 use strust::{
-    objective::{ObjectiveWrapper, ProductKind},
+    objective::{Evaluation, ObjectiveWrapper, ProductKind},
     prelude::*,
     sample::generator,
     vector::{Dense, Real},

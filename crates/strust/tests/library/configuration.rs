@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 use strust::{
-    config::{Allowed, Field},
+    config::{Allowed, Config, Field},
+    constraints::{Sphere, Stiefel},
+    methods::AveragedConfig,
     prelude::*,
+    radius::RegionConfig,
 };
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, DoGConfig, LineSearch, LineSearchConfig, PonosConfig, ProdigyConfig,
@@ -100,9 +103,9 @@ fn configuration_errors_have_clear_messages() {
         str_p(StrPConfig { penalty: f64::INFINITY, ..Default::default() }),
         "str-p: `penalty` is inf, but must be > 0"
     );
-    let region = StrConfig { shrink: 0.5, ..StrConfig::constrained() };
+    let region = RegionConfig { shrink: 0.5, ..RegionConfig::constrained() };
     assert_eq!(str_p(StrPConfig { region, ..Default::default() }), "str-p: `shrink` is 0.5, but must be > 1");
-    let region = StrConfig { shrink_below: 0.95, ..StrConfig::constrained() };
+    let region = RegionConfig { shrink_below: 0.95, ..RegionConfig::constrained() };
     assert_eq!(
         str_p(StrPConfig { region, ..Default::default() }),
         "trust region: `shrink_below` is 0.95, but must be at most `grow_above` = 0.9"

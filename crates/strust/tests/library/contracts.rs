@@ -6,11 +6,18 @@ use crate::{
 };
 use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 use strust::{
+    constraints::{Affine, Sphere},
     diagnostics::{Consecutive, SplitBatch},
-    objective::{Consensus, Evaluations, ObjectiveWrapper, Peers, ProductKind, Scaled, Sliced, with_products},
+    methods::{Averaged, StrLbfgs, StrLbfgsConfig, StrLsr1, StrNewton, StrNewtonConfig},
+    objective::{
+        Consensus, Counted, Evaluation, Evaluations, ObjectiveWrapper, Peers, ProductKind, Scaled, Sliced,
+        with_products,
+    },
     prelude::*,
-    ranks::{Reduction, on_threads},
+    radius::{RegionConfig, Verdict},
+    ranks::{Reduction, Sharded, on_threads},
     sample::Draws,
+    samplers::Sampler,
 };
 use strust_baselines::Adam;
 
@@ -65,7 +72,7 @@ fn str_sqp_does_not_mistake_draws_with_replacement_for_the_full_sum() {
         let mut method = StrSqp::new(StrSqpConfig::default(), Sphere::new(2.0).unwrap()).unwrap();
         let sampler = WithReplacement::over(&f).seed(seed);
         let report = minimize(&mut f).method(&mut method).sampler(sampler).stop(Stop::steps(300)).start(at()).unwrap();
-        assert!(report.state.batch.is_some(), "seed {seed}: the steps were not on mini-batches");
+        assert!(report.state.learned().is_some(), "seed {seed}: the steps were not on mini-batches");
         let certificate = method.certify(&mut f, &report.state);
         assert!(!report.reason.converged() || certificate.stationarity < 1e-6, "seed {seed}: {certificate:?}");
     }
@@ -79,14 +86,15 @@ fn a_pair_of_gradients_never_mixes_two_functions() {
         g[0] += x[0] - center;
         0.5 * (x[0] - center).powi(2)
     });
-    let config = StrLbfgsConfig { initial_radius: 2.0, every: 1, ..Default::default() };
+    let region = RegionConfig { initial_radius: 2.0, ..RegionConfig::with_curvature() };
+    let config = StrLbfgsConfig { every: 1, region, ..Default::default() };
     let mut method = StrLbfgs::new(config).unwrap();
     let mut state = method.init(&mut f, vec![-2.0]).unwrap();
     method.step(&mut f, &mut state, &Sample::new(vec![0], 0)).unwrap();
-    assert_eq!(state.x, [0.0]);
+    assert_eq!(*state.point(), [0.0]);
     method.step(&mut f, &mut state, &Sample::new(vec![1], 1)).unwrap();
-    let pairs = &state.memory.pairs;
-    assert_eq!(pairs.iter().map(|pair| (pair.step[0], pair.change[0])).collect::<Vec<_>>(), [(2.0, 2.0)]);
+    let pairs = state.memory().pairs();
+    assert_eq!(pairs.map(|(step, change)| (step[0], change[0])).collect::<Vec<_>>(), [(2.0, 2.0)]);
 }
 
 /// The gradient of every full batch has noise of its own. The Hessian is I, so every pair has y = s only if both gradients
@@ -102,10 +110,10 @@ fn the_full_batch_is_another_function_in_each_step_if_the_objective_reads_the_se
     });
     let method = StrLbfgs::new(StrLbfgsConfig { every: 1, ..Default::default() }).unwrap();
     let report = minimize(&mut f).method(method).full_batch().stop(Stop::steps(9)).start(vec![5.0; 3]).unwrap();
-    let pairs = &report.state.memory.pairs;
+    let pairs = report.state.memory().pairs();
     assert!(pairs.len() > 3 && report.evaluations.gradients > 13, "{:?}", report.evaluations);
-    for pair in pairs {
-        assert!(pair.step.iter().zip(&pair.change).all(|(s, y)| (s - y).abs() < 1e-9), "{pair:?}");
+    for (step, change) in pairs {
+        assert!(step.iter().zip(change).all(|(s, y)| (s - y).abs() < 1e-9), "{step:?}, {change:?}");
     }
 }
 

@@ -5,11 +5,14 @@ use crate::common::{LeastSquares, Targets, distance, normal, normals};
 use faer::{Mat, prelude::Solve};
 use std::ops::ControlFlow;
 use strust::{
+    constraints::{Affine, Manifold, Retraction, Sphere, Stiefel},
     kkt::Measurement,
     methods::StrState,
-    objective::{Evaluations, full_value_and_gradient},
+    objective::{Evaluation, Evaluations, full_value_and_gradient},
     prelude::*,
+    radius::{RegionConfig, Verdict},
     run::{Observer, Report},
+    samplers::Sampler,
 };
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, LineSearch, LineSearchConfig, ProjectedSgd, ProjectedSgdConfig, Reset,
@@ -296,11 +299,11 @@ fn projected_sgd_with_qr_is_biased_if_the_objective_depends_on_more_than_the_spa
 /// Stops a run when the measured gradient is small, even at an infeasible point.
 struct SmallGradient(f64);
 
-impl<S> Observer<S> for SmallGradient {
-    fn step(&mut self, _: &StepRecord, _: &S) -> ControlFlow<()> {
+impl<P> Observer<P> for SmallGradient {
+    fn step(&mut self, _: &StepRecord, _: &P) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
-    fn measured(&mut self, measurement: &Measurement, _: &S) -> ControlFlow<()> {
+    fn measured(&mut self, _: u64, measurement: &Measurement, _: &P) -> ControlFlow<()> {
         if measurement.gradient_norm <= self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
@@ -338,7 +341,7 @@ fn doubling_the_penalty_halves_the_violation_and_the_error_of_the_multipliers() 
 /// 1.
 fn printed(
     f: &mut LeastSquares<f64>,
-    c: &StrConfig,
+    c: &RegionConfig,
     mu: f64,
     x: &mut Vec<f64>,
     radius: &mut f64,
@@ -369,7 +372,7 @@ fn printed(
 }
 
 /// Compares 200 steps of both, bit for bit. Both add the 7 unknowns in the same order.
-fn agrees_with_the_printed_algorithm<M>(mut method: M, config: &StrConfig, mu: f64)
+fn agrees_with_the_printed_algorithm<M>(mut method: M, config: &RegionConfig, mu: f64)
 where
     M: Method<LeastSquares<f64>, State = StrState<Vec<f64>>>,
 {
@@ -381,13 +384,17 @@ where
         f.right.iter_mut().zip(normals(seed + 90, 15)).for_each(|(b, noise)| *b += 0.3 * noise);
         let (mut sampler, mut sample) = (WithReplacement::new(15, 2, seed).unwrap(), Sample::default());
         let mut state = method.init(&mut f, normal(seed + 40, &[7])).unwrap();
-        let (mut x, mut radius) = (state.x.clone(), state.radius);
+        let (mut x, mut radius) = (state.point().clone(), state.radius());
         for k in 0..200 {
             sampler.draw(k, &mut sample);
             let before = radius;
             let record = method.step(&mut f, &mut state, &sample).unwrap();
             let ratio = printed(&mut f, config, mu, &mut x, &mut radius, &sample);
-            assert_eq!((&state.x, state.radius), (&x, radius), "seed {seed}, step {k}, ratio {ratio}, {record:?}");
+            assert_eq!(
+                (state.point(), state.radius()),
+                (&x, radius),
+                "seed {seed}, step {k}, ratio {ratio}, {record:?}"
+            );
             accepted += u32::from(record.verdict == Verdict::Accepted);
             shrunk += u32::from(radius < before);
             grown += u32::from(radius > before);
@@ -401,8 +408,9 @@ where
 
 #[test]
 fn str_equals_algorithm_1_bit_for_bit() {
-    for config in [StrConfig::default(), StrConfig::constrained()] {
-        agrees_with_the_printed_algorithm(Str::new(config.clone()).unwrap(), &config, 0.0);
+    for region in [RegionConfig::default(), RegionConfig::constrained()] {
+        let config = StrConfig { region: region.clone() };
+        agrees_with_the_printed_algorithm(Str::new(config).unwrap(), &region, 0.0);
     }
 }
 

@@ -3,8 +3,12 @@
 use crate::common::{LeastSquares, Targets, bits, distance, normal, normals};
 use faer::Mat;
 use strust::{
+    ErrorKind,
+    constraints::{
+        Affine, Frame, Frames, GeneralizedStiefel, Manifold, Retraction, Simplex, Sphere, Stiefel, by_newton,
+    },
     diagnostics::{gradient_slope, jacobian_slope},
-    objective::ProductKind,
+    objective::{Penalized, ProductKind},
     prelude::*,
     vector::{Dense, Real},
 };
@@ -102,7 +106,7 @@ fn the_second_order_products_of_all_constraints_are_derivatives() {
     has_second_order("frames", frames::<f64>(), &normal(9, &[20]), &normal(8, &[9]), &normal(10, &[20]));
     let product = constraint_from_fn(
         1,
-        |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0] * x[1],
+        |x, c| c[0] = x[0] * x[1],
         |x, v, out| out[0] = x[1] * v[0] + x[0] * v[1],
         |x, y, out| (out[0], out[1]) = (out[0] + x[1] * y[0], out[1] + x[0] * y[0]),
     );
@@ -420,7 +424,7 @@ fn newton_steps_refuse_inequalities_and_bounds_and_report_a_set_they_cannot_reac
     // x² + 1 = 0
     let never = constraint_from_fn(
         1,
-        |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0] * x[0] + 1.0,
+        |x, c| c[0] = x[0] * x[0] + 1.0,
         |x, v, out| out[0] = 2.0 * x[0] * v[0],
         |x, y, out| out[0] += 2.0 * x[0] * y[0],
     );

@@ -3,6 +3,7 @@
 use crate::common::{LeastSquares, Targets, normal, normals};
 use faer::Mat;
 use strust::{
+    constraints::{Affine, Manifold, Sphere, Stiefel},
     diagnostics::{
         Consecutive, Curvature, Evidence, Interpolation, Iterations, Pair, Pairs, SplitBatch, StrongGrowth, bounds,
         jacobian, kkt_report, lipschitz, probe, strong_growth, strong_growth_of_lagrangian,
@@ -11,9 +12,10 @@ use strust::{
     models::Exit,
     objective::{Penalized, full_value_and_gradient},
     prelude::*,
-    radius::{Change, RegionConfig},
+    radius::{Change, RegionConfig, Verdict},
     record::{RegionRecord, StepRecord},
     sample::Draws,
+    samplers::Sampler,
 };
 
 fn interpolating(seed: u64, n: usize, d: usize) -> LeastSquares<f64> {
@@ -238,7 +240,8 @@ fn the_curvature_of_one_equation_is_the_square_of_its_norm() {
     let rows = f.rows.clone();
     let largest = rows.iter().map(Vector::norm_squared).fold(0.0, f64::max);
     let mut sampler = Epochs::new(40, 1, 0).unwrap();
-    let mut method = Str::new(StrConfig { initial_radius: 0.1, ..Default::default() }).unwrap();
+    let mut method =
+        Str::new(StrConfig { region: RegionConfig { initial_radius: 0.1, ..Default::default() } }).unwrap();
     let mut state = method.init(&mut f, normal(3, &[6])).unwrap();
     let mut curvature = Curvature::default();
     for k in 0..200 {
@@ -290,18 +293,19 @@ fn singular_values_of_jacobians_agree_with_closed_forms() {
     let w = Mat::from_fn(12, 4, |i, j| w[(i, j)] as f32);
     close(jacobian(&mut single, &w).unwrap().smallest, 2.0, 1e-5);
     // (‖x‖² − 1)²: J = 0 wherever the constraint is satisfied.
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut squared = constraint_from_fn(
         1,
-        |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = (x.norm_squared() - 1.0).powi(2),
-        |x, v, out| out[0] = 4.0 * (x.norm_squared() - 1.0) * x.dot(v),
-        |x, y, out| out.add(4.0 * (x.norm_squared() - 1.0) * y[0], x),
+        |x, c| c[0] = (dot(x, x) - 1.0).powi(2),
+        |x, v, out| out[0] = 4.0 * (dot(x, x) - 1.0) * dot(x, v),
+        |x, y, out| out.iter_mut().zip(x).for_each(|(out, xi)| *out += 4.0 * (dot(x, x) - 1.0) * y[0] * xi),
     );
     assert!(!jacobian(&mut squared, &vec![1.0, 0.0]).unwrap().licq);
     assert!(jacobian(&mut squared, &vec![1.1, 0.0]).unwrap().licq);
     // Two equal equations.
     let mut twice = constraint_from_fn(
         2,
-        |x: &Vec<f64>, c: &mut Vec<f64>| (c[0], c[1]) = (x[0] - 1.0, 2.0 * x[0] - 2.0),
+        |x, c| (c[0], c[1]) = (x[0] - 1.0, 2.0 * x[0] - 2.0),
         |_, v, out| (out[0], out[1]) = (v[0], 2.0 * v[0]),
         |_, y, out| out[0] += y[0] + 2.0 * y[1],
     );
@@ -370,7 +374,7 @@ fn short_steps_are_accepted_and_rejections_and_radii_are_within_their_bounds() {
         f.rows.iter_mut().enumerate().for_each(|(i, row)| row.iter_mut().for_each(|a| *a *= 0.2 + i as f64 / 5.0));
         f.right = normals(seed as u64, 30);
         let lipschitz: Vec<f64> = f.rows.iter().map(Vector::norm_squared).collect();
-        let mut method = Str::new(region.clone()).unwrap();
+        let mut method = Str::new(StrConfig { region: region.clone() }).unwrap();
         let mut state = method.init(&mut f, normal(seed as u64, &[5])).unwrap();
         let mut sampler = WithReplacement::new(30, 1, seed as u64).unwrap();
         let mut iterations = Iterations::default();
@@ -432,7 +436,7 @@ fn a_penalized_step_on_a_quadratic_is_accepted_exactly_below_the_threshold() {
         let mut state = method.init(&mut f, normal(seed + 40, &[6])).unwrap();
         let (mut sampler, mut curvature) = (WithReplacement::new(20, 2, seed).unwrap(), Curvature::default());
         for k in 0..60 {
-            let (sample, x) = (drawn(&mut sampler, k), state.x.clone());
+            let (sample, x) = (drawn(&mut sampler, k), state.point().clone());
             let record = method.step(&mut f, &mut state, &sample).unwrap();
             if record.gradient_norm < 1e-5 {
                 break;

@@ -5,7 +5,12 @@ use crate::{
     methods::{STEPS, at, frame, go, matrices, sls, stiefel, vectors},
 };
 use faer::Mat;
-use strust::prelude::*;
+use strust::{
+    constraints::Retraction,
+    methods::{Averaged, AveragedConfig},
+    prelude::*,
+    schedule::Schedule,
+};
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, DoG, LineSearch, LineSearchConfig, Ponos, Reset, ScheduleFreeAdamW,
     ScheduleFreeSgd, Sgd, SgdConfig,
@@ -115,17 +120,17 @@ fn averaging_leaves_the_method_alone_and_weighs_its_iterates_by_the_formula() {
         let record = go(&mut f, &mut plain, &mut iterate, k..k + 1);
         assert_eq!(go(&mut f, &mut uniform, &mut mean, k..k + 1), record);
         assert_eq!(go(&mut f, &mut cubic, &mut weighted, k..k + 1), record);
-        assert_eq!(bits(&mean.inner.x), bits(&iterate.x), "the steps are those of the method");
+        assert_eq!(bits(&mean.inner().x), bits(&iterate.x), "the steps are those of the method");
         sum += iterate.x[0];
         let c = 4.0 / (k as f64 + 4.0);
         average += c * (iterate.x[0] - average);
         assert!((mean.point()[0] - sum / (k + 1) as f64).abs() < 1e-14);
         assert!((weighted.point()[0] - average).abs() < 1e-14);
     }
-    assert!(mean.is_averaged() && !mean.inner.is_averaged());
+    assert!(mean.is_averaged() && !mean.inner().is_averaged());
     // The measurement is at the average, not at the last iterate.
     let measured = uniform.measure(&mut f, &mean).unwrap();
-    let expected = plain.measure(&mut f, &iterate.with_point(mean.average.clone())).unwrap();
+    let expected = plain.measure(&mut f, &iterate.with_point(mean.point().clone())).unwrap();
     assert_eq!(measured.value.to_bits(), expected.value.to_bits());
     assert_ne!(
         measured.value.to_bits(),

@@ -2,7 +2,12 @@
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use strust::{prelude::*, vector::Vector};
+use strust::{
+    methods::{Averaged, AveragedConfig},
+    prelude::*,
+    schedule::Schedule,
+    vector::Vector,
+};
 use strust_baselines::{Adam, DoG, Ponos, Prodigy, ScheduleFreeAdamW, ScheduleFreeSgd, Sgd};
 
 #[derive(Deserialize)]

@@ -1,7 +1,12 @@
 //! STR with limited-memory quasi-Newton matrices.
 
 use crate::common::{LeastSquares, normal, normals};
-use strust::{objective::full_value, prelude::*};
+use strust::{
+    methods::{StrLbfgs, StrLbfgsConfig, StrLsr1, StrLsr1Config},
+    objective::{Evaluations, full_value},
+    prelude::*,
+    radius::RegionConfig,
+};
 
 /// Σ 100(xⱼ₊₁ − xⱼ²)² + (1 − xⱼ)².
 fn rosenbrock() -> impl Objective<Point = Vec<f64>> {
@@ -83,7 +88,7 @@ fn mini_batches_pay_for_their_pairs_and_the_full_batch_does_not() {
         let run = if let Some(batch) = batch { run.batch(batch) } else { run.full_batch() };
         let report = run.start(normal(9, &[7])).unwrap();
         assert!(report.breakdown.is_none());
-        (report.evaluations.gradients, report.state.memory.pairs.len())
+        (report.evaluations.gradients, report.state.memory().pairs().len())
     };
     let ((full, of_full), (dense, _), (rare, pairs)) =
         (gradients(None, 1), gradients(Some(10), 1), gradients(Some(10), 10));
@@ -118,7 +123,7 @@ fn single_precision_stays_at_its_rounding_floor() {
     let report = run.start(normal(9, &[7])).unwrap();
     let off = report.point().iter().zip(&answer).map(|(&x, a)| (f64::from(x) - a).abs()).fold(0.0, f64::max);
     assert!(report.breakdown.is_none() && off < 1e-4, "{off:e}");
-    assert!(report.state.memory.pairs.iter().all(|pair| pair.step.dot(&pair.change) > 0.0));
+    assert!(report.state.memory().pairs().all(|(step, change)| step.dot(change) > 0.0));
 }
 
 #[test]
@@ -144,14 +149,15 @@ fn a_pair_is_never_made_from_a_point_that_is_not_finite() {
         g[0] += 1.0 - x[0].recip();
         x[0] - x[0].ln() // NaN for x < 0
     });
-    let mut method = StrLsr1::new(StrLsr1Config { initial_radius: 100.0, ..Default::default() }).unwrap();
+    let region = RegionConfig { initial_radius: 100.0, ..RegionConfig::with_curvature() };
+    let mut method = StrLsr1::new(StrLsr1Config { region, ..Default::default() }).unwrap();
     let mut state = method.init(&mut f, vec![50.0]).unwrap();
     // A step along −g = −0.98 with γ = 1 is fine; the next one leaves the domain.
     for _ in 0..60 {
         method.step(&mut f, &mut state, &Sample::range(0..1)).unwrap();
         let finite = |v: &Vec<f64>| v.iter().all(|v| v.is_finite());
-        assert!(state.memory.pairs.iter().all(|pair| finite(&pair.step) && finite(&pair.change)));
-        assert!(state.memory.last.iter().all(|last| finite(&last.point) && finite(&last.gradient)));
+        assert!(state.memory().pairs().all(|(step, change)| finite(step) && finite(change)));
+        assert!(state.memory().last().iter().all(|(point, gradient)| finite(point) && finite(gradient)));
     }
-    assert!((state.x[0] - 1.0).abs() < 1e-6, "{:?}", state.x);
+    assert!((state.point()[0] - 1.0).abs() < 1e-6, "{:?}", state.point());
 }

@@ -15,6 +15,7 @@ mod methods;
 mod models;
 mod no_allocation;
 mod objectives;
+mod prelude;
 mod python_golden;
 mod ranks;
 mod rejections;

@@ -9,11 +9,16 @@ use std::{
     rc::Rc,
 };
 use strust::{
-    constraints::ConstraintWrapper,
-    objective::Evaluations,
+    ErrorKind,
+    constraints::{Affine, ConstraintWrapper, Manifold, Retraction, Sphere, Stiefel},
+    methods::{Averaged, StrLbfgs, StrLbfgsConfig, StrLsr1, StrLsr1Config, StrNewton, StrNewtonConfig},
+    objective::{Counted, Evaluations},
     prelude::*,
-    ranks::{Reduction, ThreadRank, on_threads},
+    radius::Verdict,
+    ranks::{Reduction, Sharded, ThreadRank, on_threads},
+    samplers::Sampler,
     saved::Save,
+    schedule::Schedule,
     vector::Elementwise,
 };
 use strust_baselines::{
@@ -136,7 +141,7 @@ where
         let report = minimize(&mut f)
             .method(&mut method)
             .sampler(sampler)
-            .observe(|record: &StepRecord, _: &M::State| {
+            .observe(|record: &StepRecord, _: &F::Point| {
                 records.push(as_json(record));
                 std::ops::ControlFlow::Continue(())
             })
@@ -249,7 +254,7 @@ where
             let report = minimize(&mut f)
                 .method(method())
                 .sampler(sampler())
-                .observe(|record: &StepRecord, _: &M::State| {
+                .observe(|record: &StepRecord, _: &F::Point| {
                     records.push(as_json(record));
                     std::ops::ControlFlow::Continue(())
                 })

@@ -2,9 +2,12 @@
 
 use crate::common::{LeastSquares, bits, normal, normals};
 use strust::{
-    methods::TrustRegionState,
-    models::{Exit, Identity, cauchy_step},
+    methods::{TrustRegion, TrustRegionState},
+    models::{Exit, Identity, Local, Model, Step, Trial, cauchy_step},
+    objective::Evaluations,
     prelude::*,
+    radius::RegionConfig,
+    samplers::Sampler,
 };
 
 /// H = κD with D = √v from a running mean of squared gradients, and κ learned from every trial.
@@ -75,7 +78,7 @@ fn problem(scale: f64) -> LeastSquares<f64> {
 
 #[test]
 fn a_model_that_learns_its_curvature_does_not_depend_on_the_scale_of_the_loss() {
-    let region = || StrConfig { initial_radius: 1.0, max_radius: 10.0, ..Default::default() };
+    let region = || RegionConfig { initial_radius: 1.0, max_radius: 10.0, ..Default::default() };
     let gap = |scale: f64| {
         let method = TrustRegion::with_model(region(), LearnedMetric::default()).unwrap();
         let mut f = problem(scale);
@@ -96,19 +99,19 @@ fn a_model_that_learns_its_curvature_does_not_depend_on_the_scale_of_the_loss() 
 
 #[test]
 fn the_memory_of_a_model_is_part_of_the_saved_state() {
-    let method = || TrustRegion::with_model(StrConfig::default(), LearnedMetric::default()).unwrap();
+    let method = || TrustRegion::with_model(RegionConfig::default(), LearnedMetric::default()).unwrap();
     let run = |f: &mut LeastSquares<f64>, steps| {
         minimize(f).method(method()).batch(8).seed(3).stop(Stop::steps(steps)).start(vec![0.0; 6]).unwrap().state
     };
     let mut f = problem(1.0);
     let (whole, half) = (run(&mut f, 40), run(&mut f, 17));
-    assert_ne!(half.memory, run(&mut f, 0).memory, "the memory must have changed");
+    assert_ne!(half.memory(), run(&mut f, 0).memory(), "the memory must have changed");
     let text = serde_json::to_string(&half).unwrap();
     let loaded: TrustRegionState<Vec<f64>, MetricMemory> = serde_json::from_str(&text).unwrap();
     let rest = minimize(&mut f).method(method()).batch(8).seed(3).stop(Stop::steps(40)).resume(loaded).unwrap().state;
     assert_eq!(
-        (bits(&rest.x), rest.radius.to_bits(), rest.memory),
-        (bits(&whole.x), whole.radius.to_bits(), whole.memory)
+        (bits(rest.point()), rest.radius().to_bits(), rest.memory()),
+        (bits(whole.point()), whole.radius().to_bits(), whole.memory())
     );
 }
 
@@ -186,7 +189,7 @@ fn a_second_order_model_solves_an_ill_conditioned_quadratic_in_two_steps() {
     let mut f = problem(1.0);
     // Ill-conditioned: gradient steps would need thousands of steps.
     f.rows.iter_mut().for_each(|row| row[0] *= 1e3);
-    let region = StrConfig { initial_radius: 50.0, ..Default::default() };
+    let region = RegionConfig { initial_radius: 50.0, ..Default::default() };
     let mut method = TrustRegion::with_model(region, TruncatedCg::default()).unwrap();
     let start: Vec<f64> = normal(5, &[6]);
     let report = minimize(&mut f).method(&mut method).full_batch().stop(Stop::steps(2)).start(start.clone()).unwrap();
@@ -198,7 +201,7 @@ fn a_second_order_model_solves_an_ill_conditioned_quadratic_in_two_steps() {
 #[test]
 fn every_product_of_a_step_uses_the_sample_of_the_step() {
     let mut f = problem(1.0);
-    let mut method = TrustRegion::<Vec<f64>, _>::with_model(StrConfig::default(), TruncatedCg::default()).unwrap();
+    let mut method = TrustRegion::<Vec<f64>, _>::with_model(RegionConfig::default(), TruncatedCg::default()).unwrap();
     let mut state = method.init(&mut f, vec![0.0; 6]).unwrap();
     let (mut sampler, mut sample) = (Epochs::over(&f).batch(8).seed(2), Sample::default());
     let mut model = TruncatedCg::default();
@@ -206,10 +209,16 @@ fn every_product_of_a_step_uses_the_sample_of_the_step() {
         sampler.draw(k, &mut sample);
         // Make the same proposal by hand, to record the samples.
         let mut g = vec![0.0; 6];
-        let evaluation = f.value_and_gradient(&state.x, &sample, &mut g);
-        let at =
-            Local { k, x: &state.x, sample: &sample, evaluation, gradient: &g, gradient_squared: g.norm_squared() };
-        let proposed = model.propose(&mut f, &(), &at, state.radius).unwrap().length;
+        let evaluation = f.value_and_gradient(state.point(), &sample, &mut g);
+        let at = Local {
+            k,
+            x: state.point(),
+            sample: &sample,
+            evaluation,
+            gradient: &g,
+            gradient_squared: g.norm_squared(),
+        };
+        let proposed = model.propose(&mut f, &(), &at, state.radius()).unwrap().length;
         let record = method.step(&mut f, &mut state, &sample).unwrap();
         assert_eq!(record.step_length.to_bits(), proposed.to_bits());
         assert!(!model.samples.is_empty() && model.samples.drain(..).all(|seen| seen == sample));

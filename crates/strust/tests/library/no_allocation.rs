@@ -6,7 +6,15 @@
 use crate::common::{LeastSquares, Targets, normal, normals};
 use allocation_counter::measure;
 use faer::Mat;
-use strust::{objective::ObjectiveWrapper, prelude::*, vector::Real};
+use strust::{
+    constraints::{Affine, Sphere, Stiefel},
+    methods::{Averaged, StrLbfgs, StrLsr1, StrNewton, StrNewtonConfig},
+    objective::{Evaluation, ObjectiveWrapper},
+    prelude::*,
+    radius::Verdict,
+    samplers::Sampler,
+    vector::Real,
+};
 use strust_baselines::{
     Adam, AdamConfig, AugLag, AugLagConfig, DoG, LineSearch, LineSearchConfig, Ponos, Prodigy, ScheduleFreeAdamW,
     ScheduleFreeSgd, ScheduleFreeSgdConfig, Sgd, SgdConfig,

@@ -3,7 +3,7 @@
 use crate::common::normals;
 use strust::{
     diagnostics::gradient_slope,
-    objective::{Scaled, full_value},
+    objective::{Scaled, from_fn_approximate_gradient, full_value},
     prelude::*,
 };
 
@@ -100,7 +100,7 @@ fn from_residuals_reaches_the_rounding_floor_and_keeps_the_radius() {
     let mut f = by_residuals();
     let report =
         minimize(&mut f).method(Str::default()).batch(5).stop(Stop::epochs(500)).start(vec![100.0, 100.0]).unwrap();
-    let (value, radius) = (full_value(&mut f, report.point()), report.state.radius);
+    let (value, radius) = (full_value(&mut f, report.point()), report.state.radius());
     assert!(value < 1e-28 && radius > 1e-3, "f = {value}, Δ = {radius}");
 }
 
@@ -123,7 +123,7 @@ fn terms_of_different_signs_state_the_rounding_of_their_size() {
     });
     assert!(f.value(&vec![1e-6], &Sample::range(0..2)).rounding > 1e-9);
     let report = minimize(&mut f).method(Str::default()).full_batch().stop(Stop::steps(50)).start(vec![1e-5]).unwrap();
-    assert!(report.state.radius > 1e-3, "the radius stays: {}", report.state.radius);
+    assert!(report.state.radius() > 1e-3, "the radius stays: {}", report.state.radius());
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf};
-use strust::{prelude::*, radius::Verdict, vector::Vector};
+use strust::{constraints::Sphere, prelude::*, radius::Verdict, vector::Vector};
 
 const STEPS: usize = 300;
 /// Steps of a run that amplifies rounding errors: later points cannot be compared.

@@ -7,9 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
-    objective::{ObjectiveWrapper, Sliced},
+    ErrorKind,
+    constraints::Affine,
+    methods::Averaged,
+    objective::{Evaluation, ObjectiveWrapper, Sliced},
     prelude::*,
-    ranks::{Alone, Delayed, Group, Reduction, RowShare, ThreadRank, Traffic, fingerprint, gather_bytes, on_threads},
+    radius::Verdict,
+    ranks::{Alone, Delayed, Group, Reduction, RowShare, Sharded, ThreadRank, Traffic, gather_bytes, on_threads},
+    samplers::Sampler,
+    saved::fingerprint,
+    schedule::Schedule,
 };
 use strust_baselines::{Adam, Sgd};
 

@@ -4,7 +4,13 @@ use crate::{
     common::{Targets, bits, normal},
     methods::{TERMS, Wrapped, at, frame, go, matrices, sampler, singles, sls, stiefel, vectors, wrap},
 };
-use strust::{methods::StrState, models::Exit, prelude::*, radius::Change};
+use strust::{
+    constraints::Retraction,
+    methods::StrState,
+    models::Exit,
+    prelude::*,
+    radius::{Change, Verdict},
+};
 use strust_baselines::{AugLag, AugLagConfig, LineSearch, LineSearchConfig, Ponos, PonosConfig, Reset};
 
 /// Forces three rejections with every kind of bad trial value, then continues the run.
@@ -63,10 +69,10 @@ fn each_rejection_divides_the_radius_by_the_shrink_factor() {
         assert_eq!(record.region.as_ref().unwrap().radius.to_bits(), expected.to_bits(), "step {i}");
     }
     // After a thousand rejections the radius is still positive and grows again.
-    assert_eq!(state.radius.to_bits(), f64::MIN_POSITIVE.to_bits());
+    assert_eq!(state.radius().to_bits(), f64::MIN_POSITIVE.to_bits());
     log.borrow_mut().trial = None;
     go(&mut f, &mut method, &mut state, 1100..1700);
-    assert!(state.radius > 1e-3, "radius {}", state.radius);
+    assert!(state.radius() > 1e-3, "radius {}", state.radius());
 }
 
 #[test]
@@ -78,7 +84,7 @@ fn a_zero_gradient_makes_no_trial_and_keeps_the_radius() {
     let region = record.region.unwrap();
     assert_eq!((region.exit, region.trial, region.ratio, region.change), (Exit::Stationary, None, None, Change::Keep));
     assert_eq!((record.evaluations.values, f.evaluations().values), (0, 0));
-    assert_eq!((state.radius, state.k, state.x.as_slice()), (8.0, 1, [1.0, 2.0].as_slice()));
+    assert_eq!((state.radius(), state.steps(), state.point().as_slice()), (8.0, 1, [1.0, 2.0].as_slice()));
 }
 
 #[test]
@@ -109,30 +115,10 @@ fn first_error<M: Method<Targets<Vec<f64>>>>(mut method: M) -> Error {
 
 #[test]
 fn a_constraint_that_is_not_finite_makes_the_step_fail() {
-    let nan = || {
-        constraint_from_fn(
-            1,
-            |_: &Vec<f64>, c: &mut Vec<f64>| c[0] = f64::NAN,
-            |_, _, out| out[0] = 1.0,
-            |_, _, out| out.set_zero(),
-        )
-    };
-    let wild = || {
-        constraint_from_fn(
-            1,
-            |_: &Vec<f64>, c: &mut Vec<f64>| c[0] = 1.0,
-            |_, _, out| out[0] = 1.0,
-            |_, _, out| out[0] = f64::INFINITY,
-        )
-    };
-    let curved = || {
-        constraint_from_fn(
-            1,
-            |_: &Vec<f64>, c: &mut Vec<f64>| c[0] = 1.0,
-            |_, _, out| out[0] = f64::NAN,
-            |_, _, out| out.set_zero(),
-        )
-    };
+    let nan = || constraint_from_fn(1, |_, c| c[0] = f64::NAN, |_, _, out| out[0] = 1.0, |_, _, out| out.fill(0.0));
+    let wild =
+        || constraint_from_fn(1, |_, c| c[0] = 1.0, |_, _, out| out[0] = 1.0, |_, _, out| out[0] = f64::INFINITY);
+    let curved = || constraint_from_fn(1, |_, c| c[0] = 1.0, |_, _, out| out[0] = f64::NAN, |_, _, out| out.fill(0.0));
     let error = first_error(AugLag::new(AugLagConfig::default(), nan()).unwrap());
     assert!(matches!(error, Error::NonFiniteValue { step: 0, .. }), "{error}");
     let error = first_error(StrP::new(StrPConfig::default(), nan()).unwrap());
@@ -143,4 +129,45 @@ fn a_constraint_that_is_not_finite_makes_the_step_fail() {
     assert!(matches!(error, Error::NonFiniteGradient { step: 0, .. }), "{error}");
     let error = first_error(StrP::new(StrPConfig::default(), curved()).unwrap());
     assert!(matches!(error, Error::NonFiniteJacobian { step: 0, .. }), "{error}");
+}
+
+/// Why a run of this method cannot start.
+fn start_error<M: Method<Targets<Vec<f64>>>>(method: M) -> String {
+    minimize(&mut vectors()).method(method).full_batch().start(at()).map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_closure_that_leaves_out_a_row_is_an_error_at_the_start() {
+    let set = |rows, c: fn(&[f64], &mut [f64]), jvp: fn(&[f64], &[f64], &mut [f64])| {
+        constraint_from_fn(rows, c, jvp, |_, y, out| out[0] += y[0])
+    };
+    let one = |x: &[f64], c: &mut [f64]| c[0] = x[0];
+    let both = |x: &[f64], c: &mut [f64]| c.copy_from_slice(&x[..2]);
+    let (jvp, short) = (
+        |_: &[f64], v: &[f64], out: &mut [f64]| out.copy_from_slice(&v[..2]),
+        |_: &[f64], v: &[f64], out: &mut [f64]| out[0] = v[0],
+    );
+    let error = |closure| {
+        let why = format!("the number of rows that the closure for {closure} writes: it leaves out row 1");
+        format!("constraint_from_fn: `rows` is 2, but must be {why}")
+    };
+    assert_eq!(start_error(StrP::new(StrPConfig::default(), set(2, one, jvp)).unwrap()), error("c(x)"));
+    assert_eq!(start_error(StrSqp::new(StrSqpConfig::default(), set(2, one, jvp)).unwrap()), error("c(x)"));
+    assert_eq!(
+        start_error(StrSqp::new(StrSqpConfig::default(), at_most(set(2, both, short))).unwrap()),
+        error("J(x)v")
+    );
+    assert!(
+        minimize(&mut vectors())
+            .method(StrP::new(StrPConfig::default(), set(2, both, jvp)).unwrap())
+            .start(at())
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_constraint_that_is_nan_at_the_start_is_an_error_that_says_what_to_check() {
+    let nan = || constraint_from_fn(1, |_, c| c[0] = f64::NAN, |_, v, out| out[0] = v[0], |_, y, out| out[0] += y[0]);
+    let expected = "start: the gradient or the constraint is not finite there: check both, and the start, for NaN, infinity and overflow";
+    assert_eq!(start_error(StrP::new(StrPConfig::default(), nan()).unwrap()), expected);
 }

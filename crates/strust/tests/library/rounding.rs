@@ -3,8 +3,10 @@
 
 use crate::common::{LeastSquares, normals};
 use strust::{
-    objective::{ObjectiveWrapper, full_value_and_gradient},
+    objective::{Evaluation, ObjectiveWrapper, full_value_and_gradient},
     prelude::*,
+    radius::RegionConfig,
+    samplers::Sampler,
     vector::Real,
 };
 
@@ -49,19 +51,21 @@ struct Outcome {
 fn run<F: Objective>(mut f: F, start: F::Point, batch: usize, scale: f64) -> Outcome {
     let steps = 2500;
     let mut sampler = Epochs::new(f.terms(), batch, 5).unwrap();
-    let mut method =
-        Str::new(StrConfig { initial_radius: 8.0 * scale, max_radius: 80.0 * scale, ..Default::default() }).unwrap();
+    let mut method = Str::new(StrConfig {
+        region: RegionConfig { initial_radius: 8.0 * scale, max_radius: 80.0 * scale, ..Default::default() },
+    })
+    .unwrap();
     let mut state = method.init(&mut f, start).unwrap();
     let (mut sample, mut radius) = (Sample::default(), f64::INFINITY);
     for k in 0..steps {
         sampler.draw(k, &mut sample);
         method.step(&mut f, &mut state, &sample).unwrap();
         if k + 1000 >= steps {
-            radius = radius.min(state.radius);
+            radius = radius.min(state.radius());
         }
     }
-    let mut gradient = state.x.zeros_like();
-    let value = full_value_and_gradient(&mut f, &state.x, &mut gradient);
+    let mut gradient = state.point().zeros_like();
+    let value = full_value_and_gradient(&mut f, state.point(), &mut gradient);
     Outcome { radius, value, gradient: gradient.norm() }
 }
 
@@ -131,7 +135,7 @@ fn with_interpolation_the_radius_stays_and_the_gap_reaches_the_rounding_floor_in
 /// The judgment is scale-free. STR itself is not, because H = I fixes a ≤ 1.
 #[test]
 fn the_judgment_does_not_depend_on_the_units_of_f() {
-    let region = StrConfig::default();
+    let region = RegionConfig::default();
     let numbers = normals(1, 300);
     for three in numbers.chunks_exact(3) {
         let (actual, predicted, value) = (three[0], three[1].abs(), 1e3 * three[2]);
@@ -150,7 +154,7 @@ fn the_judgment_does_not_depend_on_the_units_of_f() {
 
 #[test]
 fn far_from_the_rounding_floor_the_correction_changes_no_decision() {
-    let region = StrConfig::default();
+    let region = RegionConfig::default();
     for pair in normals(2, 2000).chunks_exact(2) {
         let (actual, predicted) = (pair[0], pair[1].abs());
         let (with, without) = (region.judge(0.5, actual, predicted, 1e-16), region.judge(0.5, actual, predicted, 0.0));

@@ -7,7 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 use strust::{
-    diagnostics::SplitBatch, kkt::Measurement, objective::Stoppable, prelude::*, run::Observer, sample::Draws,
+    ErrorKind,
+    constraints::{Affine, Sphere},
+    diagnostics::SplitBatch,
+    kkt::Measurement,
+    objective::{Counted, Evaluations, Penalized, Stoppable},
+    prelude::*,
+    radius::Verdict,
+    run::Observer,
+    sample::Draws,
+    samplers::Sampler,
 };
 use strust_baselines::{
     AugLag, AugLagConfig, ProjectedSgd, ProjectedSgdConfig, Riemannian, RiemannianConfig, Sgd, SgdConfig, SgdState,
@@ -36,7 +45,7 @@ fn go(stop: &Stop) -> Report<strust::methods::StrState<Vec<f64>>> {
 #[test]
 fn each_budget_stops_the_run_on_time_and_never_counts_as_converged() {
     let report = go(&Stop::steps(7));
-    assert_eq!((report.reason, report.steps, report.state.k), (StopReason::Steps, 7, 7));
+    assert_eq!((report.reason, report.steps, report.state.steps()), (StopReason::Steps, 7, 7));
     assert!(!report.reason.converged());
 
     let report = go(&Stop::epochs(3));
@@ -129,11 +138,11 @@ fn an_observer_sees_every_step_in_order_and_may_stop_the_run() {
 #[derive(Default)]
 struct Curve(Vec<Measurement>, Option<usize>);
 
-impl<S> Observer<S> for &mut Curve {
-    fn step(&mut self, _: &StepRecord, _: &S) -> ControlFlow<()> {
+impl<P> Observer<P> for &mut Curve {
+    fn step(&mut self, _: &StepRecord, _: &P) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
-    fn measured(&mut self, measurement: &Measurement, _: &S) -> ControlFlow<()> {
+    fn measured(&mut self, _: u64, measurement: &Measurement, _: &P) -> ControlFlow<()> {
         self.0.push(*measurement);
         if self.1 == Some(self.0.len()) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -182,7 +191,7 @@ fn a_run_resumed_from_a_report_equals_one_long_run() {
         minimize(&mut f).method(&mut method).sampler(&mut sampler).stop(Stop::steps(50)).resume(first.state).unwrap();
     assert_eq!((second.steps, second.reason), (27, StopReason::Steps));
     assert_eq!(bits(second.point()), bits(whole.point()));
-    assert_eq!((second.state.radius, second.last), (whole.state.radius, whole.last));
+    assert_eq!((second.state.radius(), second.last), (whole.state.radius(), whole.last));
     assert_eq!(first.accepted + second.accepted, whole.accepted);
     // Epochs also count from the first step of the first run.
     let state = go(&Stop::steps(23)).state;
@@ -363,12 +372,26 @@ fn an_infeasible_point_never_counts_as_converged() {
 }
 
 #[test]
-fn an_observer_added_before_the_method_is_a_setup_error() {
+fn the_method_and_the_observers_can_be_named_in_any_order() {
+    let (mut before, mut after) = (Vec::new(), Vec::new());
     let mut f = problem();
-    let run = minimize(&mut f).observe(|_: &StepRecord, _: &_| ControlFlow::Continue(()));
-    let error = run.method(Sgd::default()).start(vec![0.0; 5]).map(|_| ()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Setup);
-    assert_eq!(error.to_string(), "run: `observers` is 1, but must be added after the method is named");
+    let report = minimize(&mut f)
+        .observe(|record: &StepRecord, x: &Vec<f64>| {
+            before.push((record.k, x.clone()));
+            ControlFlow::Continue(())
+        })
+        .method(Sgd::default())
+        .observe(|record: &StepRecord, x: &Vec<f64>| {
+            after.push((record.k, x.clone()));
+            if record.k == 6 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .start(vec![0.0; 5])
+        .unwrap();
+    assert_eq!((report.reason, report.steps), (StopReason::Observer, 7));
+    let last = report.point().clone();
+    drop(report);
+    assert_eq!(before, after);
+    assert_eq!((after.len(), &after[6]), (7, &(6, last)));
 }
 
 #[test]
@@ -416,12 +439,7 @@ fn a_retraction_that_fails_leaves_the_state_unchanged() {
 
 #[test]
 fn a_residual_that_is_not_finite_has_no_effect_on_later_products() {
-    let mut c = constraint_from_fn(
-        1,
-        |x: &Vec<f64>, c: &mut Vec<f64>| c[0] = x[0],
-        |_, v, out| out[0] = v[0],
-        |_, y, out| out[0] += y[0],
-    );
+    let mut c = constraint_from_fn(1, |x, c| c[0] = x[0], |_, v, out| out[0] = v[0], |_, y, out| out[0] += y[0]);
     let (x, mut out) = (vec![1.0], vec![0.0]);
     c.add_vjp(&x, 1.0, &vec![f64::NAN], &mut out);
     out[0] = 0.0;
@@ -452,7 +470,7 @@ fn a_method_can_be_used_again_for_a_state_of_another_size() {
     let state = first.unwrap().state;
     let _ = minimize(&mut small).method(&mut method).stop(Stop::steps(2)).start(vec![0.0; 3]).unwrap();
     let report = minimize(&mut large).method(&mut method).stop(Stop::steps(4)).resume(state.clone()).unwrap();
-    assert_eq!(report.state.k, 4);
+    assert_eq!(report.state.steps(), 4);
     // A constraint of another shape is a set-up error also when a run resumes.
     let affine = Affine::new(vec![vec![1.0, 1.0]], vec![1.0]).unwrap();
     let constrained = StrP::new(StrPConfig::default(), affine).unwrap();
@@ -543,7 +561,7 @@ fn a_run_that_is_stopped_during_a_measurement_returns_its_state_at_once() {
     };
     let mut f = Stoppable::new(f(), in_the_middle);
     let report = minimize(&mut f).method(method()).measure_every(3).stop(Stop::steps(10)).start(vec![1.0]).unwrap();
-    assert_eq!((report.reason, report.steps, report.state.k), (StopReason::Observer, 3, 3));
+    assert_eq!((report.reason, report.steps, report.state.steps()), (StopReason::Observer, 3, 3));
     assert_eq!(measured.get(), 2 * PIECES + PIECES / 2);
 }
 

@@ -1,7 +1,12 @@
 //! Problems of any scale, and what a run with the default stopping rule says about its end.
 
 use crate::common::{LeastSquares, bits, normals};
-use strust::{methods::Method, objective::Scaled, prelude::*, vector::Vector};
+use strust::{
+    methods::{Method, StrLbfgs, StrNewton},
+    objective::Scaled,
+    prelude::*,
+    vector::Vector,
+};
 use strust_baselines::{Adam, Sgd, SgdConfig};
 
 /// Scales of f and of x.

@@ -3,9 +3,10 @@
 use crate::common::{LeastSquares, normal, normals};
 use std::time::Duration;
 use strust::{
-    objective::{ProductKind, with_products},
+    methods::StrNewton,
+    objective::{Evaluations, ProductKind, with_products},
     prelude::*,
-    ranks::on_threads,
+    ranks::{Sharded, on_threads},
 };
 
 /// Σ 100(xⱼ₊₁ − xⱼ²)² + (1 − xⱼ)².

@@ -2,7 +2,7 @@
 
 use crate::common::bits;
 use strust::{
-    constraints::{at_most, both},
+    constraints::{Affine, Manifold, Simplex, Sphere, at_most, both},
     methods::{SqpVerdict, StrSqpState},
     prelude::*,
     samplers::Sampler,
@@ -35,11 +35,11 @@ fn a_resumed_run_on_full_samples_equals_an_uninterrupted_run() {
                 let text = serde_json::to_string(&state).unwrap();
                 state = serde_json::from_str::<StrSqpState<Vec<f64>>>(&text).unwrap();
                 method = sqp(sphere());
-                method.prepare(&mut f, &state.x).unwrap();
+                method.prepare(&mut f, state.point()).unwrap();
             }
             method.step(&mut f, &mut state, &Sample::range(0..1)).unwrap();
         }
-        (bits(&state.x), serde_json::to_string(&state).unwrap())
+        (bits(state.point()), serde_json::to_string(&state).unwrap())
     };
     assert_eq!(run(None), run(Some(3)));
 }
@@ -48,14 +48,14 @@ fn a_resumed_run_on_full_samples_equals_an_uninterrupted_run() {
 fn bounds_hold_at_every_point_and_their_multipliers_balance_the_gradient() {
     let mut f = nearest_to([3.0, 4.0]);
     let method = sqp(Bounds::new(vec![0.0, f64::NEG_INFINITY], vec![1.0, 2.0]).unwrap());
-    let inside = |_: &StepRecord, state: &StrSqpState<Vec<f64>>| {
-        assert!((0.0..=1.0).contains(&state.x[0]) && state.x[1] <= 2.0, "{:?}", state.x);
+    let inside = |_: &StepRecord, x: &Vec<f64>| {
+        assert!((0.0..=1.0).contains(&x[0]) && x[1] <= 2.0, "{x:?}");
         std::ops::ControlFlow::Continue(())
     };
     let report = minimize(&mut f).method(method).full_batch().observe(inside).start(vec![-5.0, -5.0]).unwrap();
     assert_eq!(report.reason, StopReason::Kkt);
     assert_eq!(report.point(), &[1.0, 2.0]);
-    let z = &report.state.bound_multipliers;
+    let z = report.state.bound_multipliers();
     assert!((z[0] - 4.0).abs() < 1e-6 && (z[1] - 4.0).abs() < 1e-6, "{z:?}");
 }
 
@@ -74,7 +74,7 @@ fn rows_that_contradict_each_other_are_named() {
     let method = sqp(both(at_most(sphere()), planes).unwrap());
     let report = minimize(&mut nearest_to([0.0, 0.0])).method(method).full_batch().start(vec![1.0, 0.5]).unwrap();
     assert_eq!((report.reason, report.reason.converged()), (StopReason::Infeasible, false));
-    assert_eq!(report.state.verdict, SqpVerdict::Infeasible(vec![0, 1]));
+    assert_eq!(*report.state.verdict(), SqpVerdict::Infeasible(vec![0, 1]));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn an_inactive_inequality_has_no_multiplier() {
     let method = sqp(at_most(sphere()));
     let report = minimize(&mut nearest_to([0.3, 0.4])).method(method).full_batch().start(vec![2.0, 0.0]).unwrap();
     assert_eq!(report.reason, StopReason::Kkt);
-    assert!((report.point()[0] - 0.3).abs() < 1e-6 && report.state.multipliers[0].abs() < 1e-6);
+    assert!((report.point()[0] - 0.3).abs() < 1e-6 && report.state.multipliers()[0].abs() < 1e-6);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn many_rows_and_bounds_are_satisfied_by_products_alone() {
     assert_eq!(certificate.active_rows.len(), 30);
     let held = certificate.active_bounds;
     assert!(held.len() > 5 && held.iter().all(|&i| report.point()[i] == 0.0), "{held:?}");
-    assert!(report.state.bound_multipliers.iter().all(|&z| z <= 0.0) && report.point().iter().all(|&x| x >= 0.0));
+    assert!(report.state.bound_multipliers().iter().all(|&z| z <= 0.0) && report.point().iter().all(|&x| x >= 0.0));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_contradiction_among_many_rows_is_named() {
     let last = Affine::new(vec![rows[4].clone()], vec![8.0]).unwrap();
     let constraint = both(Affine::new(rows, vec![1.0; 30]).unwrap(), last).unwrap();
     let report = minimize(&mut nearest(vec![0.0; d])).method(sqp(constraint)).full_batch().start(vec![0.1; d]).unwrap();
-    assert_eq!(report.state.verdict, SqpVerdict::Infeasible(vec![4, 30]));
+    assert_eq!(*report.state.verdict(), SqpVerdict::Infeasible(vec![4, 30]));
 }
 
 #[test]
@@ -236,11 +236,11 @@ fn a_run_that_changes_to_the_full_sum_resumes_bit_for_bit() {
                 let text = serde_json::to_string(&state).unwrap();
                 state = serde_json::from_str(&text).unwrap();
                 method = sqp(plane());
-                method.prepare(&mut f, &state.x).unwrap();
+                method.prepare(&mut f, state.point()).unwrap();
             }
             sampler.draw(k, &mut sample);
             method.step(&mut f, &mut state, &sample).unwrap();
-            turns.push(state.batch.as_ref().is_some_and(|batch| batch.turn.whole.is_some()));
+            turns.push(state.is_on_full_sum());
         }
         (serde_json::to_string(&state).unwrap(), turns)
     };

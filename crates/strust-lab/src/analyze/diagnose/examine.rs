@@ -27,6 +27,7 @@ use strust::{
     objective::{Penalized, full_value, full_value_and_gradient},
     prelude::*,
     sample::Draws,
+    samplers::Sampler,
 };
 use strust_problems::Problem;
 

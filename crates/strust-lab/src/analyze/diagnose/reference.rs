@@ -5,6 +5,7 @@ use strust::{
     diagnostics::lipschitz,
     objective::{Evaluation, ProductKind, Scaled, full_value, full_value_and_gradient},
     prelude::*,
+    samplers::Sampler,
 };
 use strust_problems::Problem;
 

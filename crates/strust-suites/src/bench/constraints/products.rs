@@ -3,6 +3,7 @@
 use crate::sqp::str_sqp;
 use serde::Serialize;
 use strust::{
+    constraints::{Affine, Sphere},
     methods::StrSqpState,
     objective::{ProductKind, with_products},
     prelude::*,

@@ -9,7 +9,9 @@ use std::{
 use strust::{
     objective::Consensus,
     prelude::*,
-    ranks::{Delayed, Group, Traffic, fingerprint},
+    ranks::{Delayed, Group, Sharded, Traffic},
+    samplers::Sampler,
+    saved::fingerprint,
 };
 use strust_problems::{Activation, Mlp, Problem, SubspaceFit, digits};
 

@@ -4,8 +4,10 @@ use crate::bench::table;
 use serde::Serialize;
 use std::{hint::black_box, time::Instant};
 use strust::{
+    methods::{StrNewton, StrNewtonConfig},
     objective::{Evaluations, ProductKind},
     prelude::*,
+    radius::RegionConfig,
 };
 use strust_problems::{Activation, Csr, Features, Labeled, Logistic, Mlp, Problem, digits};
 
@@ -51,8 +53,8 @@ fn sparse_logistic() -> Result<Logistic, Error> {
 /// STR-Newton with steps of ten products.
 fn method<V: Vector>(kind: ProductKind) -> Result<StrNewton<V>, Error> {
     // Neither the tolerance nor the radius ends the inner iteration.
-    let config =
-        StrNewtonConfig { products: 10, at_boundary: 0, forcing: 1e-12, initial_radius: 1e6, ..Default::default() };
+    let region = RegionConfig { initial_radius: 1e6, ..RegionConfig::with_curvature() };
+    let config = StrNewtonConfig { products: 10, at_boundary: 0, forcing: 1e-12, region, ..Default::default() };
     match kind {
         ProductKind::Hessian => StrNewton::new(config),
         ProductKind::GaussNewton => StrNewton::gauss_newton(config),
@@ -63,7 +65,7 @@ fn cost<P: Problem>(problem: &'static str, kind: ProductKind, mut f: P, batch: u
     let (mut method, x) = (method(kind)?, f.start(0));
     let start = method.init(&mut f, x)?;
     let sample = Sample::range(0..batch);
-    let (mut gradient, mut product) = (start.x.zeros_like(), start.x.zeros_like());
+    let (mut gradient, mut product) = (start.point().zeros_like(), start.point().zeros_like());
     let (mut step, mut alone, mut made) = (f64::INFINITY, f64::INFINITY, Evaluations::default());
     for _ in 0..TURNS {
         // Every turn makes the same step.
@@ -74,17 +76,17 @@ fn cost<P: Problem>(problem: &'static str, kind: ProductKind, mut f: P, batch: u
 
         let began = Instant::now();
         for _ in 0..made.gradients {
-            black_box(f.value_and_gradient(&start.x, &sample, &mut gradient));
+            black_box(f.value_and_gradient(start.point(), &sample, &mut gradient));
         }
         for _ in 0..made.products {
-            black_box(f.curvature_product(kind, &start.x, &sample, &gradient, &mut product));
+            black_box(f.curvature_product(kind, start.point(), &sample, &gradient, &mut product));
         }
         for _ in 0..made.values {
-            black_box(f.value(&state.x, &sample));
+            black_box(f.value(state.point(), &sample));
         }
         alone = began.elapsed().as_secs_f64().min(alone);
     }
-    let unknowns = start.x.dimension();
+    let unknowns = start.point().dimension();
     let (step_ms, evaluations_ms) = (1e3 * step, 1e3 * alone);
     Ok(NewtonCost { problem, unknowns, products: made.products, step_ms, evaluations_ms, ratio: step / alone })
 }

@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 use strust::{
+    methods::{StrLbfgs, StrNewton},
     objective::{Evaluation, ObjectiveWrapper},
     prelude::*,
     vector::Elementwise,

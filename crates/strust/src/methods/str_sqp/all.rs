@@ -23,7 +23,7 @@ use crate::{
 use std::mem;
 
 /// The point of a step.
-struct Here<'a, C: Constraint> {
+struct CurrentPoint<'a, C: Constraint> {
     f: Evaluation,
     gradient_norm: f64,
     linear: Linearized<'a, C>,
@@ -33,7 +33,7 @@ struct Here<'a, C: Constraint> {
 }
 
 /// A trial that was evaluated.
-struct Tried<V> {
+struct TrialOutcome<V> {
     x: V,
     y: Vec<f64>,
     c: Vec<f64>,
@@ -45,10 +45,10 @@ struct Tried<V> {
 
 impl<V: Vector> StrSqpState<V> {
     /// B learns from the last step.
-    fn learn<C: Constraint<Point = V>>(&mut self, here: &Here<'_, C>, g: &V) {
+    fn learn<C: Constraint<Point = V>>(&mut self, here: &CurrentPoint<'_, C>, g: &V) {
         if let Some(CurvaturePair { step, change: before }) = self.last.take() {
             let mut change = g.clone();
-            here.linear.add_pull(&self.scaled_multipliers(here.linear.scaled), &mut change);
+            here.linear.add_transposed(&self.scaled_multipliers(here.linear.scaled), &mut change);
             change.add(-1.0, &before);
             self.memory.learn(step, change);
         } else if self.memory.curvature == 0.0 {
@@ -59,8 +59,13 @@ impl<V: Vector> StrSqpState<V> {
     }
 
     /// What the best step of the model says about x.
-    fn judge<C: Constraint<Point = V>>(&self, here: &Here<'_, C>, step: &Proposal<V>, tolerance: f64) -> SqpVerdict {
-        let Here { linear, violation, length, .. } = here;
+    fn judge<C: Constraint<Point = V>>(
+        &self,
+        here: &CurrentPoint<'_, C>,
+        step: &Proposal<V>,
+        tolerance: f64,
+    ) -> SqpVerdict {
+        let CurrentPoint { linear, violation, length, .. } = here;
         let most = largest(&step.y);
         // A row that is flat here but steep at the start has a large multiplier and a small force.
         let force = if most > self.largest.0 { linear.largest_force(&step.y).min(most) } else { most };
@@ -88,9 +93,9 @@ impl<V: Vector> StrSqpState<V> {
     }
 
     /// Moves to a trial.
-    fn accept<C: Constraint<Point = V>>(&mut self, here: &Here<'_, C>, tried: Tried<V>, g: &V) {
+    fn accept<C: Constraint<Point = V>>(&mut self, here: &CurrentPoint<'_, C>, tried: TrialOutcome<V>, g: &V) {
         let mut change = g.clone();
-        here.linear.add_pull(&tried.y, &mut change);
+        here.linear.add_transposed(&tried.y, &mut change);
         self.set_multipliers(here.linear.scaled, &tried.y);
         let mut step = tried.x.clone();
         step.add(-1.0, &self.x);
@@ -121,7 +126,7 @@ impl<C: Constraint> StrSqp<C> {
         let violation = linear.violation();
         state.largest = state.sizes(gradient_norm, state.x.norm(), violation);
         let length = state.largest.1;
-        let here = Here { f: value, gradient_norm, linear, violation, length };
+        let here = CurrentPoint { f: value, gradient_norm, linear, violation, length };
         state.learn(&here, g);
 
         let tolerance = self.config.tolerance;
@@ -187,7 +192,7 @@ impl<C: Constraint> StrSqp<C> {
 }
 
 /// A point nearby with a smaller violation, where its slope is 0: x may be a saddle point. It needs no data.
-fn escape<C: Constraint>(state: &StrSqpState<C::Point>, here: &Here<'_, C>) -> Option<C::Point> {
+fn escape<C: Constraint>(state: &StrSqpState<C::Point>, here: &CurrentPoint<'_, C>) -> Option<C::Point> {
     let scaled = here.linear.scaled;
     let n = state.x.dimension();
     for k in 0..TRIALS {
@@ -214,11 +219,11 @@ fn try_step<F: Objective, C: Constraint<Point = F::Point>>(
     f: &mut F,
     state: &StrSqpState<F::Point>,
     sample: &Sample,
-    here: &Here<'_, C>,
+    here: &CurrentPoint<'_, C>,
     model: &LocalModel<'_, C>,
     step: &Proposal<F::Point>,
-) -> Tried<F::Point> {
-    let Here { linear, .. } = here;
+) -> TrialOutcome<F::Point> {
+    let CurrentPoint { linear, .. } = here;
     let plain = evaluate_trial(f, state, sample, here, step.predicted, &step.p, &step.y);
     if plain.ratio >= POOR || linear.is_empty() || !plain.c.iter().all(|c| c.is_finite()) {
         return plain;
@@ -226,7 +231,7 @@ fn try_step<F: Objective, C: Constraint<Point = F::Point>>(
     let corrected = model.correct(&plain.c, &step.p, state.penalty);
     let corrected = evaluate_trial(f, state, sample, here, step.predicted, &corrected.p, &corrected.y);
     let better = if corrected.ratio > plain.ratio { corrected } else { plain };
-    Tried { evaluations: 2, ..better }
+    TrialOutcome { evaluations: 2, ..better }
 }
 
 /// The step with at most this many products of the Lagrangian's Hessian, and the same step corrected for the rows'
@@ -235,11 +240,11 @@ fn try_products<F: Objective, C: Constraint<Point = F::Point>>(
     f: &mut F,
     state: &mut StrSqpState<F::Point>,
     sample: &Sample,
-    here: &Here<'_, C>,
+    here: &CurrentPoint<'_, C>,
     g: &F::Point,
     dual: &Proposal<F::Point>,
     (most, tolerance): (u64, f64),
-) -> (Option<Tried<F::Point>>, Evaluations) {
+) -> (Option<TrialOutcome<F::Point>>, Evaluations) {
     let linear = &here.linear;
     let radius = *state.region.get_or_insert(here.length);
     let inner = InnerLimits {
@@ -286,12 +291,12 @@ fn evaluate_trial<F: Objective, C: Constraint<Point = F::Point>>(
     f: &mut F,
     state: &StrSqpState<F::Point>,
     sample: &Sample,
-    here: &Here<'_, C>,
+    here: &CurrentPoint<'_, C>,
     predicted: f64,
     p: &F::Point,
     y: &[f64],
-) -> Tried<F::Point> {
-    let Here { f: value, linear, violation, .. } = here;
+) -> TrialOutcome<F::Point> {
+    let CurrentPoint { f: value, linear, violation, .. } = here;
     let penalty = state.penalty;
     let now = value.value + penalty * violation;
     let of_rows = linear.scaled.rounding(&state.x, &linear.c);
@@ -304,5 +309,5 @@ fn evaluate_trial<F: Objective, C: Constraint<Point = F::Point>>(
     let ratio = (now - then + rounding) / (predicted + rounding);
     let trusted = left <= *violation || (left <= state.most_violation && linear.is_trusted(&c, p));
     let ratio = if ratio.is_finite() && trusted { ratio } else { f64::NEG_INFINITY };
-    Tried { x, y: y.to_vec(), c, length: p.norm(), ratio, evaluations: 1 }
+    TrialOutcome { x, y: y.to_vec(), c, length: p.norm(), ratio, evaluations: 1 }
 }

@@ -31,22 +31,22 @@ const RULE: SizeRule = SizeRule { gamma: 1.0, noise: 0.5, noise_from: 1.0, downw
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchMemory<V> {
     /// z, where steps are made. The answer x is their average.
-    pub iterate: V,
+    pub(crate) iterate: V,
     /// The first nearly feasible iterate.
-    pub origin: V,
+    pub(crate) origin: V,
     /// The last projected gradient g + Aᵀy.
-    pub projected: V,
+    pub(crate) projected: V,
     /// What decides the size of a step. It counts the steps in the average, κ is the curvature of the Lagrangian along the
     /// steps, n the noise of the projected gradients, and r̄ the largest distance from the origin.
-    pub learned: Learned,
+    pub(crate) learned: Learned,
     /// Steps since noise last shortened one.
-    pub calm: u64,
+    pub(crate) calm: u64,
     /// The logarithm of the noise, as means over the last few steps and over some more.
-    pub levels: (f64, f64),
+    pub(crate) levels: (f64, f64),
     /// For each row, how often it was active, with the weights of the average.
-    pub active: Vec<f64>,
+    pub(crate) active: Vec<f64>,
     /// Who makes the passes over the data.
-    pub turn: Turn,
+    pub(crate) turn: Turn,
 }
 crate::saved!([V: Vector] BatchMemory<V> { iterate: vector, origin: vector, projected: vector, learned, calm, levels, active, turn });
 
@@ -132,7 +132,7 @@ impl<C: Constraint> StrSqp<C> {
         };
         let mut average = None;
         if accepted {
-            linear.add_pull(&y, g);
+            linear.add_transposed(&y, g);
             // From here on an iterate is nearly feasible: the average and the distance begin.
             if violation <= SMALL * SMALL * length {
                 let iterate = NewIterate { x: &x, y: &y, projected: g, length, calm };

@@ -103,7 +103,7 @@ impl<'f, 'a, F: Objective, C: Constraint<Point = F::Point>> Lagrangian<'f, 'a, F
         }
         let mut face = Face::new(linear, held)?;
         let mut gradient = self.at.gradient.clone();
-        linear.add_pull(&forced, &mut gradient);
+        linear.add_transposed(&forced, &mut gradient);
         let mut projected = gradient.clone();
         let (lower, upper) = scaled.limits(*penalty);
         let within = |y: Vec<f64>| -> Vec<f64> {
@@ -260,7 +260,7 @@ mod tests {
             let mut point = x.clone();
             point.add(h, &v);
             let mut slope = gradient(&point).to_vec();
-            scaled.add_pull(&point, &y, &mut slope);
+            scaled.add_transposed(&point, &y, &mut slope);
             slope
         };
         let h = 1e-5;
@@ -280,7 +280,7 @@ mod tests {
     fn rows_without_second_order_products_get_differences() {
         let rows = constraint_from_fn(
             2,
-            |x: &Vec<f64>, c: &mut Vec<f64>| (c[0], c[1]) = (x[0] * x[1] * x[2], x[0].exp()),
+            |x, c| (c[0], c[1]) = (x[0] * x[1] * x[2], x[0].exp()),
             |x, v, out| {
                 out[0] = v[0] * x[1] * x[2] + x[0] * v[1] * x[2] + x[0] * x[1] * v[2];
                 out[1] = x[0].exp() * v[0];

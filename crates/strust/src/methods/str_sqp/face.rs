@@ -57,7 +57,7 @@ impl<'a, C: Constraint> Face<'a, C> {
     pub fn normal(&self, c: &[f64]) -> C::Point {
         let mut y = self.solve(c);
         y.scale(-1.0);
-        self.linear.pull(&y)
+        self.linear.transposed(&y)
     }
     /// v ← v + A_wᵀy with A_w(v + A_wᵀy) = 0. Returns y.
     pub fn project(&self, v: &mut C::Point) -> Vec<f64> {
@@ -69,7 +69,7 @@ impl<'a, C: Constraint> Face<'a, C> {
             let before = v.norm();
             let mut more = self.solve(&self.linear.product(v));
             more.scale(-1.0);
-            self.linear.add_pull(&more, v);
+            self.linear.add_transposed(&more, v);
             y.add(1.0, &more);
             // Where little is left, rounding has spoiled it.
             if v.norm() > SMALL * before {

@@ -65,7 +65,7 @@ impl<C: Constraint> StrSqp<C> {
         let mut all = AllTerms { f, space: &mut space };
         let (mut record, predicted) = self.step_on_all(&mut all, state, sample, 0, g)?;
         self.space = Some(space);
-        batch.turn.note(&record, predicted, f.terms(), sample);
+        batch.turn.count_full_step(&record, predicted, f.terms(), sample);
         let pieces = f.terms().div_ceil(sample.len()) as u64;
         record.evaluations.values *= pieces;
         record.evaluations.gradients *= pieces;

@@ -33,7 +33,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
             let row = |i: usize| {
                 let mut row = x.zeros_like();
                 y[i] = 1.0;
-                scaled.add_pull(x, &y, &mut row);
+                scaled.add_transposed(x, &y, &mut row);
                 y[i] = 0.0;
                 row
             };
@@ -54,7 +54,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         let squares = (0..PROBES).map(|probe| {
             let mut signs: Vec<f64> = (0..rows).map(|i| sign(i as u64, probe)).collect();
             signs.resize(self.scaled.len(), 0.0);
-            self.pull(&signs).norm_squared()
+            self.transposed(&signs).norm_squared()
         });
         let mean = squares.sum::<f64>() / PROBES as f64;
         vec![inverse((mean / rows as f64).sqrt()); rows]
@@ -77,7 +77,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         }
     }
     /// out ← out + Aᵀy.
-    pub fn add_pull(&self, y: &[f64], out: &mut C::Point) {
+    pub fn add_transposed(&self, y: &[f64], out: &mut C::Point) {
         match &self.formed {
             Some(rows) => {
                 for (row, &y) in rows.iter().zip(y) {
@@ -86,23 +86,23 @@ impl<'a, C: Constraint> Linearized<'a, C> {
                     }
                 }
             }
-            None => self.scaled.add_pull(self.x, y, out),
+            None => self.scaled.add_transposed(self.x, y, out),
         }
     }
     /// AAᵀy.
     fn normal_product(&self, y: &[f64]) -> Vec<f64> {
-        let mut pull = self.scratch.take().unwrap_or_else(|| self.x.zeros_like());
-        pull.set_zero();
-        self.add_pull(y, &mut pull);
-        let product = self.product(&pull);
-        self.scratch.replace(Some(pull));
+        let mut transposed = self.scratch.take().unwrap_or_else(|| self.x.zeros_like());
+        transposed.set_zero();
+        self.add_transposed(y, &mut transposed);
+        let product = self.product(&transposed);
+        self.scratch.replace(Some(transposed));
         product
     }
     /// Aᵀy.
-    pub fn pull(&self, y: &[f64]) -> C::Point {
-        let mut pull = self.x.zeros_like();
-        self.add_pull(y, &mut pull);
-        pull
+    pub fn transposed(&self, y: &[f64]) -> C::Point {
+        let mut transposed = self.x.zeros_like();
+        self.add_transposed(y, &mut transposed);
+        transposed
     }
     /// v(C) here.
     pub fn violation(&self) -> f64 {
@@ -152,7 +152,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
         let upper: Vec<f64> = (0..self.c.len()).map(limit).collect();
         let lower: Vec<f64> = upper.iter().map(|upper| -upper).collect();
         let b: Vec<f64> = self.c.iter().map(|c| -c).collect();
-        self.pull(&self.least_squares(&b, &lower, &upper))
+        self.transposed(&self.least_squares(&b, &lower, &upper))
     }
     /// The smallest ‖Aᵀu‖ over all subgradients u of v within the bounds, and the rows that take part in it. Rows up to
     /// `nearly_zero` count as 0.
@@ -172,7 +172,7 @@ impl<'a, C: Constraint> Linearized<'a, C> {
             }
         }
         let u = self.least_squares(&vec![0.0; self.c.len()], &lower, &upper);
-        (self.pull(&u).norm(), (0..rows).filter(|&i| u[i].abs() > NEGLIGIBLE).collect())
+        (self.transposed(&u).norm(), (0..rows).filter(|&i| u[i].abs() > NEGLIGIBLE).collect())
     }
 }
 
@@ -309,7 +309,7 @@ impl<C: Constraint> LocalModel<'_, C> {
         let ahead = |i: usize| if y[i].abs() < penalty { 0.0 } else { -b[i] - ky[i] };
         let left = scaled.violation(&(0..c.len()).map(ahead).collect::<Vec<f64>>());
         let mut p = if steepness == 0.0 { self.g.zeros_like() } else { self.g.clone() };
-        self.linear.add_pull(&y, &mut p);
+        self.linear.add_transposed(&y, &mut p);
         let stationarity = p.norm();
         self.inverse.apply_negative(&self.seen_of(steepness, &y), &mut p);
         let slope = -steepness * (self.ghg + along);

@@ -9,12 +9,12 @@ use faer::{Mat, linalg::solvers::PartialPivLu, prelude::Solve};
 #[derive(Debug, Clone, PartialEq)]
 pub struct LagrangianCurvature<V> {
     /// θ; the curvature in directions that no pair has seen.
-    pub curvature: f64,
+    pub(crate) curvature: f64,
     /// (s, y), oldest first, with the changes y of the Lagrangian's gradient, so damped that sᵀy > 0.
-    pub pairs: Vec<CurvaturePair<V>>,
+    pub(crate) pairs: Vec<CurvaturePair<V>>,
     /// The products of all steps with each other, of all steps (rows) with all changes, and of all changes with each
     /// other.
-    pub products: [Vec<Vec<f64>>; 3],
+    pub(crate) products: [Vec<Vec<f64>>; 3],
 }
 crate::saved!([V: Vector] LagrangianCurvature<V> { curvature, pairs, products });
 

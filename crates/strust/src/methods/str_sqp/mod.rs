@@ -12,11 +12,10 @@ mod memory;
 mod scaled;
 mod turn;
 
-pub use batch::BatchMemory;
-pub use memory::LagrangianCurvature;
-pub use turn::{Turn, WholePhase};
+use batch::BatchMemory;
+use memory::LagrangianCurvature;
 
-use super::{Measurement, Method};
+use super::{Learned, Measurement, Method};
 use crate::{
     Error, config,
     config::{Checked, Config},
@@ -31,7 +30,6 @@ use crate::{
 };
 use linear::Linearized;
 use scaled::ScaledRows;
-use serde::{Deserialize, Serialize};
 
 config! {
     /// Configuration of [`StrSqp`]. The default is meant for every problem.
@@ -68,7 +66,7 @@ config! {
 /// ĝ = g + Aᵀy, and r̄ is the largest distance from the first nearly feasible iterate: noise shortens the steps. The
 /// correction is made in every step, because it costs no data. The answer x is a weighted average of the iterates, which
 /// two Newton steps move back onto the active constraints. Where noise limits the steps, the method tries the full sum in
-/// place of a pass of mini-batches, and goes on with it as long as [it pays](Turn).
+/// place of a pass of mini-batches, and goes on with it as long as its model predicts more progress for the same data.
 ///
 /// A run ends with a [verdict](SqpVerdict) on the full sum, which is also the reason in the report.
 ///
@@ -86,7 +84,7 @@ config! {
 /// assert!(report.reason.converged() && report.steps < 20);
 /// assert!((report.point()[0] - 0.6).abs() < 1e-6 && (report.point()[1] - 0.8).abs() < 1e-6);
 /// // ∇f + 2λx = 0
-/// assert!((report.state.multipliers[0] - 4.0).abs() < 1e-4);
+/// assert!((report.state.multipliers()[0] - 4.0).abs() < 1e-4);
 /// # Ok::<(), strust::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -106,7 +104,9 @@ impl<C: Constraint> StrSqp<C> {
 }
 
 /// How good a point of [`StrSqp`] is, measured on the full sum, in the units of the problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Certificate {
     /// f(x).
     pub value: f64,
@@ -152,7 +152,7 @@ impl<C: Constraint> StrSqp<C> {
         let plain = ScaledRows::new(&mut self.constraint, &vec![1.0; rows]);
         let y = state.scaled_multipliers(&plain);
         let c = plain.residual(&state.x);
-        plain.add_pull(&state.x, &y, &mut g);
+        plain.add_transposed(&state.x, &y, &mut g);
         Certificate {
             value,
             uncertainty: y[..rows].iter().zip(&c).map(|(y, c)| (y * c).abs()).sum(),
@@ -168,6 +168,7 @@ impl<C: Constraint> StrSqp<C> {
 
 /// What a run of [`StrSqp`] has found out about its problem.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum SqpVerdict {
     /// Nothing yet.
     Running,
@@ -212,37 +213,74 @@ crate::serde_as_saved!([] SqpVerdict);
 #[derive(Debug, Clone, PartialEq)]
 pub struct StrSqpState<V> {
     /// x.
-    pub x: V,
+    pub(crate) x: V,
     /// y, the multipliers of the rows: L = f + yᵀc.
-    pub multipliers: Vec<f64>,
+    pub(crate) multipliers: Vec<f64>,
     /// The multipliers of the bounds: at most 0 at a lower bound, at least 0 at an upper bound.
-    pub bound_multipliers: V,
+    pub(crate) bound_multipliers: V,
     /// w, the scale of the rows.
-    pub weights: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
     /// π, for the scaled rows.
-    pub penalty: f64,
+    pub(crate) penalty: f64,
     /// σ.
-    pub damping: f64,
+    pub(crate) damping: f64,
     /// B.
-    pub memory: LagrangianCurvature<V>,
+    pub(crate) memory: LagrangianCurvature<V>,
     /// The last step and the Lagrangian's gradient before it, from which B learns in the next step.
-    pub last: Option<CurvaturePair<V>>,
+    pub(crate) last: Option<CurvaturePair<V>>,
     /// The largest ‖∇f‖ and the largest length so far. Tolerances are relative to them.
-    pub largest: (f64, f64),
+    pub(crate) largest: (f64, f64),
     /// A step that increases the violation leaves at most this much. A penalty alone would not keep x from following
     /// an f that falls without bound outside of the constraints.
-    pub most_violation: f64,
+    pub(crate) most_violation: f64,
     /// The radius of steps with products of the Lagrangian's Hessian; `None` before the first.
-    pub region: Option<f64>,
+    pub(crate) region: Option<f64>,
     /// What the steps on mini-batches have learned; `None` on the full sum.
-    pub batch: Option<BatchMemory<V>>,
+    pub(crate) batch: Option<BatchMemory<V>>,
     /// What is known about the problem.
-    pub verdict: SqpVerdict,
+    pub(crate) verdict: SqpVerdict,
     /// Steps made.
-    pub k: u64,
+    pub(crate) k: u64,
 }
 crate::saved!([V: Vector] StrSqpState<V> { x: vector, multipliers, bound_multipliers: vector, weights, penalty, damping, memory, last, largest, most_violation, region, batch, verdict, k });
 crate::state!(StrSqpState<V>, settled by reason);
+
+impl<V> StrSqpState<V> {
+    /// y, the multipliers of the rows: L = f + yᵀc.
+    #[must_use]
+    pub fn multipliers(&self) -> &[f64] {
+        &self.multipliers
+    }
+    /// The multipliers of the bounds: at most 0 at a lower bound, at least 0 at an upper bound.
+    pub fn bound_multipliers(&self) -> &V {
+        &self.bound_multipliers
+    }
+    /// π, the penalty of the scaled rows.
+    #[must_use]
+    pub fn penalty(&self) -> f64 {
+        self.penalty
+    }
+    /// The radius of steps with products of the Lagrangian's Hessian; `None` before the first.
+    #[must_use]
+    pub fn radius(&self) -> Option<f64> {
+        self.region
+    }
+    /// The numbers that the steps on mini-batches have learned; `None` on the full sum.
+    #[must_use]
+    pub fn learned(&self) -> Option<&Learned> {
+        self.batch.as_ref().map(|batch| &batch.learned)
+    }
+    /// Whether a run on mini-batches tries the full sum.
+    #[must_use]
+    pub fn is_on_full_sum(&self) -> bool {
+        self.batch.as_ref().is_some_and(|batch| batch.turn.whole.is_some())
+    }
+    /// What is known about the problem.
+    #[must_use]
+    pub fn verdict(&self) -> &SqpVerdict {
+        &self.verdict
+    }
+}
 
 impl<V: Vector> StrSqpState<V> {
     /// The verdict as a reason to stop.

@@ -64,7 +64,7 @@ impl<C: Constraint> ScaledRows<C> {
         scaled
     }
     /// out ← out + A(x)ᵀy.
-    pub fn add_pull(&self, x: &C::Point, y: &[f64], out: &mut C::Point) {
+    pub fn add_transposed(&self, x: &C::Point, y: &[f64], out: &mut C::Point) {
         let (constraint, c) = &mut *self.constraint.borrow_mut();
         let (rows, of_bounds) = y.split_at(self.weights.len());
         let scaled: Vec<f64> = rows.iter().zip(&self.weights).map(|(y, weight)| y * weight).collect();

@@ -12,17 +12,17 @@ use crate::{objective::Evaluations, record::StepRecord, sample::Sample};
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Turn {
     /// Passes that mini-batches have made.
-    pub passes: u64,
+    pub(crate) passes: u64,
     /// Terms in the samples of this pass.
-    pub terms: usize,
+    pub(crate) terms: usize,
     /// The number of passes after which the full sum is tried next.
-    pub next: u64,
+    pub(crate) next: u64,
     /// Terms that steps on the full sum have used and that samples have not brought yet.
-    pub owed: usize,
+    pub(crate) owed: usize,
     /// f and ‖∇f‖ before the last of these steps.
-    pub before: (f64, f64),
+    pub(crate) before: (f64, f64),
     /// What is known while the full sum has its turn.
-    pub whole: Option<WholePhase>,
+    pub(crate) whole: Option<WholePhase>,
 }
 crate::saved!([] Turn { passes, terms, next, owed, before, whole });
 
@@ -30,9 +30,9 @@ crate::saved!([] Turn { passes, terms, next, owed, before, whole });
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WholePhase {
     /// The largest reduction that the models of its first steps have predicted.
-    pub first: f64,
+    pub(crate) first: f64,
     /// Steps so far.
-    pub steps: u64,
+    pub(crate) steps: u64,
 }
 crate::saved!([] WholePhase { first, steps });
 
@@ -57,7 +57,7 @@ impl Turn {
     }
 
     /// Notes a step on the full sum. Mini-batches get the turn back if such steps do not pay.
-    pub(super) fn note(&mut self, record: &StepRecord, predicted: f64, terms: usize, sample: &Sample) {
+    pub(super) fn count_full_step(&mut self, record: &StepRecord, predicted: f64, terms: usize, sample: &Sample) {
         let Some(phase) = &mut self.whole else { return };
         phase.steps += 1;
         if phase.steps <= UNJUDGED {
@@ -89,7 +89,7 @@ mod tests {
         (0..10).for_each(|_| turn.count(&sample, 100, true));
         assert_eq!((turn.passes, turn.next, turn.whole.is_some()), (4, 8, true));
         for &(value, predicted) in steps {
-            turn.note(&StepRecord::plain(0, value, 1.0, 1.0, 1.0), predicted, 100, &sample);
+            turn.count_full_step(&StepRecord::plain(0, value, 1.0, 1.0, 1.0), predicted, 100, &sample);
             assert_eq!(turn.owed, 90, "the sample of the step has brought 10 of the 100 terms");
         }
         turn

@@ -1,4 +1,4 @@
-use crate::saved::{
+use super::{
     Save, Saved,
     vector::{FNV_START, fnv},
 };
@@ -6,7 +6,7 @@ use crate::saved::{
 /// A hash of a state, such as that of a method: equal states have equal hashes, bit for bit, on every machine.
 ///
 /// ```
-/// use strust::ranks::fingerprint;
+/// use strust::saved::fingerprint;
 /// assert_eq!(fingerprint(&(1.0, 2_u64)), fingerprint(&(1.0, 2_u64)));
 /// assert_ne!(fingerprint(&0.0), fingerprint(&-0.0));
 /// ```
