@@ -3,18 +3,18 @@
 use crate::{
     Error,
     assess::{Assessment, assess, at_once},
-    checks::{self, ExaminedData},
+    checks,
     constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
-    importance::{Importance, JudgedRows, importance},
+    importance::{Importance, importance},
     linear::LinearModel,
     ranks::Ranks,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
-    scored::{ScoredRows, goal, goals, whole_target},
+    scored::{MeasuredRows, ScoredRows, goals, whole_target},
     split::split,
     table::{Cells, DataTable},
     task::{FitTask, TaskChoice},
     terms::ModelTerms,
-    train::{self, LearningPoint, MeasuredRows, Trained, TrainingEnd, TrainingLimits, dealt},
+    train::{self, LearningPoint, Trained, TrainingEnd, TrainingLimits, dealt},
     transform::{Encoder, EncodingLosses, Standardize},
 };
 use serde::Serialize;
@@ -194,59 +194,51 @@ pub fn fit_on(
     let encoder = Encoder::fit(table, &own, standardization(options), &left_out, ranks)?;
     let (rows, losses) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
     let losses = losses.with_all_blanks(&encoder, ranks)?;
-    let mut remarks = checks::remarks(ExaminedData {
-        table,
-        target: &target,
-        task: &task,
-        targets: &targets,
-        rows: &known,
-        encoder: &encoder,
-        losses: &losses,
-        identifiers: &identifiers,
-        ranks,
-    })?;
     let own = ScoredRows { goals: goals(&task, &targets, table), rows, targets, index: held };
+    let of_own = |index| MeasuredRows { data: &own, index, task: &task, ranks };
+    let mut remarks = checks::remarks(table, &target, of_own(&known), &encoder, &losses, &identifiers)?;
     let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target, ranks)).transpose()?;
-    let scored = other.as_ref().unwrap_or(&own);
+    let held_out = match &other {
+        Some(data) => MeasuredRows { data, index: &data.index, task: &task, ranks },
+        None => of_own(&own.index),
+    };
 
     let l2 = options.l2.unwrap_or_else(|| default_l2(family, options.constraint));
     let setup = FitSetup { family, l2, encoder: &encoder, task: &task, options, ranks };
-    let trained = setup.train(&own, &training, scored, watch)?;
+    let trained = setup.train(of_own(&training), held_out, watch)?;
     ranks.check()?;
     let mut model = FittedModel {
-        about: about(table, &setup, &target, &trained, training.len(), scored.index.len()),
+        about: about(table, &setup, &target, &trained, training.len(), held_out.index.len()),
         weights: trained.weights,
     };
     check_constraint(&model)?;
     let most = at_once(&model.weights);
     let mut few = false;
-    let mut measured = |on: &ScoredRows, index: &[usize]| {
-        let assess = |index: &[usize]| assess(&model.weights, &task, &on.rows, &on.targets, index, ranks);
-        match assess(index) {
+    let mut measured = |on: MeasuredRows<'_>| {
+        match assess(&model.weights, on) {
             // Whoever stops a fit wants its model at once.
             Err(Error::Interrupted) => {
                 few = true;
-                assess(&index.iter().copied().step_by(index.len().div_ceil(most)).collect::<Vec<_>>())
+                let index: Vec<usize> = on.index.iter().copied().step_by(on.index.len().div_ceil(most)).collect();
+                assess(&model.weights, MeasuredRows { index: &index, ..on })
             }
             scores => scores,
         }
     };
-    let held_out = (!scored.index.is_empty()).then(|| measured(scored, &scored.index)).transpose()?;
-    let (judged, index) = if held_out.is_some() { (scored, &scored.index) } else { (&own, &training) };
-    let goal = |i: usize| goal(&task, &judged.targets, i);
-    let judged = JudgedRows { rows: &judged.rows, index, goal: &goal, loss: task.loss(), ranks };
+    let scores = (!held_out.index.is_empty()).then(|| measured(held_out)).transpose()?;
+    let judged = if scores.is_some() { held_out } else { of_own(&training) };
     let importance = importance(&encoder, &model.weights, judged, options.seed)?;
-    let on_training = measured(&own, &training)?;
+    let on_training = measured(of_own(&training))?;
     if few {
         remarks.push(format!("the fit was stopped, so it is scored on at most {}", plural(most, "row")));
     }
-    model.about.training.held_out.clone_from(&held_out);
+    model.about.training.held_out.clone_from(&scores);
     let report = FitReport {
         task: described(&task, &why),
         remarks,
         curve: trained.curve,
         training: on_training,
-        held_out,
+        held_out: scores,
         importance,
     };
     Ok(Fitted { model, report })
@@ -265,9 +257,10 @@ pub fn evaluate(
         return Err(Error::file(&table.path, format!("column `{}` is blank in every row", about.target)));
     }
     let (rows, losses) = about.encoder.encode(table, interrupt)?;
-    let alone = &mut Alone;
-    let scores = assess(&model.weights, &about.task, &rows, &targets, &index, &Ranks::new(alone, interrupt))?;
-    Ok((scores, losses))
+    let data = ScoredRows { goals: goals(&about.task, &targets, table), rows, targets, index };
+    let (mut alone, task) = (Alone, &about.task);
+    let ranks = &Ranks::new(&mut alone, interrupt);
+    Ok((assess(&model.weights, MeasuredRows { data: &data, index: &data.index, task, ranks })?, losses))
 }
 
 /// Without an intercept, a mean of the target would be one.
@@ -335,9 +328,8 @@ struct FitSetup<'a> {
 impl FitSetup<'_> {
     fn train(
         &self,
-        own: &ScoredRows,
-        training: &[usize],
-        scored: &ScoredRows,
+        own: MeasuredRows<'_>,
+        held_out: MeasuredRows<'_>,
         watch: &mut FitWatch<'_>,
     ) -> Result<Trained, Error> {
         let loss = self.task.loss();
@@ -346,11 +338,12 @@ impl FitSetup<'_> {
             _ => 1,
         };
         let (ranks, share) = (self.ranks, self.ranks.share());
+        let MeasuredRows { data: ScoredRows { rows, targets, goals, .. }, index: training, .. } = own;
         let index = share.places(training);
         let data = ModelTerms {
-            rows: &own.rows,
+            rows,
             index: &index,
-            goals: &own.goals,
+            goals,
             weights: None,
             units: None,
             loss,
@@ -358,7 +351,6 @@ impl FitSetup<'_> {
             penalty: self.l2 / training.len() as f64,
             intercept: self.options.intercept,
         };
-        let held_out = MeasuredRows { rows: &scored.rows, index: &scored.index, goals: &scored.goals, loss, ranks };
         let mut limits = TrainingLimits {
             epochs: self.options.epochs,
             seed: self.options.seed,
@@ -366,12 +358,11 @@ impl FitSetup<'_> {
             any_stops: &|stop| ranks.any(stop),
             report: watch.report,
         };
-        let inputs = own.rows.inputs();
-        let entries = own.rows.stored_per_row(ranks)? * training.len() as f64;
-        self.check_size(inputs, outputs, training.len(), entries as usize)?;
+        let entries = rows.stored_per_row(ranks)? * training.len() as f64;
+        self.check_size(rows.inputs(), outputs, training.len(), entries as usize)?;
         if self.family == ModelFamily::Mlp {
-            let (learned, validation) = split(&own.targets, training, VALIDATION, self.options.seed, 1);
-            let validation = MeasuredRows { rows: &own.rows, index: &validation, goals: &own.goals, ..held_out };
+            let (learned, validation) = split(targets, training, VALIDATION, self.options.seed, 1);
+            let validation = MeasuredRows { index: &validation, ..own };
             let index = share.places(&learned);
             let data = ModelTerms { index: &index, ..data };
             return train::network(data, &learned, &self.options.hidden, validation, held_out, &mut limits);

@@ -14,6 +14,7 @@ use crate::{
     linear::LinearModel,
     network::NetworkModel,
     ranks::Ranks,
+    scored::MeasuredRows,
     terms::ModelTerms,
     weights::{LayerSpace, Weights},
 };
@@ -29,7 +30,6 @@ use strust::{
     stop::{Stop, StopReason},
     vector::{Elementwise, Vector},
 };
-use strust_data::loss::OutputLoss;
 
 /// Epochs, if the user names no number.
 const MOST_EPOCHS: u64 = 1000;
@@ -90,30 +90,18 @@ impl<'a> TrainingLimits<'a> {
     }
 }
 
-/// Rows on which a loss is measured.
-#[derive(Clone, Copy)]
-pub(crate) struct MeasuredRows<'a> {
-    pub(crate) rows: &'a EncodedRows,
-    /// The rows of the file.
-    pub(crate) index: &'a [usize],
-    /// The targets of the rows of this rank.
-    pub(crate) goals: &'a [f64],
-    pub(crate) loss: OutputLoss,
-    pub(crate) ranks: &'a Ranks<'a>,
-}
-
 impl<'a> MeasuredRows<'a> {
     /// The mean loss; `None` without rows. If a rank is interrupted, it is NaN on all of them.
     pub(crate) fn mean_loss(&self, weights: &Weights, space: &mut LayerSpace) -> Option<f64> {
-        let mut z = vec![0.0; weights.outputs()];
+        let (mut z, loss) = (vec![0.0; weights.outputs()], self.task.loss());
         let (mut sum, share) = (0.0, self.ranks.share());
         for i in self.index.iter().filter(|&&i| share.owns(i)).map(|&i| share.place(i)) {
             if self.ranks.is_interrupted() {
                 sum = f64::NAN;
                 break;
             }
-            z.copy_from_slice(weights.apply(self.rows, i, space));
-            sum += self.loss.differentiate(&mut z, self.goals[i]);
+            z.copy_from_slice(weights.apply(&self.data.rows, i, space));
+            sum += loss.differentiate(&mut z, self.data.goals[i]);
         }
         (!self.index.is_empty()).then(|| self.ranks.total(sum) / self.index.len() as f64)
     }

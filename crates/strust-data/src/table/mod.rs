@@ -67,7 +67,7 @@ pub struct NamedColumn {
 }
 
 /// The contents of a data file, or the share of its rows that a rank has.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct DataTable {
     /// The file, or the pattern that several files match.
     pub path: PathBuf,
