@@ -117,7 +117,7 @@ pub(crate) fn constrained(
         start.fill(0.0);
     }
     let (terms, mut f) = (f.terms(), limits.stoppable(f));
-    let mut trained = solved(&mut f, all, start, terms, end, limits)?.trained(&[factors.len(), 1]);
+    let mut trained = solved(&mut f, all, start, &[factors.len(), 1], terms, end, limits)?;
     polish(&mut trained.weights.flat, constraint, factors);
     Ok(trained)
 }
@@ -137,37 +137,22 @@ pub(crate) fn on_all_rows(
 ) -> Result<Trained, Error> {
     let free = Bounds::new(vec![f64::NEG_INFINITY; start.len()], vec![f64::INFINITY; start.len()])?;
     let (terms, mut f) = (f.terms(), limits.stoppable(f));
-    Ok(solved(&mut f, Box::new(free), start, terms, end, limits)?.trained(widths))
+    solved(&mut f, Box::new(free), start, widths, terms, end, limits)
 }
 
 /// A constraint whose type is hidden, so that the method is compiled once for each type of point.
 type HiddenConstraint<V, R> = Box<dyn Constraint<Point = V, Residual = R>>;
-
-/// The result of [`solved`].
-pub(crate) struct Solved<V> {
-    pub(crate) point: V,
-    curve: Vec<LearningPoint>,
-    pub(crate) end: TrainingEnd,
-    pub(crate) epochs: f64,
-    batch: usize,
-}
-
-impl Solved<Vec<f64>> {
-    fn trained(self, widths: &[usize]) -> Trained {
-        let Self { point, curve, end, epochs, batch } = self;
-        Trained { weights: Weights { widths: widths.to_vec(), flat: point }, curve, end, epochs, batch }
-    }
-}
 
 /// Minimizes f by `StrSqp` on batches of this many terms; with all of them, f may also settle.
 pub(crate) fn solved<V: Elementwise, R: Vector>(
     mut f: &mut dyn Objective<Point = V>,
     constraint: HiddenConstraint<V, R>,
     start: V,
+    widths: &[usize],
     batch: usize,
     end: FullSumEnd,
     limits: &mut TrainingLimits<'_>,
-) -> Result<Solved<V>, Error> {
+) -> Result<Trained, Error> {
     let terms = f.terms();
     let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance, ..StrSqpConfig::default() }, constraint)?;
     let (mut curve, mut interrupted, mut has_settled) = (Vec::<LearningPoint>::new(), false, false);
@@ -196,7 +181,8 @@ pub(crate) fn solved<V: Elementwise, R: Vector>(
         _ => TrainingEnd::Epochs,
     };
     let epochs = report.steps as f64 / terms.div_ceil(batch) as f64;
-    Ok(Solved { point: report.state.into_point(), curve, end, epochs, batch })
+    let weights = Weights { widths: widths.to_vec(), flat: report.point().components() };
+    Ok(Trained { weights, curve, end, epochs, batch })
 }
 
 /// Removes the last rounding errors of one equality, in the units of the file.

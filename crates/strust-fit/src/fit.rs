@@ -20,7 +20,7 @@ use crate::{
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_data::{limits, loss::OutputLoss, words::plural};
+use strust_data::{limits, words::plural};
 
 /// The share of the training rows on which a network is scored while it learns.
 const VALIDATION: f64 = 0.1;
@@ -191,7 +191,7 @@ pub fn fit_on(
     let identifiers = checks::identifiers(table, &target);
     let left_out: Vec<String> = identifiers.iter().chain([&target]).cloned().collect();
     let own = table.share.places(&training);
-    let encoder = Encoder::fit(table, &own, standardization(options), &left_out, ranks)?;
+    let encoder = Encoder::fit(table, &own, Some(standardization(options)), &left_out, ranks)?;
     let (rows, losses) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
     let losses = losses.with_all_blanks(&encoder, ranks)?;
     let own = ScoredRows { goals: goals(&task, &targets, table), rows, targets, index: held };
@@ -208,7 +208,7 @@ pub fn fit_on(
     let trained = setup.train(of_own(&training), held_out, watch)?;
     ranks.check()?;
     let mut model = FittedModel {
-        about: about(table, &setup, &target, &trained, training.len(), held_out.index.len()),
+        about: setup.about(table, &target, &trained, (training.len(), held_out.index.len())),
         weights: trained.weights,
     };
     check_constraint(&model)?;
@@ -281,11 +281,7 @@ fn standardization(options: &FitOptions) -> Standardize {
 
 /// The kind of model, if it fits the task and the constraints.
 fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
-    let linear = match task.class_names().map(<[String]>::len) {
-        None => ModelFamily::Linear,
-        Some(2) => ModelFamily::Logistic,
-        Some(_) => ModelFamily::Softmax,
-    };
+    let linear = ModelFamily::linear(task);
     let chosen = options.model.unwrap_or(linear);
     let refuse = |why: String| Err(Error::Option(why));
     // Softmax of two classes is logistic regression.
@@ -332,11 +328,7 @@ impl FitSetup<'_> {
         held_out: MeasuredRows<'_>,
         watch: &mut FitWatch<'_>,
     ) -> Result<Trained, Error> {
-        let loss = self.task.loss();
-        let outputs = match loss {
-            OutputLoss::Softmax => self.task.class_names().map_or(1, <[String]>::len),
-            _ => 1,
-        };
+        let (loss, outputs) = (self.task.loss(), self.task.outputs());
         let (ranks, share) = (self.ranks, self.ranks.share());
         let MeasuredRows { data: ScoredRows { rows, targets, goals, .. }, index: training, .. } = own;
         let index = share.places(training);
@@ -392,51 +384,45 @@ impl FitSetup<'_> {
         Ok(())
     }
 
+    /// All of the model but its weights, made from this many training rows and held-out rows.
+    fn about(&self, table: &DataTable, target: &str, trained: &Trained, rows: (usize, usize)) -> ModelAbout {
+        let Self { family, l2, encoder, task, options, .. } = self;
+        let method = if options.constraint.is_active() { "str-sqp" } else { "auto" };
+        let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
+        ModelAbout {
+            format: FORMAT.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            model: *family,
+            target: target.into(),
+            task: (*task).clone(),
+            target_is_words: words,
+            intercept: options.intercept,
+            constraint: options.constraint,
+            order: table.order.clone(),
+            encoder: (*encoder).clone(),
+            data: DataOrigin {
+                // A model is text, and a name need not be.
+                file: table.path.file_name().unwrap_or(table.path.as_os_str()).to_string_lossy().into_owned().into(),
+                md5: table.fingerprint.clone(),
+                training_rows: rows.0,
+                held_out_rows: rows.1,
+            },
+            training: TrainingOrigin {
+                method: method.into(),
+                seed: options.seed,
+                batch: trained.batch,
+                epochs: trained.epochs,
+                end: trained.end,
+                l2: *l2,
+                held_out: None,
+            },
+        }
+    }
+
     /// cⱼ: a weight in the units of the file is cⱼ times the weight of the model.
     fn factors(&self) -> Vec<f64> {
         let deviation = if let FitTask::Regression { deviation, .. } = self.task { *deviation } else { 1.0 };
         self.encoder.units().iter().map(|(_, scale)| deviation / scale).collect()
-    }
-}
-
-fn about(
-    table: &DataTable,
-    setup: &FitSetup<'_>,
-    target: &str,
-    trained: &Trained,
-    training_rows: usize,
-    held_out_rows: usize,
-) -> ModelAbout {
-    let FitSetup { family, l2, encoder, task, options, .. } = setup;
-    let method = if options.constraint.is_active() { "str-sqp" } else { "auto" };
-    let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
-    ModelAbout {
-        format: FORMAT.into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        model: *family,
-        target: target.into(),
-        task: (*task).clone(),
-        target_is_words: words,
-        intercept: options.intercept,
-        constraint: options.constraint,
-        order: table.order.clone(),
-        encoder: (*encoder).clone(),
-        data: DataOrigin {
-            // A model is text, and a name need not be.
-            file: table.path.file_name().unwrap_or(table.path.as_os_str()).to_string_lossy().into_owned().into(),
-            md5: table.fingerprint.clone(),
-            training_rows,
-            held_out_rows,
-        },
-        training: TrainingOrigin {
-            method: method.into(),
-            seed: options.seed,
-            batch: trained.batch,
-            epochs: trained.epochs,
-            end: trained.end,
-            l2: *l2,
-            held_out: None,
-        },
     }
 }
 

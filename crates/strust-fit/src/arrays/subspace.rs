@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Error,
     constrain::{FullSumEnd, solved},
-    train::{TrainingEnd, TrainingLimits},
+    train::{Trained, TrainingEnd, TrainingLimits},
 };
 use faer::{Accum, Mat, MatRef, Par, linalg::matmul::matmul};
 use rand_core::Rng;
@@ -208,8 +208,9 @@ pub fn fit_subspace(
         any_stops: &|stop| stop,
         report: &mut |_, _| {},
     };
-    let fitted = solved(&mut f, Box::new(Stiefel::new(mean.len(), k)?), start, batch, end, limits)?;
-    Ok(ArrayFrame { frame: orthonormal(fitted.point.as_ref()), epochs: fitted.epochs, end: fitted.end })
+    let (d, stiefel) = (mean.len(), Box::new(Stiefel::new(mean.len(), k)?));
+    let Trained { weights, epochs, end, .. } = solved(&mut f, stiefel, start, &[d, k], batch, end, limits)?;
+    Ok(ArrayFrame { frame: orthonormal(MatRef::from_column_major_slice(&weights.flat, d, k)), epochs, end })
 }
 
 /// A subspace that is learned from rows as they come: the state of `Auto`.
