@@ -25,11 +25,6 @@ pub struct EncodedRows {
 }
 
 impl EncodedRows {
-    /// The number of rows.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
     /// The number of inputs.
     #[must_use]
     pub fn inputs(&self) -> usize {
@@ -78,20 +73,6 @@ impl EncodedRows {
         }
         if let Some((csr, first)) = &self.sparse {
             csr.pairs(i).for_each(|(j, value)| each(first + j, value));
-        }
-    }
-
-    /// The selected rows, in this order.
-    #[must_use]
-    pub fn only(&self, rows: &[usize]) -> Self {
-        Self {
-            rows: rows.len(),
-            inputs: self.inputs,
-            dense: rows.iter().flat_map(|&i| self.dense(i)).copied().collect(),
-            numbers: self.numbers,
-            hot: rows.iter().flat_map(|&i| self.hot(i)).copied().collect(),
-            categories: self.categories,
-            sparse: self.sparse.as_ref().map(|(csr, first)| (csr.only(rows), *first)),
         }
     }
 }

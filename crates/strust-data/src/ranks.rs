@@ -172,12 +172,6 @@ impl<'a> Ranks<'a> {
         Ok(items)
     }
 
-    /// One number for each of n rows, on all ranks.
-    pub fn collect_rows(&self, n: usize, mine: Vec<f64>) -> Result<Vec<f64>, DataError> {
-        let share = self.share();
-        self.collect((0..n).map(move |i| share.owner(i)), 1, mine)
-    }
-
     /// The sum of a number of all ranks; NaN if that fails, and [`Self::check`] returns the reason.
     #[must_use]
     pub fn total(&self, number: f64) -> f64 {

@@ -213,12 +213,8 @@ impl ClassTally {
         let rows: u64 = sums.iter().sum();
         let right: u64 = self.confusion.iter().enumerate().map(|(c, row)| row[c]).sum();
         let n = rows as f64;
-        let recalls: Vec<f64> = sums
-            .iter()
-            .enumerate()
-            .filter(|&(_, &s)| s > 0)
-            .map(|(c, &s)| self.confusion[c][c] as f64 / s as f64)
-            .collect();
+        let recall = |c: usize| self.confusion[c][c] as f64 / sums[c] as f64;
+        let recalls: Vec<f64> = (0..sums.len()).filter(|&c| sums[c] > 0).map(recall).collect();
         let bin = |&(rows, sum, right): &(u64, f64, u64)| CalibrationBin {
             rows,
             predicted: sum / rows as f64,

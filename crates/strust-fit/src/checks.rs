@@ -174,7 +174,8 @@ fn equal_rows(table: &DataTable, rows: &[usize], ranks: &Ranks<'_>) -> Result<Op
         hashes.iter_mut().enumerate().for_each(|(i, hash)| *hash = mixed(*hash, cell_bits(&column.cells, i)));
     }
     ranks.proceed()?;
-    let hashes = ranks.collect_rows(table.all_rows, hashes.into_iter().map(f64::from_bits).collect())?;
+    let owners = (0..table.all_rows).map(|i| table.share.owner(i));
+    let hashes = ranks.collect(owners, 1, hashes.into_iter().map(f64::from_bits).collect())?;
     let mut hashes: Vec<u64> = rows.iter().map(|&i| hashes[i].to_bits()).collect();
     hashes.sort_unstable();
     let equal = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();

@@ -4,7 +4,7 @@ use crate::{
     Error,
     encoded::EncodedRows,
     scored::{MeasuredRows, ScoredRows, goal},
-    split::below,
+    split::draw,
     transform::Encoder,
     weights::{LayerSpace, Weights},
 };
@@ -113,10 +113,7 @@ fn part(weights: &Weights, rows: &EncodedRows, i: usize, inputs: std::ops::Range
 fn shuffled(entries: &[usize], count: usize, rng: &mut impl Rng) -> Vec<usize> {
     let mut order = entries.to_vec();
     let count = count.min(order.len());
-    for k in 0..count {
-        let pick = k + below(order.len() - k, rng.next_u64());
-        order.swap(k, pick);
-    }
+    draw(&mut order, count, rng);
     order.truncate(count);
     order
 }

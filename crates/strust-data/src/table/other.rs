@@ -81,7 +81,7 @@ pub(super) fn images(folder: &Path, part: ImagePart, share: RowShare) -> Result<
     let images = if part == ImagePart::Train { set.train } else { set.test };
     let own: Vec<usize> = (0..images.len()).filter(|&i| share.owns(i)).collect();
     let pixels = |i| images.image(i).iter().map(|&pixel| f64::from(pixel)).enumerate().filter(|&(_, v)| v > 0.0);
-    let sparse = Csr::of_rows(images.shape.iter().product(), own.iter().map(|&i| pixels(i)));
+    let sparse = Csr::of_rows(images.shape.iter().product(), 0, own.iter().map(|&i| pixels(i)));
     let labels = own.iter().map(|&i| f64::from(images.labels[i])).collect();
     let mut table = with_label(labeled(folder, images.len(), share), labels, sparse);
     table.fingerprint = fingerprint(&mnist_files(folder)?, &NEVER)?;
