@@ -25,6 +25,11 @@ pub struct EncodedRows {
 }
 
 impl EncodedRows {
+    /// The number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
     /// The number of inputs.
     #[must_use]
     pub fn inputs(&self) -> usize {

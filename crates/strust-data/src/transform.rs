@@ -337,7 +337,9 @@ impl EncodedColumn {
                             example = example.or(Some(&words[code as usize]));
                         }
                     }
-                    input.into_iter().for_each(|k| set(i, k, 1.0));
+                    if let Some(k) = input {
+                        set(i, k, 1.0);
+                    }
                 }
             }
             (Encoding::Category { .. }, None) => losses.missing.push(name.clone()),
