@@ -59,7 +59,7 @@ pub fn run(args: &FitArgs, shared: &Shared) -> CommandResult {
         let table = read_on(&args.data, &reading, &activity, &interrupt, &mut team)?;
         let test = match &test_file {
             Some(file) => Some(read_on(file, &like(&table, args), &activity, &interrupt, &mut team)?),
-            None if args.test.is_none() => DataTable::read_own_test_on(&args.data, &mut team)?,
+            None if args.test.is_none() => DataTable::read_own_test(&args.data, &mut team)?,
             None => None,
         };
         activity.say("fitting");

@@ -37,7 +37,7 @@ impl EncodedRows {
     }
     /// The mean number of inputs of a row that may differ from 0, over the rows of all ranks.
     pub fn stored_per_row(&self, ranks: &Ranks<'_>) -> Result<f64, DataError> {
-        let sparse = self.sparse.as_ref().map_or(0, |(csr, _)| (0..csr.rows()).map(|i| csr.row(i).0.len()).sum());
+        let sparse = self.sparse.as_ref().map_or(0, |(csr, _)| csr.entries());
         let mut sums = [sparse as f64, self.rows as f64];
         ranks.add(&mut sums)?;
         Ok((self.numbers + self.categories) as f64 + sums[0] / sums[1].max(1.0))
@@ -77,24 +77,7 @@ impl EncodedRows {
             each(j as usize, 1.0);
         }
         if let Some((csr, first)) = &self.sparse {
-            let (indices, values) = csr.row(i);
-            for (&j, &value) in indices.iter().zip(values) {
-                each(first + j as usize, value);
-            }
-        }
-    }
-
-    /// The selected rows, in this order.
-    #[must_use]
-    pub fn only(&self, rows: &[usize]) -> Self {
-        Self {
-            rows: rows.len(),
-            inputs: self.inputs,
-            dense: rows.iter().flat_map(|&i| self.dense(i)).copied().collect(),
-            numbers: self.numbers,
-            hot: rows.iter().flat_map(|&i| self.hot(i)).copied().collect(),
-            categories: self.categories,
-            sparse: self.sparse.as_ref().map(|(csr, first)| (csr.only(rows), *first)),
+            csr.pairs(i).for_each(|(j, value)| each(first + j, value));
         }
     }
 }

@@ -87,6 +87,10 @@ impl From<strust::Error> for DataError {
 }
 
 impl DataError {
+    /// A file cannot be opened or read.
+    pub fn io(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |cause| Self::Io { path: path.into(), cause }
+    }
     /// The contents of a file are wrong.
     pub fn file(path: &Path, why: impl Into<String>) -> Self {
         Self::Contents { path: path.into(), why: why.into() }

@@ -77,10 +77,7 @@ impl Features {
             Self::Dense(matrix) => matrix.clone(),
             Self::Sparse(matrix) => {
                 let mut dense = Mat::zeros(matrix.rows(), matrix.columns());
-                for i in 0..matrix.rows() {
-                    let (indices, values) = matrix.row(i);
-                    indices.iter().zip(values).for_each(|(&j, &v)| dense[(i, j as usize)] = v);
-                }
+                (0..matrix.rows()).for_each(|i| matrix.pairs(i).for_each(|(j, v)| dense[(i, j)] = v));
                 dense
             }
         }
@@ -89,15 +86,8 @@ impl Features {
     #[must_use]
     pub fn to_sparse(&self) -> Self {
         let Self::Dense(matrix) = self else { return self.clone() };
-        let (mut row_starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-        for i in 0..matrix.nrows() {
-            for j in (0..matrix.ncols()).filter(|&j| matrix[(i, j)] != 0.0) {
-                indices.push(j as u32);
-                values.push(matrix[(i, j)]);
-            }
-            row_starts.push(indices.len());
-        }
-        Self::Sparse(Csr { columns: matrix.ncols(), row_starts, indices, values })
+        let row = |i| (0..matrix.ncols()).map(move |j| (j, matrix[(i, j)])).filter(|&(_, v)| v != 0.0);
+        Self::Sparse(Csr::of_rows(matrix.ncols(), 0, (0..matrix.nrows()).map(row)))
     }
     /// The number of stored entries; n·d for a dense matrix.
     #[must_use]
@@ -192,17 +182,33 @@ impl Csr {
         let range = self.row_starts[i]..self.row_starts[i + 1];
         (&self.indices[range.clone()], &self.values[range])
     }
+    /// The column and the value of each stored entry of row `i`.
+    #[inline(always)]
+    pub fn pairs(&self, i: usize) -> impl Iterator<Item = (usize, f64)> + Clone {
+        let (indices, values) = self.row(i);
+        indices.iter().zip(values).map(|(&j, &value)| (j as usize, value))
+    }
+    /// The matrix with these entries in each row, about this many in all. The columns of a row increase.
+    pub(crate) fn of_rows<R>(columns: usize, entries: usize, rows: impl Iterator<Item = R>) -> Self
+    where
+        R: Iterator<Item = (usize, f64)>,
+    {
+        let (mut indices, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        let mut row_starts = vec![0];
+        for row in rows {
+            row.for_each(|(j, value)| {
+                indices.push(j as u32);
+                values.push(value);
+            });
+            row_starts.push(indices.len());
+        }
+        Self { columns, row_starts, indices, values }
+    }
     /// The selected rows, in this order.
     #[must_use]
     pub fn only(&self, rows: &[usize]) -> Self {
-        let (mut row_starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-        for &i in rows {
-            let (columns, entries) = self.row(i);
-            indices.extend_from_slice(columns);
-            values.extend_from_slice(entries);
-            row_starts.push(indices.len());
-        }
-        Self { columns: self.columns, row_starts, indices, values }
+        let entries = rows.iter().map(|&i| self.row(i).0.len()).sum();
+        Self::of_rows(self.columns, entries, rows.iter().map(|&i| self.pairs(i)))
     }
     /// Adds the rows of another matrix below. The result has the columns of the wider one.
     ///
@@ -224,16 +230,8 @@ impl Csr {
     pub fn with_ones(self) -> Result<Self, Error> {
         let last = u32::try_from(self.columns)
             .map_err(|_| out_of_range("sparse matrix", "columns", self.columns, "below 2³²"))?;
-        let entries = self.values.len() + self.rows();
-        let (mut row_starts, mut indices, mut values) = (vec![0], Vec::with_capacity(entries), Vec::new());
-        values.reserve_exact(entries);
-        for i in 0..self.rows() {
-            let (columns, entries) = self.row(i);
-            indices.extend(columns.iter().chain([&last]));
-            values.extend(entries.iter().chain([&1.0]));
-            row_starts.push(indices.len());
-        }
-        Ok(Self { columns: self.columns + 1, row_starts, indices, values })
+        let rows = (0..self.rows()).map(|i| self.pairs(i).chain([(last as usize, 1.0)]));
+        Ok(Self::of_rows(self.columns + 1, self.entries() + self.rows(), rows))
     }
     /// The same matrix with additional zero columns. A test set may lack the last features of its training set.
     pub fn widened(self, columns: usize) -> Result<Self, Error> {

@@ -121,7 +121,7 @@ pub fn mnist(folder: &Path) -> Result<ImageSet, DataError> {
     if train.shape != test.shape {
         let size = |[_, height, width]: [usize; 3]| format!("{height}×{width}");
         let why = format!("test images of {}, but training images of {}", size(test.shape), size(train.shape));
-        return Err(DataError::Contents { path: test_images, why });
+        return Err(DataError::file(&test_images, why));
     }
     Ok(ImageSet { train, test, classes: (0..CLASSES).map(|class| class.to_string()).collect() })
 }
@@ -141,8 +141,8 @@ pub fn mnist_files(folder: &Path) -> Result<[PathBuf; 4], DataError> {
         }
         let packed = folder.join(format!("{name}.gz"));
         if !exists(&packed)? {
-            let why = "there is no such file, nor one with .gz; `strust data mnist --to DIR` downloads MNIST".into();
-            return Err(DataError::Contents { path: file.clone(), why });
+            let why = "there is no such file, nor one with .gz; `strust data mnist --to DIR` downloads MNIST";
+            return Err(DataError::file(file, why));
         }
         *file = packed;
     }
@@ -151,17 +151,22 @@ pub fn mnist_files(folder: &Path) -> Result<[PathBuf; 4], DataError> {
 
 /// Whether the file exists. It is an error if this cannot be determined.
 fn exists(path: &Path) -> Result<bool, DataError> {
-    path.try_exists().map_err(|cause| DataError::Io { path: path.into(), cause })
+    path.try_exists().map_err(DataError::io(path))
 }
 
 fn idx_images(images: &Path, labels: &Path, classes: u8) -> Result<Images, DataError> {
-    let wrong = |path: &Path, why| Err(DataError::Contents { path: path.into(), why });
     let (pixels, targets) = (read_idx(images)?, read_idx(labels)?);
     let [count, height, width] = pixels.shape[..] else {
-        return wrong(images, format!("an array of shape {:?}; expected images × height × width", pixels.shape));
+        return Err(DataError::file(
+            images,
+            format!("an array of shape {:?}; expected images × height × width", pixels.shape),
+        ));
     };
     if targets.shape != [count] {
-        return wrong(labels, format!("labels of shape {:?} for {count} images; expected [{count}]", targets.shape));
+        return Err(DataError::file(
+            labels,
+            format!("labels of shape {:?} for {count} images; expected [{count}]", targets.shape),
+        ));
     }
     if let Some(i) = targets.bytes.iter().position(|&label| label >= classes) {
         // The header of a one-dimensional array has 8 bytes.

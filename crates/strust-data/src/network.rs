@@ -9,7 +9,6 @@ use crate::{
     simd_math::tanh,
 };
 use faer::{Accum, Mat, MatMut, MatRef, Par, linalg::matmul::matmul};
-use products::ProductScratch;
 use pulp::NullaryFnOnce;
 use strust::{Error, constraints::Frame, vector::Real};
 
@@ -36,7 +35,8 @@ pub struct DenseNetwork<T> {
     layers: Vec<Layer>,
     activation: Activation,
     scratch: Scratch<T>,
-    along: ProductScratch<T>,
+    /// Space for derivatives along a direction. It is empty before the first product.
+    along: Scratch<T>,
 }
 
 /// The position of a layer's matrix \[W b\] in the flat vector, and its shape.
@@ -89,8 +89,7 @@ impl<T: Real> DenseNetwork<T> {
                 out_of_range(owner, "hidden", format!("{hidden:?}"), allowed)
             })?;
         }
-        let scratch = Scratch { inputs: vec![Vec::new(); layers.len()], ..Scratch::default() };
-        Ok(Self { layers, activation, scratch, along: ProductScratch::default() })
+        Ok(Self { layers, activation, scratch: Scratch::default(), along: Scratch::default() })
     }
 
     /// The weights of the hidden layers, without biases.
@@ -197,9 +196,14 @@ struct Scratch<T> {
 }
 
 impl<T: Real> Scratch<T> {
-    fn reserve(&mut self, layers: &[Layer], batch: usize) {
-        for (space, layer) in self.inputs.iter_mut().zip(layers) {
-            grow(space, (layer.inputs + 1) * batch);
+    /// Makes space for a batch, whose columns of inputs end with this many ones.
+    fn reserve(&mut self, layers: &[Layer], ones: usize, batch: usize) {
+        self.inputs.resize_with(layers.len(), Vec::new);
+        for (l, (space, layer)) in self.inputs.iter_mut().zip(layers).enumerate() {
+            // Derivatives of the data are 0 and need no space.
+            if l > 0 || ones > 0 {
+                grow(space, (layer.inputs + ones) * batch);
+            }
             grow(&mut self.delta, layer.outputs * batch);
             // Both have the same size, because they are swapped.
             grow(&mut self.next, layer.outputs * batch);
@@ -216,7 +220,7 @@ impl<T: Real> Scratch<T> {
         rows: impl ExactSizeIterator<Item = usize>,
     ) {
         let batch = rows.len();
-        self.reserve(layers, batch);
+        self.reserve(layers, 1, batch);
         for (column, i) in self.inputs[0].chunks_exact_mut(layers[0].inputs + 1).zip(rows) {
             column.copy_from_slice(data.col_as_slice(i));
         }
@@ -298,15 +302,9 @@ impl<T: Real> NullaryFnOnce for Activate<'_, T> {
         for column in z.chunks_exact_mut(width + 1) {
             for z in &mut column[..width] {
                 *z = match activation {
-                    Activation::Relu => {
-                        if *z < zero {
-                            zero
-                        } else {
-                            *z
-                        }
-                    }
+                    Activation::Relu if *z < zero => zero,
+                    Activation::Relu | Activation::Linear => *z,
                     Activation::Tanh => T::from_f64(tanh((*z).into())),
-                    Activation::Linear => *z,
                 };
             }
         }
@@ -325,13 +323,8 @@ impl<T: Real> NullaryFnOnce for PullBack<'_, T> {
         for (delta, a) in delta.chunks_exact_mut(width).zip(a.chunks_exact(width + 1)) {
             for (delta, &a) in delta.iter_mut().zip(a) {
                 *delta = match activation {
-                    Activation::Relu => {
-                        if a > zero {
-                            *delta
-                        } else {
-                            zero
-                        }
-                    }
+                    Activation::Relu if a > zero => *delta,
+                    Activation::Relu => zero,
                     // 1 − a² as a product, which does not cancel where a ≈ ±1.
                     Activation::Tanh => *delta * ((one - a) * (one + a)),
                     Activation::Linear => *delta,

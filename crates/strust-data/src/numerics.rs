@@ -1,5 +1,7 @@
 //! Loops over slices, normal numbers, and checks of sizes: what objectives and readers share.
 
+pub use strust::config::out_of_range;
+
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
 use strust::{Error, sample::generator, vector::Real};
@@ -41,17 +43,6 @@ pub fn axpy<T: Real>(a: T, x: &[T], y: &mut [T]) {
     for (y, &x) in y.iter_mut().zip(x) {
         *y += a * x;
     }
-}
-
-/// The error of a value that is not allowed.
-#[must_use]
-pub fn out_of_range(
-    owner: &'static str,
-    field: &'static str,
-    value: impl std::fmt::Display,
-    allowed: impl std::fmt::Display,
-) -> Error {
-    Error::OutOfRange { owner, field, value: value.to_string(), allowed: allowed.to_string() }
 }
 
 /// Checks that a number is not 0.

@@ -5,7 +5,7 @@
 use crate::DataError;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
-    cell::RefCell,
+    cell::{RefCell, RefMut},
     sync::atomic::{AtomicBool, Ordering},
 };
 use strust::{
@@ -22,24 +22,12 @@ pub static NEVER: AtomicBool = AtomicBool::new(false);
 /// A group that several users share. Without this trait, the lifetime of the cell would be part of every type with a
 /// reference to [`Ranks`].
 trait SharedGroup {
-    fn share(&self) -> RowShare;
-    fn sum(&self, numbers: &mut [f64]) -> Result<(), strust::Error>;
-    fn gather(&self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), strust::Error>;
-    fn broadcast(&self, bytes: &mut Vec<u8>) -> Result<(), strust::Error>;
+    fn get(&self) -> RefMut<'_, dyn Group + '_>;
 }
 
 impl SharedGroup for RefCell<&mut dyn Group> {
-    fn share(&self) -> RowShare {
-        RowShare::of(&**self.borrow())
-    }
-    fn sum(&self, numbers: &mut [f64]) -> Result<(), strust::Error> {
-        self.borrow_mut().sum(numbers)
-    }
-    fn gather(&self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), strust::Error> {
-        self.borrow_mut().gather(numbers, all)
-    }
-    fn broadcast(&self, bytes: &mut Vec<u8>) -> Result<(), strust::Error> {
-        self.borrow_mut().broadcast(bytes)
+    fn get(&self) -> RefMut<'_, dyn Group + '_> {
+        RefMut::map(self.borrow_mut(), |group| &mut **group)
     }
 }
 
@@ -82,7 +70,7 @@ impl<'a> Ranks<'a> {
     /// The rows of this rank.
     #[must_use]
     pub fn share(&self) -> RowShare {
-        self.group.share()
+        RowShare::of(&*self.group.get())
     }
     fn is_alone(&self) -> bool {
         self.share().is_all()
@@ -134,13 +122,13 @@ impl<'a> Ranks<'a> {
             return Ok(vec![mine]);
         }
         let mut all = Vec::new();
-        self.group.gather(&mine, &mut all)?;
+        self.group.get().gather(&mine, &mut all)?;
         Ok(all.chunks_exact(mine.len()).map(<[f64]>::to_vec).collect())
     }
 
     /// Adds the numbers of all ranks, each at its place.
     pub fn add(&self, numbers: &mut [f64]) -> Result<(), DataError> {
-        Ok(self.group.sum(numbers)?)
+        Ok(self.group.get().sum(numbers)?)
     }
 
     /// The largest number of all ranks, at each place. All ranks have equally many, none of them NaN.
@@ -150,7 +138,7 @@ impl<'a> Ranks<'a> {
         }
         let mut all = Vec::new();
         for piece in numbers.chunks_mut(PIECE) {
-            self.group.gather(piece, &mut all)?;
+            self.group.get().gather(piece, &mut all)?;
             for other in all.chunks_exact(piece.len()) {
                 piece.iter_mut().zip(other).for_each(|(most, &v)| *most = most.max(v));
             }
@@ -174,7 +162,7 @@ impl<'a> Ranks<'a> {
         // In a gather, all ranks give equally many numbers.
         mine.resize(length, 0.0);
         let mut all = Vec::new();
-        self.group.gather(&mine, &mut all)?;
+        self.group.get().gather(&mine, &mut all)?;
         let mut next: Vec<usize> = (0..counts.len()).map(|rank| rank * length).collect();
         let mut items = Vec::with_capacity(width * counts.iter().sum::<usize>());
         for owner in owners {
@@ -184,17 +172,11 @@ impl<'a> Ranks<'a> {
         Ok(items)
     }
 
-    /// One number for each of n rows, on all ranks.
-    pub fn collect_rows(&self, n: usize, mine: Vec<f64>) -> Result<Vec<f64>, DataError> {
-        let share = self.share();
-        self.collect((0..n).map(move |i| share.owner(i)), 1, mine)
-    }
-
     /// The sum of a number of all ranks; NaN if that fails, and [`Self::check`] returns the reason.
     #[must_use]
     pub fn total(&self, number: f64) -> f64 {
         let mut sum = [number];
-        if let Err(why) = self.group.sum(&mut sum) {
+        if let Err(why) = self.group.get().sum(&mut sum) {
             self.failure.borrow_mut().get_or_insert(why);
             return f64::NAN;
         }
@@ -229,12 +211,12 @@ impl Group for &Ranks<'_> {
         self.share().size
     }
     fn sum(&mut self, numbers: &mut [f64]) -> Result<(), strust::Error> {
-        self.group.sum(numbers)
+        self.group.get().sum(numbers)
     }
     fn gather(&mut self, numbers: &[f64], all: &mut Vec<f64>) -> Result<(), strust::Error> {
-        self.group.gather(numbers, all)
+        self.group.get().gather(numbers, all)
     }
     fn broadcast(&mut self, bytes: &mut Vec<u8>) -> Result<(), strust::Error> {
-        self.group.broadcast(bytes)
+        self.group.get().broadcast(bytes)
     }
 }

@@ -59,10 +59,7 @@ impl Rows {
                 }
             }
             Self::Sparse(matrix) => {
-                for i in 0..matrix.rows() {
-                    let (indices, values) = matrix.row(i);
-                    indices.iter().zip(values).for_each(|(&j, v)| squares[j as usize] += v * v);
-                }
+                (0..matrix.rows()).for_each(|i| matrix.pairs(i).for_each(|(j, v)| squares[j] += v * v));
             }
         }
         squares.iter().map(|sum| (sum / self.rows() as f64).sqrt()).collect()
@@ -85,10 +82,7 @@ impl Rows {
     pub fn dot(&self, i: usize, x: &[f64]) -> f64 {
         match self {
             Self::Dense(matrix) => dot(matrix.col_as_slice(i), x),
-            Self::Sparse(matrix) => {
-                let (indices, values) = matrix.row(i);
-                indices.iter().zip(values).map(|(&j, &v)| v * x[j as usize]).sum()
-            }
+            Self::Sparse(matrix) => matrix.pairs(i).map(|(j, v)| v * x[j]).sum(),
         }
     }
     /// y ← y + c·aᵢ.
@@ -96,12 +90,7 @@ impl Rows {
     pub fn add_to(&self, i: usize, c: f64, y: &mut [f64]) {
         match self {
             Self::Dense(matrix) => axpy(c, matrix.col_as_slice(i), y),
-            Self::Sparse(matrix) => {
-                let (indices, values) = matrix.row(i);
-                for (&j, &v) in indices.iter().zip(values) {
-                    y[j as usize] += c * v;
-                }
-            }
+            Self::Sparse(matrix) => matrix.pairs(i).for_each(|(j, v)| y[j] += c * v),
         }
     }
 
@@ -113,9 +102,8 @@ impl Rows {
             Self::Sparse(matrix) => {
                 let mut dense = Mat::zeros(matrix.columns(), matrix.rows());
                 for i in 0..matrix.rows() {
-                    let (indices, values) = matrix.row(i);
                     let column = dense.col_as_slice_mut(i);
-                    indices.iter().zip(values).for_each(|(&j, &v)| column[j as usize] = v);
+                    matrix.pairs(i).for_each(|(j, v)| column[j] = v);
                 }
                 dense
             }

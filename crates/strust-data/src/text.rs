@@ -25,8 +25,8 @@ pub fn read(path: &Path) -> Result<String, DataError> {
     let mut text = String::new();
     let read = open_plain(path).and_then(|mut file| file.read_to_string(&mut text));
     read.map(|_| text).map_err(|cause| match cause.kind() {
-        io::ErrorKind::InvalidData => DataError::Contents { path: path.into(), why: "this is no text in UTF-8".into() },
-        _ => DataError::Io { path: path.into(), cause },
+        io::ErrorKind::InvalidData => DataError::file(path, "this is no text in UTF-8"),
+        _ => DataError::io(path)(cause),
     })
 }
 

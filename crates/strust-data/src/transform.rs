@@ -15,7 +15,7 @@ use std::{
     collections::{HashMap, HashSet},
     sync::atomic::{AtomicBool, Ordering},
 };
-use strust::{ranks::Alone, vector::Real};
+use strust::ranks::Alone;
 
 /// The most categories of a column. Rarer ones are encoded like unknown ones.
 pub const MOST_CATEGORIES: usize = 200;
@@ -98,25 +98,15 @@ impl EncodingLosses {
 }
 
 impl Encoder {
-    /// Learns the transform from the training rows of all ranks; `rows` are those of this rank. Columns with one value are
-    /// left out; `leave_out` says which others.
-    pub fn fit(
-        table: &DataTable,
-        rows: &[usize],
-        standardize: Standardize,
-        leave_out: &[String],
-        ranks: &Ranks<'_>,
-    ) -> Result<Self, DataError> {
-        Self::learn(table, rows, Some(standardize), leave_out, ranks)
-    }
-
     /// The transform that keeps numbers as they are, for experiments, which scale the features themselves. A column of
     /// numbers is left out only if it is blank in all rows.
     pub fn unscaled(table: &DataTable, rows: &[usize], leave_out: &[String]) -> Result<Self, DataError> {
-        Self::learn(table, rows, None, leave_out, &Ranks::new(&mut Alone, &NEVER))
+        Self::fit(table, rows, None, leave_out, &Ranks::new(&mut Alone, &NEVER))
     }
 
-    fn learn(
+    /// Learns the transform from the training rows of all ranks; `rows` are those of this rank. Columns with one value are
+    /// left out; `leave_out` says which others. Without a kind of standardization, numbers are kept as they are.
+    pub fn fit(
         table: &DataTable,
         rows: &[usize],
         standardize: Option<Standardize>,
@@ -222,35 +212,29 @@ impl Encoder {
         interrupt: &AtomicBool,
     ) -> Result<(EncodedRows, EncodingLosses), DataError> {
         self.check_sparse(table)?;
-        let columns = table.by_name();
-        let found = |column: &EncodedColumn| match columns.get(column.name.as_str()) {
-            _ if interrupt.load(Ordering::Relaxed) => Err(DataError::Interrupted),
-            found => Ok(found.map(|found| &found.cells)),
-        };
-        let number_columns: Vec<_> = self.columns.iter().filter(|c| c.inputs_of_number()).collect();
-        let category_columns: Vec<_> = self.columns.iter().filter(|c| !c.inputs_of_number()).collect();
-        let (numbers, categories, n) = (number_columns.len(), category_columns.len(), table.rows);
-        let mut losses = EncodingLosses::default();
-        let mut dense = vec![0.0_f32; n * numbers];
-        for (j, column) in number_columns.iter().enumerate() {
-            encode_numbers(column, found(column)?, table, &mut losses, dense.iter_mut().skip(j).step_by(numbers))?;
+        let (found, n) = (table.by_name(), table.rows);
+        let numbers = self.columns.iter().filter(|column| matches!(column.encoding, Encoding::Number { .. })).count();
+        let categories = self.columns.len() - numbers;
+        let (mut dense, mut hot) = (vec![0.0_f32; n * numbers], vec![NONE; n * categories]);
+        let (mut losses, mut first) = (EncodingLosses::default(), 0);
+        for (c, column) in self.columns.iter().enumerate() {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(DataError::Interrupted);
+            }
+            column.encode(table, &found, &mut losses, |i, k, value| match c.checked_sub(numbers) {
+                None => dense[i * numbers + c] = value as f32,
+                Some(c) => hot[i * categories + c] = (first + k) as u32,
+            })?;
+            first += column.inputs();
         }
-        let mut hot = vec![NONE; n * categories];
-        let mut first = numbers as u32;
-        for (j, column) in category_columns.iter().enumerate() {
-            let out = hot.iter_mut().skip(j).step_by(categories);
-            encode_categories(column, first, found(column)?, table, &mut losses, out)?;
-            first += column.inputs() as u32;
-        }
-        let sparse =
-            table.sparse.as_ref().map(|csr| self.scaled(csr, interrupt)).transpose()?.map(|csr| (csr, first as usize));
+        let sparse = table.sparse.as_ref().map(|csr| self.scaled(csr, interrupt)).transpose()?.map(|csr| (csr, first));
         let rows = EncodedRows { rows: n, inputs: self.inputs(), dense, numbers, hot, categories, sparse };
         Ok((rows, losses))
     }
 
     /// The same as a matrix in double precision, for a file of columns. A category that is unknown has no 1.
     pub fn matrix(&self, table: &DataTable) -> Result<Mat<f64>, DataError> {
-        let (inputs, n, columns) = (self.inputs(), table.rows, table.by_name());
+        let (inputs, n, found) = (self.inputs(), table.rows, table.by_name());
         let most = limits::dense(n.saturating_mul(table.order.len()));
         if n.saturating_mul(inputs) > most {
             let why = format!("{n} rows with {inputs} inputs are too many: at most {most} numbers fit into the memory");
@@ -258,15 +242,7 @@ impl Encoder {
         }
         let (mut matrix, mut losses, mut first) = (Mat::zeros(n, inputs), EncodingLosses::default(), 0);
         for column in &self.columns {
-            let found = columns.get(column.name.as_str()).map(|found| &found.cells);
-            if column.inputs_of_number() {
-                encode_numbers(column, found, table, &mut losses, matrix.col_as_slice_mut(first).iter_mut())?;
-            } else {
-                let mut hot = vec![NONE; n];
-                encode_categories(column, first as u32, found, table, &mut losses, hot.iter_mut())?;
-                let set = hot.iter().enumerate().filter(|&(_, &j)| j != NONE);
-                set.for_each(|(i, &j)| matrix[(i, j as usize)] = 1.0);
-            }
+            column.encode(table, &found, &mut losses, |i, k, value| matrix[(i, first + k)] = value)?;
             first += column.inputs();
         }
         Ok(matrix)
@@ -289,10 +265,9 @@ impl Encoder {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(DataError::Interrupted);
             }
-            let (columns, entries) = csr.row(i);
-            for (&j, &value) in columns.iter().zip(entries) {
-                if let Some(scale) = self.sparse_scales.get(j as usize) {
-                    indices.push(j);
+            for (j, value) in csr.pairs(i) {
+                if let Some(scale) = self.sparse_scales.get(j) {
+                    indices.push(j as u32);
                     values.push(value / scale);
                 }
             }
@@ -323,86 +298,62 @@ impl EncodedColumn {
             Encoding::Category { levels } => levels.len(),
         }
     }
-    fn inputs_of_number(&self) -> bool {
-        matches!(self.encoding, Encoding::Number { .. })
-    }
-}
 
-/// Encodes a column of numbers.
-fn encode_numbers<'a, T: Real>(
-    column: &EncodedColumn,
-    found: Option<&Cells>,
-    table: &DataTable,
-    losses: &mut EncodingLosses,
-    out: impl Iterator<Item = &'a mut T>,
-) -> Result<(), DataError> {
-    let Encoding::Number { shift, scale, fill } = column.encoding else { return Ok(()) };
-    let encoded = |value: f64| T::from_f64((value - shift) / scale);
-    match found {
-        Some(Cells::Numbers(values)) => {
-            let blanks = values.iter().filter(|value| value.is_nan()).count();
-            if blanks > 0 {
-                losses.blanks.push((column.name.clone(), blanks));
+    /// Calls `set` with each row of a file, an input of this column, from 0, and its value. All other inputs are 0. `found`
+    /// are the columns of the file.
+    fn encode(
+        &self,
+        table: &DataTable,
+        found: &HashMap<&str, &NamedColumn>,
+        losses: &mut EncodingLosses,
+        mut set: impl FnMut(usize, usize, f64),
+    ) -> Result<(), DataError> {
+        let name = &self.name;
+        let wrong = |why: &str| Err(DataError::file(&table.path, format!("column `{name}`: the model needs {why}")));
+        let (mut blanks, mut unknown, mut example) = (0, 0, None);
+        match (&self.encoding, found.get(name.as_str()).map(|found| &found.cells)) {
+            (Encoding::Number { shift, scale, fill }, Some(Cells::Numbers(values))) => {
+                for (i, &value) in values.iter().enumerate() {
+                    blanks += usize::from(value.is_nan());
+                    let value = if value.is_nan() { *fill } else { value };
+                    set(i, 0, (value - shift) / scale);
+                }
             }
-            let value = |&value: &f64| encoded(if value.is_nan() { fill } else { value });
-            out.zip(values).for_each(|(out, v)| *out = value(v));
-            Ok(())
-        }
-        Some(_) => Err(wrong_kind(column, table, "numbers, but the file has words")),
-        None => {
-            losses.missing.push(column.name.clone());
-            out.for_each(|out| *out = encoded(fill));
-            Ok(())
-        }
-    }
-}
-
-/// Encodes a column of categories. The input of its first one is `first`.
-fn encode_categories<'a>(
-    column: &EncodedColumn,
-    first: u32,
-    found: Option<&Cells>,
-    table: &DataTable,
-    losses: &mut EncodingLosses,
-    out: impl Iterator<Item = &'a mut u32>,
-) -> Result<(), DataError> {
-    let Encoding::Category { levels } = &column.encoding else { return Ok(()) };
-    let index: HashMap<&str, u32> =
-        levels.iter().enumerate().map(|(k, level)| (level.as_str(), first + k as u32)).collect();
-    let (codes, words) = match found {
-        Some(Cells::Words { codes, words }) => (codes, words),
-        Some(_) => return Err(wrong_kind(column, table, "words, but the file has numbers")),
-        None => {
-            losses.missing.push(column.name.clone());
-            return Ok(());
-        }
-    };
-    let inputs: Vec<u32> = words.iter().map(|word| index.get(word.as_str()).copied().unwrap_or(NONE)).collect();
-    let blank = index.get("").copied().unwrap_or(NONE);
-    let (mut blanks, mut unknown, mut example) = (0, 0, None);
-    for (out, &code) in out.zip(codes) {
-        if code == BLANK {
-            blanks += 1;
-            *out = blank;
-        } else {
-            *out = inputs[code as usize];
-            if *out == NONE {
-                unknown += 1;
-                example = example.or(Some(code));
+            (Encoding::Number { shift, scale, fill }, None) => {
+                losses.missing.push(name.clone());
+                (0..table.rows).for_each(|i| set(i, 0, (fill - shift) / scale));
             }
+            (Encoding::Category { levels }, Some(Cells::Words { codes, words })) => {
+                let known: HashMap<&str, usize> = levels.iter().enumerate().map(|(k, l)| (l.as_str(), k)).collect();
+                let inputs: Vec<Option<usize>> = words.iter().map(|word| known.get(word.as_str()).copied()).collect();
+                let blank = known.get("").copied();
+                for (i, &code) in codes.iter().enumerate() {
+                    let input = if code == BLANK { blank } else { inputs[code as usize] };
+                    match input {
+                        _ if code == BLANK => blanks += 1,
+                        Some(_) => {}
+                        None => {
+                            unknown += 1;
+                            example = example.or(Some(&words[code as usize]));
+                        }
+                    }
+                    if let Some(k) = input {
+                        set(i, k, 1.0);
+                    }
+                }
+            }
+            (Encoding::Category { .. }, None) => losses.missing.push(name.clone()),
+            (Encoding::Number { .. }, Some(_)) => return wrong("numbers, but the file has words"),
+            (Encoding::Category { .. }, Some(_)) => return wrong("words, but the file has numbers"),
         }
+        if blanks > 0 {
+            losses.blanks.push((name.clone(), blanks));
+        }
+        if let Some(example) = example {
+            losses.unknown.push((name.clone(), unknown, example.clone()));
+        }
+        Ok(())
     }
-    if blanks > 0 {
-        losses.blanks.push((column.name.clone(), blanks));
-    }
-    if let Some(code) = example {
-        losses.unknown.push((column.name.clone(), unknown, words[code as usize].clone()));
-    }
-    Ok(())
-}
-
-fn wrong_kind(column: &EncodedColumn, table: &DataTable, why: &str) -> DataError {
-    DataError::file(&table.path, format!("column `{}`: the model needs {why}", column.name))
 }
 
 /// The number of the values that are not blank, their mean m and Σ(v − m)².
@@ -512,8 +463,7 @@ fn sparse_scales(
 ) -> Result<Vec<f64>, DataError> {
     let mut scales = vec![0.0_f64; csr.columns()];
     for &i in rows.iter().filter(|_| standardize != Standardize::No) {
-        let (columns, values) = csr.row(i);
-        columns.iter().zip(values).for_each(|(&j, v)| scales[j as usize] = scales[j as usize].max(v.abs()));
+        csr.pairs(i).for_each(|(j, v)| scales[j] = scales[j].max(v.abs()));
     }
     ranks.largest(&mut scales)?;
     Ok(scales.iter().map(|&scale| if scale > 0.0 { scale } else { 1.0 }).collect())

@@ -4,6 +4,7 @@ use crate::{
     Error,
     encoded::EncodedRows,
     ranks::Ranks,
+    scored::{MeasuredRows, ScoredRows},
     task::{FitTask, Targets},
     weights::{LayerSpace, Weights},
 };
@@ -131,16 +132,10 @@ pub(crate) fn at_once(weights: &Weights) -> usize {
     (100_000_000 / weights.flat.len()).clamp(16, 4096)
 }
 
-/// Measures a model on some rows, of which there must be at least one. `rows` are those of this rank, `targets` and `index`
-/// are those of the file. If a rank is interrupted, it is [`Error::Interrupted`] on all of them.
-pub(crate) fn assess(
-    weights: &Weights,
-    task: &FitTask,
-    rows: &EncodedRows,
-    targets: &Targets,
-    index: &[usize],
-    ranks: &Ranks<'_>,
-) -> Result<Assessment, Error> {
+/// Measures a model on some rows, of which there must be at least one. If a rank is interrupted, it is
+/// [`Error::Interrupted`] on all of them.
+pub(crate) fn assess(weights: &Weights, measured: MeasuredRows<'_>) -> Result<Assessment, Error> {
+    let MeasuredRows { data: ScoredRows { rows, targets, .. }, index, task, ranks } = measured;
     let mut predictor = Predictor::new(weights, task);
     let (share, at_once) = (ranks.share(), at_once(weights));
     let mut stopped = false;
@@ -218,12 +213,8 @@ impl ClassTally {
         let rows: u64 = sums.iter().sum();
         let right: u64 = self.confusion.iter().enumerate().map(|(c, row)| row[c]).sum();
         let n = rows as f64;
-        let recalls: Vec<f64> = sums
-            .iter()
-            .enumerate()
-            .filter(|&(_, &s)| s > 0)
-            .map(|(c, &s)| self.confusion[c][c] as f64 / s as f64)
-            .collect();
+        let recall = |c: usize| self.confusion[c][c] as f64 / sums[c] as f64;
+        let recalls: Vec<f64> = (0..sums.len()).filter(|&c| sums[c] > 0).map(recall).collect();
         let bin = |&(rows, sum, right): &(u64, f64, u64)| CalibrationBin {
             rows,
             predicted: sum / rows as f64,

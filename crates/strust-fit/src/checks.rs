@@ -3,6 +3,7 @@
 use crate::{
     Error,
     ranks::Ranks,
+    scored::{MeasuredRows, ScoredRows, cells_of},
     table::{BLANK, Cells, DataTable, NamedColumn, listed},
     task::{FitTask, Targets},
     transform::{Encoder, EncodingLosses, MOST_CATEGORIES},
@@ -31,32 +32,17 @@ pub fn identifiers(table: &DataTable, target: &str) -> Vec<String> {
     table.columns.iter().filter(is_identifier).map(|column| column.name.clone()).collect()
 }
 
-/// The data of a fit, as the checks see them.
-#[derive(Clone, Copy)]
-pub(crate) struct ExaminedData<'a> {
-    /// The rows of this rank.
-    pub table: &'a DataTable,
-    /// The column to predict.
-    pub target: &'a str,
-    /// What to predict.
-    pub task: &'a FitTask,
-    /// The targets of all rows.
-    pub targets: &'a Targets,
-    /// The rows that have a target.
-    pub rows: &'a [usize],
-    /// The fitted transform.
-    pub encoder: &'a Encoder,
-    /// What happened to the cells.
-    pub losses: &'a EncodingLosses,
-    /// Columns that were left out because they are [`identifiers`].
-    pub identifiers: &'a [String],
-    /// The ranks, which share out the rows.
-    pub ranks: &'a Ranks<'a>,
-}
-
-/// Sentences about the data, for the person who fits a model.
-pub(crate) fn remarks(data: ExaminedData<'_>) -> Result<Vec<String>, Error> {
-    let ExaminedData { table, target, task, targets, rows, encoder, losses, identifiers, ranks } = data;
+/// Sentences about the data, for the person who fits a model. `known` are the rows that have a target, `losses` is what
+/// happened to the cells, and `identifiers` are the columns that were left out because they are [`identifiers`].
+pub(crate) fn remarks(
+    table: &DataTable,
+    target: &str,
+    known: MeasuredRows<'_>,
+    encoder: &Encoder,
+    losses: &EncodingLosses,
+    identifiers: &[String],
+) -> Result<Vec<String>, Error> {
+    let MeasuredRows { data: ScoredRows { targets, .. }, index: rows, task, ranks } = known;
     let mut found = Vec::new();
     if rows.len() < table.all_rows {
         let without = table.all_rows - rows.len();
@@ -87,24 +73,6 @@ pub(crate) fn remarks(data: ExaminedData<'_>) -> Result<Vec<String>, Error> {
     found.extend(leakages(&features, task, targets, rows, ranks)?);
     found.extend(imbalance(task, targets, rows));
     Ok(found)
-}
-
-/// The cells of some rows of the file, from all ranks. The words of codes are left out.
-fn cells_of(cells: &Cells, rows: &[usize], ranks: &Ranks<'_>) -> Result<Cells, Error> {
-    let share = ranks.share();
-    let owners = || rows.iter().map(|&i| share.owner(i));
-    let places = share.places(rows);
-    Ok(match cells {
-        Cells::Numbers(values) => {
-            Cells::Numbers(ranks.collect(owners(), 1, places.iter().map(|&i| values[i]).collect())?)
-        }
-        Cells::Words { codes, .. } => {
-            let mine = places.iter().map(|&i| f64::from(codes[i])).collect();
-            let codes = ranks.collect(owners(), 1, mine)?.into_iter().map(|code| code as u32).collect();
-            Cells::Words { codes, words: Vec::new() }
-        }
-        Cells::Texts => Cells::Texts,
-    })
 }
 
 fn blanks(losses: &EncodingLosses) -> Option<String> {
@@ -206,7 +174,8 @@ fn equal_rows(table: &DataTable, rows: &[usize], ranks: &Ranks<'_>) -> Result<Op
         hashes.iter_mut().enumerate().for_each(|(i, hash)| *hash = mixed(*hash, cell_bits(&column.cells, i)));
     }
     ranks.proceed()?;
-    let hashes = ranks.collect_rows(table.all_rows, hashes.into_iter().map(f64::from_bits).collect())?;
+    let owners = (0..table.all_rows).map(|i| table.share.owner(i));
+    let hashes = ranks.collect(owners, 1, hashes.into_iter().map(f64::from_bits).collect())?;
     let mut hashes: Vec<u64> = rows.iter().map(|&i| hashes[i].to_bits()).collect();
     hashes.sort_unstable();
     let equal = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
@@ -237,68 +206,61 @@ fn leakages(
 
 /// Whether one column alone gives the target.
 fn leakage(name: &str, cells: &Cells, task: &FitTask, targets: &Targets) -> Option<String> {
-    let rows: Vec<usize> = (0..targets.len()).collect();
-    let groups = grouped(cells, &rows)?;
-    match (task, targets) {
+    let groups = grouped(cells)?;
+    let (share, leaks, [gives, what]) = match (task, targets) {
         (FitTask::Classes { names }, Targets::Classes(classes)) => {
             let mut counts: HashMap<u64, Vec<u32>> = HashMap::new();
             let mut totals = vec![0_u32; names.len()];
-            for (&group, &i) in groups.iter().zip(&rows) {
-                counts.entry(group).or_insert_with(|| vec![0; names.len()])[classes[i] as usize] += 1;
-                totals[classes[i] as usize] += 1;
+            for (&group, &class) in groups.iter().zip(classes) {
+                counts.entry(group).or_insert_with(|| vec![0; names.len()])[class as usize] += 1;
+                totals[class as usize] += 1;
             }
             // Groups of one row are always pure.
             let pure: u32 =
                 counts.values().filter(|of| of.iter().sum::<u32>() > 1).filter_map(|of| of.iter().max()).sum();
             let (right, base) = (f64::from(pure), f64::from(totals.iter().copied().max().unwrap_or(0)));
-            let n = rows.len() as f64;
+            let n = classes.len() as f64;
             let leaks = right > LEAKS * n && n - right < 0.05 * (n - base);
-            leaks.then(|| {
-                format!(
-                    "`{name}` alone gives {:.1} % of the classes: is it known before the target? If not, leave it out \
-                     with --drop {name}",
-                    100.0 * right / n
-                )
-            })
+            (100.0 * right / n, leaks, ["gives", "classes"])
         }
         (FitTask::Regression { .. }, Targets::Numbers(values)) => {
-            let share = explained(&groups, &rows, values).max(correlation(cells, &rows, values).powi(2));
-            (share > LEAKS).then(|| {
-                format!(
-                    "`{name}` alone explains {:.1} % of the target: is it known before the target? If not, leave it \
-                     out with --drop {name}",
-                    100.0 * share
-                )
-            })
+            let share = explained(&groups, values).max(correlation(cells, values).powi(2));
+            (100.0 * share, share > LEAKS, ["explains", "target"])
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    leaks.then(|| {
+        format!(
+            "`{name}` alone {gives} {share:.1} % of the {what}: is it known before the target? If not, leave it out with \
+             --drop {name}"
+        )
+    })
 }
 
 /// The group of each row: its category, or the interval of its number.
-fn grouped(cells: &Cells, rows: &[usize]) -> Option<Vec<u64>> {
+fn grouped(cells: &Cells) -> Option<Vec<u64>> {
     match cells {
-        Cells::Words { codes, .. } => Some(rows.iter().map(|&i| u64::from(codes[i])).collect()),
+        Cells::Words { codes, .. } => Some(codes.iter().map(|&code| u64::from(code)).collect()),
         Cells::Numbers(values) => {
-            let mut sorted: Vec<f64> = rows.iter().map(|&i| values[i]).filter(|value| !value.is_nan()).collect();
+            let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
             sorted.sort_by(f64::total_cmp);
             let cuts: Vec<f64> = (1..GROUPS).filter_map(|k| sorted.get(k * sorted.len() / GROUPS).copied()).collect();
             let group = |value: f64| {
                 if value.is_nan() { u64::from(BLANK) } else { cuts.partition_point(|&cut| cut <= value) as u64 }
             };
-            Some(rows.iter().map(|&i| group(values[i])).collect())
+            Some(values.iter().map(|&value| group(value)).collect())
         }
         Cells::Texts => None,
     }
 }
 
 /// The share of the variance that the means of the groups explain.
-fn explained(groups: &[u64], rows: &[usize], values: &[f64]) -> f64 {
+fn explained(groups: &[u64], values: &[f64]) -> f64 {
     let mut sums: HashMap<u64, (f64, f64)> = HashMap::new();
-    let mean = rows.iter().map(|&i| values[i]).sum::<f64>() / rows.len() as f64;
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
     let mut total = 0.0;
-    for (&group, &i) in groups.iter().zip(rows) {
-        let value = values[i] - mean;
+    for (&group, value) in groups.iter().zip(values) {
+        let value = value - mean;
         let sum = sums.entry(group).or_default();
         *sum = (sum.0 + 1.0, sum.1 + value);
         total += value * value;
@@ -308,10 +270,10 @@ fn explained(groups: &[u64], rows: &[usize], values: &[f64]) -> f64 {
     if total > 0.0 { between / total } else { 0.0 }
 }
 
-fn correlation(cells: &Cells, rows: &[usize], values: &[f64]) -> f64 {
+fn correlation(cells: &Cells, values: &[f64]) -> f64 {
     let Cells::Numbers(feature) = cells else { return 0.0 };
-    let pairs: Vec<(f64, f64)> =
-        rows.iter().map(|&i| (feature[i], values[i])).filter(|(feature, _)| !feature.is_nan()).collect();
+    let pairs = feature.iter().copied().zip(values.iter().copied());
+    let pairs: Vec<(f64, f64)> = pairs.filter(|(feature, _)| !feature.is_nan()).collect();
     let n = pairs.len() as f64;
     let (a, b) = (pairs.iter().map(|p| p.0).sum::<f64>() / n, pairs.iter().map(|p| p.1).sum::<f64>() / n);
     let sum = |f: &dyn Fn(f64, f64) -> f64| pairs.iter().map(|&(x, y)| f(x - a, y - b)).sum::<f64>();

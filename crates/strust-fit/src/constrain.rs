@@ -18,6 +18,7 @@ use strust::{
     objective::Objective,
     record::StepRecord,
     stop::{Stop, StopReason},
+    vector::{Elementwise, Vector},
 };
 
 /// Steps over all rows, if the user names no number.
@@ -82,7 +83,7 @@ impl WeightConstraint {
 /// Fits a linear or logistic model whose weights satisfy a constraint. `factors` are the cⱼ, and f is a function of the
 /// weights of all inputs and the intercept.
 pub(crate) fn constrained(
-    f: &mut impl Objective<Point = Vec<f64>>,
+    f: &mut dyn Objective<Point = Vec<f64>>,
     constraint: WeightConstraint,
     factors: &[f64],
     end: FullSumEnd,
@@ -91,21 +92,23 @@ pub(crate) fn constrained(
     let size = factors.len() + 1;
     let lower: Vec<f64> =
         (0..size).map(|j| if j < size - 1 && constraint.nonnegative { 0.0 } else { f64::NEG_INFINITY }).collect();
-    let bounds = Bounds::new(lower, vec![f64::INFINITY; size])?;
-    let sum = || -> Result<_, Error> { Ok(Affine::new(vec![[factors, &[0.0]].concat()], vec![1.0])?) };
-    let norm = || {
+    let mut all: HiddenConstraint<_, _> = Box::new(Bounds::new(lower, vec![f64::INFINITY; size])?);
+    if constraint.sum_to_one {
+        all = Box::new(both(all, Affine::new(vec![[factors, &[0.0]].concat()], vec![1.0])?)?);
+    }
+    if constraint.unit_norm {
         let squares: Vec<f64> = factors.iter().map(|c| c * c).chain([0.0]).collect();
         let (one, two) = (squares.clone(), squares.clone());
-        constraint_from_fn(
+        let norm = constraint_from_fn(
             1,
             move |x, c| c[0] = 0.5 * (weighted(&squares, x, x) - 1.0),
             move |x, v, out| out[0] = weighted(&one, x, v),
             move |x, y, out| {
                 out.iter_mut().zip(&two).zip(x).for_each(|((out, c), x)| *out += y[0] * c * x);
             },
-        )
-        .with_magnitude(1.0)
-    };
+        );
+        all = Box::new(both(all, norm.with_magnitude(1.0))?);
+    }
     // A start on the constraints, or near them: equal weights.
     let equal = factors.len() as f64;
     let equal = if constraint.unit_norm { equal.sqrt() } else { equal };
@@ -113,13 +116,8 @@ pub(crate) fn constrained(
     if !constraint.sum_to_one && !constraint.unit_norm {
         start.fill(0.0);
     }
-    let widths = [factors.len(), 1];
-    let mut trained = match (constraint.sum_to_one, constraint.unit_norm) {
-        (false, false) => solved(f, bounds, start, &widths, end, limits)?,
-        (true, false) => solved(f, both(bounds, sum()?)?, start, &widths, end, limits)?,
-        (false, true) => solved(f, both(bounds, norm())?, start, &widths, end, limits)?,
-        (true, true) => solved(f, both(both(bounds, sum()?)?, norm())?, start, &widths, end, limits)?,
-    };
+    let (terms, mut f) = (f.terms(), limits.stoppable(f));
+    let mut trained = solved(&mut f, all, start, &[factors.len(), 1], terms, end, limits)?;
     polish(&mut trained.weights.flat, constraint, factors);
     Ok(trained)
 }
@@ -131,39 +129,44 @@ fn weighted(c: &[f64], x: &[f64], v: &[f64]) -> f64 {
 
 /// Fits a linear model without constraints on all rows.
 pub(crate) fn on_all_rows(
-    f: &mut impl Objective<Point = Vec<f64>>,
+    f: &mut dyn Objective<Point = Vec<f64>>,
     start: Vec<f64>,
     widths: &[usize],
     end: FullSumEnd,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
     let free = Bounds::new(vec![f64::NEG_INFINITY; start.len()], vec![f64::INFINITY; start.len()])?;
-    solved(f, free, start, widths, end, limits)
+    let (terms, mut f) = (f.terms(), limits.stoppable(f));
+    solved(&mut f, Box::new(free), start, widths, terms, end, limits)
 }
 
-fn solved<C: Constraint<Point = Vec<f64>>>(
-    f: &mut impl Objective<Point = Vec<f64>>,
-    constraint: C,
-    start: Vec<f64>,
+/// A constraint whose type is hidden, so that the method is compiled once for each type of point.
+type HiddenConstraint<V, R> = Box<dyn Constraint<Point = V, Residual = R>>;
+
+/// Minimizes f by `StrSqp` on batches of this many terms; with all of them, f may also settle.
+pub(crate) fn solved<V: Elementwise, R: Vector>(
+    mut f: &mut dyn Objective<Point = V>,
+    constraint: HiddenConstraint<V, R>,
+    start: V,
     widths: &[usize],
+    batch: usize,
     end: FullSumEnd,
     limits: &mut TrainingLimits<'_>,
 ) -> Result<Trained, Error> {
-    let batch = f.terms();
+    let terms = f.terms();
     let method = StrSqp::new(StrSqpConfig { tolerance: end.tolerance, ..StrSqpConfig::default() }, constraint)?;
     let (mut curve, mut interrupted, mut has_settled) = (Vec::<LearningPoint>::new(), false, false);
-    let mut f = limits.stoppable(f);
-    let report = minimize(&mut f)
-        .method(method)
-        .full_batch()
-        .stop(Stop::steps(limits.epochs.unwrap_or(MOST_STEPS)))
-        .observe(|record: &StepRecord, _: &Vec<f64>| {
+    let stop = Stop::epochs(limits.epochs.unwrap_or(MOST_STEPS));
+    let run = minimize(&mut f).method(method).seed(limits.seed).stop(stop);
+    let run = if batch == terms { run.full_batch() } else { run.batch(batch) };
+    let report = run
+        .observe(|record: &StepRecord, _: &V| {
             let epoch = (record.k + 1) as f64;
             curve.push(LearningPoint { epoch, training: record.value, held_out: None });
             (limits.report)(epoch, record.value);
             interrupted = (limits.interrupted)();
             let values = curve.iter().map(|point| point.training);
-            has_settled = end.settled.is_some_and(|tolerance| settled(values, tolerance));
+            has_settled = end.settled.is_some_and(|tolerance| batch == terms && settled(values, tolerance));
             if interrupted || has_settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .start(start)?;
@@ -177,8 +180,9 @@ fn solved<C: Constraint<Point = Vec<f64>>>(
         reason if reason.converged() => TrainingEnd::Converged,
         _ => TrainingEnd::Epochs,
     };
-    let weights = Weights { widths: widths.to_vec(), flat: report.point().clone() };
-    Ok(Trained { weights, curve, end, epochs: report.steps as f64, batch })
+    let epochs = report.steps as f64 / terms.div_ceil(batch) as f64;
+    let weights = Weights { widths: widths.to_vec(), flat: report.point().components() };
+    Ok(Trained { weights, curve, end, epochs, batch })
 }
 
 /// Removes the last rounding errors of one equality, in the units of the file.

@@ -3,24 +3,24 @@
 use crate::{
     Error,
     assess::{Assessment, assess, at_once},
-    checks::{self, ExaminedData},
+    checks,
     constrain::{FullSumEnd, VIOLATION, WeightConstraint, constrained},
-    importance::{Importance, JudgedRows, importance},
+    importance::{Importance, importance},
     linear::LinearModel,
     ranks::Ranks,
     saved::{DataOrigin, FORMAT, FittedModel, ModelAbout, ModelFamily, TrainingOrigin},
-    scored::{ScoredRows, goal, goals, whole_target},
+    scored::{MeasuredRows, ScoredRows, goals, whole_target},
     split::split,
     table::{Cells, DataTable},
     task::{FitTask, TaskChoice},
     terms::ModelTerms,
-    train::{self, LearningPoint, MeasuredRows, Trained, TrainingEnd, TrainingLimits, dealt},
+    train::{self, LearningPoint, Trained, TrainingEnd, TrainingLimits, dealt},
     transform::{Encoder, EncodingLosses, Standardize},
 };
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use strust::ranks::{Alone, Group};
-use strust_data::{limits, loss::OutputLoss, words::plural};
+use strust_data::{limits, words::plural};
 
 /// The share of the training rows on which a network is scored while it learns.
 const VALIDATION: f64 = 0.1;
@@ -191,62 +191,54 @@ pub fn fit_on(
     let identifiers = checks::identifiers(table, &target);
     let left_out: Vec<String> = identifiers.iter().chain([&target]).cloned().collect();
     let own = table.share.places(&training);
-    let encoder = Encoder::fit(table, &own, standardization(options), &left_out, ranks)?;
+    let encoder = Encoder::fit(table, &own, Some(standardization(options)), &left_out, ranks)?;
     let (rows, losses) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
     let losses = losses.with_all_blanks(&encoder, ranks)?;
-    let mut remarks = checks::remarks(ExaminedData {
-        table,
-        target: &target,
-        task: &task,
-        targets: &targets,
-        rows: &known,
-        encoder: &encoder,
-        losses: &losses,
-        identifiers: &identifiers,
-        ranks,
-    })?;
     let own = ScoredRows { goals: goals(&task, &targets, table), rows, targets, index: held };
+    let of_own = |index| MeasuredRows { data: &own, index, task: &task, ranks };
+    let mut remarks = checks::remarks(table, &target, of_own(&known), &encoder, &losses, &identifiers)?;
     let other = test.map(|test| ScoredRows::read(test, &encoder, &task, &target, ranks)).transpose()?;
-    let scored = other.as_ref().unwrap_or(&own);
+    let held_out = match &other {
+        Some(data) => MeasuredRows { data, index: &data.index, task: &task, ranks },
+        None => of_own(&own.index),
+    };
 
     let l2 = options.l2.unwrap_or_else(|| default_l2(family, options.constraint));
     let setup = FitSetup { family, l2, encoder: &encoder, task: &task, options, ranks };
-    let trained = setup.train(&own, &training, scored, watch)?;
+    let trained = setup.train(of_own(&training), held_out, watch)?;
     ranks.check()?;
     let mut model = FittedModel {
-        about: about(table, &setup, &target, &trained, training.len(), scored.index.len()),
+        about: setup.about(table, &target, &trained, (training.len(), held_out.index.len())),
         weights: trained.weights,
     };
     check_constraint(&model)?;
     let most = at_once(&model.weights);
     let mut few = false;
-    let mut measured = |on: &ScoredRows, index: &[usize]| {
-        let assess = |index: &[usize]| assess(&model.weights, &task, &on.rows, &on.targets, index, ranks);
-        match assess(index) {
+    let mut measured = |on: MeasuredRows<'_>| {
+        match assess(&model.weights, on) {
             // Whoever stops a fit wants its model at once.
             Err(Error::Interrupted) => {
                 few = true;
-                assess(&index.iter().copied().step_by(index.len().div_ceil(most)).collect::<Vec<_>>())
+                let index: Vec<usize> = on.index.iter().copied().step_by(on.index.len().div_ceil(most)).collect();
+                assess(&model.weights, MeasuredRows { index: &index, ..on })
             }
             scores => scores,
         }
     };
-    let held_out = (!scored.index.is_empty()).then(|| measured(scored, &scored.index)).transpose()?;
-    let (judged, index) = if held_out.is_some() { (scored, &scored.index) } else { (&own, &training) };
-    let goal = |i: usize| goal(&task, &judged.targets, i);
-    let judged = JudgedRows { rows: &judged.rows, index, goal: &goal, loss: task.loss(), ranks };
+    let scores = (!held_out.index.is_empty()).then(|| measured(held_out)).transpose()?;
+    let judged = if scores.is_some() { held_out } else { of_own(&training) };
     let importance = importance(&encoder, &model.weights, judged, options.seed)?;
-    let on_training = measured(&own, &training)?;
+    let on_training = measured(of_own(&training))?;
     if few {
         remarks.push(format!("the fit was stopped, so it is scored on at most {}", plural(most, "row")));
     }
-    model.about.training.held_out.clone_from(&held_out);
+    model.about.training.held_out.clone_from(&scores);
     let report = FitReport {
         task: described(&task, &why),
         remarks,
         curve: trained.curve,
         training: on_training,
-        held_out,
+        held_out: scores,
         importance,
     };
     Ok(Fitted { model, report })
@@ -265,9 +257,10 @@ pub fn evaluate(
         return Err(Error::file(&table.path, format!("column `{}` is blank in every row", about.target)));
     }
     let (rows, losses) = about.encoder.encode(table, interrupt)?;
-    let alone = &mut Alone;
-    let scores = assess(&model.weights, &about.task, &rows, &targets, &index, &Ranks::new(alone, interrupt))?;
-    Ok((scores, losses))
+    let data = ScoredRows { goals: goals(&about.task, &targets, table), rows, targets, index };
+    let (mut alone, task) = (Alone, &about.task);
+    let ranks = &Ranks::new(&mut alone, interrupt);
+    Ok((assess(&model.weights, MeasuredRows { data: &data, index: &data.index, task, ranks })?, losses))
 }
 
 /// Without an intercept, a mean of the target would be one.
@@ -288,11 +281,7 @@ fn standardization(options: &FitOptions) -> Standardize {
 
 /// The kind of model, if it fits the task and the constraints.
 fn family(task: &FitTask, options: &FitOptions) -> Result<ModelFamily, Error> {
-    let linear = match task.class_names().map(<[String]>::len) {
-        None => ModelFamily::Linear,
-        Some(2) => ModelFamily::Logistic,
-        Some(_) => ModelFamily::Softmax,
-    };
+    let linear = ModelFamily::linear(task);
     let chosen = options.model.unwrap_or(linear);
     let refuse = |why: String| Err(Error::Option(why));
     // Softmax of two classes is logistic regression.
@@ -335,22 +324,18 @@ struct FitSetup<'a> {
 impl FitSetup<'_> {
     fn train(
         &self,
-        own: &ScoredRows,
-        training: &[usize],
-        scored: &ScoredRows,
+        own: MeasuredRows<'_>,
+        held_out: MeasuredRows<'_>,
         watch: &mut FitWatch<'_>,
     ) -> Result<Trained, Error> {
-        let loss = self.task.loss();
-        let outputs = match loss {
-            OutputLoss::Softmax => self.task.class_names().map_or(1, <[String]>::len),
-            _ => 1,
-        };
+        let (loss, outputs) = (self.task.loss(), self.task.outputs());
         let (ranks, share) = (self.ranks, self.ranks.share());
+        let MeasuredRows { data: ScoredRows { rows, targets, goals, .. }, index: training, .. } = own;
         let index = share.places(training);
         let data = ModelTerms {
-            rows: &own.rows,
+            rows,
             index: &index,
-            goals: &own.goals,
+            goals,
             weights: None,
             units: None,
             loss,
@@ -358,7 +343,6 @@ impl FitSetup<'_> {
             penalty: self.l2 / training.len() as f64,
             intercept: self.options.intercept,
         };
-        let held_out = MeasuredRows { rows: &scored.rows, index: &scored.index, goals: &scored.goals, loss, ranks };
         let mut limits = TrainingLimits {
             epochs: self.options.epochs,
             seed: self.options.seed,
@@ -366,12 +350,11 @@ impl FitSetup<'_> {
             any_stops: &|stop| ranks.any(stop),
             report: watch.report,
         };
-        let inputs = own.rows.inputs();
-        let entries = own.rows.stored_per_row(ranks)? * training.len() as f64;
-        self.check_size(inputs, outputs, training.len(), entries as usize)?;
+        let entries = rows.stored_per_row(ranks)? * training.len() as f64;
+        self.check_size(rows.inputs(), outputs, training.len(), entries as usize)?;
         if self.family == ModelFamily::Mlp {
-            let (learned, validation) = split(&own.targets, training, VALIDATION, self.options.seed, 1);
-            let validation = MeasuredRows { rows: &own.rows, index: &validation, goals: &own.goals, ..held_out };
+            let (learned, validation) = split(targets, training, VALIDATION, self.options.seed, 1);
+            let validation = MeasuredRows { index: &validation, ..own };
             let index = share.places(&learned);
             let data = ModelTerms { index: &index, ..data };
             return train::network(data, &learned, &self.options.hidden, validation, held_out, &mut limits);
@@ -401,51 +384,45 @@ impl FitSetup<'_> {
         Ok(())
     }
 
+    /// All of the model but its weights, made from this many training rows and held-out rows.
+    fn about(&self, table: &DataTable, target: &str, trained: &Trained, rows: (usize, usize)) -> ModelAbout {
+        let Self { family, l2, encoder, task, options, .. } = self;
+        let method = if options.constraint.is_active() { "str-sqp" } else { "auto" };
+        let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
+        ModelAbout {
+            format: FORMAT.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            model: *family,
+            target: target.into(),
+            task: (*task).clone(),
+            target_is_words: words,
+            intercept: options.intercept,
+            constraint: options.constraint,
+            order: table.order.clone(),
+            encoder: (*encoder).clone(),
+            data: DataOrigin {
+                // A model is text, and a name need not be.
+                file: table.path.file_name().unwrap_or(table.path.as_os_str()).to_string_lossy().into_owned().into(),
+                md5: table.fingerprint.clone(),
+                training_rows: rows.0,
+                held_out_rows: rows.1,
+            },
+            training: TrainingOrigin {
+                method: method.into(),
+                seed: options.seed,
+                batch: trained.batch,
+                epochs: trained.epochs,
+                end: trained.end,
+                l2: *l2,
+                held_out: None,
+            },
+        }
+    }
+
     /// cⱼ: a weight in the units of the file is cⱼ times the weight of the model.
     fn factors(&self) -> Vec<f64> {
         let deviation = if let FitTask::Regression { deviation, .. } = self.task { *deviation } else { 1.0 };
         self.encoder.units().iter().map(|(_, scale)| deviation / scale).collect()
-    }
-}
-
-fn about(
-    table: &DataTable,
-    setup: &FitSetup<'_>,
-    target: &str,
-    trained: &Trained,
-    training_rows: usize,
-    held_out_rows: usize,
-) -> ModelAbout {
-    let FitSetup { family, l2, encoder, task, options, .. } = setup;
-    let method = if options.constraint.is_active() { "str-sqp" } else { "auto" };
-    let words = table.column(target).is_some_and(|column| matches!(column.cells, Cells::Words { .. }));
-    ModelAbout {
-        format: FORMAT.into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        model: *family,
-        target: target.into(),
-        task: (*task).clone(),
-        target_is_words: words,
-        intercept: options.intercept,
-        constraint: options.constraint,
-        order: table.order.clone(),
-        encoder: (*encoder).clone(),
-        data: DataOrigin {
-            // A model is text, and a name need not be.
-            file: table.path.file_name().unwrap_or(table.path.as_os_str()).to_string_lossy().into_owned().into(),
-            md5: table.fingerprint.clone(),
-            training_rows,
-            held_out_rows,
-        },
-        training: TrainingOrigin {
-            method: method.into(),
-            seed: options.seed,
-            batch: trained.batch,
-            epochs: trained.epochs,
-            end: trained.end,
-            l2: *l2,
-            held_out: None,
-        },
     }
 }
 

@@ -3,15 +3,14 @@
 use crate::{
     Error,
     encoded::EncodedRows,
-    ranks::Ranks,
-    split::below,
+    scored::{MeasuredRows, ScoredRows, goal},
+    split::draw,
     transform::Encoder,
     weights::{LayerSpace, Weights},
 };
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
 use strust::sample::generator;
-use strust_data::loss::OutputLoss;
 
 /// Rows that are used at most.
 const MOST_ROWS: usize = 2000;
@@ -29,27 +28,15 @@ pub struct Importance {
     pub loss_growth: f64,
 }
 
-/// The rows that columns are shuffled among.
-#[derive(Clone, Copy)]
-pub(crate) struct JudgedRows<'a> {
-    /// The rows of this rank.
-    pub(crate) rows: &'a EncodedRows,
-    /// The rows of the file to use.
-    pub(crate) index: &'a [usize],
-    /// The target of a row of the file: a class or a standardized number.
-    pub(crate) goal: &'a dyn Fn(usize) -> f64,
-    pub(crate) loss: OutputLoss,
-    pub(crate) ranks: &'a Ranks<'a>,
-}
-
-/// The importance of the columns, the most important first. If a rank is interrupted, only of those examined so far.
+/// The importance of the columns, whose values are shuffled among some rows; the most important first. If a rank is interrupted, only of those examined so far.
 pub(crate) fn importance(
     encoder: &Encoder,
     weights: &Weights,
-    judged: JudgedRows<'_>,
+    judged: MeasuredRows<'_>,
     seed: u64,
 ) -> Result<Vec<Importance>, Error> {
-    let JudgedRows { rows, index, goal, loss, ranks } = judged;
+    let MeasuredRows { data: ScoredRows { rows, targets, .. }, index, task, ranks } = judged;
+    let loss = task.loss();
     let mut rng = generator(seed, SHUFFLE);
     let index = shuffled(index, MOST_ROWS, &mut rng);
     let mut space = LayerSpace::default();
@@ -67,7 +54,7 @@ pub(crate) fn importance(
     let mut z = vec![0.0; weights.outputs()];
     let mut loss_of = |first: &[f64], i: usize| {
         z.copy_from_slice(weights.after_first(first, &mut space));
-        loss.differentiate(&mut z, goal(i))
+        loss.differentiate(&mut z, goal(task, targets, i))
     };
     let base: f64 = layers.chunks_exact(width).zip(&index).map(|(first, &i)| loss_of(first, i)).sum();
     let mut found = Vec::new();
@@ -126,10 +113,7 @@ fn part(weights: &Weights, rows: &EncodedRows, i: usize, inputs: std::ops::Range
 fn shuffled(entries: &[usize], count: usize, rng: &mut impl Rng) -> Vec<usize> {
     let mut order = entries.to_vec();
     let count = count.min(order.len());
-    for k in 0..count {
-        let pick = k + below(order.len() - k, rng.next_u64());
-        order.swap(k, pick);
-    }
+    draw(&mut order, count, rng);
     order.truncate(count);
     order
 }

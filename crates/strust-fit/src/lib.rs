@@ -7,8 +7,8 @@
 //! |---|---|
 //! | [`table`], [`transform`] | data files as columns, and the fitted transform that makes rows of them: `strust-data` |
 //! | [`task`], [`split`](mod@split) | what to predict; rows to hold out |
-//! | [`checks`] | what a person should know about the data |
 //! | `scored` | rows with their targets |
+//! | [`checks`] | what a person should know about the data |
 //! | [`weights`] | the weights of a model |
 //! | `terms`, `linear`, `network` | the functions to minimize |
 //! | [`train`], [`constrain`] | how |

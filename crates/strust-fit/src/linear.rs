@@ -16,14 +16,6 @@ use strust_data::loss::OutputLoss;
 #[derive(Debug, Clone)]
 pub(crate) struct LinearModel<'a, R> {
     terms: ModelTerms<'a, R>,
-    space: LinearSpace,
-}
-
-/// Rows of a piece. Their dense inputs fit into the cache.
-const PIECE: usize = 64;
-
-#[derive(Debug, Clone)]
-struct LinearSpace {
     /// The outputs of a piece, later their derivatives.
     z: Vec<f64>,
     /// The dense inputs of a piece.
@@ -32,22 +24,25 @@ struct LinearSpace {
     raw: Vec<f64>,
 }
 
+/// Rows of a piece. Their dense inputs fit into the cache.
+const PIECE: usize = 64;
+
 impl<'a, R: RowInputs> LinearModel<'a, R> {
     pub(crate) fn new(terms: ModelTerms<'a, R>) -> Self {
         let (d, k) = (terms.rows.inputs(), terms.outputs);
-        let space = LinearSpace {
+        Self {
+            terms,
             z: vec![0.0; k * PIECE],
             piece: vec![0.0; terms.rows.dense_inputs() * PIECE],
             raw: vec![0.0; if terms.units.is_some() { d * k } else { 0 }],
-        };
-        Self { terms, space }
+        }
     }
     pub(crate) fn parameters(&self) -> usize {
         (self.terms.rows.inputs() + 1) * self.terms.outputs
     }
 
     fn evaluate(&mut self, x: &[f64], sample: &Sample, mut gradient: Option<&mut [f64]>) -> Evaluation {
-        let Self { terms, space: LinearSpace { z, piece, raw } } = self;
+        let Self { terms, z, piece, raw } = self;
         let (k, penalty) = (terms.outputs, terms.penalty);
         let (weights, bias) = x.split_at(terms.rows.inputs() * k);
         if let Some((_, scales)) = terms.units {

@@ -9,7 +9,6 @@ use crate::{
     transform::Encoder,
 };
 use std::borrow::Cow;
-use strust::ranks::RowShare;
 
 /// The table with the target column of all ranks and no other.
 pub(crate) fn whole_target<'a>(
@@ -29,27 +28,35 @@ pub(crate) fn whole_target<'a>(
     }
     let mut columns = Vec::new();
     if let Some(NamedColumn { name, cells }) = table.column(target) {
-        let all = |mine: Vec<f64>| ranks.collect_rows(table.all_rows, mine);
-        let cells = match cells {
-            Cells::Numbers(values) => Cells::Numbers(all(values.clone())?),
-            Cells::Words { codes, words } => {
-                let codes = all(codes.iter().map(|&code| f64::from(code)).collect())?;
-                Cells::Words { codes: codes.into_iter().map(|code| code as u32).collect(), words: words.clone() }
-            }
-            Cells::Texts => Cells::Texts,
-        };
-        columns.push(NamedColumn { name: name.clone(), cells });
+        let mut all = cells_of(cells, &(0..table.all_rows).collect::<Vec<_>>(), ranks)?;
+        if let (Cells::Words { words: all, .. }, Cells::Words { words, .. }) = (&mut all, cells) {
+            all.clone_from(words);
+        }
+        columns.push(NamedColumn { name: name.clone(), cells: all });
     }
     Ok(Cow::Owned(DataTable {
         path: table.path.clone(),
         rows: table.all_rows,
         all_rows: table.all_rows,
-        share: RowShare::default(),
         columns,
         order: table.order.clone(),
-        sparse: None,
-        fingerprint: String::new(),
+        ..DataTable::default()
     }))
+}
+
+/// The cells of some rows of the file, from all ranks. The words of codes are left out.
+pub(crate) fn cells_of(cells: &Cells, rows: &[usize], ranks: &Ranks<'_>) -> Result<Cells, Error> {
+    let share = ranks.share();
+    let places = share.places(rows);
+    let of_all = |mine: Vec<f64>| ranks.collect(rows.iter().map(|&i| share.owner(i)), 1, mine);
+    Ok(match cells {
+        Cells::Numbers(values) => Cells::Numbers(of_all(places.iter().map(|&i| values[i]).collect())?),
+        Cells::Words { codes, .. } => {
+            let codes = of_all(places.iter().map(|&i| f64::from(codes[i])).collect())?;
+            Cells::Words { codes: codes.into_iter().map(|code| code as u32).collect(), words: Vec::new() }
+        }
+        Cells::Texts => Cells::Texts,
+    })
 }
 
 /// Encoded rows with their targets.
@@ -78,6 +85,16 @@ impl ScoredRows {
         let (rows, _) = ranks.agree(encoder.encode(table, ranks.interrupt()))?;
         Ok(Self { goals: goals(task, &targets, table), rows, targets, index })
     }
+}
+
+/// Some of these rows, on which a model is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct MeasuredRows<'a> {
+    pub(crate) data: &'a ScoredRows,
+    /// The rows of the file.
+    pub(crate) index: &'a [usize],
+    pub(crate) task: &'a FitTask,
+    pub(crate) ranks: &'a Ranks<'a>,
 }
 
 /// The target of a row as the model computes with it.

@@ -12,37 +12,29 @@ const SPLIT: u64 = (1 << 62) + 40;
 #[must_use]
 pub fn split(targets: &Targets, rows: &[usize], share: f64, seed: u64, stream: u64) -> (Vec<usize>, Vec<usize>) {
     let mut rng = generator(seed, SPLIT + stream);
+    // The rows of each class; all rows for a regression.
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for &i in rows {
+        let class = if let Targets::Classes(classes) = targets { classes[i] as usize } else { 0 };
+        groups.resize_with(groups.len().max(class + 1), Vec::new);
+        groups[class].push(i);
+    }
     let mut held = vec![false; targets.len()];
-    for group in groups(targets, rows) {
-        let mut order = group;
-        let take = ((share * order.len() as f64).round() as usize).min(order.len().saturating_sub(1));
-        for k in 0..take {
-            let pick = k + below(order.len() - k, rng.next_u64());
-            order.swap(k, pick);
-            held[order[k]] = true;
-        }
+    for mut group in groups {
+        let take = ((share * group.len() as f64).round() as usize).min(group.len().saturating_sub(1));
+        draw(&mut group, take, &mut rng);
+        group[..take].iter().for_each(|&i| held[i] = true);
     }
     rows.iter().partition(|&&i| !held[i])
 }
 
-/// The rows of each class; all rows for a regression.
-fn groups(targets: &Targets, rows: &[usize]) -> Vec<Vec<usize>> {
-    match targets {
-        Targets::Numbers(_) => vec![rows.to_vec()],
-        Targets::Classes(classes) => {
-            let many = rows.iter().map(|&i| classes[i] as usize + 1).max().unwrap_or(0);
-            let mut groups = vec![Vec::new(); many];
-            for &i in rows {
-                groups[classes[i] as usize].push(i);
-            }
-            groups
-        }
+/// Moves this many entries, drawn at random, to the front.
+pub(crate) fn draw(entries: &mut [usize], count: usize, rng: &mut impl Rng) {
+    for k in 0..count {
+        // A number below n from 64 random bits.
+        let n = entries.len() - k;
+        entries.swap(k, k + ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize);
     }
-}
-
-/// A number below n from 64 random bits.
-pub(crate) fn below(n: usize, bits: u64) -> usize {
-    ((u128::from(bits) * n as u128) >> 64) as usize
 }
 
 #[cfg(test)]

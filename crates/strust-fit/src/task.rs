@@ -90,14 +90,11 @@ impl FitTask {
                 let distinct = distinct(values);
                 let whole = distinct.iter().all(|v| v.fract() == 0.0 && v.abs() < 1e15);
                 let few = distinct.len() <= FEW && (distinct.len() == 2 || values.len() >= 5 * distinct.len());
-                let classes = choice.map_or(whole && few, |choice| choice == TaskChoice::Classes);
-                if classes {
-                    let count = distinct.len();
+                let why = format!("`{target}` holds {} different numbers", distinct.len());
+                if choice.map_or(whole && few, |choice| choice == TaskChoice::Classes) {
                     let names = distinct.iter().map(f64::to_string).collect();
-                    let why = format!("`{target}` holds {count} different numbers");
                     return Ok((Self::classes(table, target, names)?, why));
                 }
-                let why = format!("`{target}` holds {} different numbers", distinct.len());
                 Ok((Self::regression(table, target, values)?, why))
             }
         }
@@ -143,6 +140,12 @@ impl FitTask {
             Some(2) => OutputLoss::Logistic,
             Some(_) => OutputLoss::Softmax,
         }
+    }
+
+    /// The number of outputs of its models.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.class_names().map(<[String]>::len).filter(|&classes| classes > 2).unwrap_or(1)
     }
 
     /// The targets of a file, and the rows that have one. A class that the model does not know is an error.

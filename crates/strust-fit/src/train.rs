@@ -14,6 +14,7 @@ use crate::{
     linear::LinearModel,
     network::NetworkModel,
     ranks::Ranks,
+    scored::MeasuredRows,
     terms::ModelTerms,
     weights::{LayerSpace, Weights},
 };
@@ -26,9 +27,8 @@ use strust::{
     record::StepRecord,
     run::Observer,
     stop::{Stop, StopReason},
-    vector::Elementwise,
+    vector::{Elementwise, Vector},
 };
-use strust_data::loss::OutputLoss;
 
 /// Epochs, if the user names no number.
 const MOST_EPOCHS: u64 = 1000;
@@ -89,30 +89,18 @@ impl<'a> TrainingLimits<'a> {
     }
 }
 
-/// Rows on which a loss is measured.
-#[derive(Clone, Copy)]
-pub(crate) struct MeasuredRows<'a> {
-    pub(crate) rows: &'a EncodedRows,
-    /// The rows of the file.
-    pub(crate) index: &'a [usize],
-    /// The targets of the rows of this rank.
-    pub(crate) goals: &'a [f64],
-    pub(crate) loss: OutputLoss,
-    pub(crate) ranks: &'a Ranks<'a>,
-}
-
 impl<'a> MeasuredRows<'a> {
     /// The mean loss; `None` without rows. If a rank is interrupted, it is NaN on all of them.
     pub(crate) fn mean_loss(&self, weights: &Weights, space: &mut LayerSpace) -> Option<f64> {
-        let mut z = vec![0.0; weights.outputs()];
+        let (mut z, loss) = (vec![0.0; weights.outputs()], self.task.loss());
         let (mut sum, share) = (0.0, self.ranks.share());
         for i in self.index.iter().filter(|&&i| share.owns(i)).map(|&i| share.place(i)) {
             if self.ranks.is_interrupted() {
                 sum = f64::NAN;
                 break;
             }
-            z.copy_from_slice(weights.apply(self.rows, i, space));
-            sum += self.loss.differentiate(&mut z, self.goals[i]);
+            z.copy_from_slice(weights.apply(&self.data.rows, i, space));
+            sum += loss.differentiate(&mut z, self.data.goals[i]);
         }
         (!self.index.is_empty()).then(|| self.ranks.total(sum) / self.index.len() as f64)
     }
@@ -144,9 +132,9 @@ pub(crate) fn linear(
     let stored = data.rows.stored_per_row(ranks)?;
     let (start, batch) = (vec![0.0; model.parameters()], linear_batch(data.rows.inputs(), stored, terms.len()));
     // One sum, where the mini-batches of a pass would take many.
-    let score = |x: &Vec<f64>, _: &Weights| ranks.total(own_share * full_value(&mut scored, x));
-    let mut f = dealt(model, terms, ranks);
-    trained(&mut f, start, batch, &widths, StopRule::LINEAR, held_out.loss_of_weights(), limits, score, Clone::clone)
+    let score = &mut |x: &Vec<f64>, _: &Weights| ranks.total(own_share * full_value(&mut scored, x));
+    let (f, held_out) = (&mut dealt(model, terms, ranks), &mut held_out.loss_of_weights());
+    trained(Training { f, start, batch, widths: &widths, rule: StopRule::LINEAR, held_out, score }, limits)
 }
 
 /// Trains a network with hidden layers.
@@ -162,11 +150,11 @@ pub(crate) fn network(
     let model = NetworkModel::new(data, &widths)?;
     let batch = network_batch(terms.len());
     let mut space = LayerSpace::default();
-    let score = |_: &Vec<f32>, weights: &Weights| validation.mean_loss(weights, &mut space).unwrap_or(f64::INFINITY);
+    let score =
+        &mut |_: &Vec<f32>, weights: &Weights| validation.mean_loss(weights, &mut space).unwrap_or(f64::INFINITY);
     let start = model.start(limits.seed);
-    let mut f = dealt(model, terms, held_out.ranks);
-    let wide = |x: &Vec<f32>| x.iter().map(|&x| f64::from(x)).collect();
-    trained(&mut f, start, batch, &widths, StopRule::NETWORK, held_out.loss_of_weights(), limits, score, wide)
+    let (f, held_out) = (&mut dealt(model, terms, held_out.ranks), &mut held_out.loss_of_weights());
+    trained(Training { f, start, batch, widths: &widths, rule: StopRule::NETWORK, held_out, score }, limits)
 }
 
 /// An objective whose terms are rows of the file, each on the rank that has the row.
@@ -208,20 +196,28 @@ pub(crate) fn network_batch(terms: usize) -> usize {
     (terms / 500).clamp(32, 256).min((terms / 4).max(1))
 }
 
-#[allow(clippy::too_many_arguments, reason = "the two kinds of models differ in each of them")]
-pub(crate) fn trained<F: Objective<Point: Elementwise>>(
-    f: &mut F,
-    start: F::Point,
-    batch: usize,
-    widths: &[usize],
-    rule: StopRule,
-    held_out: impl FnMut(&Weights) -> Option<f64>,
+/// What to train, and how it is scored.
+pub(crate) struct Training<'a, V> {
+    pub(crate) f: &'a mut dyn Objective<Point = V>,
+    pub(crate) start: V,
+    pub(crate) batch: usize,
+    pub(crate) widths: &'a [usize],
+    pub(crate) rule: StopRule,
+    /// The mean loss on the held-out rows, if there are any.
+    pub(crate) held_out: &'a mut dyn FnMut(&Weights) -> Option<f64>,
+    pub(crate) score: &'a mut dyn FnMut(&V, &Weights) -> f64,
+}
+
+/// Trains by `Auto`.
+pub(crate) fn trained<V: Elementwise>(
+    training: Training<'_, V>,
     limits: &mut TrainingLimits<'_>,
-    score: impl FnMut(&F::Point, &Weights) -> f64,
-    wide: impl Fn(&F::Point) -> Vec<f64>,
 ) -> Result<Trained, Error> {
+    let Training { f, start, batch, widths, rule, held_out, score } = training;
     let steps_per_epoch = f.terms().div_ceil(batch) as u64;
-    let weights = Weights { widths: widths.to_vec(), flat: wide(&start) };
+    let weights = Weights { widths: widths.to_vec(), flat: start.components() };
+    let (seed, cap) = (limits.seed, limits.epochs.unwrap_or(MOST_EPOCHS));
+    let mut f = limits.stoppable(f);
     let mut watch = TrainingWatch {
         rule,
         steps_per_epoch,
@@ -234,11 +230,10 @@ pub(crate) fn trained<F: Objective<Point: Elementwise>>(
         end: None,
         held_out,
         score,
-        wide,
         limits,
     };
-    let (seed, cap) = (watch.limits.seed, watch.limits.epochs.unwrap_or(MOST_EPOCHS));
-    let mut f = watch.limits.stoppable(f);
+    // Behind a pointer, so that the method is compiled once for each type of point.
+    let mut f: &mut dyn Objective<Point = V> = &mut f;
     let report = minimize(&mut f).batch(batch).seed(seed).stop(Stop::epochs(cap)).observe(&mut watch).start(start)?;
     check_ranks(report.breakdown.as_ref())?;
     let end = match report.reason {
@@ -249,14 +244,14 @@ pub(crate) fn trained<F: Objective<Point: Elementwise>>(
     };
     if watch.scores.is_empty() {
         // It ended before the first round.
-        watch.best.flat = (watch.wide)(report.point());
+        watch.best.flat = report.point().components();
     }
     let epochs = report.steps as f64 / steps_per_epoch as f64;
     Ok(Trained { weights: watch.best, curve: watch.curve, end, epochs, batch })
 }
 
 /// Scores the point after each round, and keeps the best one.
-struct TrainingWatch<'a, 'b, H, S, W> {
+struct TrainingWatch<'a, 'b, V> {
     rule: StopRule,
     steps_per_epoch: u64,
     round: u64,
@@ -267,18 +262,12 @@ struct TrainingWatch<'a, 'b, H, S, W> {
     /// The sum and the number of the values of batches since the last round.
     batches: (f64, u64),
     end: Option<TrainingEnd>,
-    held_out: H,
-    score: S,
-    wide: W,
+    held_out: &'a mut dyn FnMut(&Weights) -> Option<f64>,
+    score: &'a mut dyn FnMut(&V, &Weights) -> f64,
     limits: &'a mut TrainingLimits<'b>,
 }
 
-impl<V, H, S, W> Observer<V> for &mut TrainingWatch<'_, '_, H, S, W>
-where
-    H: FnMut(&Weights) -> Option<f64>,
-    S: FnMut(&V, &Weights) -> f64,
-    W: Fn(&V) -> Vec<f64>,
-{
+impl<V: Vector> Observer<V> for &mut TrainingWatch<'_, '_, V> {
     fn step(&mut self, record: &StepRecord, x: &V) -> ControlFlow<()> {
         self.batches.0 += record.value;
         self.batches.1 += 1;
@@ -291,7 +280,7 @@ where
         if !scores {
             return ControlFlow::Continue(());
         }
-        self.now.flat = (self.wide)(x);
+        self.now.flat = x.components();
         let score = (self.score)(x, &self.now);
         let held_out = (self.held_out)(&self.now);
         // A measurement that was stopped says nothing.

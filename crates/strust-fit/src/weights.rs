@@ -20,12 +20,6 @@ pub struct LayerSpace {
 }
 
 impl Weights {
-    /// The length of the flat vector; `None` if it overflows.
-    #[must_use]
-    pub fn size(widths: &[usize]) -> Option<usize> {
-        widths.windows(2).try_fold(0_usize, |sum, pair| pair[0].checked_add(1)?.checked_mul(pair[1])?.checked_add(sum))
-    }
-
     /// The number of inputs.
     #[must_use]
     pub fn inputs(&self) -> usize {

@@ -72,7 +72,7 @@ pub enum Checksums {
 pub fn cifar10(path: &Path, checksums: Checksums) -> Result<ImageSet, DataError> {
     let mut parts = Parts::new(checksums);
     if !exists(path)? {
-        return Err(parts.nothing(path, "there is no such file or folder"));
+        return Err(unusable(checksums, path, "there is no such file or folder"));
     }
     if path.is_file() {
         parts.read_archive(path)?;
@@ -85,13 +85,13 @@ pub fn cifar10(path: &Path, checksums: Checksums) -> Result<ImageSet, DataError>
         } else if exists(&archive)? {
             parts.read_archive(&archive)?;
         } else {
-            return Err(parts.nothing(path, &format!("neither {} nor {ARCHIVE} is in this folder", FILES[0].0)));
+            return Err(unusable(checksums, path, &format!("neither {} nor {ARCHIVE} is in this folder", FILES[0].0)));
         }
     }
     let last = (0..TEST).rfind(|&k| parts.counts[k] > 0).unwrap_or(0);
     if let Some(k) = (0..last).find(|&k| parts.counts[k] == 0) {
         let why = format!("{} is missing, though {} is there", FILES[k].0, FILES[last].0);
-        return Err(parts.nothing(path, &why));
+        return Err(unusable(checksums, path, &why));
     }
     Ok(parts.set)
 }
@@ -130,7 +130,7 @@ impl Parts {
             if exists(&path)? {
                 self.read_file(k, open(&path)?, &path)?;
             } else if self.needs(k) {
-                return Err(self.nothing(&path, "there is no such file"));
+                return Err(unusable(self.checksums, &path, "there is no such file"));
             }
         }
         Ok(())
@@ -138,7 +138,6 @@ impl Parts {
 
     /// Reads a tar archive. Its files may have any order, and other files are skipped.
     fn read_archive(&mut self, path: &Path) -> Result<(), DataError> {
-        let failed = |cause| DataError::Io { path: path.into(), cause };
         let (mut input, mut header, mut long_name) = (Input::new(open(path)?, path), [0; 512], None);
         loop {
             let begin = input.offset;
@@ -161,7 +160,7 @@ impl Parts {
             if matches!(header[156], b'L' | b'x') {
                 // The name of the next file is too long for its header: a name, or lines such as `20 path=NAME`.
                 let mut text = Vec::new();
-                (&mut body).take(1 << 16).read_to_end(&mut text).map_err(failed)?;
+                (&mut body).take(1 << 16).read_to_end(&mut text).map_err(DataError::io(path))?;
                 let named = |line: &&[u8]| header[156] == b'L' || line.windows(6).any(|part| part == b" path=");
                 long_name = text.split(|&byte| matches!(byte, b'\n' | 0)).find(named).map(<[u8]>::to_vec);
             } else {
@@ -172,7 +171,7 @@ impl Parts {
                 if let (Some(k), b'0' | 0) = (wanted, header[156]) {
                     let place: PathBuf = path.join(FILES[k].0);
                     if self.counts[k] > 0 {
-                        return Err(DataError::Contents { path: place, why: "it is in the archive twice".into() });
+                        return Err(DataError::file(&place, "it is in the archive twice"));
                     }
                     self.read_file(k, &mut body, &place)?;
                 }
@@ -180,23 +179,24 @@ impl Parts {
             // Files are filled up to blocks.
             let read = size - body.limit();
             let rest = size.next_multiple_of(512) - read;
-            let skipped = input.reader.skip(rest).map_err(failed)?;
+            let skipped = input.reader.skip(rest).map_err(DataError::io(path))?;
             input.offset += read + skipped;
             if skipped < rest {
                 return Err(input.error(input.offset, TRUNCATED));
             }
         }
         // The checksum of the compressed data is at the end, so read all of it.
-        io::copy(&mut input.reader, &mut io::sink()).map_err(failed)?;
+        io::copy(&mut input.reader, &mut io::sink()).map_err(DataError::io(path))?;
         match (0..FILES.len()).find(|&k| self.counts[k] == 0 && self.needs(k)) {
-            Some(k) => Err(self.nothing(path, &format!("{} is not in this archive", FILES[k].0))),
+            Some(k) => Err(unusable(self.checksums, path, &format!("{} is not in this archive", FILES[k].0))),
             None => Ok(()),
         }
     }
 
     /// Reads the records of file k and inserts them in the order of the file names.
     fn read_file(&mut self, k: usize, reader: impl Read, path: &Path) -> Result<(), DataError> {
-        let official = self.checksums == Checksums::Official;
+        let checksums = self.checksums;
+        let official = checksums == Checksums::Official;
         let images = if k == TEST { &mut self.set.test } else { &mut self.set.train };
         let (mut input, mut digest, mut record) = (Input::new(reader, path), Md5::new(), [0; RECORD]);
         let before = images.len();
@@ -218,8 +218,7 @@ impl Parts {
             images.pixels.extend_from_slice(&record[1..]);
         };
         let (count, bytes) = (images.len() - before, input.offset);
-        let wrong =
-            |why: String| Err(DataError::Contents { path: path.into(), why: why + ". " + how_to_fix(self.checksums) });
+        let wrong = |why: String| Err(unusable(checksums, path, &why));
         if official && (count, rest) != (RECORDS, 0) {
             let least = if count == RECORDS { "at least " } else { "" };
             return wrong(format!("{least}{bytes} bytes, but the official file has {}", RECORDS * RECORD));
@@ -247,20 +246,17 @@ impl Parts {
     fn needs(&self, k: usize) -> bool {
         self.checksums == Checksums::Official || k == 0 || k == TEST
     }
-
-    fn nothing(&self, path: &Path, what: &str) -> DataError {
-        DataError::Contents { path: path.into(), why: format!("{what}. {}", how_to_fix(self.checksums)) }
-    }
 }
 
-/// How to fix files that are missing or wrong.
-fn how_to_fix(checksums: Checksums) -> &'static str {
-    match checksums {
+/// Files are missing or wrong, and how to fix that.
+fn unusable(checksums: Checksums, path: &Path, what: &str) -> DataError {
+    let fix = match checksums {
         Checksums::Official => "Get it again: `strust data cifar10 --to FOLDER` downloads the official archive",
         Checksums::Unchecked => {
             "Expected are data_batch_1.bin and test_batch.bin with records of a label and 3072 pixels"
         }
-    }
+    };
+    DataError::file(path, format!("{what}. {fix}"))
 }
 
 const TRUNCATED: &str = "the archive is truncated: copy the file again";

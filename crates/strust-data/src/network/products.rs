@@ -14,9 +14,7 @@
 //!
 //! for the Hessian (Pearlmutter 1994). The Gauss–Newton product is the usual backward pass with δ̇ in the place of δ.
 
-use super::{
-    Activation, DenseNetwork, ForwardPass, Layer, PullBack, Scratch, columns, columns_mut, grow, multiply, widest,
-};
+use super::{Activation, DenseNetwork, ForwardPass, Layer, PullBack, Scratch, columns, columns_mut, multiply, widest};
 use faer::{Accum, Mat, MatMut, MatRef, Par, linalg::matmul::matmul};
 use pulp::NullaryFnOnce;
 use strust::{objective::ProductKind, vector::Real};
@@ -30,17 +28,6 @@ pub struct Tangent<'a, T> {
     pub x: &'a [T],
     /// The direction.
     pub v: &'a [T],
-}
-
-/// Working space of products. It is empty before the first one.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ProductScratch<T> {
-    /// The derivatives ȧ of the inputs of each layer, without ones. That of the data is 0 and has no space.
-    inputs: Vec<Vec<T>>,
-    /// ż of the outputs, later δ̇.
-    delta: Vec<T>,
-    /// The same for the previous layer, while it is computed.
-    next: Vec<T>,
 }
 
 impl<T: Real> DenseNetwork<T> {
@@ -59,12 +46,12 @@ impl<T: Real> DenseNetwork<T> {
         let Tangent { kind, x, v } = tangent;
         self.forward(x, data, rows);
         let Self { layers, activation, scratch, along } = self;
-        along.forward(layers, *activation, scratch, tangent, batch);
+        along.forward_along(layers, *activation, scratch, tangent, batch);
         let width = layers.last().map_or(1, |layer| layer.outputs);
         let outputs = &mut scratch.delta[..width * batch];
         head(ForwardPass { inputs: &scratch.inputs[0], outputs, width }, &mut along.delta[..width * batch]);
         match kind {
-            ProductKind::Hessian => along.backward(layers, *activation, scratch, (x, v), batch, product),
+            ProductKind::Hessian => along.backward_along(layers, *activation, scratch, (x, v), batch, product),
             ProductKind::GaussNewton => {
                 outputs.copy_from_slice(&along.delta[..width * batch]);
                 scratch.backward(layers, *activation, x, batch, product, |_, _| {});
@@ -73,29 +60,19 @@ impl<T: Real> DenseNetwork<T> {
     }
 }
 
-impl<T: Real> ProductScratch<T> {
-    fn reserve(&mut self, layers: &[Layer], batch: usize) {
-        self.inputs.resize_with(layers.len(), Vec::new);
-        for (l, layer) in layers.iter().enumerate() {
-            if l > 0 {
-                grow(&mut self.inputs[l], layer.inputs * batch);
-            }
-            // Both have the same size, because they are swapped.
-            grow(&mut self.delta, layer.outputs * batch);
-            grow(&mut self.next, layer.outputs * batch);
-        }
-    }
-
+/// Of products: `inputs` are the derivatives ȧ of the inputs of each layer, without ones, where that of the data is 0 and
+/// has no space; `delta` is ż of the outputs, later δ̇.
+impl<T: Real> Scratch<T> {
     /// Writes ȧ of every layer, and ż of the outputs to `delta`.
-    fn forward(
+    fn forward_along(
         &mut self,
         layers: &[Layer],
         activation: Activation,
-        at: &Scratch<T>,
+        at: &Self,
         Tangent { x, v, .. }: Tangent<'_, T>,
         batch: usize,
     ) {
-        self.reserve(layers, batch);
+        self.reserve(layers, 0, batch);
         for (l, layer) in layers.iter().enumerate() {
             let (before, after) = self.inputs.split_at_mut(l + 1);
             let out = after.first_mut().unwrap_or(&mut self.delta);
@@ -112,11 +89,11 @@ impl<T: Real> ProductScratch<T> {
     }
 
     /// The product with the Hessian, from δ in the scratch space of the forward pass and δ̇ in this one.
-    fn backward(
+    fn backward_along(
         &mut self,
         layers: &[Layer],
         activation: Activation,
-        at: &mut Scratch<T>,
+        at: &mut Self,
         (x, v): (&[T], &[T]),
         batch: usize,
         product: &mut [T],

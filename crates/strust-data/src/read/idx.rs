@@ -56,11 +56,7 @@ fn read(reader: impl Read, path: &Path) -> Result<Idx, DataError> {
     };
     let mut bytes = Vec::new();
     // One byte more, to detect a file that is too long.
-    input
-        .reader
-        .take((entries as u64).saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(|cause| DataError::Io { path: path.into(), cause })?;
+    input.reader.take((entries as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(DataError::io(path))?;
     let error =
         |why| Err(DataError::Binary { path: path.into(), offset: begin + bytes.len().min(entries) as u64, why });
     match bytes.len() {

@@ -5,7 +5,6 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek},
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
 };
 
 /// A stream that can skip bytes.
@@ -27,82 +26,6 @@ impl Skip for BufReader<File> {
     }
 }
 
-/// A stream with a largest length: the memory must not depend on a small file that unpacks to a huge one.
-pub(super) struct Bounded<R> {
-    reader: R,
-    left: u64,
-    why: &'static str,
-}
-
-impl<R: BufRead> Bounded<R> {
-    /// The stream may have `most` bytes. If it continues, `why` says what to do.
-    pub(super) fn new(reader: R, most: u64, why: &'static str) -> Self {
-        Self { reader, left: most, why }
-    }
-}
-
-impl<R: BufRead> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut part = self.fill_buf()?;
-        let read = part.read(buffer)?;
-        self.consume(read);
-        Ok(read)
-    }
-}
-
-impl<R: BufRead> BufRead for Bounded<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        let part = self.reader.fill_buf()?;
-        if self.left == 0 && !part.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, self.why));
-        }
-        Ok(&part[..part.len().min(usize::try_from(self.left).unwrap_or(usize::MAX))])
-    }
-    fn consume(&mut self, amount: usize) {
-        self.left -= amount as u64;
-        self.reader.consume(amount);
-    }
-}
-
-/// A stream that ends with an error when a flag is set.
-pub(super) struct Stopping<'a, R> {
-    reader: R,
-    stop: &'a AtomicBool,
-}
-
-impl<'a, R: BufRead> Stopping<'a, R> {
-    pub(super) fn new(reader: R, stop: &'a AtomicBool) -> Self {
-        Self { reader, stop }
-    }
-    fn check(&self) -> io::Result<()> {
-        if self.stop.load(Ordering::Relaxed) { Err(io::Error::other("stopped")) } else { Ok(()) }
-    }
-}
-
-impl<R: BufRead> Read for Stopping<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.check()?;
-        self.reader.read(buffer)
-    }
-}
-
-impl<R: BufRead> BufRead for Stopping<'_, R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.check()?;
-        self.reader.fill_buf()
-    }
-    fn consume(&mut self, amount: usize) {
-        self.reader.consume(amount);
-    }
-}
-
-impl<R: BufRead + Skip> Skip for Stopping<'_, R> {
-    fn skip(&mut self, bytes: u64) -> io::Result<u64> {
-        self.check()?;
-        self.reader.skip(bytes)
-    }
-}
-
 pub(crate) struct Input<'a, R> {
     pub(crate) reader: R,
     pub(crate) path: &'a Path,
@@ -120,8 +43,8 @@ impl<'a, R: Read> Input<'a, R> {
             match self.reader.read(&mut buffer[filled..]) {
                 Ok(0) => break,
                 Ok(n) => filled += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(cause) => return Err(DataError::Io { path: self.path.into(), cause }),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(DataError::io(self.path)(cause)),
             }
         }
         self.offset += filled as u64;
@@ -145,7 +68,7 @@ impl<R: Skip> Input<'_, R> {
         if bytes == 0 {
             return Ok(0);
         }
-        let skipped = self.reader.skip(bytes).map_err(|cause| DataError::Io { path: self.path.into(), cause })?;
+        let skipped = self.reader.skip(bytes).map_err(DataError::io(self.path))?;
         self.offset += skipped;
         Ok(skipped)
     }

@@ -8,19 +8,31 @@ use crate::{
     features::{Csr, Features, Labeled},
     words::quoted,
 };
-use std::{io::BufRead, path::Path};
+use std::{
+    io::BufRead,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use strust::ranks::RowShare;
 
 /// The largest index. A dense point with more components would not fit into memory.
 const LARGEST: u32 = 1_000_000_000;
 
 /// The rows of a share, and the number of all rows. Only the rows of the share are checked.
-pub(super) fn read(reader: impl BufRead, path: &Path, share: RowShare) -> Result<(Labeled, usize), DataError> {
+pub(super) fn read(
+    reader: impl BufRead,
+    path: &Path,
+    share: RowShare,
+    stop: &AtomicBool,
+) -> Result<(Labeled, usize), DataError> {
     let mut lines = TextLines::new(reader, path);
     let (mut labels, mut row_starts) = (Vec::new(), vec![0]);
     let (mut indices, mut values) = (Vec::new(), Vec::new());
     let (mut columns, mut rows) = (0, 0);
     while let Some(line) = lines.next()? {
+        if stop.load(Ordering::Relaxed) {
+            return Err(DataError::Interrupted);
+        }
         let content = line.text.split('#').next().unwrap_or_default();
         let mut tokens = content.split_ascii_whitespace();
         let Some(label) = tokens.next() else { continue };
@@ -71,11 +83,14 @@ fn entry(line: TextLine<'_>, token: &str, last: u32) -> Result<(u32, f64), DataE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ranks::NEVER;
     use proptest::prelude::*;
     use std::fmt::Write;
 
     fn parsed(text: &str) -> Result<Labeled, String> {
-        read(text.as_bytes(), Path::new("f"), RowShare::default()).map(|(data, _)| data).map_err(|e| e.to_string())
+        read(text.as_bytes(), Path::new("f"), RowShare::default(), &NEVER)
+            .map(|(data, _)| data)
+            .map_err(|e| e.to_string())
     }
 
     #[test]
@@ -117,7 +132,7 @@ mod tests {
     #[test]
     fn a_share_has_its_rows_and_counts_all_of_them() {
         let text = "1 1:2\n# none\n2 3:1\n\n3 2:5\nx y\n";
-        let of = |rank| read(text.as_bytes(), Path::new("f"), RowShare { rank, size: 3 });
+        let of = |rank| read(text.as_bytes(), Path::new("f"), RowShare { rank, size: 3 }, &NEVER);
         assert!(of(0).unwrap_err().to_string().starts_with("f:6:1: \"x\" is not a number"));
         for (rank, label, columns) in [(1, 2.0, 3), (2, 3.0, 2)] {
             let (data, rows) = of(rank).unwrap();
@@ -146,12 +161,12 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = read(&bytes[..], Path::new("f"), RowShare::default());
+            let _ = read(&bytes[..], Path::new("f"), RowShare::default(), &NEVER);
         }
 
         #[test]
         fn arbitrary_text_of_the_alphabet_never_panics(text in "[-+0-9.eE:# \r\n\tnaif\u{e9}]{0,120}") {
-            let _ = read(text.as_bytes(), Path::new("f"), RowShare::default());
+            let _ = read(text.as_bytes(), Path::new("f"), RowShare::default(), &NEVER);
         }
 
         #[test]
@@ -159,7 +174,7 @@ mod tests {
             let mut bytes = written(&rows).into_bytes();
             let at = at.index(bytes.len());
             bytes[at] = byte;
-            let _ = read(&bytes[..], Path::new("f"), RowShare::default());
+            let _ = read(&bytes[..], Path::new("f"), RowShare::default(), &NEVER);
         }
 
         #[test]

@@ -36,7 +36,7 @@ impl<'a, R: BufRead> TextLines<'a, R> {
         // Two more bytes for the line break.
         let limit = self.longest as u64 + 2;
         let read = self.reader.by_ref().take(limit).read_until(b'\n', &mut self.buffer);
-        if read.map_err(|cause| DataError::Io { path: self.path.into(), cause })? == 0 {
+        if read.map_err(DataError::io(self.path))? == 0 {
             return Ok(None);
         }
         self.number += 1;

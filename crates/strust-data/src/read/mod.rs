@@ -6,7 +6,7 @@
 //! Files are streamed: the numbers are kept in memory, the text is not. A file that is malformed or truncated, or that
 //! contains NaN or infinity, gives a [`DataError`] with the position.
 
-use crate::{DataError, features::Labeled};
+use crate::{DataError, features::Labeled, ranks::NEVER};
 use faer::Mat;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
@@ -23,8 +23,6 @@ mod libsvm;
 mod lines;
 mod npy;
 mod plain;
-
-use input::{Bounded, Stopping};
 
 pub use idx::{Idx, read_idx};
 pub use plain::open_plain;
@@ -58,20 +56,15 @@ const MOST_NUMBERS_TIMES: u64 = 32;
 /// ```
 pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn BufRead>, DataError> {
     let path = path.as_ref();
-    let failed = |cause| DataError::Io { path: path.into(), cause };
-    let file = open_plain(path).map_err(failed)?;
-    let (length, compression) = (file.metadata().map_err(failed)?.len(), Compression::of(path));
-    let bytes = decompress(BufReader::new(file), compression);
-    if compression == Compression::None {
-        return Ok(bytes);
-    }
+    let file = open_plain(path).map_err(DataError::io(path))?;
+    let length = file.metadata().map_err(DataError::io(path))?.len();
     let most = length.saturating_mul(MOST_TIMES).max(MOST_UNPACKED);
-    Ok(Box::new(Bounded::new(bytes, most, UNPACKS_TOO_LONG)))
+    Ok(decompress(Box::new(BufReader::new(file)), Compression::of(path), most))
 }
 
 /// The most numbers that an array may announce. In a plain file they are limited by its length.
 fn most_numbers(path: &Path) -> Result<usize, DataError> {
-    let about = std::fs::metadata(path).map_err(|cause| DataError::Io { path: path.into(), cause })?;
+    let about = std::fs::metadata(path).map_err(DataError::io(path))?;
     if Compression::of(path) == Compression::None {
         return Ok(usize::MAX);
     }
@@ -102,10 +95,9 @@ pub fn read_npy_rows(
     let path = path.as_ref();
     let most = most_numbers(path)?;
     if share.is_all() || Compression::of(path) != Compression::None {
-        return npy::read(Stopping::new(open(path)?, stop), path, share, most);
+        return npy::read(open(path)?, path, share, most, stop);
     }
-    let file = open_plain(path).map_err(|cause| DataError::Io { path: path.into(), cause })?;
-    npy::read(Stopping::new(BufReader::new(file), stop), path, share, most)
+    npy::read(BufReader::new(open_plain(path).map_err(DataError::io(path))?), path, share, most, stop)
 }
 
 /// Reads the rows of a share from LIBSVM text, and the number of all its rows. The other rows are counted, not checked, and
@@ -129,7 +121,7 @@ pub fn read_libsvm_rows(
 ) -> Result<(Labeled, usize), DataError> {
     let path = path.as_ref();
     match Format::of(path) {
-        Some(Format::Libsvm) => libsvm::read(Stopping::new(open(path)?, stop), path, share),
+        Some(Format::Libsvm) => libsvm::read(open(path)?, path, share, stop),
         _ => Err(unknown_ending(path)),
     }
 }
@@ -141,9 +133,8 @@ pub(crate) fn unknown_ending(path: &Path) -> DataError {
 
 /// A gzipped array that is part of the program. `name` is used in messages.
 pub(crate) fn built_in_npy_gz(bytes: &'static [u8], name: &str) -> Result<Mat<f64>, DataError> {
-    let (matrix, _) =
-        npy::read(decompress(bytes, Compression::Gzip), Path::new(name), RowShare::default(), usize::MAX)?;
-    Ok(matrix)
+    let unpacked = decompress(Box::new(bytes), Compression::Gzip, u64::MAX);
+    Ok(npy::read(unpacked, Path::new(name), RowShare::default(), usize::MAX, &NEVER)?.0)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,27 +184,30 @@ fn ending(path: &Path) -> Option<String> {
     path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
 }
 
-fn decompress(source: impl BufRead + 'static, compression: Compression) -> Box<dyn BufRead> {
-    match compression {
-        Compression::None => Box::new(source),
-        Compression::Gzip => buffered(MultiGzDecoder::new(source), "gzip"),
-        Compression::Xz => buffered(XzReader::new_mem_limit(source, true, XZ_MEMORY_KIB), "xz"),
-    }
+/// The bytes of a stream. Compressed ones may unpack to `most`.
+fn decompress(source: Box<dyn BufRead>, compression: Compression, most: u64) -> Box<dyn BufRead> {
+    let (inner, format): (Box<dyn Read>, _) = match compression {
+        Compression::None => return source,
+        Compression::Gzip => (Box::new(MultiGzDecoder::new(source)), "gzip"),
+        Compression::Xz => (Box::new(XzReader::new_mem_limit(source, true, XZ_MEMORY_KIB)), "xz"),
+    };
+    Box::new(BufReader::new(Decompressed { inner, format, left: most }))
 }
 
-fn buffered(inner: impl Read + 'static, format: &'static str) -> Box<dyn BufRead> {
-    Box::new(BufReader::new(Decompressed { inner, format }))
-}
-
-/// Replaces the error messages of decompressors, such as "corrupt deflate stream", by clear ones.
-struct Decompressed<R> {
-    inner: R,
+/// Replaces the error messages of decompressors, such as "corrupt deflate stream", by clear ones, and limits the length: the
+/// memory must not depend on a small file that unpacks to a huge one.
+struct Decompressed {
+    inner: Box<dyn Read>,
     format: &'static str,
+    left: u64,
 }
 
-impl<R: Read> Read for Decompressed<R> {
+impl Read for Decompressed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.inner.read(buffer).map_err(|cause| match cause.kind() {
+        let room = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        // At the limit, one more byte shows that the data continue.
+        let part = if self.left == 0 { &mut [0][..] } else { &mut buffer[..room] };
+        let read = self.inner.read(part).map_err(|cause| match cause.kind() {
             // Reading the file failed; its contents are not the reason.
             _ if cause.raw_os_error().is_some() => cause,
             io::ErrorKind::Interrupted => cause,
@@ -226,14 +220,18 @@ impl<R: Read> Read for Decompressed<R> {
                 let why = format!("the {} data is truncated or damaged ({cause}); copy the file again", self.format);
                 io::Error::new(kind, why)
             }
-        })
+        })?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => self.left = left,
+            None => return Err(io::Error::new(io::ErrorKind::FileTooLarge, UNPACKS_TOO_LONG)),
+        }
+        Ok(read)
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::ranks::NEVER;
     use proptest::prelude::*;
     use std::io::{Cursor, Write};
 
@@ -253,7 +251,7 @@ pub(crate) mod tests {
 
     fn unpacked(bytes: Vec<u8>, compression: Compression) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
-        decompress(Cursor::new(bytes), compression).read_to_end(&mut out).map(|_| out)
+        decompress(Box::new(Cursor::new(bytes)), compression, u64::MAX).read_to_end(&mut out).map(|_| out)
     }
 
     type Pack = fn(&[u8]) -> Vec<u8>;

@@ -11,7 +11,11 @@ use super::{
 };
 use crate::words::quoted;
 use faer::Mat;
-use std::{io::Read, path::Path};
+use std::{
+    io::Read,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use strust::ranks::RowShare;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -26,6 +30,7 @@ pub(super) fn read(
     path: &Path,
     share: RowShare,
     most: usize,
+    stop: &AtomicBool,
 ) -> Result<(Mat<f64>, usize), DataError> {
     let mut input = Input::new(reader, path);
     let header = read_header(&mut input)?;
@@ -37,7 +42,7 @@ pub(super) fn read(
         );
         return Err(input.error(input.offset, why));
     }
-    let values = read_values(&mut input, &header, share)?;
+    let values = read_values(&mut input, &header, share, stop)?;
     let kept = share.count(rows);
     let matrix = if header.fortran_order {
         Mat::from_fn(kept, columns, |i, j| values[j * kept + i])
@@ -47,43 +52,27 @@ pub(super) fn read(
     Ok((matrix, rows))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum ElementKind {
-    Float,
-    Signed,
-    Unsigned,
-}
-
 /// How a number is stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Type {
-    kind: ElementKind,
+    /// f, i or u.
+    kind: u8,
     size: usize,
     big_endian: bool,
 }
 
 impl Type {
     fn parse(descr: &str) -> Option<Self> {
-        let mut chars = descr.chars();
-        let order = chars.next()?;
-        let kind = match chars.next()? {
-            'f' => ElementKind::Float,
-            'i' => ElementKind::Signed,
-            'u' => ElementKind::Unsigned,
+        let [order, number @ ..] = descr.as_bytes() else { return None };
+        let size = match number {
+            b"i1" | b"u1" => 1,
+            b"i2" | b"u2" => 2,
+            b"f4" | b"i4" | b"u4" => 4,
+            b"f8" | b"i8" | b"u8" => 8,
             _ => return None,
         };
-        let size = match chars.as_str() {
-            "1" if kind != ElementKind::Float => 1,
-            "2" if kind != ElementKind::Float => 2,
-            "4" => 4,
-            "8" => 8,
-            _ => return None,
-        };
-        match order {
-            '<' | '>' => Some(Self { kind, size, big_endian: order == '>' }),
-            '|' if size == 1 => Some(Self { kind, size, big_endian: false }),
-            _ => None,
-        }
+        let known = matches!(order, b'<' | b'>') || *order == b'|' && size == 1;
+        known.then_some(Self { kind: number[0], size, big_endian: *order == b'>' })
     }
 
     /// The number in `bytes`, which has the length `size`.
@@ -95,10 +84,10 @@ impl Type {
         }
         let bits = u64::from_le_bytes(word);
         match (self.kind, self.size) {
-            (ElementKind::Float, 4) => f64::from(f32::from_bits(bits as u32)),
-            (ElementKind::Float, _) => f64::from_bits(bits),
-            (ElementKind::Unsigned, _) => bits as f64,
-            (ElementKind::Signed, size) => {
+            (b'f', 4) => f64::from(f32::from_bits(bits as u32)),
+            (b'f', _) => f64::from_bits(bits),
+            (b'u', _) => bits as f64,
+            (_, size) => {
                 // Shift up and down again to extend the sign.
                 let shift = 64 - 8 * size as u32;
                 ((bits << shift).cast_signed() >> shift) as f64
@@ -218,13 +207,8 @@ impl<'a> Dictionary<'a> {
         Ok(&rest[1..=end])
     }
     fn boolean(&mut self) -> Result<bool, Wrong> {
-        if self.skip("True") {
-            Ok(true)
-        } else if self.skip("False") {
-            Ok(false)
-        } else {
-            Err(self.wrong("expected True or False"))
-        }
+        let found = [("True", true), ("False", false)].into_iter().find(|(token, _)| self.skip(token));
+        found.map(|(_, value)| value).ok_or_else(|| self.wrong("expected True or False"))
     }
     fn kind(&mut self) -> Result<Type, Wrong> {
         let at = self.begin();
@@ -271,7 +255,12 @@ impl<'a> Dictionary<'a> {
 }
 
 /// The numbers of the rows of a share, in the order of the file.
-fn read_values<R: Skip>(input: &mut Input<'_, R>, header: &Header, share: RowShare) -> Result<Vec<f64>, DataError> {
+fn read_values<R: Skip>(
+    input: &mut Input<'_, R>,
+    header: &Header,
+    share: RowShare,
+    stop: &AtomicBool,
+) -> Result<Vec<f64>, DataError> {
     let Header { kind, shape: (rows, columns), fortran_order } = *header;
     let (count, size) = (rows * columns, kind.size);
     let place = |n: usize| if fortran_order { (n % rows, n / rows) } else { (n / columns, n % columns) };
@@ -282,6 +271,9 @@ fn read_values<R: Skip>(input: &mut Input<'_, R>, header: &Header, share: RowSha
     let (mut values, mut at) = (Vec::new(), 0);
     let mut piece = vec![0; PIECE.min(count * size)];
     while at < count {
+        if stop.load(Ordering::Relaxed) {
+            return Err(DataError::Interrupted);
+        }
         let (skipped, read) = next_part(at, header, share);
         let passed = input.skip((skipped * size) as u64)?;
         if passed < (skipped * size) as u64 {
@@ -336,10 +328,11 @@ fn next_part(at: usize, header: &Header, share: RowShare) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ranks::NEVER;
     use proptest::prelude::*;
 
     fn parsed(bytes: &[u8]) -> Result<Mat<f64>, String> {
-        read(bytes, Path::new("f.npy"), RowShare::default(), usize::MAX)
+        read(bytes, Path::new("f.npy"), RowShare::default(), usize::MAX, &NEVER)
             .map(|(matrix, _)| matrix)
             .map_err(|e| e.to_string())
     }
@@ -461,7 +454,7 @@ mod tests {
     fn a_file_that_ends_too_early_or_too_late_is_an_error_for_every_share() {
         let whole = file(1, &header("<f8", false, "(4, 2)"), &f8(&[1.0; 8]));
         for rank in 0..3 {
-            let of = |bytes: &[u8]| read(bytes, Path::new("f.npy"), RowShare { rank, size: 3 }, usize::MAX);
+            let of = |bytes: &[u8]| read(bytes, Path::new("f.npy"), RowShare { rank, size: 3 }, usize::MAX, &NEVER);
             assert_eq!(of(&whole).unwrap().1, 4);
             let short = of(&whole[..whole.len() - 9]).unwrap_err().to_string();
             assert!(short.contains("the file ends after 6 of the 4×2"), "{short}");
@@ -511,7 +504,7 @@ mod tests {
             let bytes = file(1, &header("<f8", fortran, &format!("({rows}, {columns})")), &data);
             for rank in 0..3 {
                 let share = RowShare { rank, size: 3 };
-                let (part, all) = read(&bytes[..], Path::new("f.npy"), share, usize::MAX).unwrap();
+                let (part, all) = read(&bytes[..], Path::new("f.npy"), share, usize::MAX, &NEVER).unwrap();
                 let expected = Mat::from_fn(share.count(rows), columns, |i, j| matrix[(share.row(i), j)]);
                 prop_assert_eq!((part, all), (expected, rows));
             }

@@ -34,13 +34,13 @@ pub(super) struct TextBlocks<'a> {
 }
 
 impl<'a> TextBlocks<'a> {
-    pub(super) fn open(path: &'a Path) -> Result<Self, DataError> {
+    pub(super) fn open(path: &'a Path, separator: u8) -> Result<Self, DataError> {
         Ok(Self {
             reader: read::open(path)?,
             path,
             rest: Vec::new(),
             line: 1,
-            separator: b',',
+            separator,
             done: false,
             #[cfg(test)]
             searched: std::cell::Cell::default(),
@@ -84,22 +84,9 @@ impl<'a> TextBlocks<'a> {
         }
     }
 
-    /// Uses the separator from now on. The blocks before it must have been read without quotes or by [`Self::put_back`].
-    pub(super) fn separate_by(&mut self, separator: u8) {
-        self.separator = separator;
-    }
-
-    /// Reads a block again.
-    pub(super) fn put_back(&mut self, block: TextBlock) {
-        self.line = block.line;
-        let rest = std::mem::replace(&mut self.rest, block.bytes);
-        self.rest.extend(rest);
-    }
-
     fn fill(&mut self, bytes: &mut Vec<u8>, size: usize) -> Result<(), DataError> {
         let missing = size.saturating_sub(bytes.len()).max(LEAST) as u64;
-        let failed = |cause| DataError::Io { path: self.path.into(), cause };
-        let read = self.reader.by_ref().take(missing).read_to_end(bytes).map_err(failed)?;
+        let read = self.reader.by_ref().take(missing).read_to_end(bytes).map_err(DataError::io(self.path))?;
         self.done = (read as u64) < missing;
         Ok(())
     }

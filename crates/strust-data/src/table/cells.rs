@@ -101,16 +101,9 @@ fn quoted(bytes: &[u8], start: usize) -> Result<(CellSpan, usize), BrokenRecord>
     Err(BrokenRecord::Unclosed)
 }
 
-/// Whether a field has no value: it is empty, or one of NA, N/A, NaN, null and ?.
+/// Whether a field has no value: it is empty, or one of these in upper or lower case.
 pub(super) fn is_blank(cell: &[u8]) -> bool {
-    match cell.len() {
-        0 => true,
-        1 => cell == b"?",
-        2 => cell.eq_ignore_ascii_case(b"na"),
-        3 => cell.eq_ignore_ascii_case(b"n/a") || cell.eq_ignore_ascii_case(b"nan"),
-        4 => cell.eq_ignore_ascii_case(b"null"),
-        _ => false,
-    }
+    ["", "?", "na", "n/a", "nan", "null"].iter().any(|blank| cell.eq_ignore_ascii_case(blank.as_bytes()))
 }
 
 /// The number in a field, correctly rounded; `None` if it is not a number. It may be infinite.

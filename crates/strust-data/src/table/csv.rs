@@ -13,7 +13,7 @@ use super::{
     dropped_target, listed,
     parsed::{Parsed, Use},
     target_among,
-    unusable::{UnusableColumn, UnusableColumns},
+    unusable::{self, UnusableColumn},
     without_target,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     words::{nearest, plural, quoted},
 };
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     path::{Path, PathBuf},
 };
 use strust::ranks::RowShare;
@@ -61,7 +61,7 @@ pub(super) fn read(
 ) -> Result<DataTable, DataError> {
     let mut layout = ranks.agree(layout(paths, options, progress))?;
     ranks.same(&layout.names, "has a file with other columns than rank 0")?;
-    let mut unusable = UnusableColumns::default();
+    let mut unusable = BTreeMap::new();
     loop {
         let parsed = ranks.agree(pass(&layout, progress, ranks.share()))?;
         let mut again = false;
@@ -75,7 +75,7 @@ pub(super) fn read(
                 return Err(DataError::line(path, line, why));
             }
             if share < TYPING_ERRORS && layout.target.as_ref() != Some(name) {
-                unusable.add(j, UnusableColumn::with_typing_errors(name, &wrong.text, wrong.count, (path, line)));
+                unusable.insert(j, UnusableColumn::with_typing_errors(name, &wrong.text, wrong.count, (path, line)));
                 layout.uses[j] = Use::Skip;
             } else {
                 layout.uses[j] = Use::As(CellKind::Word);
@@ -95,11 +95,11 @@ pub(super) fn read(
                 if let Cells::Words { codes, words } = &column.cells
                     && let Some(found) = UnusableColumn::of_words(&column.name, codes, words, ranks)?
                 {
-                    unusable.add(j, found);
+                    unusable.insert(j, found);
                 }
             }
         }
-        return unusable.check(&paths[0], layout.target.as_deref(), options.experiment).map(|()| table);
+        return unusable::check(unusable, &paths[0], layout.target.as_deref(), options.experiment).map(|()| table);
     }
 }
 
@@ -126,17 +126,14 @@ fn layout(paths: &[PathBuf], options: &ReadOptions, progress: &mut ReadProgress<
 /// Reads the header and guesses the kinds of the columns.
 fn layout_of(path: &Path, options: &ReadOptions) -> Result<CsvLayout, DataError> {
     let empty = || DataError::file(path, "the file is empty; expected a header and rows");
-    let mut blocks = TextBlocks::open(path)?;
-    let first = blocks.next(BLOCK)?.ok_or_else(empty)?;
+    let first = TextBlocks::open(path, b',')?.next(BLOCK)?.ok_or_else(empty)?;
     let start = start_of_data(&first.bytes);
     let line = first.bytes[start..].split(|&byte| byte == b'\n').next().unwrap_or_default();
     if line.is_empty() {
         return Err(empty());
     }
     let separator = separator_of(line);
-    blocks.separate_by(separator);
-    blocks.put_back(first);
-    let first = blocks.next(BLOCK)?.ok_or_else(empty)?;
+    let first = TextBlocks::open(path, separator)?.next(BLOCK)?.ok_or_else(empty)?;
     let mut records = BlockRecords::new(&first, path, separator, start);
     let texts = |cells: Option<&[CellSpan]>| -> Vec<String> {
         let text = |cell: &CellSpan| String::from_utf8_lossy(&cell.of(&first.bytes)).trim().to_string();
@@ -363,8 +360,7 @@ fn pass(layout: &CsvLayout, progress: &mut ReadProgress<'_>, share: RowShare) ->
     let mut all = Parsed::new(&layout.uses);
     let mut bytes = 0;
     for (number, file) in layout.files.iter().enumerate() {
-        let mut blocks = TextBlocks::open(&file.path)?;
-        blocks.separate_by(file.separator);
+        let mut blocks = TextBlocks::open(&file.path, file.separator)?;
         let mut first = true;
         loop {
             let mut round = Vec::with_capacity(threads);

@@ -27,7 +27,7 @@ pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     let missing = match std::fs::metadata(path) {
         Ok(about) if about.is_dir() => return Ok(vec![path.into()]),
         Ok(about) => return check_plain(path, &about).map(|()| vec![path.into()]),
-        Err(cause) => DataError::Io { path: path.into(), cause },
+        Err(cause) => DataError::io(path)(cause),
     };
     let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Err(missing) };
     let matches = glob::glob(pattern).map_err(|wrong| {
@@ -35,11 +35,8 @@ pub fn data_files(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     })?;
     let mut files = Vec::new();
     for found in matches {
-        let file = found.map_err(|unread| {
-            let path = unread.path().to_path_buf();
-            DataError::Io { path, cause: unread.into() }
-        })?;
-        let about = std::fs::metadata(&file).map_err(|cause| DataError::Io { path: file.clone(), cause })?;
+        let file = found.map_err(|unread| DataError::Io { path: unread.path().into(), cause: unread.into() })?;
+        let about = std::fs::metadata(&file).map_err(DataError::io(&file))?;
         if !about.is_dir() {
             check_plain(&file, &about)?;
             files.push(file);

@@ -67,7 +67,7 @@ pub struct NamedColumn {
 }
 
 /// The contents of a data file, or the share of its rows that a rank has.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct DataTable {
     /// The file, or the pattern that several files match.
     pub path: PathBuf,
@@ -158,17 +158,14 @@ impl DataTable {
     ) -> Result<Self, DataError> {
         let ranks = &Ranks::new(group, progress.interrupt);
         let files = ranks.agree(data_files(path))?;
-        let (table, fingerprint) = if path.is_dir() {
-            let table = ranks.agree(other::images(path, other::ImagePart::Train, ranks.share()))?;
-            let fingerprint = table.fingerprint.clone();
-            (table, fingerprint)
+        let table = if path.is_dir() {
+            ranks.agree(other::images(path, other::ImagePart::Train, ranks.share()))?
         } else {
-            let (table, fingerprint) = read_files(&files, options, progress, ranks);
-            (table?, ranks.agree(fingerprint)?)
+            read_files(&files, options, progress, ranks)?
         };
         let same = (table.all_rows, &table.order);
         ranks.same(&same, "has a file with other columns or another number of rows than rank 0")?;
-        let fingerprints = ranks.all(&fingerprint)?;
+        let fingerprints = ranks.all(&table.fingerprint)?;
         let is_other = |&rank: &usize| !fingerprints[rank].is_empty() && fingerprints[rank] != fingerprints[0];
         let others: Vec<usize> = (0..fingerprints.len()).filter(is_other).collect();
         if !others.is_empty() {
@@ -185,13 +182,8 @@ impl DataTable {
         csv::read(&[path.into()], options, progress, &Ranks::new(&mut Alone, &NEVER))
     }
 
-    /// The test images of a folder, if `path` is one.
-    pub fn read_own_test(path: &Path) -> Result<Option<Self>, DataError> {
-        Self::read_own_test_on(path, &mut Alone)
-    }
-
-    /// The same on the ranks of a group: each keeps only its share.
-    pub fn read_own_test_on(path: &Path, group: &mut dyn Group) -> Result<Option<Self>, DataError> {
+    /// The test images of a folder, if `path` is one. Each rank of the group keeps only its share.
+    pub fn read_own_test(path: &Path, group: &mut dyn Group) -> Result<Option<Self>, DataError> {
         let ranks = Ranks::new(group, &NEVER);
         let test = || other::images(path, other::ImagePart::Test, ranks.share()).map(Some);
         ranks.agree(if path.is_dir() { test() } else { Ok(None) })
@@ -253,14 +245,14 @@ fn dropped_target(name: &str) -> DataError {
     DataError::Option(format!("`{name}` is the column to predict, so it cannot be left out with --drop"))
 }
 
-/// The rows of some files, and MD5 of the files. The checksum has a thread of its own: it takes a good part of the time of a
+/// The rows of some files, with MD5 of the files. The checksum has a thread of its own: it takes a good part of the time of a
 /// large file.
 fn read_files(
     files: &[PathBuf],
     options: &ReadOptions,
     progress: &mut ReadProgress<'_>,
     ranks: &Ranks<'_>,
-) -> (Result<DataTable, DataError>, Result<String, DataError>) {
+) -> Result<DataTable, DataError> {
     let (interrupt, share) = (progress.interrupt, ranks.share());
     let format = Format::of(&files[0]);
     // Of an array, a rank reads its own rows only.
@@ -273,7 +265,9 @@ fn read_files(
             Some(Format::Npy) => ranks.agree(other::npy(files, share, interrupt)),
             _ => ranks.agree(other::libsvm(files, share, interrupt)).and_then(|table| other::widened(table, ranks)),
         };
-        (table, fingerprint.join().unwrap_or(Err(DataError::Interrupted)))
+        let fingerprint = fingerprint.join().unwrap_or(Err(DataError::Interrupted));
+        let table = table?;
+        Ok(DataTable { fingerprint: ranks.agree(fingerprint)?, ..table })
     })
 }
 
@@ -292,14 +286,13 @@ fn fingerprint(paths: &[impl AsRef<Path>], interrupt: &AtomicBool) -> Result<Str
     let (mut hash, mut buffer) = (Md5::new(), vec![0; 1 << 18]);
     for path in paths {
         let path = path.as_ref();
-        let failed = |cause| DataError::Io { path: path.into(), cause };
-        let mut file = open_plain(path).map_err(failed)?;
+        let mut file = open_plain(path).map_err(DataError::io(path))?;
         loop {
             let read = match file.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(cause) => return Err(failed(cause)),
+                Err(cause) => return Err(DataError::io(path)(cause)),
             };
             hash.update(&buffer[..read]);
             if interrupt.load(Ordering::Relaxed) {

@@ -11,7 +11,7 @@ use crate::{
 };
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::AtomicBool,
 };
 use strust::ranks::RowShare;
 
@@ -25,16 +25,11 @@ pub(super) enum ImagePart {
     Test,
 }
 
-/// Why a file was not read: the caller stopped it, or it is wrong.
-fn unread(why: DataError, stop: &AtomicBool) -> DataError {
-    if stop.load(Ordering::Relaxed) { DataError::Interrupted } else { why }
-}
-
 /// The rows of a share of some files.
 pub(super) fn npy(files: &[PathBuf], share: RowShare, stop: &AtomicBool) -> Result<DataTable, DataError> {
     let (mut cells, mut all_rows) = (Vec::<Vec<f64>>::new(), 0);
     for path in files {
-        let (matrix, rows) = read_npy_rows(path, share.after(all_rows), stop).map_err(|why| unread(why, stop))?;
+        let (matrix, rows) = read_npy_rows(path, share.after(all_rows), stop)?;
         if all_rows == 0 {
             cells = vec![Vec::new(); matrix.ncols()];
         }
@@ -56,8 +51,7 @@ pub(super) fn libsvm(files: &[PathBuf], share: RowShare, stop: &AtomicBool) -> R
     let mut all: Option<(Csr, Vec<f64>)> = None;
     let mut all_rows = 0;
     for path in files {
-        let read = read_libsvm_rows(path, share.after(all_rows), stop).map_err(|why| unread(why, stop));
-        let (Labeled { features, labels: more }, rows) = read?;
+        let (Labeled { features, labels: more }, rows) = read_libsvm_rows(path, share.after(all_rows), stop)?;
         let Features::Sparse(below) = features else { unreachable!("LIBSVM text is sparse") };
         match &mut all {
             None => all = Some((below, more)),
@@ -85,16 +79,9 @@ pub(super) fn widened(mut table: DataTable, ranks: &Ranks<'_>) -> Result<DataTab
 pub(super) fn images(folder: &Path, part: ImagePart, share: RowShare) -> Result<DataTable, DataError> {
     let set = mnist(folder)?;
     let images = if part == ImagePart::Train { set.train } else { set.test };
-    let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
     let own: Vec<usize> = (0..images.len()).filter(|&i| share.owns(i)).collect();
-    for &i in &own {
-        for (j, &pixel) in images.image(i).iter().enumerate().filter(|&(_, &pixel)| pixel > 0) {
-            indices.push(u32::try_from(j).unwrap_or(u32::MAX));
-            values.push(f64::from(pixel));
-        }
-        starts.push(indices.len());
-    }
-    let sparse = Csr::new(images.shape.iter().product(), starts, indices, values)?;
+    let pixels = |i| images.image(i).iter().map(|&pixel| f64::from(pixel)).enumerate().filter(|&(_, v)| v > 0.0);
+    let sparse = Csr::of_rows(images.shape.iter().product(), 0, own.iter().map(|&i| pixels(i)));
     let labels = own.iter().map(|&i| f64::from(images.labels[i])).collect();
     let mut table = with_label(labeled(folder, images.len(), share), labels, sparse);
     table.fingerprint = fingerprint(&mnist_files(folder)?, &NEVER)?;
@@ -109,14 +96,5 @@ fn with_label(mut table: DataTable, labels: Vec<f64>, sparse: Csr) -> DataTable 
 }
 
 fn labeled(path: &Path, all_rows: usize, share: RowShare) -> DataTable {
-    DataTable {
-        path: path.into(),
-        rows: share.count(all_rows),
-        all_rows,
-        share,
-        columns: Vec::new(),
-        order: Vec::new(),
-        sparse: None,
-        fingerprint: String::new(),
-    }
+    DataTable { path: path.into(), rows: share.count(all_rows), all_rows, share, ..DataTable::default() }
 }

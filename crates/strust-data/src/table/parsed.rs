@@ -52,8 +52,7 @@ pub(super) struct Parsed {
 
 pub(super) enum ParsedColumn {
     Skipped,
-    Numbers(Vec<f64>, Option<Refuted>),
-    OnlyNumbers(Vec<f64>),
+    Numbers { values: Vec<f64>, refuted: Option<Refuted>, only: bool },
     Words { codes: Vec<u32>, words: Vec<String>, index: HashMap<String, u32> },
     TooManyWords,
 }
@@ -62,8 +61,9 @@ impl ParsedColumn {
     fn new(use_of: Use) -> Self {
         match use_of {
             Use::Skip => Self::Skipped,
-            Use::As(CellKind::Number) => Self::Numbers(Vec::new(), None),
-            Use::OnlyNumbers => Self::OnlyNumbers(Vec::new()),
+            Use::As(CellKind::Number) | Use::OnlyNumbers => {
+                Self::Numbers { values: Vec::new(), refuted: None, only: use_of == Use::OnlyNumbers }
+            }
             Use::As(CellKind::Word) => Self::Words { codes: Vec::new(), words: Vec::new(), index: HashMap::new() },
         }
     }
@@ -72,8 +72,10 @@ impl ParsedColumn {
     pub(super) fn push(&mut self, cell: &[u8], at: impl Fn() -> (usize, u64)) -> Result<(), String> {
         match self {
             Self::Skipped | Self::TooManyWords => {}
-            Self::Numbers(values, refuted) => match number(cell) {
+            Self::Numbers { values, refuted, only } => match number(cell) {
                 Some(value) if value.is_finite() => values.push(value),
+                _ if *only && cell.is_empty() => return Err("a number is missing".into()),
+                _ if *only => return Err(format!("{} is not a finite number", quoted(&String::from_utf8_lossy(cell)))),
                 _ if is_blank(cell) => values.push(f64::NAN),
                 Some(_) => {
                     let text = quoted(&String::from_utf8_lossy(cell));
@@ -84,11 +86,6 @@ impl ParsedColumn {
                     let text = || String::from_utf8_lossy(cell).into_owned();
                     refuted.get_or_insert_with(|| Refuted { at: at(), text: text(), count: 0 }).count += 1;
                 }
-            },
-            Self::OnlyNumbers(values) => match number(cell) {
-                Some(value) if value.is_finite() => values.push(value),
-                _ if cell.is_empty() => return Err("a number is missing".into()),
-                _ => return Err(format!("{} is not a finite number", quoted(&String::from_utf8_lossy(cell)))),
             },
             Self::Words { codes, words, index } => {
                 if is_blank(cell) {
@@ -108,7 +105,7 @@ impl ParsedColumn {
 
     fn append(&mut self, other: Self) {
         match (&mut *self, other) {
-            (Self::Numbers(values, refuted), Self::Numbers(more, also)) => {
+            (Self::Numbers { values, refuted, .. }, Self::Numbers { values: more, refuted: also, .. }) => {
                 values.extend(more);
                 match (&mut *refuted, also) {
                     (Some(refuted), Some(also)) => refuted.add(also),
@@ -123,7 +120,6 @@ impl ParsedColumn {
                     *self = Self::TooManyWords;
                 }
             }
-            (Self::OnlyNumbers(values), Self::OnlyNumbers(more)) => values.extend(more),
             (_, Self::TooManyWords) => *self = Self::TooManyWords,
             _ => {}
         }
@@ -154,7 +150,7 @@ impl Parsed {
     /// What refutes the guess of each column on all ranks.
     pub(super) fn refuted(&self, ranks: &Ranks<'_>) -> Result<BTreeMap<usize, Refuted>, DataError> {
         let refuted = |(j, column): (usize, &ParsedColumn)| match column {
-            ParsedColumn::Numbers(_, Some(refuted)) => Some((j, refuted.clone())),
+            ParsedColumn::Numbers { refuted: Some(refuted), .. } => Some((j, refuted.clone())),
             _ => None,
         };
         let mine: Vec<(usize, Refuted)> = self.columns.iter().enumerate().filter_map(refuted).collect();
@@ -178,14 +174,14 @@ impl Parsed {
         for (name, column) in names.iter().zip(self.columns) {
             let cells = match column {
                 ParsedColumn::Skipped => continue,
-                ParsedColumn::Numbers(values, _) | ParsedColumn::OnlyNumbers(values) => Cells::Numbers(values),
+                ParsedColumn::Numbers { values, .. } => Cells::Numbers(values),
                 ParsedColumn::TooManyWords => merged(None, ranks)?,
                 ParsedColumn::Words { codes, words, .. } => merged(Some((codes, words)), ranks)?,
             };
             columns.push(NamedColumn { name: name.clone(), cells });
         }
-        let (rows, fingerprint) = (share.count(all_rows), String::new());
-        Ok(DataTable { path: path.into(), rows, all_rows, share, columns, order: names, sparse: None, fingerprint })
+        let (path, rows) = (path.into(), share.count(all_rows));
+        Ok(DataTable { path, rows, all_rows, share, columns, order: names, ..DataTable::default() })
     }
 }
 

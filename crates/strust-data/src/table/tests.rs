@@ -175,7 +175,7 @@ fn all_columns_that_cannot_be_used_are_listed_with_an_example_each() {
 fn a_quote_that_is_not_closed_is_searched_in_linear_time() {
     let searched = |bytes: usize| {
         let (_folder, path) = written("f.csv", format!("a,b\n1,\"{}", "x".repeat(bytes)).as_bytes());
-        let mut blocks = blocks::TextBlocks::open(&path).unwrap();
+        let mut blocks = blocks::TextBlocks::open(&path, b',').unwrap();
         while blocks.next(1 << 16).unwrap().is_some() {}
         blocks.searched()
     };
@@ -238,7 +238,7 @@ fn a_folder_of_images_has_its_own_test_rows() {
     let train = DataTable::read(folder.path(), &ReadOptions::default(), progress).unwrap();
     assert_eq!(numbers(&train, "label"), [0.0, 1.0, 2.0]);
     assert_eq!(train.sparse.unwrap().row(1), (&[1][..], &[255.0][..]));
-    assert_eq!(DataTable::read_own_test(folder.path()).unwrap().unwrap().rows, 2);
+    assert_eq!(DataTable::read_own_test(folder.path(), &mut Alone).unwrap().unwrap().rows, 2);
 }
 
 #[test]

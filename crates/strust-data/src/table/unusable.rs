@@ -27,10 +27,6 @@ pub(super) struct UnusableColumn {
     at: Option<(PathBuf, u64)>,
 }
 
-/// All of them, by their position.
-#[derive(Default)]
-pub(super) struct UnusableColumns(BTreeMap<usize, UnusableColumn>);
-
 impl UnusableColumn {
     /// A column of numbers with a few cells of text, of which the first is at a line of a file.
     pub(super) fn with_typing_errors(name: &str, text: &str, count: u64, (path, line): (&Path, u64)) -> Self {
@@ -90,35 +86,34 @@ impl UnusableColumn {
     }
 }
 
-impl UnusableColumns {
-    pub(super) fn add(&mut self, position: usize, column: UnusableColumn) {
-        self.0.insert(position, column);
+/// An error that describes all unusable columns, by their positions.
+pub(super) fn check(
+    columns: BTreeMap<usize, UnusableColumn>,
+    path: &Path,
+    target: Option<&str>,
+    experiment: bool,
+) -> Result<(), DataError> {
+    let columns: Vec<UnusableColumn> = columns.into_values().collect();
+    if let [column] = &columns[..] {
+        let why = column.text(target, experiment);
+        return Err(match &column.at {
+            Some((path, line)) => DataError::line(path, *line, why),
+            None => DataError::file(path, why),
+        });
     }
-
-    /// An error that describes all of them.
-    pub(super) fn check(self, path: &Path, target: Option<&str>, experiment: bool) -> Result<(), DataError> {
-        let columns: Vec<UnusableColumn> = self.0.into_values().collect();
-        if let [column] = &columns[..] {
-            let why = column.text(target, experiment);
-            return Err(match &column.at {
-                Some((path, line)) => DataError::line(path, *line, why),
-                None => DataError::file(path, why),
-            });
-        }
-        if columns.is_empty() {
-            return Ok(());
-        }
-        let described = |column: &UnusableColumn| {
-            let line = column.at.as_ref().map(|(path, line)| format!("{}:{line}: ", path.display()));
-            format!("\n  {}{}", line.unwrap_or_default(), column.text(target, experiment))
-        };
-        let list: String = columns.iter().take(MOST).map(described).collect();
-        let more = match columns.len().saturating_sub(MOST) {
-            0 => String::new(),
-            more => format!("\n  and {}", plural(more, "more column")),
-        };
-        Err(DataError::file(path, format!("{} cannot be used:{list}{more}", plural(columns.len(), "column"))))
+    if columns.is_empty() {
+        return Ok(());
     }
+    let described = |column: &UnusableColumn| {
+        let line = column.at.as_ref().map(|(path, line)| format!("{}:{line}: ", path.display()));
+        format!("\n  {}{}", line.unwrap_or_default(), column.text(target, experiment))
+    };
+    let list: String = columns.iter().take(MOST).map(described).collect();
+    let more = match columns.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!("\n  and {}", plural(more, "more column")),
+    };
+    Err(DataError::file(path, format!("{} cannot be used:{list}{more}", plural(columns.len(), "column"))))
 }
 
 /// A name as a shell reads it.

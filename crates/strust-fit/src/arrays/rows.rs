@@ -80,15 +80,17 @@ impl ArrayRows<'_> {
     #[inline(always)]
     pub(crate) fn for_each(&self, i: usize, mut each: impl FnMut(usize, f64)) {
         match self {
-            Self::Double(values, d) => {
-                values[i * d..(i + 1) * d].iter().enumerate().for_each(|(j, &value)| each(j, value));
-            }
-            Self::Single(values, d) => {
-                values[i * d..(i + 1) * d].iter().enumerate().for_each(|(j, &value)| each(j, f64::from(value)));
-            }
+            Self::Double(values, d) => row(values, *d, i).iter().enumerate().for_each(|(j, &v)| each(j, v)),
+            Self::Single(values, d) => row(values, *d, i).iter().enumerate().for_each(|(j, &v)| each(j, f64::from(v))),
             Self::Sparse(sparse) => sparse.row(i).for_each(|(j, value)| each(j, value)),
         }
     }
+}
+
+/// Row `i` of dense rows.
+#[inline(always)]
+fn row<T>(values: &[T], inputs: usize, i: usize) -> &[T] {
+    &values[i * inputs..(i + 1) * inputs]
 }
 
 impl RowInputs for ArrayRows<'_> {
@@ -101,9 +103,9 @@ impl RowInputs for ArrayRows<'_> {
     #[inline(always)]
     fn copy_dense(&self, i: usize, out: &mut [f64]) {
         match self {
-            Self::Double(values, d) => out.copy_from_slice(&values[i * d..(i + 1) * d]),
+            Self::Double(values, d) => out.copy_from_slice(row(values, *d, i)),
             Self::Single(values, d) => {
-                out.iter_mut().zip(&values[i * d..(i + 1) * d]).for_each(|(out, &value)| *out = f64::from(value));
+                out.iter_mut().zip(row(values, *d, i)).for_each(|(out, &value)| *out = f64::from(value));
             }
             Self::Sparse(_) => {}
         }
@@ -117,11 +119,9 @@ impl RowInputs for ArrayRows<'_> {
     #[inline(always)]
     fn touch(&self, i: usize) -> u64 {
         match self {
-            Self::Double(values, d) => {
-                values[i * d..(i + 1) * d].iter().step_by(8).fold(0, |bits, a| bits ^ a.to_bits())
-            }
+            Self::Double(values, d) => row(values, *d, i).iter().step_by(8).fold(0, |bits, a| bits ^ a.to_bits()),
             Self::Single(values, d) => {
-                values[i * d..(i + 1) * d].iter().step_by(16).fold(0, |bits, a| bits ^ u64::from(a.to_bits()))
+                row(values, *d, i).iter().step_by(16).fold(0, |bits, a| bits ^ u64::from(a.to_bits()))
             }
             Self::Sparse(_) => 0,
         }

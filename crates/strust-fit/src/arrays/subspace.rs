@@ -4,19 +4,19 @@ use super::{
     rows::ArrayRows,
     train::{OnePass, WatchStep},
 };
-use crate::{Error, constrain::settled, train::TrainingEnd};
+use crate::{
+    Error,
+    constrain::{FullSumEnd, solved},
+    train::{Trained, TrainingEnd, TrainingLimits},
+};
 use faer::{Accum, Mat, MatRef, Par, linalg::matmul::matmul};
 use rand_core::Rng;
 use serde::{Deserialize, Serialize};
-use std::ops::ControlFlow;
 use strust::{
     constraints::Stiefel,
-    methods::{AutoState, State, StrSqp, StrSqpConfig},
-    minimize,
+    methods::{AutoState, State},
     objective::{Evaluation, Objective},
-    record::StepRecord,
     sample::{Sample, generator},
-    stop::{Stop, StopReason},
 };
 use strust_data::limits;
 
@@ -198,29 +198,19 @@ pub fn fit_subspace(
         // All rows are equal, or every frame spans the whole space.
         return Ok(ArrayFrame { frame: start, epochs: 0.0, end: TrainingEnd::Converged });
     }
-    let method = StrSqp::new(StrSqpConfig { tolerance, ..StrSqpConfig::default() }, Stiefel::new(mean.len(), k)?)?;
     let few = rows.stored_per_row() * (n * k) as f64 <= FEW as f64;
     let batch = if few { n } else { BATCH.min(n) };
-    let (mut stopped, mut values) = (false, Vec::new());
-    let run = minimize(&mut f).method(method).stop(Stop::epochs(epochs));
-    let run = if batch == n { run.full_batch().seed(seed) } else { run.batch(batch).seed(seed) };
-    let report = run
-        .observe(|record: &StepRecord, _: &Mat<f64>| {
-            stopped = interrupted();
-            values.push(record.value);
-            let settled = batch == n && settled(values.iter().copied(), SETTLED * tolerance);
-            if stopped || settled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })
-        .start(start)?;
-    let end = match report.reason {
-        _ if stopped => TrainingEnd::Interrupted,
-        StopReason::Observer => TrainingEnd::Converged,
-        _ if report.breakdown.is_some() => TrainingEnd::Breakdown,
-        reason if reason.converged() => TrainingEnd::Converged,
-        _ => TrainingEnd::Epochs,
+    let end = FullSumEnd { tolerance, settled: Some(SETTLED * tolerance) };
+    let limits = &mut TrainingLimits {
+        epochs: Some(epochs),
+        seed,
+        interrupted,
+        any_stops: &|stop| stop,
+        report: &mut |_, _| {},
     };
-    let epochs = report.steps as f64 / n.div_ceil(batch) as f64;
-    Ok(ArrayFrame { frame: orthonormal(report.point().as_ref()), epochs, end })
+    let (d, stiefel) = (mean.len(), Box::new(Stiefel::new(mean.len(), k)?));
+    let Trained { weights, epochs, end, .. } = solved(&mut f, stiefel, start, &[d, k], batch, end, limits)?;
+    Ok(ArrayFrame { frame: orthonormal(MatRef::from_column_major_slice(&weights.flat, d, k)), epochs, end })
 }
 
 /// A subspace that is learned from rows as they come: the state of `Auto`.

@@ -20,7 +20,7 @@ use crate::{
     split::split,
     task::Targets,
     terms::ModelTerms,
-    train::{StopRule, Trained, TrainingEnd, TrainingLimits, linear_batch, network_batch, trained},
+    train::{StopRule, Trained, Training, TrainingEnd, TrainingLimits, linear_batch, network_batch, trained},
     weights::Weights,
 };
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ use strust::{
     objective::{Objective, Stoppable, full_value},
     sample::Sample,
     samplers::{Epochs, Sampler},
-    vector::Elementwise,
+    vector::{Elementwise, Vector},
 };
 use strust_data::loss::OutputLoss;
 
@@ -194,8 +194,9 @@ fn linear(
     }
     let batch = linear_batch(terms.rows.inputs(), terms.rows.stored_per_row(), f.terms());
     let mut scored = Stoppable::new(f.clone(), limits.interrupted);
-    let score = |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
-    let rough = trained(&mut f, start, batch, &widths, StopRule::LINEAR, |_| None, limits, score, Clone::clone)?;
+    let score = &mut |x: &Vec<f64>, _: &Weights| full_value(&mut scored, x);
+    let (rule, held_out) = (StopRule::LINEAR, &mut |_: &Weights| None);
+    let rough = trained(Training { f: &mut f, start, batch, widths: &widths, rule, held_out, score }, limits)?;
     let left = limits.epochs.map(|epochs| epochs.saturating_sub(rough.epochs.ceil() as u64));
     if rough.end != TrainingEnd::Converged || left == Some(0) {
         return Ok(rough);
@@ -223,13 +224,10 @@ fn network(
     let widths = [&[terms.rows.inputs()], options.hidden.as_slice(), &[terms.outputs]].concat();
     let mut f = NetworkModel::new(terms, &widths)?;
     let mut scored = f.clone();
-    let score = |x: &Vec<f32>, _: &Weights| scored.mean_loss(x, &held, interrupted);
+    let score = &mut |x: &Vec<f32>, _: &Weights| scored.mean_loss(x, &held, interrupted);
     let (start, batch) = (f.start(options.seed), network_batch(f.terms()));
-    trained(&mut f, start, batch, &widths, StopRule::NETWORK, |_| None, limits, score, |x| widened(x))
-}
-
-fn widened(x: &[f32]) -> Vec<f64> {
-    x.iter().map(|&x| f64::from(x)).collect()
+    let (rule, held_out) = (StopRule::NETWORK, &mut |_: &Weights| None);
+    trained(Training { f: &mut f, start, batch, widths: &widths, rule, held_out, score }, limits)
 }
 
 /// A model that learns from rows as they come: the state of `Auto`.
@@ -247,7 +245,7 @@ impl ModelStream {
     pub fn flat(&self) -> Vec<f64> {
         match self {
             Self::Linear(state) => state.point().clone(),
-            Self::Network(state) => widened(state.point()),
+            Self::Network(state) => state.point().components(),
         }
     }
 }
@@ -298,15 +296,16 @@ pub(crate) struct OnePass<'a> {
 
 impl OnePass<'_> {
     /// Makes the steps from a state, or from a new one at a point.
-    pub(crate) fn over<F: Objective<Point: Elementwise>>(
+    pub(crate) fn over<V: Elementwise>(
         &self,
-        f: &mut F,
-        state: Result<AutoState<F::Point>, F::Point>,
-    ) -> Result<AutoState<F::Point>, Error> {
+        mut f: &mut dyn Objective<Point = V>,
+        state: Result<AutoState<V>, V>,
+    ) -> Result<AutoState<V>, Error> {
+        let f = &mut f;
         let mut method = Auto::default();
         let mut state = match state {
             Ok(state) => {
-                Method::<F>::prepare(&mut method, f, state.point())?;
+                method.prepare(f, state.point())?;
                 state
             }
             Err(start) => method.init(f, start)?,

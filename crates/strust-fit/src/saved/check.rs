@@ -30,12 +30,7 @@ pub(super) fn about(about: &ModelAbout) -> Result<(), String> {
             }
         }
     }
-    let fits = match (about.model, about.task.class_names().map(<[String]>::len)) {
-        (ModelFamily::Mlp, _) | (ModelFamily::Linear, None) | (ModelFamily::Logistic, Some(2)) => true,
-        (ModelFamily::Softmax, Some(classes)) => classes > 2,
-        _ => false,
-    };
-    if !fits {
+    if about.model != ModelFamily::Mlp && about.model != ModelFamily::linear(&about.task) {
         return Err(format!("a {} model does not fit its task", about.model.name()));
     }
     encoder(about)
@@ -98,10 +93,7 @@ pub(super) fn weights(about: &ModelAbout, layers: &[SavedLayer]) -> Result<Weigh
         flat.extend(&layer.bias);
         widths.push(units);
     }
-    let outputs = match about.task.class_names().map(<[String]>::len) {
-        None | Some(2) => 1,
-        Some(classes) => classes,
-    };
+    let outputs = about.task.outputs();
     if widths.last() != Some(&outputs) {
         return Err(format!("{:?} outputs, but its task needs {outputs}", widths.last()));
     }

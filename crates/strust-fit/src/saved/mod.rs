@@ -21,7 +21,7 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
 };
-use strust_data::read::open_plain;
+use strust_data::{loss::OutputLoss, read::open_plain};
 
 /// The format of a model file. The number grows when older programs cannot read a newer file.
 pub const FORMAT: &str = "strust-fit 1";
@@ -45,6 +45,15 @@ pub enum ModelFamily {
 }
 
 impl ModelFamily {
+    /// The linear model of a task.
+    pub(crate) fn linear(task: &FitTask) -> Self {
+        match task.loss() {
+            OutputLoss::Squares => Self::Linear,
+            OutputLoss::Logistic => Self::Logistic,
+            OutputLoss::Softmax => Self::Softmax,
+        }
+    }
+
     /// Its name in the program.
     #[must_use]
     pub fn name(self) -> &'static str {

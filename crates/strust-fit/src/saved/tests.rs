@@ -16,8 +16,8 @@ fn model(seed: u64) -> FittedModel {
         name: "city, \"x\"".into(),
         encoding: Encoding::Category { levels: vec![String::new(), "Rome".into(), "Ünal\n".into()] },
     };
-    let widths = vec![5, 3, 1];
-    let size = Weights::size(&widths).unwrap();
+    let widths: Vec<usize> = vec![5, 3, 1];
+    let size = widths.windows(2).map(|pair| (pair[0] + 1) * pair[1]).sum::<usize>();
     let flat = (0..size).map(|k| (k as f64 + seed as f64).sin() / 3.0).collect();
     FittedModel {
         about: ModelAbout {
