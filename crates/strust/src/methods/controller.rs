@@ -106,7 +106,7 @@ pub struct Learned {
     /// Whether no step was accepted since z was last moved to the average. At the start it is there.
     pub at_average: bool,
 }
-crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, balance, at_average });
+crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, balance | pull, at_average });
 
 impl Default for Learned {
     /// At the start nothing is known.

@@ -4,9 +4,12 @@
 //! `STRUST_UPDATE=python-golden cargo test -p strust golden` writes the file.
 
 use super::{CONSTANTS, Learned, Noise, SizeRule, TrialNumbers};
-use crate::objective::Evaluation;
+use crate::{
+    objective::Evaluation,
+    saved::{Load, Save, Saved},
+};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
 
 const GAMMA: f64 = 5.0;
 const Q: f64 = 2.0;
@@ -193,4 +196,15 @@ fn plain_numbers_are_the_same_state() {
         assert_eq!(Learned::from_numbers(known).numbers(), known);
         assert_eq!(Learned::from_numbers(learned).numbers(), learned);
     }
+}
+
+#[test]
+fn numbers_that_were_saved_under_an_older_name_are_read() {
+    let known = Learned { balance: -6.5, ..Learned::default() };
+    let Saved::Map(parts) = known.save() else { panic!("named values") };
+    let older = |(name, part): (Cow<'static, str>, Saved)| (if name == "balance" { "pull".into() } else { name }, part);
+    let saved = Saved::Map(parts.into_iter().map(older).collect());
+    assert_eq!(Learned::load(&saved).unwrap(), known);
+    let missing = Learned::load(&Saved::map([("accepted", Saved::Count(1))])).unwrap_err();
+    assert!(missing.to_string().contains("`noise` is missing"), "{missing}");
 }
