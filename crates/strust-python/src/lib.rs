@@ -13,6 +13,7 @@ mod methods;
 mod objective;
 mod problems;
 mod run;
+mod target;
 
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
@@ -38,7 +39,7 @@ mod _native {
             subspace,
         },
         program,
-        run::{convert_state, minimize_function, minimize_problem, point_of_state},
+        run::{convert_state, minimize, point_of_state},
     };
     #[allow(non_upper_case_globals)]
     #[pymodule_export]
