@@ -280,25 +280,15 @@ pub fn epochs(
         let start = problem.start(seed);
         let f = problem.objective();
         f.set(&start);
-        let steps = shape[1];
+        let turns = &mut turns;
         match method {
             Optimizer::Sgd => {
                 let config = SgdConfig { learning_rate: 0.01, ..Default::default() };
-                let method = DeviceSgd::start(config, f, steps)?;
-                time_epochs(f, method, launch, shape, &mut turns)
+                time_epochs::<DeviceSgd<f32>>(f, config, launch, shape, turns)
             }
-            Optimizer::Str => {
-                let method = DeviceStr::start(short_steps(), f, steps)?;
-                time_epochs(f, method, launch, shape, &mut turns)
-            }
-            Optimizer::Auto => {
-                let method = DeviceAuto::start(AutoConfig::default(), f, steps)?;
-                time_epochs(f, method, launch, shape, &mut turns)
-            }
-            Optimizer::Adam => {
-                let method = DeviceAdam::start(AdamConfig::default(), f, steps)?;
-                time_epochs(f, method, launch, shape, &mut turns)
-            }
+            Optimizer::Str => time_epochs::<DeviceStr<f32>>(f, short_steps(), launch, shape, turns),
+            Optimizer::Auto => time_epochs::<DeviceAuto<f32>>(f, AutoConfig::default(), launch, shape, turns),
+            Optimizer::Adam => time_epochs::<DeviceAdam<f32>>(f, AdamConfig::default(), launch, shape, turns),
         }
     };
     let timed: Vec<TimedRun> = std::thread::scope(|scope| {
@@ -349,13 +339,14 @@ struct TimedRun {
     reads: u64,
 }
 
-fn time_epochs(
+fn time_epochs<M: DeviceMethod<f32>>(
     f: &mut TorchObjective<f32, ImageLoss>,
-    method: impl DeviceMethod<f32>,
+    config: M::Config,
     launch: Launch,
     [batch, steps, rounds]: [usize; 3],
     turns: &mut EpochBarrier,
 ) -> Result<TimedRun, Error> {
+    let method = M::start(config, f, steps)?;
     let mut run = DeviceRun::new(f, method, batch, steps, launch);
     let device = f.parameters().device();
     let mut sampler = Epochs::new(f.terms(), batch, 0)?;

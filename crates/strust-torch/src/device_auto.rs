@@ -4,8 +4,8 @@
 //! Where the kernels cannot be compiled, the library's own method makes the step.
 
 use crate::{
-    BatchLoss, Component, DeviceMethod, Flat, TorchObjective, cuda,
-    device_method::{DeviceProgress, sealed::DeviceStep},
+    BatchLoss, Component, DeviceMethod, Flat, ModelParameters, TorchObjective, cuda,
+    device_method::{DeviceProgress, sealed::DeviceStep, vector},
     device_records::{JUDGED_COLUMNS, judged},
     objective::BatchSource,
 };
@@ -127,27 +127,10 @@ impl AutoKernels {
 }
 
 impl<T: Component> DeviceAuto<T> {
-    fn at<L>(
-        config: AutoConfig,
-        f: &TorchObjective<T, L>,
-        state: AutoState<Flat<T>>,
-        read_every: usize,
-    ) -> Result<Self, Error>
-    where
-        L: BatchLoss,
-    {
-        let device = f.parameters().device();
-        Ok(Self {
-            kernels: AutoKernels::new(&config, &state),
-            gradient: state.x.zeros_like(),
-            progress: DeviceProgress::new(state.k, read_every, JUDGED_COLUMNS, device, judged),
-            library: Auto::new(config.clone())?,
-            config: config.check()?,
-            failed: None,
-            state,
-        })
+    /// The model's parameters ← y.
+    fn set_point(&self, parameters: &mut ModelParameters<T>) {
+        no_grad(|| parameters.flat_mut().set_lerp(&self.state.z, self.config.momentum, &self.state.x));
     }
-
     /// The step of the library's method, as a record.
     fn advance_on_host<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
         let row = self.failed.unwrap_or_else(|| {
@@ -197,40 +180,38 @@ impl<T: Component> DeviceMethod<T> for DeviceAuto<T> {
     type Config = AutoConfig;
     type State = AutoState<Flat<T>>;
 
-    fn start<L: BatchLoss>(config: AutoConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
-        let x = f.point();
-        let (gradient, root) = (x.zeros_like(), x.zeros_like());
-        let (z, start) = (x.clone(), x.clone());
-        Self::at(config, f, AutoState { x, z, start, gradient, root, learned: Learned::default(), k: 0 }, read_every)
-    }
-    fn resume<L: BatchLoss>(
+    fn at<L: BatchLoss>(
         config: AutoConfig,
-        f: &mut TorchObjective<T, L>,
-        state: &AutoState<Flat<T>>,
+        f: &TorchObjective<T, L>,
+        state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(&state.x)?;
-        let AutoState { x, z, start, gradient, root, learned, k } = state;
-        let [x, z, start, gradient, root] = [x, z, start, gradient, root].map(|vector| {
-            let mut here = f.point();
-            here.copy_from(vector);
-            here
-        });
-        let state = AutoState { x, z, start, gradient, root, learned: *learned, k: *k };
-        let this = Self::at(config, f, state, read_every)?;
-        this.set_point(f);
+        let config = config.check()?;
+        let point = |saved: Option<&Flat<T>>| saved.map_or_else(|| f.point(), |saved| vector(f, Some(saved)));
+        let state = AutoState {
+            x: f.point(),
+            z: point(state.map(|state| &state.z)),
+            start: point(state.map(|state| &state.start)),
+            gradient: vector(f, state.map(|state| &state.gradient)),
+            root: vector(f, state.map(|state| &state.root)),
+            learned: state.map_or_else(Learned::default, |state| state.learned),
+            k: state.map_or(0, |state| state.k),
+        };
+        let this = Self {
+            kernels: AutoKernels::new(&config, &state),
+            gradient: vector(f, None),
+            progress: DeviceProgress::new(state.k, read_every, JUDGED_COLUMNS, f.parameters().device(), judged),
+            library: Auto::new((*config).clone())?,
+            config,
+            failed: None,
+            state,
+        };
+        this.set_point(&mut f.parameters().share());
         Ok(this)
     }
     fn state<L: BatchLoss>(&mut self, _: &TorchObjective<T, L>) -> AutoState<Flat<T>> {
         let learned = self.kernels.as_ref().map_or(self.state.learned, AutoKernels::learned);
         AutoState { learned, k: self.progress.k(), ..self.state.clone() }
-    }
-}
-
-impl<T: Component> DeviceAuto<T> {
-    /// The model's parameters ← y.
-    fn set_point<L: BatchLoss>(&self, f: &mut TorchObjective<T, L>) {
-        no_grad(|| f.parameters_mut().flat_mut().set_lerp(&self.state.z, self.config.momentum, &self.state.x));
     }
 }
 
@@ -247,6 +228,6 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
         } else {
             self.advance_on_host(f, on);
         }
-        self.set_point(f);
+        self.set_point(f.parameters_mut());
     }
 }

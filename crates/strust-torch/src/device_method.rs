@@ -4,7 +4,10 @@ use crate::{
     BatchLoss, Component, Flat, TorchObjective,
     device_records::{DeviceRecords, Reader},
 };
-use strust::{Error, config::Config, methods::State, record::StepRecord, sample::Sample, saved::Load};
+use strust::{
+    Error, config::Config, methods::State, objective::Objective, record::StepRecord, sample::Sample, saved::Load,
+    vector::Vector,
+};
 use tch::{Device, Kind, Tensor};
 
 /// A method whose step consists only of operations on tensors, so that no number returns to the host: [`DeviceAuto`],
@@ -28,12 +31,27 @@ pub trait DeviceMethod<T: Component>: sealed::DeviceStep<T> + Sized {
     /// Starts at the model's parameters. Records are read every `read_every` steps.
     fn start<L>(config: Self::Config, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
     where
-        L: BatchLoss;
+        L: BatchLoss,
+    {
+        Self::at(config, f, None, read_every)
+    }
     /// Resumes from a state and sets the model's parameters to its point.
     fn resume<L: BatchLoss>(
         config: Self::Config,
         f: &mut TorchObjective<T, L>,
         state: &Self::State,
+        read_every: usize,
+    ) -> Result<Self, Error> {
+        f.check_point(state.point())?;
+        f.set(state.point());
+        Self::at(config, f, Some(state), read_every)
+    }
+    /// The method at a state whose point the model has, or at the start.
+    #[doc(hidden)]
+    fn at<L: BatchLoss>(
+        config: Self::Config,
+        f: &TorchObjective<T, L>,
+        state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error>;
     /// Everything that the next step depends on, except the model's buffers. Waits for the device.
@@ -68,6 +86,20 @@ pub(crate) mod sealed {
     }
 }
 
+/// A number on the device, in double precision.
+pub(crate) fn number(value: f64, device: Device) -> Tensor {
+    Tensor::full([0_i64; 0], value, (Kind::Double, device))
+}
+
+/// A copy of a state's vector on the model's device, or zeros at the start.
+pub(crate) fn vector<T: Component, L: BatchLoss>(f: &TorchObjective<T, L>, saved: Option<&Flat<T>>) -> Flat<T> {
+    let mut vector = f.parameters().flat().zeros_like();
+    if let Some(saved) = saved {
+        vector.copy_from(saved);
+    }
+    vector
+}
+
 /// The number of steps, whether all numbers were finite, and the records.
 #[derive(Debug)]
 pub struct DeviceProgress {
@@ -81,11 +113,6 @@ impl DeviceProgress {
     pub(crate) fn new(k: u64, rows: usize, columns: usize, device: Device, reader: Reader) -> Self {
         let finite = Tensor::ones([0_i64; 0], (Kind::Bool, device));
         Self { k, finite, records: DeviceRecords::new(rows, columns, k, device, reader) }
-    }
-    /// Continues at step k of a run.
-    pub(crate) fn resume_at(&mut self, k: u64) {
-        self.k = k;
-        self.records.start_at(k);
     }
     /// Checks on the device that these numbers and all before them are finite.
     pub(crate) fn check_finite(&mut self, value: &Tensor, squared_norm: &Tensor) -> &Tensor {

@@ -36,10 +36,6 @@ impl DeviceRecords {
         Self { table, next, reader, filled: 0, first, records: Vec::new(), failure: None, reads: 0 }
     }
 
-    /// The step of the first row.
-    pub fn start_at(&mut self, first: u64) {
-        self.first = first;
-    }
     /// Writes a row; each number is a tensor of one double. The host has to [`count`](Self::count) it.
     pub fn write(&mut self, row: &[&Tensor]) {
         self.write_row(&Tensor::stack(row, 0));

@@ -42,7 +42,9 @@ config! {
 }
 
 impl StrNewtonConfig {
-    fn region(&self) -> RegionConfig {
+    /// The constants of the trust region.
+    #[must_use]
+    pub fn region(&self) -> RegionConfig {
         let &Self { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow, .. } = self;
         RegionConfig { initial_radius, max_radius, accept_above, shrink_below, grow_above, shrink, grow }
     }
