@@ -16,7 +16,7 @@ use strust::{
     Error,
     constraints::{Bounds, Constraint, ConstraintWrapper, Manifold, Sense, Simplex, at_most, both, by_newton},
     prelude::{Affine, Sphere, Stiefel},
-    vector::{Dense, Vector},
+    vector::Vector,
 };
 
 type DynConstraint<T> = dyn Manifold<Point = Array<T>, Residual = Vec<f64>> + Send;

@@ -279,16 +279,11 @@ impl ImageClassification {
 
     /// Writes a point and the running statistics as a safetensors file, under PyTorch's names.
     pub fn save(&mut self, path: &Path, x: &Flat<f32>) -> Result<(), Error> {
-        self.objective.check_point(x)?;
-        self.objective.elsewhere(|objective| {
-            objective.set(x);
-            objective.parameters().save(path)
-        })
+        self.objective.save(path, x)
     }
     /// Reads such a file: returns the point and sets the running statistics.
     pub fn load(&mut self, path: &Path) -> Result<Flat<f32>, Error> {
-        self.objective.parameters_mut().load(path)?;
-        Ok(self.objective.point())
+        self.objective.load(path)
     }
 }
 
@@ -356,7 +351,7 @@ impl Problem for ImageClassification {
         let store = VarStore::new(Device::Cpu);
         let _network = seeded(seed, || (self.build)(&store.root()));
         let fresh = ModelParameters::<f32>::new(&store).expect("the network was built once already");
-        own.share().copy_buffers(&fresh);
+        own.share().restore(&fresh.snapshot());
         fresh.flat().to_device(own.device())
     }
     fn optimum(&self) -> Option<f64> {

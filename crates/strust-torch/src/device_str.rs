@@ -89,7 +89,7 @@ impl<T: Component> DeviceStep<T> for DeviceStr<T> {
                 predicted: &predicted,
                 bounded: None,
             };
-            region.step(f, on, progress, &step, &[]);
+            let _finite = region.step(f, on, progress, &step, &[]);
         });
     }
 }

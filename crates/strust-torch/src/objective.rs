@@ -11,6 +11,7 @@ use crate::{Component, Error, Flat, ModelParameters, cuda::hold_off_capture, sam
 use std::{
     cell::RefCell,
     fmt,
+    path::Path,
     sync::{
         Mutex, PoisonError, RwLockReadGuard,
         atomic::{AtomicU64, Ordering},
@@ -221,6 +222,19 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     /// Writes a point into the model.
     pub fn set(&mut self, x: &Flat<T>) {
         self.parameters.set(x);
+    }
+    /// Writes a point and the model's buffers as a safetensors file ([`ModelParameters::save`]).
+    pub fn save(&mut self, path: &Path, x: &Flat<T>) -> Result<(), Error> {
+        self.check_point(x)?;
+        self.elsewhere(|f| {
+            f.set(x);
+            f.parameters.save(path)
+        })
+    }
+    /// Reads such a file into the model and returns the point.
+    pub fn load(&mut self, path: &Path) -> Result<Flat<T>, Error> {
+        self.parameters.load(path)?;
+        Ok(self.point())
     }
     /// The id of a new run, which no other run has.
     pub(crate) fn begin_run(&mut self) -> u64 {

@@ -1,6 +1,6 @@
 //! The time of a step with products, beside that of its passes alone.
 
-use super::{EpochBarrier, problem, time_epochs};
+use super::{EpochBarrier, synthetic, time_epochs};
 use crate::{
     BatchLoss, DeviceMethod, DeviceNewton, Error, Flat, Launch, TorchObjective,
     cuda::OwnStream,
@@ -58,7 +58,7 @@ fn time<M: DeviceMethod<f32>>(
 ) -> Result<(f64, Option<String>), Error> {
     let [batch, steps, rounds] = shape;
     let _stream = OwnStream::on(device);
-    let mut problem = problem(batch * steps, device)?;
+    let mut problem = synthetic(batch * steps, device)?;
     let point = problem.start(0);
     let f = problem.objective();
     f.set(&point);

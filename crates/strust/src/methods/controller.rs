@@ -294,10 +294,10 @@ impl Learned {
     /// A step of [`Auto`](super::Auto) as CUDA source. The macro `REAL` must be `float` or `double`.
     #[must_use]
     pub fn cuda_source() -> String {
-        let constants: String =
-            CONSTANTS.iter().map(|(name, value)| format!("constexpr double {name} = {value:?};\n")).collect();
-        let numbers = Self::NAMES.join(", ");
-        format!("{constants}struct Learned {{\n  double {numbers};\n}};\n{}", include_str!("auto.cu"))
+        let constants: Vec<String> =
+            CONSTANTS.iter().map(|(name, value)| format!("constexpr double {name} = {value:?};")).collect();
+        let (constants, numbers) = (constants.join("\n"), Self::NAMES.join(", "));
+        format!("{constants}\nstruct Learned {{\n  double {numbers};\n}};\n{}", include_str!("auto.cu"))
     }
 }
 
