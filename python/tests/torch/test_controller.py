@@ -34,6 +34,12 @@ def test_the_constants_are_those_of_the_golden_steps():
     assert GOLDEN["constants"] == learned.CONSTANTS
 
 
+def test_the_numbers_of_a_saved_state_keep_their_order():
+    # A state dict has them as one tensor, without names. `balance` was once called `pull`.
+    names = "accepted curvature noise recent_noise least_noise remembered distance size trust balance at_average"
+    assert list(learned.INITIAL) == [*names.split(), "steps", "broken"]
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_operations_make_the_golden_steps(step):
     def tensor(number: float):
