@@ -5,8 +5,8 @@
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, ModelParameters, TorchObjective, cuda,
-    device_method::{DeviceProgress, sealed::DeviceStep, vector},
-    device_records::{JUDGED_COLUMNS, judged},
+    device_method::{sealed::DeviceStep, vector},
+    device_records::{DeviceProgress, JUDGED_COLUMNS, judged},
     objective::BatchSource,
 };
 use strust::{

@@ -1,9 +1,6 @@
 //! The common part of the methods on the device.
 
-use crate::{
-    BatchLoss, Component, Flat, TorchObjective,
-    device_records::{DeviceRecords, Reader},
-};
+use crate::{BatchLoss, Component, Flat, TorchObjective};
 use strust::{
     Error, config::Config, methods::State, objective::Objective, record::StepRecord, sample::Sample, saved::Load,
     vector::Vector,
@@ -65,17 +62,16 @@ pub trait DeviceMethod<T: Component>: sealed::DeviceStep<T> + Sized {
     /// The records that were not taken yet. Waits for the device. If the run broke down, the next call returns the
     /// error.
     fn records(&mut self) -> Result<Vec<StepRecord>, Error> {
-        self.progress().records.take()
+        self.progress().take()
     }
     /// How often the host has waited for the device to read records.
     fn reads(&mut self) -> u64 {
-        self.progress().records.reads()
+        self.progress().reads()
     }
 }
 
 pub(crate) mod sealed {
-    use super::DeviceProgress;
-    use crate::{BatchLoss, Component, TorchObjective, objective::BatchSource};
+    use crate::{BatchLoss, Component, TorchObjective, device_records::DeviceProgress, objective::BatchSource};
 
     /// The two halves of a step.
     pub trait DeviceStep<T: Component> {
@@ -98,50 +94,4 @@ pub(crate) fn vector<T: Component, L: BatchLoss>(f: &TorchObjective<T, L>, saved
         vector.copy_from(saved);
     }
     vector
-}
-
-/// The number of steps, whether all numbers were finite, and the records.
-#[derive(Debug)]
-pub struct DeviceProgress {
-    k: u64,
-    /// Whether all numbers so far were finite, on the device.
-    finite: Tensor,
-    records: DeviceRecords,
-}
-
-impl DeviceProgress {
-    pub(crate) fn new(k: u64, rows: usize, columns: usize, device: Device, reader: Reader) -> Self {
-        let finite = Tensor::ones([0_i64; 0], (Kind::Bool, device));
-        Self { k, finite, records: DeviceRecords::new(rows, columns, k, device, reader) }
-    }
-    /// Checks on the device that these numbers and all before them are finite.
-    pub(crate) fn check_finite(&mut self, value: &Tensor, squared_norm: &Tensor) -> &Tensor {
-        // 0·a is 0 only if a is finite.
-        self.check(&((value + squared_norm) * 0.0).eq(0.0))
-    }
-    /// Whether this and all conditions before it hold, on the device.
-    pub(crate) fn check(&mut self, holds: &Tensor) -> &Tensor {
-        let _ = self.finite.logical_and_(holds);
-        &self.finite
-    }
-    /// The table of records and the index of its next row, for a kernel that writes it.
-    pub(crate) fn table(&self) -> [&Tensor; 2] {
-        self.records.table()
-    }
-    pub(crate) fn write(&mut self, row: &[&Tensor]) {
-        self.records.write(row);
-    }
-    pub(crate) fn write_row(&mut self, row: &Tensor) {
-        self.records.write_row(row);
-    }
-    /// Counts a step whose operations were launched.
-    pub(crate) fn count(&mut self) -> Result<(), Error> {
-        self.k += 1;
-        self.records.count()
-    }
-    /// The number of steps before a breakdown, if there was one. Waits for the device.
-    pub(crate) fn k(&mut self) -> u64 {
-        self.records.read();
-        self.records.broken_at().unwrap_or(self.k)
-    }
 }

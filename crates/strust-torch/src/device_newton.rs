@@ -3,8 +3,8 @@
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{DeviceProgress, number, sealed::DeviceStep, vector},
-    device_records::{NEWTON_COLUMNS, newton},
+    device_method::{number, sealed::DeviceStep, vector},
+    device_records::{DeviceProgress, NEWTON_COLUMNS, newton},
     device_region::{DeviceRegion, DeviceTrial},
     objective::BatchSource,
 };

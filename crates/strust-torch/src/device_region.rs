@@ -3,7 +3,8 @@
 
 use crate::{
     BatchLoss, Component, Flat, TorchObjective,
-    device_method::{DeviceProgress, number, vector},
+    device_method::{number, vector},
+    device_records::DeviceProgress,
     objective::BatchSource,
 };
 use strust::{config::Checked, objective::Evaluation, radius::RegionConfig, vector::Vector};

@@ -2,9 +2,9 @@
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{DeviceProgress, sealed::DeviceStep, vector},
+    device_method::{sealed::DeviceStep, vector},
     device_rate::DeviceRate,
-    device_records::{PLAIN_COLUMNS, plain},
+    device_records::{DeviceProgress, PLAIN_COLUMNS, plain},
     objective::BatchSource,
 };
 use strust::{

@@ -2,8 +2,8 @@
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{DeviceProgress, sealed::DeviceStep, vector},
-    device_records::{REGION_COLUMNS, region},
+    device_method::{sealed::DeviceStep, vector},
+    device_records::{DeviceProgress, REGION_COLUMNS, region},
     device_region::{DeviceRegion, DeviceTrial},
     objective::BatchSource,
 };

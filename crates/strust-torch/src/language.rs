@@ -5,10 +5,7 @@ use crate::{
     cuda, seeded,
 };
 use std::path::Path;
-use strust::{
-    objective::ObjectiveWrapper,
-    sample::Sample,
-};
+use strust::{objective::ObjectiveWrapper, sample::Sample};
 use strust_data::text::Characters;
 use strust_problems::Problem;
 use tch::{

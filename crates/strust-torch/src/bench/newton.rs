@@ -4,7 +4,8 @@ use super::{EpochBarrier, synthetic, time_epochs};
 use crate::{
     BatchLoss, DeviceMethod, DeviceNewton, Error, Flat, Launch, TorchObjective,
     cuda::OwnStream,
-    device_method::{DeviceProgress, sealed::DeviceStep, vector},
+    device_method::{sealed::DeviceStep, vector},
+    device_records::DeviceProgress,
     objective::BatchSource,
 };
 use serde::Serialize;
