@@ -1,6 +1,6 @@
 """The numbers of `Auto` after every golden step of the Rust library, by operations of torch and by the kernels' source.
 
-`crates/strust/src/methods/controller/golden_steps.rs` writes the file.
+`crates/strust/src/methods/controller/tests.rs` writes the file.
 """
 
 import ctypes

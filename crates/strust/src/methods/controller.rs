@@ -302,4 +302,4 @@ impl Learned {
 }
 
 #[cfg(test)]
-mod golden_steps;
+mod tests;
