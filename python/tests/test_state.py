@@ -42,6 +42,13 @@ def test_a_state_moves_between_rust_and_python():
     assert end.x.tolist() == saved["end"]
 
 
+def test_a_state_of_auto_with_the_older_name_of_the_balance_is_read():
+    half = strust.minimize(line, [0.0, 0.0], n_terms=5, batch=2, epochs=3)
+    older = half.state.to_json().replace('"balance"', '"pull"')
+    assert "pull" in older
+    assert strust.State.from_json(older, "auto").data == half.state.data
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("method", [name for name in strust.METHODS if name not in ("auglag", "landing")])
 def test_a_pickled_state_continues_bit_for_bit(method, dtype):

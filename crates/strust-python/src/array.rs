@@ -52,18 +52,9 @@ impl<T: Scalar> Array<T> {
     pub fn from_vec(values: Vec<T>) -> Self {
         Self { shape: vec![values.len()], values }
     }
-    /// A point of this shape from its components, column by column.
-    pub fn new(values: Vec<T>, shape: Vec<usize>) -> Self {
-        assert_eq!(values.len(), shape.iter().product::<usize>(), "the values fill the shape");
-        Self { values, shape }
-    }
     /// The components, column by column.
     pub fn values(&self) -> &Vec<T> {
         &self.values
-    }
-    /// The components, column by column.
-    pub fn values_mut(&mut self) -> &mut Vec<T> {
-        &mut self.values
     }
     /// The shape.
     pub fn dimensions(&self) -> &[usize] {
@@ -96,6 +87,24 @@ impl<T: Scalar> Array<T> {
         let array = PyArrayDyn::zeros(py, self.shape.clone(), true);
         array.try_readwrite()?.as_slice_mut()?.copy_from_slice(&self.values);
         Ok(array)
+    }
+}
+
+/// to ← from, for two points with the same components in the same order: a matrix has a slice for each column.
+pub fn copy<T: Scalar>(from: &impl Dense<Scalar = T>, to: &mut impl Dense<Scalar = T>) {
+    let (parts, mut start) = (from.parts(), 0);
+    for j in 0..parts.max(to.parts()) {
+        if parts == to.parts() {
+            to.part_mut(j).copy_from_slice(from.part(j));
+        } else if parts == 1 {
+            let column = to.part_mut(j);
+            column.copy_from_slice(&from.part(0)[start..start + column.len()]);
+            start += column.len();
+        } else {
+            let column = from.part(j);
+            to.part_mut(0)[start..start + column.len()].copy_from_slice(column);
+            start += column.len();
+        }
     }
 }
 

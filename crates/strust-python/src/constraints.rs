@@ -1,7 +1,7 @@
 //! Constraints over arrays: those of the library by name, and functions of the user.
 
 use crate::{
-    array::{Array, Scalar, readonly, shown},
+    array::{Array, Scalar, copy, readonly, shown},
     exception::RaisedException,
     function::{Handed, copy_into},
 };
@@ -67,7 +67,7 @@ fn part_from<T: Scalar>(
                     "the constraint \"stiefel\" needs a matrix x, but x0 has shape {shape}"
                 )));
             };
-            AnyConstraint::of(OnMatrix::new(Stiefel::new(d, k).map_err(crate::error)?))
+            AnyConstraint::of(OnMatrix::new(Stiefel::new(d, k).map_err(crate::error)?, d, k))
         }
         "sphere" => AnyConstraint::of(Sphere::new(get("radius")?.extract()?).map_err(crate::error)?),
         "simplex" => AnyConstraint::of(Simplex::new(x, get("total")?.extract()?).map_err(crate::error)?),
@@ -176,33 +176,10 @@ struct OnMatrix<T: Scalar, C> {
 }
 
 impl<T: Scalar, C: Constraint<Point = Mat<T>, Residual = Mat<T>>> OnMatrix<T, C> {
-    fn new(constraint: C) -> Self {
+    /// The constraint on matrices with d rows and k columns.
+    fn new(constraint: C, d: usize, k: usize) -> Self {
         let residual = constraint.new_residual();
-        Self { constraint, x: Mat::new(), v: Mat::new(), residual }
-    }
-}
-
-/// matrix ← x.
-pub fn to_matrix<T: Scalar>(x: &Array<T>, matrix: &mut Mat<T>) {
-    let &[rows, columns] = x.dimensions() else { panic!("a matrix has two dimensions") };
-    if (matrix.nrows(), matrix.ncols()) != (rows, columns) {
-        *matrix = Mat::zeros(rows, columns);
-    }
-    for (j, column) in x.values().chunks_exact(rows).enumerate() {
-        matrix.part_mut(j).copy_from_slice(column);
-    }
-}
-
-/// x ← matrix.
-pub fn from_matrix<T: Scalar>(matrix: &Mat<T>, x: &mut Array<T>) {
-    for (j, column) in x.values_mut().chunks_exact_mut(matrix.nrows()).enumerate() {
-        column.copy_from_slice(matrix.part(j));
-    }
-}
-
-fn write_components<T: Scalar>(matrix: &Mat<T>, out: &mut [f64]) {
-    for (j, column) in out.chunks_exact_mut(matrix.nrows()).enumerate() {
-        column.iter_mut().zip(matrix.part(j)).for_each(|(to, &from)| *to = from.into());
+        Self { constraint, x: Mat::zeros(d, k), v: Mat::zeros(d, k), residual }
     }
 }
 
@@ -214,22 +191,22 @@ impl<T: Scalar, C: Constraint<Point = Mat<T>, Residual = Mat<T>>> Constraint for
         vec![0.0; self.residual.dimension()]
     }
     fn residual(&mut self, x: &Array<T>, c: &mut Vec<f64>) {
-        to_matrix(x, &mut self.x);
+        copy(x, &mut self.x);
         self.constraint.residual(&self.x, &mut self.residual);
-        write_components(&self.residual, c);
+        c.copy_from_slice(&self.residual.components());
     }
     fn jvp(&mut self, x: &Array<T>, v: &Array<T>, out: &mut Vec<f64>) {
-        to_matrix(x, &mut self.x);
-        to_matrix(v, &mut self.v);
+        copy(x, &mut self.x);
+        copy(v, &mut self.v);
         self.constraint.jvp(&self.x, &self.v, &mut self.residual);
-        write_components(&self.residual, out);
+        out.copy_from_slice(&self.residual.components());
     }
     fn add_vjp(&mut self, x: &Array<T>, a: f64, y: &Vec<f64>, out: &mut Array<T>) {
-        to_matrix(x, &mut self.x);
-        to_matrix(out, &mut self.v);
+        copy(x, &mut self.x);
+        copy(out, &mut self.v);
         self.residual.set_components(y);
         self.constraint.add_vjp(&self.x, a, &self.residual, &mut self.v);
-        from_matrix(&self.v, out);
+        copy(&self.v, out);
     }
     fn add_second_order_product(
         &mut self,
@@ -239,13 +216,13 @@ impl<T: Scalar, C: Constraint<Point = Mat<T>, Residual = Mat<T>>> Constraint for
         v: &Array<T>,
         out: &mut Array<T>,
     ) -> bool {
-        let mut sum = Mat::new();
-        to_matrix(x, &mut self.x);
-        to_matrix(v, &mut self.v);
-        to_matrix(out, &mut sum);
+        let mut sum = self.v.clone();
+        copy(x, &mut self.x);
+        copy(v, &mut self.v);
+        copy(out, &mut sum);
         self.residual.set_components(y);
         let has = self.constraint.add_second_order_product(&self.x, a, &self.residual, &self.v, &mut sum);
-        from_matrix(&sum, out);
+        copy(&sum, out);
         has
     }
     fn rounding(&self, _: &Array<T>, norm: f64) -> f64 {
@@ -263,24 +240,23 @@ impl<T: Scalar, C: Constraint<Point = Mat<T>, Residual = Mat<T>>> Constraint for
         None
     }
     fn check_point(&self, x: &Array<T>) -> Result<(), Error> {
-        let mut matrix = Mat::new();
-        to_matrix(x, &mut matrix);
-        self.constraint.check_point(&matrix)
+        let &[d, k] = x.dimensions() else { panic!("a matrix has two dimensions") };
+        self.constraint.check_point(&Mat::zeros(d, k))
     }
 }
 
 impl<T: Scalar, C: Manifold<Point = Mat<T>, Residual = Mat<T>>> Manifold for OnMatrix<T, C> {
     fn project_tangent(&mut self, x: &Array<T>, v: &mut Array<T>) -> Result<(), Error> {
-        to_matrix(x, &mut self.x);
-        to_matrix(v, &mut self.v);
+        copy(x, &mut self.x);
+        copy(v, &mut self.v);
         self.constraint.project_tangent(&self.x, &mut self.v)?;
-        from_matrix(&self.v, v);
+        copy(&self.v, v);
         Ok(())
     }
     fn restore(&mut self, x: &mut Array<T>) -> Result<(), Error> {
-        to_matrix(x, &mut self.x);
+        copy(x, &mut self.x);
         self.constraint.restore(&mut self.x)?;
-        from_matrix(&self.x, x);
+        copy(&self.x, x);
         Ok(())
     }
 }

@@ -5,10 +5,8 @@ use crate::{
     constraints::AnyConstraint,
     exception::RaisedException,
     objective::AnyObjective,
-    problems::Problem,
-    run::function,
+    target::{Opened, PyTarget},
 };
-use numpy::PyArrayDyn;
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
@@ -17,41 +15,21 @@ use pyo3::{
 use std::path::PathBuf;
 use strust::{
     diagnostics::{SplitBatch, gradient_slope, jacobian_slope, kkt_report, lipschitz, strong_growth},
-    objective::Objective,
+    objective::{Objective, ProductKind},
     sample::{Draws, Sample, generator},
     samplers::{Epochs, Sampler},
     vector::Vector,
 };
 
-/// What to measure: functions of the user, or a built-in problem.
-#[derive(FromPyObject)]
-pub enum MeasuredTarget<'py> {
-    Problem(PyRef<'py, Problem>),
-    #[pyo3(transparent)]
-    Functions((Py<PyAny>, Option<Py<PyAny>>, Option<usize>)),
-}
-
 /// Measures with the component type of x.
 macro_rules! at {
-    ($py:expr, $measured:expr, $x:expr, |$f:ident, $point:ident, $exception:ident| $body:expr) => {{
+    ($target:expr, $x:expr, |$f:ident, $point:ident, $exception:ident| $body:expr) => {{
         let $exception = RaisedException::default();
-        match $measured {
-            MeasuredTarget::Problem(problem) => {
-                let mut $f = problem.objective();
-                let $point = Array::from_numpy(&readonly::<f64>("x", $x)?);
+        match $target.open("x", $x, ProductKind::Hessian, &$exception)? {
+            Opened::Single(mut $f, $point) => $body,
+            Opened::Double(mut $f, $point) => {
                 $f.check_point(&$point).map_err(crate::error)?;
                 $body
-            }
-            MeasuredTarget::Functions((fun, gradient, terms)) => {
-                if $x.cast::<PyArrayDyn<f32>>().is_ok() {
-                    let mut $f = function::<f32>(fun, gradient, None, terms, 0.0, &$exception);
-                    let $point = Array::from_numpy(&readonly::<f32>("x", $x)?);
-                    $body
-                } else {
-                    let mut $f = function::<f64>(fun, gradient, None, terms, 0.0, &$exception);
-                    let $point = Array::from_numpy(&readonly::<f64>("x", $x)?);
-                    $body
-                }
             }
         }
     }};
@@ -69,20 +47,23 @@ fn measured<R: Send>(py: Python<'_>, exception: &RaisedException, measure: impl 
 #[pyo3(signature = (target, x, batch, pairs, seed))]
 pub fn measure_strong_growth<'py>(
     py: Python<'py>,
-    target: MeasuredTarget<'py>,
+    target: PyTarget<'py>,
     x: &Bound<'py, PyAny>,
     batch: Option<usize>,
     pairs: Option<u64>,
     seed: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = at!(py, target, x, |f, point, exception| {
-        let batch = batch.unwrap_or(32.min(f.terms()));
-        measured(py, &exception, || growth(&mut f, &point, batch, pairs, seed))?
-    })?;
+    let (batch, terms, found) = at!(target, x, |f, point, exception| {
+        let terms = f.terms();
+        let batch = batch.unwrap_or(32.min(terms));
+        (batch, terms, measured(py, &exception, || growth(&mut f, &point, batch, pairs, seed))??)
+    });
     let result = PyDict::new(py);
-    for (key, number) in ["rho", "low", "high", "gradient_squared", "variance", "batch", "terms"].iter().zip(found) {
+    for (key, number) in ["rho", "low", "high", "gradient_squared", "variance"].iter().zip(found) {
         result.set_item(*key, number)?;
     }
+    result.set_item("batch", batch)?;
+    result.set_item("terms", terms)?;
     Ok(result)
 }
 
@@ -92,18 +73,16 @@ fn growth<T: Scalar>(
     batch: usize,
     pairs: Option<u64>,
     seed: u64,
-) -> PyResult<[f64; 7]> {
-    let terms = f.terms();
-    let (size, all) = (batch as f64, terms as f64);
+) -> PyResult<[f64; 5]> {
     let Some(count) = pairs else {
         let exact = strong_growth(f, x);
         let rho = exact.rho(batch, Draws::Different);
-        return Ok([rho, rho, rho, exact.gradient_squared, exact.variance, size, all]);
+        return Ok([rho, rho, rho, exact.gradient_squared, exact.variance]);
     };
     if batch < 2 {
         return Err(PyValueError::new_err("batch must be at least 2: its halves are compared"));
     }
-    let mut sampler = Epochs::new(terms, batch, seed).map_err(crate::error)?;
+    let mut sampler = Epochs::new(f.terms(), batch, seed).map_err(crate::error)?;
     let mut halves = SplitBatch::new(f.clone(), Draws::Different).without_window();
     let (mut sample, mut gradient) = (Sample::default(), x.zeros_like());
     for k in 0..count {
@@ -112,18 +91,18 @@ fn growth<T: Scalar>(
     }
     let found = halves.pairs();
     let interval = found.rho_interval(batch);
-    Ok([found.rho(batch), interval.low, interval.high, found.gradient_squared(), found.variance(), size, all])
+    Ok([found.rho(batch), interval.low, interval.high, found.gradient_squared(), found.variance()])
 }
 
 /// The largest curvature at x on all terms.
 #[pyfunction]
 pub fn measure_curvature<'py>(
     py: Python<'py>,
-    target: MeasuredTarget<'py>,
+    target: PyTarget<'py>,
     x: &Bound<'py, PyAny>,
     iterations: u32,
 ) -> PyResult<f64> {
-    at!(py, target, x, |f, point, exception| {
+    at!(target, x, |f, point, exception| {
         let all = Sample::range(0..f.terms());
         measured(py, &exception, || lipschitz(&mut f, &point, &all, iterations))
     })
@@ -142,12 +121,12 @@ fn signs<V: Vector>(like: &V, seed: u64) -> V {
 #[pyfunction]
 pub fn measure_gradient_slope<'py>(
     py: Python<'py>,
-    target: MeasuredTarget<'py>,
+    target: PyTarget<'py>,
     x: &Bound<'py, PyAny>,
     indices: Option<Vec<usize>>,
     seed: u64,
 ) -> PyResult<f64> {
-    at!(py, target, x, |f, point, exception| {
+    at!(target, x, |f, point, exception| {
         let sample = indices.map_or_else(|| Sample::range(0..f.terms()), |indices| Sample::new(indices, 0));
         let direction = signs(&point, seed);
         measured(py, &exception, || gradient_slope(&mut f, &point, &direction, &sample))
@@ -181,12 +160,12 @@ fn some<T: Scalar>(constraint: Option<AnyConstraint<T>>) -> PyResult<AnyConstrai
 #[pyfunction]
 pub fn measure_kkt<'py>(
     py: Python<'py>,
-    target: MeasuredTarget<'py>,
+    target: PyTarget<'py>,
     constraints: &Bound<'py, PyList>,
     x: &Bound<'py, PyAny>,
     penalty: f64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let report = at!(py, target, x, |f, point, exception| {
+    let report = at!(target, x, |f, point, exception| {
         let mut constraint = some(AnyConstraint::new(constraints, &point, &exception)?)?;
         measured(py, &exception, || kkt_report(&mut f, &mut constraint, &point, penalty))?
     })

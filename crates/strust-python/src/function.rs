@@ -16,25 +16,34 @@ use strust::{
     vector::Real,
 };
 
-/// How the functions of the user are called.
-pub struct Function<T: Scalar> {
+/// The functions of the user, by name.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct UserFunctions {
     /// `fun(x, indices)`, or `fun(x)` without terms. It returns the value, and the gradient too unless `gradient` does.
-    pub fun: Py<PyAny>,
+    fun: Py<PyAny>,
     /// `jac(x, indices)`.
-    pub gradient: Option<Py<PyAny>>,
-    /// `hessp(x, p, indices)`, and the matrix that it multiplies.
-    pub products: Option<(ProductKind, Py<PyAny>)>,
+    gradient: Option<Py<PyAny>>,
+    /// `hessp(x, p, indices)`.
+    products: Option<Py<PyAny>>,
     /// The number of terms, if `fun` has indices.
-    pub terms: Option<usize>,
+    terms: Option<usize>,
     /// The size of the numbers whose differences are squared, or 0.
-    pub magnitude: f64,
-    pub exception: RaisedException,
+    magnitude: f64,
+}
+
+/// The functions of the user as an objective.
+pub struct Function<T: Scalar> {
+    given: UserFunctions,
+    /// The matrix that `hessp` multiplies.
+    kind: ProductKind,
+    exception: RaisedException,
     /// Where x is handed over.
-    pub handed: Handed<T>,
+    handed: Handed<T>,
     /// Where the direction of a product is handed over.
-    pub direction: Handed<T>,
+    direction: Handed<T>,
     /// The last sample as an array.
-    pub indices: Option<(Vec<usize>, Py<PyArray1<i64>>)>,
+    indices: Option<(Vec<usize>, Py<PyArray1<i64>>)>,
 }
 
 /// An array in which points are handed to Python. It is used again, unless someone has kept it.
@@ -77,10 +86,15 @@ fn nobody_else_has<T: Scalar>(py: Python<'_>, array: &Py<PyArrayDyn<T>>) -> bool
 }
 
 impl<T: Scalar> Function<T> {
+    pub fn new(given: UserFunctions, kind: ProductKind, exception: &RaisedException) -> Self {
+        let (exception, handed, direction) = (exception.clone(), Handed::default(), Handed::default());
+        Self { given, kind, exception, handed, direction, indices: None }
+    }
+
     fn evaluate(&mut self, x: &Array<T>, sample: &Sample, gradient: Option<&mut Array<T>>) -> Evaluation {
         let result = Python::attach(|py| self.call(py, x, sample, gradient));
         let value = self.exception.value(result);
-        Evaluation::of_squares(value, <T as Real>::EPSILON, self.magnitude)
+        Evaluation::of_squares(value, <T as Real>::EPSILON, self.given.magnitude)
     }
 
     fn call(
@@ -90,15 +104,10 @@ impl<T: Scalar> Function<T> {
         sample: &Sample,
         gradient: Option<&mut Array<T>>,
     ) -> PyResult<f64> {
-        let x = self.handed.array(py, x)?;
-        let arguments = if self.terms.is_some() {
-            let indices = self.indices(py, sample)?;
-            PyTuple::new(py, [x.as_any(), indices.as_any()])?
-        } else {
-            PyTuple::new(py, [x.as_any()])?
-        };
-        let returned = self.fun.bind(py).call1(&arguments)?;
-        if let Some(jac) = &self.gradient {
+        let x = self.handed.array(py, x)?.into_any();
+        let arguments = self.arguments(py, vec![x], sample)?;
+        let returned = self.given.fun.bind(py).call1(&arguments)?;
+        if let Some(jac) = &self.given.gradient {
             if let Some(gradient) = gradient {
                 let returned = jac.bind(py).call1(&arguments)?;
                 copy_gradient("jac", &returned, gradient)?;
@@ -128,21 +137,26 @@ impl<T: Scalar> Function<T> {
         direction: &Array<T>,
         product: &mut Array<T>,
     ) -> PyResult<bool> {
-        let Some((given, hessp)) = &self.products else { return Ok(false) };
-        if *given != kind {
-            return Ok(false);
-        }
+        let Some(hessp) = self.given.products.as_ref().filter(|_| self.kind == kind) else { return Ok(false) };
         let hessp = hessp.bind(py).clone();
-        let x = self.handed.array(py, x)?;
-        let direction = self.direction.array(py, direction)?;
-        let arguments = if self.terms.is_some() {
-            let indices = self.indices(py, sample)?;
-            PyTuple::new(py, [x.as_any(), direction.as_any(), indices.as_any()])?
-        } else {
-            PyTuple::new(py, [x.as_any(), direction.as_any()])?
-        };
+        let x = self.handed.array(py, x)?.into_any();
+        let direction = self.direction.array(py, direction)?.into_any();
+        let arguments = self.arguments(py, vec![x, direction], sample)?;
         copy_into("the product of hessp", &hessp.call1(&arguments)?, product)?;
         Ok(true)
+    }
+
+    /// The arguments of a function: these, and the terms of the sample if there are terms.
+    fn arguments<'py>(
+        &mut self,
+        py: Python<'py>,
+        mut arguments: Vec<Bound<'py, PyAny>>,
+        sample: &Sample,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        if self.given.terms.is_some() {
+            arguments.push(self.indices(py, sample)?.into_any());
+        }
+        PyTuple::new(py, arguments)
     }
 
     /// The terms of the sample as an array. A step evaluates the same sample twice.
@@ -164,7 +178,7 @@ impl<T: Scalar> Function<T> {
 impl<T: Scalar> Objective for Function<T> {
     type Point = Array<T>;
     fn terms(&self) -> usize {
-        self.terms.unwrap_or(1)
+        self.given.terms.unwrap_or(1)
     }
     fn value(&mut self, x: &Array<T>, sample: &Sample) -> Evaluation {
         self.evaluate(x, sample, None)

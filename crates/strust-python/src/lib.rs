@@ -13,6 +13,7 @@ mod methods;
 mod objective;
 mod problems;
 mod run;
+mod target;
 
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
@@ -38,7 +39,7 @@ mod _native {
             subspace,
         },
         program,
-        run::{convert_state, minimize_function, minimize_problem, point_of_state},
+        run::{convert_state, minimize, point_of_state},
     };
     #[allow(non_upper_case_globals)]
     #[pymodule_export]
@@ -53,9 +54,12 @@ fn program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| strust_cli::program(arguments))
 }
 
+/// Numbers by name, in their order.
+type NamedNumbers = Vec<(&'static str, f64)>;
+
 /// The parts of `Auto` that `strust.torch` repeats on a device: the constants, the numbers at the start, and the kernels.
 #[pyfunction]
-fn auto_parts() -> (Vec<(&'static str, f64)>, Vec<(&'static str, f64)>, String) {
+fn auto_parts() -> (NamedNumbers, NamedNumbers, String) {
     let numbers = Learned::NAMES.into_iter().zip(Learned::default().numbers()).collect();
     (Learned::CONSTANTS.to_vec(), numbers, Learned::cuda_source())
 }

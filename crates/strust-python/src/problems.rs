@@ -1,7 +1,7 @@
 //! The built-in problems, over arrays.
 
 use crate::{
-    array::{Array, Scalar, readonly},
+    array::{Array, copy, readonly},
     objective::AnyObjective,
 };
 use faer::Mat;
@@ -42,27 +42,6 @@ fn known<P: strust_problems::Problem>(problem: &P) -> Result<Option<f64>, Error>
 /// f* of a convex problem: known, or computed.
 fn computed<P: Convex>(problem: &P) -> Result<Option<f64>, Error> {
     problem.optimum().map_or_else(|| problem.minimum(), Ok).map(Some)
-}
-
-/// to ← from, for two points whose slices have the same components in the same order.
-fn copy<T: Scalar>(from: &impl Dense<Scalar = T>, to: &mut impl Dense<Scalar = T>) {
-    if from.parts() == to.parts() {
-        (0..from.parts()).for_each(|j| to.part_mut(j).copy_from_slice(from.part(j)));
-    } else if from.parts() == 1 {
-        let mut rest = from.part(0);
-        for j in 0..to.parts() {
-            let (column, others) = rest.split_at(to.part(j).len());
-            to.part_mut(j).copy_from_slice(column);
-            rest = others;
-        }
-    } else {
-        let mut start = 0;
-        for j in 0..from.parts() {
-            let end = start + from.part(j).len();
-            to.part_mut(0)[start..end].copy_from_slice(from.part(j));
-            start = end;
-        }
-    }
 }
 
 #[deny(clippy::missing_trait_methods, reason = "a wrapper must not lose a part of the inner objective")]

@@ -1,15 +1,13 @@
 //! A run of a method, and its saved state.
 
 use crate::{
-    array::{Array, Scalar, readonly},
+    array::{Array, Scalar},
     constraints::AnyConstraint,
     exception::{Guarded, RaisedException},
-    function::{Function, Handed},
     methods::{info, method},
     objective::AnyObjective,
-    problems::Problem,
+    target::{Opened, PyTarget},
 };
-use numpy::PyArrayDyn;
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
@@ -22,8 +20,8 @@ use std::{
 };
 use strust::{
     kkt::Measurement,
-    methods::{AnyMethod, AnyState},
-    objective::{Evaluations, ProductKind},
+    methods::AnyState,
+    objective::ProductKind,
     prelude::*,
     run::{Observer, Report, Run},
     saved::{Save, Saved},
@@ -55,126 +53,34 @@ pub struct Request {
     constraints: Py<PyList>,
 }
 
-/// Minimizes functions of the user from `x0`, or from a saved state.
+/// Minimizes from `start`, or from a saved state. A built-in problem needs no Python in the loop.
 #[pyfunction]
-#[pyo3(signature = (fun, gradient, products, terms, magnitude, start, state, request))]
-#[allow(clippy::too_many_arguments)]
-pub fn minimize_function<'py>(
+pub fn minimize<'py>(
     py: Python<'py>,
-    fun: Py<PyAny>,
-    gradient: Option<Py<PyAny>>,
-    products: Option<Py<PyAny>>,
-    terms: Option<usize>,
-    magnitude: f64,
+    target: PyTarget<'py>,
     start: &Bound<'py, PyAny>,
     state: Option<Vec<u8>>,
     request: Request,
 ) -> PyResult<Bound<'py, PyDict>> {
     let exception = RaisedException::default();
     let kind = if request.method == "str-gauss-newton" { ProductKind::GaussNewton } else { ProductKind::Hessian };
-    let products = products.map(|hessp| (kind, hessp));
-    if start.cast::<PyArrayDyn<f32>>().is_ok() {
-        let f = function::<f32>(fun, gradient, products, terms, magnitude, &exception);
-        return minimize(py, f, start, state, request, exception);
+    match target.open("x0", start, kind, &exception)? {
+        Opened::Single(f, x) => run(py, f, x, state, &request, &exception),
+        Opened::Double(f, x) => run(py, f, x, state, &request, &exception),
     }
-    let f = function::<f64>(fun, gradient, products, terms, magnitude, &exception);
-    minimize(py, f, start, state, request, exception)
 }
 
-/// Minimizes a built-in problem: no Python in the loop.
-#[pyfunction]
-pub fn minimize_problem<'py>(
+fn run<'py, T: Scalar>(
     py: Python<'py>,
-    problem: &Problem,
-    start: &Bound<'py, PyAny>,
-    state: Option<Vec<u8>>,
-    request: Request,
-) -> PyResult<Bound<'py, PyDict>> {
-    minimize(py, problem.objective(), start, state, request, RaisedException::default())
-}
-
-/// An objective from functions of the user.
-pub fn function<T: Scalar>(
-    fun: Py<PyAny>,
-    gradient: Option<Py<PyAny>>,
-    products: Option<(ProductKind, Py<PyAny>)>,
-    terms: Option<usize>,
-    magnitude: f64,
-    exception: &RaisedException,
-) -> AnyObjective<T> {
-    let (exception, handed, direction) = (exception.clone(), Handed::default(), Handed::default());
-    AnyObjective::new(Function {
-        fun,
-        gradient,
-        products,
-        terms,
-        magnitude,
-        exception,
-        handed,
-        direction,
-        indices: None,
-    })
-}
-
-fn minimize<'py, T: Scalar>(
-    py: Python<'py>,
-    objective: AnyObjective<T>,
-    start: &Bound<'py, PyAny>,
-    state: Option<Vec<u8>>,
-    request: Request,
-    exception: RaisedException,
-) -> PyResult<Bound<'py, PyDict>> {
-    let x = Array::from_numpy(&readonly::<T>("x0", start)?);
-    let constraint = AnyConstraint::new(request.constraints.bind(py), &x, &exception)?;
-    let schedule = request.schedule(objective.terms())?;
-    let method = method(&request.method, &request.options, schedule, constraint)?;
-    let outcome = run(py, objective, method, x, state, &request, &exception)?;
-    let result = PyDict::new(py);
-    let RunOutcome { x, state, reason, breakdown, last, steps, accepted, evaluations, history } = outcome;
-    result.set_item("x", x.to_numpy(py)?)?;
-    result.set_item("state", PyBytes::new(py, &state))?;
-    result.set_item("reason", reason.code())?;
-    result.set_item("message", reason.to_string())?;
-    result.set_item("converged", reason.converged())?;
-    result.set_item("breakdown", breakdown)?;
-    result.set_item("measured", last.map(numbers))?;
-    result.set_item("steps", steps)?;
-    result.set_item("accepted", accepted)?;
-    result.set_item("values", evaluations.values)?;
-    result.set_item("gradients", evaluations.gradients)?;
-    result.set_item("products", evaluations.products)?;
-    result.set_item("history", history.iter().map(|(k, m)| (*k, numbers(*m))).collect::<Vec<_>>())?;
-    result.set_item("error", exception.take().map(|error| error.into_value(py)))?;
-    Ok(result)
-}
-
-fn numbers(m: Measurement) -> (f64, f64, f64) {
-    (m.value, m.gradient_norm, m.constraint_norm)
-}
-
-/// The result of a run, whatever its method.
-struct RunOutcome<T> {
-    x: Array<T>,
-    state: Vec<u8>,
-    reason: StopReason,
-    breakdown: Option<String>,
-    last: Option<Measurement>,
-    steps: u64,
-    accepted: u64,
-    evaluations: Evaluations,
-    history: Vec<(u64, Measurement)>,
-}
-
-/// Runs a method from x, or from a saved state.
-fn run<T: Scalar>(
-    py: Python<'_>,
     mut objective: AnyObjective<T>,
-    method: AnyMethod<Array<T>>,
     x: Array<T>,
     state: Option<Vec<u8>>,
     request: &Request,
     exception: &RaisedException,
-) -> PyResult<RunOutcome<T>> {
+) -> PyResult<Bound<'py, PyDict>> {
+    let constraint = AnyConstraint::new(request.constraints.bind(py), &x, exception)?;
+    let schedule = request.schedule(objective.terms())?;
+    let method = method(&request.method, &request.options, schedule, constraint)?;
     let restore = |bytes: Vec<u8>| {
         let saved = decode(&bytes)?;
         Method::<AnyObjective<T>>::restore(&method, &saved).map_err(foreign)
@@ -197,7 +103,28 @@ fn run<T: Scalar>(
         report.map_err(|error| exception.take().unwrap_or_else(|| crate::error(error)))
     })?;
     let history = std::mem::take(&mut *history.lock().expect("the run is over"));
-    outcome(report, history)
+    // After an exception nothing more was measured.
+    let last = Some(report.last).filter(|last| last.value < f64::MAX).or(history.last().map(|(_, m)| *m));
+    let result = PyDict::new(py);
+    result.set_item("x", report.point().to_numpy(py)?)?;
+    result.set_item("state", PyBytes::new(py, &encode(&report.state.save())?))?;
+    result.set_item("reason", report.reason.code())?;
+    result.set_item("message", report.reason.to_string())?;
+    result.set_item("converged", report.reason.converged())?;
+    result.set_item("breakdown", report.breakdown.as_ref().map(ToString::to_string))?;
+    result.set_item("measured", last.map(numbers))?;
+    result.set_item("steps", report.steps)?;
+    result.set_item("accepted", report.accepted)?;
+    result.set_item("values", report.evaluations.values)?;
+    result.set_item("gradients", report.evaluations.gradients)?;
+    result.set_item("products", report.evaluations.products)?;
+    result.set_item("history", history.iter().map(|(k, m)| (*k, numbers(*m))).collect::<Vec<_>>())?;
+    result.set_item("error", exception.take().map(|error| error.into_value(py)))?;
+    Ok(result)
+}
+
+fn numbers(m: Measurement) -> (f64, f64, f64) {
+    (m.value, m.gradient_norm, m.constraint_norm)
 }
 
 fn minimize_with<'a, T: Scalar, M: Method<AnyObjective<T>>>(
@@ -268,25 +195,6 @@ impl Request {
         let stop = Stop::Any(rules.into_iter().flatten().collect());
         Ok(if self.stagnation { stop.confirmed() } else { stop })
     }
-}
-
-fn outcome<S: State<Point = Array<T>>, T: Scalar>(
-    report: Report<S>,
-    history: Vec<(u64, Measurement)>,
-) -> PyResult<RunOutcome<T>> {
-    // After an exception nothing more was measured.
-    let last = Some(report.last).filter(|last| last.value < f64::MAX).or(history.last().map(|(_, m)| *m));
-    Ok(RunOutcome {
-        x: report.point().clone(),
-        state: encode(&report.state.save())?,
-        reason: report.reason,
-        breakdown: report.breakdown.as_ref().map(ToString::to_string),
-        last,
-        steps: report.steps,
-        accepted: report.accepted,
-        evaluations: report.evaluations,
-        history,
-    })
 }
 
 fn encode(state: &Saved) -> PyResult<Vec<u8>> {

@@ -74,8 +74,8 @@ pub struct Speed {
     pub parameter_bytes: usize,
 }
 
-/// Synthetic images of CIFAR-10's shape.
-fn problem(images: usize, device: Device) -> Result<ImageClassification, Error> {
+/// ResNet-20 on synthetic images of CIFAR-10's shape.
+pub fn synthetic(images: usize, device: Device) -> Result<ImageClassification, Error> {
     let pixels: Vec<u8> = (0..images as u32 * 3 * 1024).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let labels: Vec<u8> = (0..images).map(|i| (i % 10) as u8).collect();
     ImageClassification::resnet20(
@@ -130,9 +130,9 @@ pub fn cifar10(device: Device, batch: usize, rounds: usize) -> Result<Speed, Err
     let rounds = rounds.max(1);
     let mut problems = Vec::new();
     for _ in Measured::ALL {
-        problems.push(problem(4 * batch, device)?);
+        problems.push(synthetic(4 * batch, device)?);
     }
-    let batches = problem(4 * batch, device)?;
+    let batches = synthetic(4 * batch, device)?;
     let (terms, parameter_bytes) = (batches.terms(), batches.parameters() * size_of::<f32>());
     let mut steps: Vec<TimedStep> = Vec::new();
     for (method, f) in Measured::ALL.into_iter().zip(&mut problems) {
@@ -273,32 +273,22 @@ pub fn epochs(
     let run = &|seed: u64| {
         let mut turns = EpochBarrier { together: &together, left: shape[2] };
         let _stream = OwnStream::on(device);
-        let mut problem = problem(shape[0] * shape[1], device)?;
+        let mut problem = synthetic(shape[0] * shape[1], device)?;
         if arithmetic == Arithmetic::Bf16 {
             problem = problem.in_bf16();
         }
         let start = problem.start(seed);
         let f = problem.objective();
         f.set(&start);
-        let steps = shape[1];
+        let turns = &mut turns;
         match method {
             Optimizer::Sgd => {
                 let config = SgdConfig { learning_rate: 0.01, ..Default::default() };
-                let method = DeviceSgd::start(config, f, steps)?;
-                time_epochs(f, method, launch, shape, &mut turns)
+                time_epochs::<DeviceSgd<f32>>(f, config, launch, shape, turns)
             }
-            Optimizer::Str => {
-                let method = DeviceStr::start(short_steps(), f, steps)?;
-                time_epochs(f, method, launch, shape, &mut turns)
-            }
-            Optimizer::Auto => {
-                let method = DeviceAuto::start(AutoConfig::default(), f, steps)?;
-                time_epochs(f, method, launch, shape, &mut turns)
-            }
-            Optimizer::Adam => {
-                let method = DeviceAdam::start(AdamConfig::default(), f, steps)?;
-                time_epochs(f, method, launch, shape, &mut turns)
-            }
+            Optimizer::Str => time_epochs::<DeviceStr<f32>>(f, short_steps(), launch, shape, turns),
+            Optimizer::Auto => time_epochs::<DeviceAuto<f32>>(f, AutoConfig::default(), launch, shape, turns),
+            Optimizer::Adam => time_epochs::<DeviceAdam<f32>>(f, AdamConfig::default(), launch, shape, turns),
         }
     };
     let timed: Vec<TimedRun> = std::thread::scope(|scope| {
@@ -349,13 +339,14 @@ struct TimedRun {
     reads: u64,
 }
 
-fn time_epochs(
+fn time_epochs<M: DeviceMethod<f32>>(
     f: &mut TorchObjective<f32, ImageLoss>,
-    method: impl DeviceMethod<f32>,
+    config: M::Config,
     launch: Launch,
     [batch, steps, rounds]: [usize; 3],
     turns: &mut EpochBarrier,
 ) -> Result<TimedRun, Error> {
+    let method = M::start(config, f, steps)?;
     let mut run = DeviceRun::new(f, method, batch, steps, launch);
     let device = f.parameters().device();
     let mut sampler = Epochs::new(f.terms(), batch, 0)?;
@@ -409,7 +400,7 @@ fn wait(device: Device) {
 /// It is the memory of the whole process. Measure each method in its own process, started by [`precise`]; the
 /// difference of two results is then the memory that one method needs more than the other.
 pub fn peak_memory(method: Measured, batch: usize, steps: usize) -> Result<Option<u64>, Error> {
-    let mut f = problem(4 * batch, Device::Cpu)?;
+    let mut f = synthetic(4 * batch, Device::Cpu)?;
     let (mut sampler, mut sample) = (Epochs::new(f.terms(), batch, 0)?, Sample::default());
     let mut step = stepper(method, &mut f)?;
     for k in 0..WARM_UP + steps {

@@ -1,13 +1,11 @@
 //! Everything that a run needs to resume with the same bits.
 
-use crate::{BatchLoss, Component, Error, Flat, TorchObjective};
+use crate::{BatchLoss, Component, Error, Flat, LoadsTo, TorchObjective};
 use serde::{Deserialize, Serialize};
 use strust::{
-    methods::{State, StrState},
-    saved::vector as saved,
+    saved::{Load, vector as saved},
     vector::Vector,
 };
-use strust_baselines::{AdamState, LineSearchState, SgdState};
 use tch::{Device, Kind, Tensor};
 
 /// A method's state and the model's buffers, such as the running statistics of batch-norm. The state holds the point,
@@ -24,34 +22,6 @@ pub struct ModelCheckpoint<S, T: Component> {
     others: Vec<Vec<f64>>,
 }
 
-/// A state whose vectors can be moved to a device. A loaded state is on the CPU.
-pub trait OnDevice {
-    /// Moves the state to a device.
-    #[must_use]
-    fn on(self, device: Device) -> Self;
-}
-
-macro_rules! on_device {
-    ($($state:ident { $($vector:ident),* })*) => {$(
-        impl<T: Component> OnDevice for $state<Flat<T>> {
-            fn on(self, device: Device) -> Self {
-                Self { $($vector: self.$vector.to_device(device),)* ..self }
-            }
-        }
-    )*};
-}
-impl<T: Component> OnDevice for StrState<Flat<T>> {
-    fn on(self, device: Device) -> Self {
-        let x = self.point().to_device(device);
-        self.with_point(x)
-    }
-}
-on_device! {
-    SgdState { x, velocity }
-    AdamState { x, mean, square }
-    LineSearchState { x }
-}
-
 impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     /// The state with the model's current buffers.
     #[must_use]
@@ -60,9 +30,8 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
         ModelCheckpoint { state, buffers: self.parameters().buffers().to_device(Device::Cpu), others }
     }
     /// Restores the model's buffers and returns the state on the model's device, from which the run resumes.
-    pub fn restore<S: OnDevice>(&mut self, checkpoint: ModelCheckpoint<S, T>) -> Result<S, Error> {
+    pub fn restore<S: Load>(&mut self, checkpoint: &ModelCheckpoint<S, T>) -> Result<S, Error> {
         let ModelCheckpoint { state, buffers, others } = checkpoint;
-        let device = self.parameters().device();
         let own = self.parameters();
         let lengths: Vec<usize> = own.other_buffers().iter().map(Tensor::numel).collect();
         if own.buffers().shape() != buffers.shape() || lengths != others.iter().map(Vec::len).collect::<Vec<_>>() {
@@ -71,8 +40,9 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
                 "it holds {found} numbers in buffers, but the model has {wanted}: it belongs to another model"
             )));
         }
-        self.parameters_mut().set_buffers(&buffers, &others);
-        Ok(state.on(device))
+        self.parameters_mut().set_buffers(buffers, others);
+        let _loads = LoadsTo::device(self.parameters().device());
+        Ok(S::load(&state.save())?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Image classification by a network: the paper's section 5.1 as a problem of the library.
 
 use crate::{
-    BatchLoss, ConvNet, Error, Flat, ModelOutputs, ModelParameters, QueuedLoss, ResNet20, SampleQueue, TorchObjective,
+    BatchLoss, ConvNet, Error, Flat, ModelOutputs, ModelParameters, QueuedLoss, ResNet20, TorchObjective,
     cross_entropy, cuda,
     images::{DeviceImages, ImageBytes, Normalization},
     seeded,
@@ -77,15 +77,9 @@ pub struct ImageLoss {
     images: DeviceImages,
     /// The batch of the last sample. All evaluations of a step use the same batch.
     last: Option<(Sample, Tensor, Tensor)>,
-    /// Samples that are queued on the device, and the batch of the last one that was taken.
-    queue: Option<SampleQueue>,
-    taken: Option<(Tensor, Tensor)>,
 }
 
 impl ImageLoss {
-    fn loss(&self, inputs: &Tensor, classes: &Tensor) -> Tensor {
-        self.of_logits(&self.logits(inputs), classes)
-    }
     fn logits(&self, inputs: &Tensor) -> Tensor {
         let forward = || (self.network)(inputs, true);
         // The loss is always in single precision, because STR's ratio compares two losses.
@@ -108,19 +102,16 @@ impl ImageLoss {
         let (_, inputs, classes) = self.last.as_ref().expect("set above");
         (inputs.shallow_clone(), classes.shallow_clone())
     }
-    fn outputs_on(&self, inputs: &Tensor, classes: Tensor) -> ModelOutputs<'_> {
-        ModelOutputs { outputs: self.logits(inputs), loss: Box::new(move |logits| self.of_logits(logits, &classes)) }
-    }
 }
 
 impl BatchLoss for ImageLoss {
     fn mean(&mut self, sample: &Sample) -> Tensor {
-        let (inputs, classes) = self.batch(sample);
-        self.loss(&inputs, &classes)
+        let batch = self.batch(sample);
+        self.mean_on(&batch)
     }
     fn outputs(&mut self, sample: &Sample) -> Option<ModelOutputs<'_>> {
-        let (inputs, classes) = self.batch(sample);
-        Some(self.outputs_on(&inputs, classes))
+        let batch = self.batch(sample);
+        self.outputs_on(&batch)
     }
     fn draws(&self) -> bool {
         self.draws
@@ -128,25 +119,19 @@ impl BatchLoss for ImageLoss {
 }
 
 impl QueuedLoss for ImageLoss {
-    fn reserve(&mut self, steps: usize, batch: usize) {
-        self.queue = Some(SampleQueue::new(steps, batch * DeviceImages::PLAN, self.images.device()));
+    type Batch = (Tensor, Tensor);
+    fn plan(&self, sample: &Sample) -> Vec<i64> {
+        self.images.plan(sample)
     }
-    fn queue(&mut self, samples: &[Sample]) {
-        let plans: Vec<i64> = samples.iter().flat_map(|sample| self.images.plan(sample)).collect();
-        self.queue.as_mut().expect("`reserve` was called").fill(&plans);
+    fn planned(&self, plan: &Tensor) -> (Tensor, Tensor) {
+        self.images.planned(plan, self.images.is_augmented())
     }
-    fn advance(&mut self) {
-        self.taken = None;
-        let plan = self.queue.as_mut().expect("`reserve` was called").take();
-        self.taken = Some(self.images.planned(&plan, self.images.is_augmented()));
+    fn mean_on(&mut self, (inputs, classes): &(Tensor, Tensor)) -> Tensor {
+        self.of_logits(&self.logits(inputs), classes)
     }
-    fn mean_queued(&mut self) -> Tensor {
-        let (inputs, classes) = self.taken.as_ref().expect("`advance` was called");
-        self.loss(inputs, classes)
-    }
-    fn outputs_queued(&mut self) -> Option<ModelOutputs<'_>> {
-        let (inputs, classes) = self.taken.as_ref().expect("`advance` was called");
-        Some(self.outputs_on(inputs, classes.shallow_clone()))
+    fn outputs_on(&mut self, (inputs, classes): &(Tensor, Tensor)) -> Option<ModelOutputs<'_>> {
+        let (outputs, classes) = (self.logits(inputs), classes.shallow_clone());
+        Some(ModelOutputs { outputs, loss: Box::new(move |logits| self.of_logits(logits, &classes)) })
     }
 }
 
@@ -227,8 +212,7 @@ impl ImageClassification {
             return Err(Error::Images(why));
         }
         let terms = images.len();
-        let loss =
-            ImageLoss { network, draws: true, bf16: false, scale: 1.0, images, last: None, queue: None, taken: None };
+        let loss = ImageLoss { network, draws: true, bf16: false, scale: 1.0, images, last: None };
         let objective = TorchObjective::over(&store, terms, loss)?;
         Ok(Self { objective, test, normalization, classes, build: Box::new(build) })
     }
@@ -295,16 +279,11 @@ impl ImageClassification {
 
     /// Writes a point and the running statistics as a safetensors file, under PyTorch's names.
     pub fn save(&mut self, path: &Path, x: &Flat<f32>) -> Result<(), Error> {
-        self.objective.check_point(x)?;
-        self.objective.elsewhere(|objective| {
-            objective.set(x);
-            objective.parameters().save(path)
-        })
+        self.objective.save(path, x)
     }
     /// Reads such a file: returns the point and sets the running statistics.
     pub fn load(&mut self, path: &Path) -> Result<Flat<f32>, Error> {
-        self.objective.parameters_mut().load(path)?;
-        Ok(self.objective.point())
+        self.objective.load(path)
     }
 }
 
@@ -372,7 +351,7 @@ impl Problem for ImageClassification {
         let store = VarStore::new(Device::Cpu);
         let _network = seeded(seed, || (self.build)(&store.root()));
         let fresh = ModelParameters::<f32>::new(&store).expect("the network was built once already");
-        own.share().copy_buffers(&fresh);
+        own.share().restore(&fresh.snapshot());
         fresh.flat().to_device(own.device())
     }
     fn optimum(&self) -> Option<f64> {

@@ -2,20 +2,18 @@
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{DeviceProgress, sealed::DeviceStep},
+    device_method::{sealed::DeviceStep, vector},
     device_rate::DeviceRate,
-    device_records::{PLAIN_COLUMNS, plain},
+    device_records::{DeviceProgress, PLAIN_COLUMNS, plain},
     objective::BatchSource,
 };
 use strust::{
     Error,
     config::{Checked, Config},
-    objective::Objective,
     schedule::Schedule,
-    vector::Vector,
 };
 use strust_baselines::{AdamConfig, AdamState};
-use tch::{Device, Tensor, no_grad};
+use tch::{Tensor, no_grad};
 
 /// Adam on the device, at the model's own parameters. It makes the steps of [`strust_baselines::Adam`], up to rounding.
 ///
@@ -59,47 +57,31 @@ impl<T> DeviceAdam<T> {
     }
 }
 
-fn numbers(numbers: &[f64], device: Device) -> Tensor {
-    Tensor::from_slice(numbers).to_device(device)
-}
-
 impl<T: Component> DeviceMethod<T> for DeviceAdam<T> {
     type Config = AdamConfig;
     type State = AdamState<Flat<T>>;
 
-    fn start<L: BatchLoss>(config: AdamConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
-        let flat = f.parameters().flat();
-        let device = flat.tensor().device();
-        let config = config.check()?;
-        let AdamConfig { learning_rate, beta1, beta2, .. } = *config;
-        Ok(Self {
-            rate: DeviceRate::new(learning_rate, device),
-            factors: numbers(&[beta1, beta2, 1.0 - beta1, 1.0 - beta2], device),
-            frozen: numbers(&[1.0, 1.0, 0.0, 0.0], device),
-            powers: numbers(&[1.0, 1.0], device),
-            config,
-            gradient: flat.zeros_like(),
-            mean: flat.zeros_like(),
-            square: flat.zeros_like(),
-            progress: DeviceProgress::new(0, read_every, PLAIN_COLUMNS, device, plain),
-        })
-    }
-    fn resume<L: BatchLoss>(
+    fn at<L: BatchLoss>(
         config: AdamConfig,
-        f: &mut TorchObjective<T, L>,
-        state: &AdamState<Flat<T>>,
+        f: &TorchObjective<T, L>,
+        state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(&state.x)?;
-        f.set(&state.x);
-        let mut this = Self::start(config, f, read_every)?;
-        this.mean.copy_from(&state.mean);
-        this.square.copy_from(&state.square);
-        let power = |beta: f64| beta.powf(state.k as f64);
-        this.powers = numbers(&[power(this.config.beta1), power(this.config.beta2)], this.powers.device());
-        this.rate.resume_at(state.k);
-        this.progress.resume_at(state.k);
-        Ok(this)
+        let (device, k) = (f.parameters().device(), state.map_or(0, |state| state.k));
+        let config = config.check()?;
+        let AdamConfig { learning_rate, beta1, beta2, .. } = *config;
+        let numbers = |numbers: &[f64]| Tensor::from_slice(numbers).to_device(device);
+        Ok(Self {
+            rate: DeviceRate::new(learning_rate, k, device),
+            factors: numbers(&[beta1, beta2, 1.0 - beta1, 1.0 - beta2]),
+            frozen: numbers(&[1.0, 1.0, 0.0, 0.0]),
+            powers: numbers(&[beta1, beta2].map(|beta| beta.powf(k as f64))),
+            config,
+            gradient: vector(f, None),
+            mean: vector(f, state.map(|state| &state.mean)),
+            square: vector(f, state.map(|state| &state.square)),
+            progress: DeviceProgress::new(k, read_every, PLAIN_COLUMNS, device, plain),
+        })
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> AdamState<Flat<T>> {
         AdamState { x: f.point(), mean: self.mean.clone(), square: self.square.clone(), k: self.progress.k() }

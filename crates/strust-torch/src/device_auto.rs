@@ -4,9 +4,9 @@
 //! Where the kernels cannot be compiled, the library's own method makes the step.
 
 use crate::{
-    BatchLoss, Component, DeviceMethod, Flat, TorchObjective, cuda,
-    device_method::{DeviceProgress, sealed::DeviceStep},
-    device_records::{JUDGED_COLUMNS, judged},
+    BatchLoss, Component, DeviceMethod, Flat, ModelParameters, TorchObjective, cuda,
+    device_method::{sealed::DeviceStep, vector},
+    device_records::{DeviceProgress, JUDGED_COLUMNS, judged},
     objective::BatchSource,
 };
 use strust::{
@@ -129,27 +129,11 @@ impl AutoKernels {
 }
 
 impl<T: Component> DeviceAuto<T> {
-    fn at<L>(
-        config: AutoConfig,
-        f: &TorchObjective<T, L>,
-        state: AutoState<Flat<T>>,
-        read_every: usize,
-    ) -> Result<Self, Error>
-    where
-        L: BatchLoss,
-    {
-        let device = f.parameters().device();
-        Ok(Self {
-            kernels: AutoKernels::new(&config, &state),
-            gradient: state.point().zeros_like(),
-            progress: DeviceProgress::new(state.steps(), read_every, JUDGED_COLUMNS, device, judged),
-            library: Auto::new(config.clone())?,
-            config: config.check()?,
-            failed: None,
-            state,
-        })
+    /// The model's parameters ← y.
+    fn set_point(&self, parameters: &mut ModelParameters<T>) {
+        let AutoParts { x, z, .. } = self.state.parts();
+        no_grad(|| parameters.flat_mut().set_lerp(z, self.config.momentum, x));
     }
-
     /// The step of the library's method, as a record.
     fn advance_on_host<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
         let row = self.failed.unwrap_or_else(|| {
@@ -199,29 +183,34 @@ impl<T: Component> DeviceMethod<T> for DeviceAuto<T> {
     type Config = AutoConfig;
     type State = AutoState<Flat<T>>;
 
-    fn start<L: BatchLoss>(config: AutoConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
-        let x = f.point();
-        let (gradient, root) = (x.zeros_like(), x.zeros_like());
-        let (z, start) = (x.clone(), x.clone());
-        let parts = AutoParts { x, z, start, gradient, root, learned: Learned::default(), k: 0 };
-        Self::at(config, f, AutoState::from_parts(parts), read_every)
-    }
-    fn resume<L: BatchLoss>(
+    fn at<L: BatchLoss>(
         config: AutoConfig,
-        f: &mut TorchObjective<T, L>,
-        state: &AutoState<Flat<T>>,
+        f: &TorchObjective<T, L>,
+        state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(state.point())?;
-        let AutoParts { x, z, start, gradient, root, learned, k } = state.parts();
-        let [x, z, start, gradient, root] = [x, z, start, gradient, root].map(|vector| {
-            let mut here = f.point();
-            here.copy_from(vector);
-            here
+        let config = config.check()?;
+        let saved = state.map(AutoState::parts);
+        let point = |saved: Option<&Flat<T>>| saved.map_or_else(|| f.point(), |saved| vector(f, Some(saved)));
+        let state = AutoState::from_parts(AutoParts {
+            x: f.point(),
+            z: point(saved.as_ref().map(|saved| saved.z)),
+            start: point(saved.as_ref().map(|saved| saved.start)),
+            gradient: vector(f, saved.as_ref().map(|saved| saved.gradient)),
+            root: vector(f, saved.as_ref().map(|saved| saved.root)),
+            learned: saved.as_ref().map_or_else(Learned::default, |saved| saved.learned),
+            k: saved.as_ref().map_or(0, |saved| saved.k),
         });
-        let state = AutoState::from_parts(AutoParts { x, z, start, gradient, root, learned, k });
-        let this = Self::at(config, f, state, read_every)?;
-        this.set_point(f);
+        let this = Self {
+            kernels: AutoKernels::new(&config, &state),
+            gradient: vector(f, None),
+            progress: DeviceProgress::new(state.steps(), read_every, JUDGED_COLUMNS, f.parameters().device(), judged),
+            library: Auto::new((*config).clone())?,
+            config,
+            failed: None,
+            state,
+        };
+        this.set_point(&mut f.parameters().share());
         Ok(this)
     }
     fn state<L: BatchLoss>(&mut self, _: &TorchObjective<T, L>) -> AutoState<Flat<T>> {
@@ -229,14 +218,6 @@ impl<T: Component> DeviceMethod<T> for DeviceAuto<T> {
         let [x, z, start, gradient, root] = [x, z, start, gradient, root].map(Clone::clone);
         let learned = self.kernels.as_ref().map_or(learned, AutoKernels::learned);
         AutoState::from_parts(AutoParts { x, z, start, gradient, root, learned, k: self.progress.k() })
-    }
-}
-
-impl<T: Component> DeviceAuto<T> {
-    /// The model's parameters ← y.
-    fn set_point<L: BatchLoss>(&self, f: &mut TorchObjective<T, L>) {
-        let AutoParts { x, z, .. } = self.state.parts();
-        no_grad(|| f.parameters_mut().flat_mut().set_lerp(z, self.config.momentum, x));
     }
 }
 
@@ -253,6 +234,6 @@ impl<T: Component> DeviceStep<T> for DeviceAuto<T> {
         } else {
             self.advance_on_host(f, on);
         }
-        self.set_point(f);
+        self.set_point(f.parameters_mut());
     }
 }

@@ -1,10 +1,10 @@
 //! The common part of the methods on the device.
 
-use crate::{
-    BatchLoss, Component, Flat, TorchObjective,
-    device_records::{DeviceRecords, Reader},
+use crate::{BatchLoss, Component, Flat, TorchObjective};
+use strust::{
+    Error, config::Config, methods::State, objective::Objective, record::StepRecord, sample::Sample, saved::Load,
+    vector::Vector,
 };
-use strust::{Error, config::Config, methods::State, record::StepRecord, sample::Sample, saved::Load};
 use tch::{Device, Kind, Tensor};
 
 /// A method whose step consists only of operations on tensors, so that no number returns to the host: [`DeviceAuto`],
@@ -28,12 +28,27 @@ pub trait DeviceMethod<T: Component>: sealed::DeviceStep<T> + Sized {
     /// Starts at the model's parameters. Records are read every `read_every` steps.
     fn start<L>(config: Self::Config, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
     where
-        L: BatchLoss;
+        L: BatchLoss,
+    {
+        Self::at(config, f, None, read_every)
+    }
     /// Resumes from a state and sets the model's parameters to its point.
     fn resume<L: BatchLoss>(
         config: Self::Config,
         f: &mut TorchObjective<T, L>,
         state: &Self::State,
+        read_every: usize,
+    ) -> Result<Self, Error> {
+        f.check_point(state.point())?;
+        f.set(state.point());
+        Self::at(config, f, Some(state), read_every)
+    }
+    /// The method at a state whose point the model has, or at the start.
+    #[doc(hidden)]
+    fn at<L: BatchLoss>(
+        config: Self::Config,
+        f: &TorchObjective<T, L>,
+        state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error>;
     /// Everything that the next step depends on, except the model's buffers. Waits for the device.
@@ -47,17 +62,16 @@ pub trait DeviceMethod<T: Component>: sealed::DeviceStep<T> + Sized {
     /// The records that were not taken yet. Waits for the device. If the run broke down, the next call returns the
     /// error.
     fn records(&mut self) -> Result<Vec<StepRecord>, Error> {
-        self.progress().records.take()
+        self.progress().take()
     }
     /// How often the host has waited for the device to read records.
     fn reads(&mut self) -> u64 {
-        self.progress().records.reads()
+        self.progress().reads()
     }
 }
 
 pub(crate) mod sealed {
-    use super::DeviceProgress;
-    use crate::{BatchLoss, Component, TorchObjective, objective::BatchSource};
+    use crate::{BatchLoss, Component, TorchObjective, device_records::DeviceProgress, objective::BatchSource};
 
     /// The two halves of a step.
     pub trait DeviceStep<T: Component> {
@@ -68,53 +82,16 @@ pub(crate) mod sealed {
     }
 }
 
-/// The number of steps, whether all numbers were finite, and the records.
-#[derive(Debug)]
-pub struct DeviceProgress {
-    k: u64,
-    /// Whether all numbers so far were finite, on the device.
-    finite: Tensor,
-    records: DeviceRecords,
+/// A number on the device, in double precision.
+pub(crate) fn number(value: f64, device: Device) -> Tensor {
+    Tensor::full([0_i64; 0], value, (Kind::Double, device))
 }
 
-impl DeviceProgress {
-    pub(crate) fn new(k: u64, rows: usize, columns: usize, device: Device, reader: Reader) -> Self {
-        let finite = Tensor::ones([0_i64; 0], (Kind::Bool, device));
-        Self { k, finite, records: DeviceRecords::new(rows, columns, k, device, reader) }
+/// A copy of a state's vector on the model's device, or zeros at the start.
+pub(crate) fn vector<T: Component, L: BatchLoss>(f: &TorchObjective<T, L>, saved: Option<&Flat<T>>) -> Flat<T> {
+    let mut vector = f.parameters().flat().zeros_like();
+    if let Some(saved) = saved {
+        vector.copy_from(saved);
     }
-    /// Continues at step k of a run.
-    pub(crate) fn resume_at(&mut self, k: u64) {
-        self.k = k;
-        self.records.start_at(k);
-    }
-    /// Checks on the device that these numbers and all before them are finite.
-    pub(crate) fn check_finite(&mut self, value: &Tensor, squared_norm: &Tensor) -> &Tensor {
-        // 0·a is 0 only if a is finite.
-        self.check(&((value + squared_norm) * 0.0).eq(0.0))
-    }
-    /// Whether this and all conditions before it hold, on the device.
-    pub(crate) fn check(&mut self, holds: &Tensor) -> &Tensor {
-        let _ = self.finite.logical_and_(holds);
-        &self.finite
-    }
-    /// The table of records and the index of its next row, for a kernel that writes it.
-    pub(crate) fn table(&self) -> [&Tensor; 2] {
-        self.records.table()
-    }
-    pub(crate) fn write(&mut self, row: &[&Tensor]) {
-        self.records.write(row);
-    }
-    pub(crate) fn write_row(&mut self, row: &Tensor) {
-        self.records.write_row(row);
-    }
-    /// Counts a step whose operations were launched.
-    pub(crate) fn count(&mut self) -> Result<(), Error> {
-        self.k += 1;
-        self.records.count()
-    }
-    /// The number of steps before a breakdown, if there was one. Waits for the device.
-    pub(crate) fn k(&mut self) -> u64 {
-        self.records.read();
-        self.records.broken_at().unwrap_or(self.k)
-    }
+    vector
 }

@@ -3,8 +3,9 @@
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{DeviceProgress, sealed::DeviceStep},
-    device_records::{NEWTON_COLUMNS, newton},
+    device_method::{number, sealed::DeviceStep, vector},
+    device_records::{DeviceProgress, NEWTON_COLUMNS, newton},
+    device_region::{DeviceRegion, DeviceTrial},
     objective::BatchSource,
 };
 use strust::{
@@ -12,10 +13,10 @@ use strust::{
     config::{Checked, Config},
     methods::{State, StrNewtonConfig, StrNewtonState},
     models::NewtonMemory,
-    objective::{Evaluation, Objective, ProductKind},
+    objective::ProductKind,
     vector::Vector,
 };
-use tch::{Kind, Tensor, no_grad};
+use tch::{Tensor, no_grad};
 
 /// [`StrNewton`](strust::methods::StrNewton) on the device, at the model's own parameters. It makes the same steps, up to
 /// rounding, as with `at_boundary = 0` and `retreats = 0`. But it always computes all `products` of the configuration: the device cannot
@@ -48,14 +49,12 @@ use tch::{Kind, Tensor, no_grad};
 pub struct DeviceNewton<T> {
     config: Checked<StrNewtonConfig>,
     kind: ProductKind,
-    /// Δ.
-    radius: Tensor,
+    region: DeviceRegion<T>,
     /// The largest ‖g‖ so far.
     largest: Tensor,
     /// The number of products of a step, for the records.
     products: Tensor,
     gradient: Flat<T>,
-    old: Flat<T>,
     space: CgVectors<T>,
     progress: DeviceProgress,
 }
@@ -138,30 +137,6 @@ impl CgNumbers {
 }
 
 impl<T: Component> DeviceNewton<T> {
-    fn at<L: BatchLoss>(
-        config: StrNewtonConfig,
-        f: &TorchObjective<T, L>,
-        [radius, largest]: [f64; 2],
-        k: u64,
-        rows: usize,
-    ) -> Result<Self, Error> {
-        let flat = f.parameters().flat();
-        let device = flat.tensor().device();
-        let number = |value: f64| Tensor::full([0_i64; 0], value, (Kind::Double, device));
-        let zero = || flat.zeros_like();
-        let config = config.check()?;
-        Ok(Self {
-            kind: ProductKind::Hessian,
-            radius: number(radius),
-            largest: number(largest),
-            products: number(config.products as f64),
-            gradient: zero(),
-            old: zero(),
-            space: CgVectors { solution: zero(), residual: zero(), direction: zero(), product: zero() },
-            progress: DeviceProgress::new(k, rows, NEWTON_COLUMNS, device, newton),
-            config,
-        })
-    }
     /// Uses the Gauss–Newton matrix instead of the Hessian.
     #[must_use]
     pub fn gauss_newton(self) -> Self {
@@ -173,26 +148,29 @@ impl<T: Component> DeviceMethod<T> for DeviceNewton<T> {
     type Config = StrNewtonConfig;
     type State = StrNewtonState<Flat<T>>;
 
-    fn start<L>(config: StrNewtonConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
-    where
-        L: BatchLoss,
-    {
-        let radius = config.region.initial_radius;
-        Self::at(config, f, [radius, 0.0], 0, read_every)
-    }
-    fn resume<L: BatchLoss>(
+    fn at<L: BatchLoss>(
         config: StrNewtonConfig,
-        f: &mut TorchObjective<T, L>,
-        state: &StrNewtonState<Flat<T>>,
+        f: &TorchObjective<T, L>,
+        state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(state.point())?;
-        f.set(state.point());
-        Self::at(config, f, [state.radius(), state.memory().largest_gradient()], state.steps(), read_every)
+        let (device, k) = (f.parameters().device(), state.map_or(0, |state| state.steps()));
+        let zero = || vector(f, None);
+        let config = config.check()?;
+        Ok(Self {
+            kind: ProductKind::Hessian,
+            region: DeviceRegion::new(config.region.clone().check()?, f, state.map(|state| state.radius())),
+            largest: number(state.map_or(0.0, |state| state.memory().largest_gradient()), device),
+            products: number(config.products as f64, device),
+            gradient: zero(),
+            space: CgVectors { solution: zero(), residual: zero(), direction: zero(), product: zero() },
+            progress: DeviceProgress::new(k, read_every, NEWTON_COLUMNS, device, newton),
+            config,
+        })
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrNewtonState<Flat<T>> {
         let memory = NewtonMemory::new(self.largest.double_value(&[]));
-        StrNewtonState::from_parts(f.point(), self.radius.double_value(&[]), self.progress.k(), memory)
+        StrNewtonState::from_parts(f.point(), self.region.radius.double_value(&[]), self.progress.k(), memory)
     }
 }
 
@@ -201,7 +179,7 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
         &mut self.progress
     }
     fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
-        let Self { config, kind, radius, largest, products, gradient: g, old, space, progress } = self;
+        let Self { config, kind, region, largest, products, gradient: g, space, progress } = self;
 
         // fᵢ(x), g = ∇fᵢ(x); d ≈ H⁻¹g by conjugate gradients
         let value = f.value_and_gradient_here(on, g);
@@ -219,46 +197,24 @@ impl<T: Component> DeviceStep<T> for DeviceNewton<T> {
                 made,
                 "the model has no products of this kind: use StrNewton, which takes differences of gradients"
             );
-            no_grad(|| inner.advance(radius, &goal, space));
+            no_grad(|| inner.advance(&region.radius, &goal, space));
         }
 
         no_grad(|| {
             let d = &space.solution;
             let length = d.dot_tensor(d).sqrt();
-            let CgNumbers { predicted, bounded, .. } = &inner;
-            let x = f.parameters_mut().flat_mut();
-            old.copy_from(x);
-            x.set_sum_tensor(old, &(-length.ones_like()), d);
-            let trial = f.value_here(on);
-
-            // r, on the same sample; accept or reject; the next radius
-            let (moves, still) = (squared_norm.gt(0.0), squared_norm.eq(0.0));
-            let rounding = Evaluation::new(1.0, T::EPSILON).rounding * value.abs();
-            let actual = &value - &trial;
-            // If a number is not finite, the ratio is NaN. Every comparison with NaN is false: the step is rejected and
-            // the radius shrinks.
-            let ratio = (&actual + &rounding) / (predicted + &rounding) + &actual * 0.0;
-            progress.check_finite(&value, &squared_norm);
-            // Without a step, the first product was not finite.
-            let finite = progress.check(&length.gt(0.0).logical_or(&still));
-            let accepted = ratio.gt(config.region.accept_above).logical_or(&still).logical_and(finite);
-            let grows = ratio.gt(config.region.grow_above).logical_and(&moves);
-            let keeps = ratio.ge(config.region.shrink_below).logical_and(&accepted).logical_or(&still);
-            let x = f.parameters_mut().flat_mut();
-            x.set_choice(&accepted, &x.share(), old);
-            let grown = (&*radius * config.region.grow).clamp_max(config.region.max_radius).where_self(bounded, radius);
-            let shrunk =
-                (&*radius / config.region.shrink).clamp_min(f64::MIN_POSITIVE) * (&length / &*radius).clamp_max(1.0);
-            let shrunk = shrunk.clamp_min(f64::MIN_POSITIVE);
-            let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(finite, radius);
-            let next_largest = new_largest.where_self(finite, largest);
-
-            let flags = [&accepted, &grows, &keeps, bounded].map(|flag| flag.to_kind(Kind::Double));
-            let size = length.ones_like();
-            let numbers = [&value, &squared_norm, &size, &length, radius, predicted, &trial, &ratio];
-            progress.write(&numbers.into_iter().chain(&flags).chain([&*products]).collect::<Vec<_>>());
-            radius.copy_(&next);
-            largest.copy_(&next_largest);
+            let step = DeviceTrial {
+                value: &value,
+                squared_norm: &squared_norm,
+                size: &length.ones_like(),
+                direction: d,
+                length: &length,
+                predicted: &inner.predicted,
+                bounded: Some(&inner.bounded),
+            };
+            let finite = region.step(f, on, progress, &step, &[&*products]);
+            let next = new_largest.where_self(&finite, largest);
+            largest.copy_(&next);
         });
     }
 }

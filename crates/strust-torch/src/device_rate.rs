@@ -1,7 +1,8 @@
 //! A step size that follows a schedule on the device.
 
+use crate::device_method::number;
 use strust::schedule::Schedule;
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 
 /// η·factor(k), where the device counts k. The same operations run at each step, so that a captured step follows the
 /// schedule when it is replayed.
@@ -15,13 +16,9 @@ pub(crate) struct DeviceRate {
 }
 
 impl DeviceRate {
-    pub fn new(rate: f64, device: Device) -> Self {
-        let number = |number: f64| Tensor::full([0_i64; 0], number, (Kind::Double, device));
-        Self { rate: number(rate), k: number(0.0), schedule: Schedule::Constant }
-    }
-    /// Continues at step k of a run.
-    pub fn resume_at(&mut self, k: u64) {
-        let _ = self.k.fill_(k as f64);
+    /// The rate from step k of a run on.
+    pub fn new(rate: f64, k: u64, device: Device) -> Self {
+        Self { rate: number(rate, device), k: number(k as f64, device), schedule: Schedule::Constant }
     }
     /// The step size of the next step; see [`Schedule::factor`].
     pub fn next(&mut self) -> Tensor {
@@ -41,14 +38,13 @@ mod tests {
     #[test]
     fn the_rates_are_those_of_the_librarys_schedule() {
         for schedule in [Schedule::Constant, Schedule::cosine(7), Schedule::cosine(0)] {
-            let mut rate = DeviceRate::new(0.3, Device::Cpu);
-            rate.schedule = schedule;
+            let from = |k: u64| DeviceRate { schedule, ..DeviceRate::new(0.3, k, Device::Cpu) };
+            let mut rate = from(0);
             for k in 0..10 {
                 let (found, expected) = (rate.next().double_value(&[]), 0.3 * schedule.factor(k));
                 assert!((found - expected).abs() < 1e-16, "{schedule:?} at {k}: {found} and {expected}");
             }
-            rate.resume_at(3);
-            assert!((rate.next().double_value(&[]) - 0.3 * schedule.factor(3)).abs() < 1e-16);
+            assert!((from(3).next().double_value(&[]) - 0.3 * schedule.factor(3)).abs() < 1e-16);
         }
     }
 }

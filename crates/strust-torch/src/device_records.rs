@@ -12,13 +12,15 @@ use tch::{Device, Kind, Tensor};
 /// Converts a row to the record of step k.
 pub(crate) type Reader = fn(u64, &[f64]) -> Result<StepRecord, Error>;
 
-/// A table on the device with one row per step, and the records that were read from it.
+/// A table on the device with one row per step, the records that were read from it, and whether all numbers were finite.
 ///
 /// The index of the next row is also on the device, so that writing a row is the same operation each time.
 #[derive(Debug)]
-pub(crate) struct DeviceRecords {
+pub struct DeviceProgress {
     table: Tensor,
     next: Tensor,
+    /// Whether all numbers so far were finite, on the device.
+    finite: Tensor,
     reader: Reader,
     /// The number of rows that were written and not read yet.
     filled: usize,
@@ -29,32 +31,40 @@ pub(crate) struct DeviceRecords {
     reads: u64,
 }
 
-impl DeviceRecords {
-    pub fn new(rows: usize, columns: usize, first: u64, device: Device, reader: Reader) -> Self {
+impl DeviceProgress {
+    /// From step `first` of a run on.
+    pub(crate) fn new(first: u64, rows: usize, columns: usize, device: Device, reader: Reader) -> Self {
         let table = Tensor::zeros([rows.max(1) as i64, columns as i64], (Kind::Double, device));
         let next = Tensor::zeros([1], (Kind::Int64, device));
-        Self { table, next, reader, filled: 0, first, records: Vec::new(), failure: None, reads: 0 }
+        let finite = Tensor::ones([0_i64; 0], (Kind::Bool, device));
+        Self { table, next, finite, reader, filled: 0, first, records: Vec::new(), failure: None, reads: 0 }
     }
 
-    /// The step of the first row.
-    pub fn start_at(&mut self, first: u64) {
-        self.first = first;
+    /// Checks on the device that these numbers and all before them are finite.
+    pub(crate) fn check_finite(&mut self, value: &Tensor, squared_norm: &Tensor) -> &Tensor {
+        // 0·a is 0 only if a is finite.
+        self.check(&((value + squared_norm) * 0.0).eq(0.0))
+    }
+    /// Whether this and all conditions before it hold, on the device.
+    pub(crate) fn check(&mut self, holds: &Tensor) -> &Tensor {
+        let _ = self.finite.logical_and_(holds);
+        &self.finite
     }
     /// Writes a row; each number is a tensor of one double. The host has to [`count`](Self::count) it.
-    pub fn write(&mut self, row: &[&Tensor]) {
+    pub(crate) fn write(&mut self, row: &[&Tensor]) {
         self.write_row(&Tensor::stack(row, 0));
     }
     /// Writes a row of doubles.
-    pub fn write_row(&mut self, row: &Tensor) {
+    pub(crate) fn write_row(&mut self, row: &Tensor) {
         let _ = self.table.index_copy_(0, &self.next, &row.unsqueeze(0));
         let _ = self.next.g_add_scalar_(1);
     }
     /// The table and the index of its next row, for a kernel that writes a row by itself.
-    pub fn table(&self) -> [&Tensor; 2] {
+    pub(crate) fn table(&self) -> [&Tensor; 2] {
         [&self.table, &self.next]
     }
-    /// Counts a row that was written. Reads the table if it is full.
-    pub fn count(&mut self) -> Result<(), Error> {
+    /// Counts a step whose operations were launched. Reads the table if it is full.
+    pub(crate) fn count(&mut self) -> Result<(), Error> {
         self.filled += 1;
         if self.filled == self.table.size()[0] as usize {
             self.read();
@@ -62,27 +72,28 @@ impl DeviceRecords {
         self.failure.clone().map_or(Ok(()), Err)
     }
     /// All records that were not taken yet. After a breakdown, the call after the last records returns the error.
-    pub fn take(&mut self) -> Result<Vec<StepRecord>, Error> {
+    pub(crate) fn take(&mut self) -> Result<Vec<StepRecord>, Error> {
         self.read();
         match &self.failure {
             Some(failure) if self.records.is_empty() => Err(failure.clone()),
             _ => Ok(std::mem::take(&mut self.records)),
         }
     }
-    /// The first step that broke down, if it has been read.
-    pub fn broken_at(&self) -> Option<u64> {
+    /// The number of steps before a breakdown, if there was one. Waits for the device.
+    pub(crate) fn k(&mut self) -> u64 {
+        self.read();
         match self.failure {
-            Some(Error::NonFiniteValue { step, .. } | Error::NonFiniteGradient { step, .. }) => Some(step),
-            _ => None,
+            Some(Error::NonFiniteValue { step, .. } | Error::NonFiniteGradient { step, .. }) => step,
+            _ => self.first,
         }
     }
     /// How often the host has waited for the device to read the table.
-    pub fn reads(&self) -> u64 {
+    pub(crate) fn reads(&self) -> u64 {
         self.reads
     }
 
     /// The only place where the host waits for the device.
-    pub fn read(&mut self) {
+    fn read(&mut self) {
         if self.filled == 0 {
             return;
         }

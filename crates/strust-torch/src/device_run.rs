@@ -5,6 +5,7 @@ use crate::{
     Component, DeviceMethod, Error, QueuedLoss, TorchObjective,
     cuda::{AlgorithmSearch, Graph, OwnStream, hold_off_capture, warn},
     objective::Queued,
+    sample_queue::SampleQueue,
 };
 use serde::{Deserialize, Serialize};
 use strust::{sample::Sample, samplers::Sampler};
@@ -56,6 +57,7 @@ pub struct DeviceRun<M> {
     why_eager: Option<String>,
     /// Identifies this run to the objective.
     id: u64,
+    queue: Option<SampleQueue>,
     // Declared before `stream`, so that it is freed before the stream is returned.
     graph: Option<Graph>,
     stream: Option<OwnStream>,
@@ -84,7 +86,6 @@ impl<M> DeviceRun<M> {
             Launch::Graph => OwnStream::on(device),
         };
         let why_eager = stream.as_ref().err().map(ToString::to_string);
-        f.loss_mut().reserve(room, batch);
         let (k, id) = (method.progress().k(), f.begin_run());
         let algorithm_search = matches!(device, Device::Cuda(_)).then(AlgorithmSearch::start);
         Self {
@@ -96,6 +97,7 @@ impl<M> DeviceRun<M> {
             algorithm_search,
             why_eager,
             id,
+            queue: None,
             graph: None,
             stream: stream.ok(),
         }
@@ -137,13 +139,16 @@ impl<M> DeviceRun<M> {
         L: QueuedLoss,
         M: DeviceMethod<T>,
     {
-        f.loss_mut().queue(samples);
+        let plans: Vec<i64> = samples.iter().flat_map(|sample| f.loss().plan(sample)).collect();
+        let new = || SampleQueue::new(self.room, plans.len() / samples.len(), f.parameters().device());
+        let queue = &*self.queue.get_or_insert_with(new);
+        queue.fill(&plans);
         for _ in samples {
             if self.graph.is_none()
                 && self.warm_up == 0
                 && let Some(stream) = &self.stream
             {
-                match stream.capture(|| self.method.advance(f, &Queued)) {
+                match stream.capture(|| self.method.advance(f, &Queued::new(queue))) {
                     Ok(graph) => self.graph = Some(graph),
                     Err(why) => {
                         warn(format!("a step cannot be captured, so it runs operation by operation: {why}"));
@@ -155,7 +160,7 @@ impl<M> DeviceRun<M> {
                 graph.replay()?;
             } else {
                 let _held = hold_off_capture();
-                self.method.advance(f, &Queued);
+                self.method.advance(f, &Queued::new(queue));
             }
             match self.warm_up {
                 0 => self.algorithm_search = None,

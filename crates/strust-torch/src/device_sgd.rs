@@ -2,17 +2,15 @@
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{DeviceProgress, sealed::DeviceStep},
+    device_method::{sealed::DeviceStep, vector},
     device_rate::DeviceRate,
-    device_records::{PLAIN_COLUMNS, plain},
+    device_records::{DeviceProgress, PLAIN_COLUMNS, plain},
     objective::BatchSource,
 };
 use strust::{
     Error,
     config::{Checked, Config},
-    objective::Objective,
     schedule::Schedule,
-    vector::Vector,
 };
 use strust_baselines::{SgdConfig, SgdState};
 use tch::no_grad;
@@ -57,31 +55,21 @@ impl<T: Component> DeviceMethod<T> for DeviceSgd<T> {
     type Config = SgdConfig;
     type State = SgdState<Flat<T>>;
 
-    fn start<L: BatchLoss>(config: SgdConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error> {
-        let flat = f.parameters().flat();
-        let device = flat.tensor().device();
-        let config = config.check()?;
-        Ok(Self {
-            rate: DeviceRate::new(config.learning_rate, device),
-            config,
-            gradient: flat.zeros_like(),
-            velocity: flat.zeros_like(),
-            progress: DeviceProgress::new(0, read_every, PLAIN_COLUMNS, device, plain),
-        })
-    }
-    fn resume<L: BatchLoss>(
+    fn at<L: BatchLoss>(
         config: SgdConfig,
-        f: &mut TorchObjective<T, L>,
-        state: &SgdState<Flat<T>>,
+        f: &TorchObjective<T, L>,
+        state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(&state.x)?;
-        f.set(&state.x);
-        let mut this = Self::start(config, f, read_every)?;
-        this.velocity.copy_from(&state.velocity);
-        this.rate.resume_at(state.k);
-        this.progress.resume_at(state.k);
-        Ok(this)
+        let (device, k) = (f.parameters().device(), state.map_or(0, |state| state.k));
+        let config = config.check()?;
+        Ok(Self {
+            rate: DeviceRate::new(config.learning_rate, k, device),
+            config,
+            gradient: vector(f, None),
+            velocity: vector(f, state.map(|state| &state.velocity)),
+            progress: DeviceProgress::new(k, read_every, PLAIN_COLUMNS, device, plain),
+        })
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> SgdState<Flat<T>> {
         SgdState { x: f.point(), velocity: self.velocity.clone(), k: self.progress.k() }

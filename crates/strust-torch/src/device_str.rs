@@ -1,21 +1,18 @@
-//! STR on the device. Radius, ratio and verdict are tensors, and the device chooses between the old and the new point.
-//! The host reads only the records, in bulk.
+//! STR on the device. The host reads only the records, in bulk.
 
 use crate::{
     BatchLoss, Component, DeviceMethod, Flat, TorchObjective,
-    device_method::{DeviceProgress, sealed::DeviceStep},
-    device_records::{REGION_COLUMNS, region},
+    device_method::{sealed::DeviceStep, vector},
+    device_records::{DeviceProgress, REGION_COLUMNS, region},
+    device_region::{DeviceRegion, DeviceTrial},
     objective::BatchSource,
 };
 use strust::{
     Error,
-    config::{Checked, Config},
+    config::Config,
     methods::{State, StrConfig, StrState},
-    objective::{Evaluation, Objective},
-    radius::RegionConfig,
-    vector::Vector,
 };
-use tch::{Kind, Tensor, no_grad};
+use tch::no_grad;
 
 /// Algorithm 1 on the device, at the model's own parameters. It makes the steps of [`strust::methods::Str`], up to
 /// rounding.
@@ -40,54 +37,30 @@ use tch::{Kind, Tensor, no_grad};
 /// ```
 #[derive(Debug)]
 pub struct DeviceStr<T> {
-    region: Checked<RegionConfig>,
-    /// Δ.
-    radius: Tensor,
+    region: DeviceRegion<T>,
     gradient: Flat<T>,
-    old: Flat<T>,
     progress: DeviceProgress,
-}
-
-impl<T: Component> DeviceStr<T> {
-    fn at<L>(config: StrConfig, f: &TorchObjective<T, L>, radius: f64, k: u64, rows: usize) -> Result<Self, Error>
-    where
-        L: BatchLoss,
-    {
-        let flat = f.parameters().flat();
-        let device = flat.tensor().device();
-        Ok(Self {
-            region: config.region.check()?,
-            radius: Tensor::full([0_i64; 0], radius, (Kind::Double, device)),
-            gradient: flat.zeros_like(),
-            old: flat.zeros_like(),
-            progress: DeviceProgress::new(k, rows, REGION_COLUMNS, device, region),
-        })
-    }
 }
 
 impl<T: Component> DeviceMethod<T> for DeviceStr<T> {
     type Config = StrConfig;
     type State = StrState<Flat<T>>;
 
-    fn start<L>(config: StrConfig, f: &TorchObjective<T, L>, read_every: usize) -> Result<Self, Error>
-    where
-        L: BatchLoss,
-    {
-        let radius = config.region.initial_radius;
-        Self::at(config, f, radius, 0, read_every)
-    }
-    fn resume<L: BatchLoss>(
+    fn at<L: BatchLoss>(
         config: StrConfig,
-        f: &mut TorchObjective<T, L>,
-        state: &StrState<Flat<T>>,
+        f: &TorchObjective<T, L>,
+        state: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, Error> {
-        f.check_point(state.point())?;
-        f.set(state.point());
-        Self::at(config, f, state.radius(), state.steps(), read_every)
+        let (device, k) = (f.parameters().device(), state.map_or(0, |state| state.steps()));
+        Ok(Self {
+            region: DeviceRegion::new(config.region.check()?, f, state.map(|state| state.radius())),
+            gradient: vector(f, None),
+            progress: DeviceProgress::new(k, read_every, REGION_COLUMNS, device, region),
+        })
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<T, L>) -> StrState<Flat<T>> {
-        StrState::from_parts(f.point(), self.radius.double_value(&[]), self.progress.k(), ())
+        StrState::from_parts(f.point(), self.region.radius.double_value(&[]), self.progress.k(), ())
     }
 }
 
@@ -96,45 +69,27 @@ impl<T: Component> DeviceStep<T> for DeviceStr<T> {
         &mut self.progress
     }
     fn advance<L: BatchLoss>(&mut self, f: &mut TorchObjective<T, L>, on: &impl BatchSource<L>) {
-        let Self { region, radius, gradient: g, old, progress } = self;
-
+        let Self { region, gradient: g, progress } = self;
         // fᵢ(x), g = ∇fᵢ(x); H = I
         let value = f.value_and_gradient_here(on, g);
         no_grad(|| {
             let squared_norm = g.dot_tensor(g);
             // p = −a·g with a = min(1, Δ/‖g‖)
-            let (moves, still) = (squared_norm.gt(0.0), squared_norm.eq(0.0));
             let norm = squared_norm.sqrt();
-            let size = (&*radius / &norm).clamp_max(1.0);
+            let size = (&region.radius / &norm).clamp_max(1.0);
             let length = &size * &norm;
             // a‖g‖² − ½a²‖g‖², in an order without cancellation
             let predicted = &size * (&squared_norm - &size * &squared_norm * 0.5);
-
-            let x = f.parameters_mut().flat_mut();
-            old.copy_from(x);
-            x.set_sum_tensor(old, &(-&size), g);
-            let trial = f.value_here(on);
-
-            // r, on the same sample; accept or reject; the next radius
-            let rounding = Evaluation::new(1.0, T::EPSILON).rounding * value.abs();
-            let actual = &value - &trial;
-            // If a number is not finite, the ratio is NaN. Every comparison with NaN is false: the step is rejected and
-            // the radius shrinks.
-            let ratio = (&actual + &rounding) / (&predicted + &rounding) + &actual * 0.0;
-            let finite = progress.check_finite(&value, &squared_norm);
-            let accepted = ratio.gt(region.accept_above).logical_or(&still).logical_and(finite);
-            let grows = ratio.gt(region.grow_above).logical_and(&moves);
-            let keeps = ratio.ge(region.shrink_below).logical_and(&accepted).logical_or(&still);
-            let x = f.parameters_mut().flat_mut();
-            x.set_choice(&accepted, &x.share(), old);
-            let grown = (&*radius * region.grow).clamp_max(region.max_radius);
-            let shrunk = (&*radius / region.shrink).clamp_min(f64::MIN_POSITIVE);
-            let next = grown.where_self(&grows, &radius.where_self(&keeps, &shrunk)).where_self(finite, radius);
-
-            let flags = [accepted, grows, keeps].map(|flag| flag.to_kind(Kind::Double));
-            let numbers = [&value, &squared_norm, &size, &length, radius, &predicted, &trial, &ratio];
-            progress.write(&numbers.into_iter().chain(&flags).collect::<Vec<_>>());
-            radius.copy_(&next);
+            let step = DeviceTrial {
+                value: &value,
+                squared_norm: &squared_norm,
+                size: &size,
+                direction: g,
+                length: &length,
+                predicted: &predicted,
+                bounded: None,
+            };
+            let _finite = region.step(f, on, progress, &step, &[]);
         });
     }
 }

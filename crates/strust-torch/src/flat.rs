@@ -278,3 +278,5 @@ impl<T: Component> Elementwise for Flat<T> {
         self.tensor.to_kind(Kind::Double).abs().sum(Kind::Double).double_value(&[])
     }
 }
+
+strust_baselines::compile_methods!(Flat<f32>);

@@ -5,10 +5,7 @@ use crate::{
     cuda, seeded,
 };
 use std::path::Path;
-use strust::{
-    objective::{Objective, ObjectiveWrapper},
-    sample::Sample,
-};
+use strust::{objective::ObjectiveWrapper, sample::Sample};
 use strust_data::text::Characters;
 use strust_problems::Problem;
 use tch::{
@@ -164,16 +161,11 @@ impl<T: Component> LanguageModel<T> {
 
     /// Writes a point as a safetensors file.
     pub fn save(&mut self, path: &Path, x: &Flat<T>) -> Result<(), Error> {
-        self.objective.check_point(x)?;
-        self.objective.elsewhere(|f| {
-            f.set(x);
-            f.parameters().save(path)
-        })
+        self.objective.save(path, x)
     }
     /// Reads such a file and returns the point.
     pub fn load(&mut self, path: &Path) -> Result<Flat<T>, Error> {
-        self.objective.parameters_mut().load(path)?;
-        Ok(self.objective.point())
+        self.objective.load(path)
     }
 }
 

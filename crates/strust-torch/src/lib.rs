@@ -65,6 +65,7 @@ mod device_method;
 mod device_newton;
 mod device_rate;
 mod device_records;
+mod device_region;
 mod device_run;
 mod device_sgd;
 mod device_str;
@@ -83,7 +84,7 @@ pub mod resnet;
 mod sample_queue;
 
 pub use autodiff_constraint::AutodiffConstraint;
-pub use checkpoint::{ModelCheckpoint, OnDevice};
+pub use checkpoint::ModelCheckpoint;
 pub use classification::{ImageClassification, ImageLoss, NetworkFn};
 pub use conv3x3::Conv3x3;
 pub use convnet::ConvNet;
@@ -101,9 +102,8 @@ pub use language::{LanguageModel, TextLoss};
 pub use leave::leave;
 pub use norm_relu::NormRelu;
 pub use objective::{
-    BatchLoss, ModelOutputs, QueuedLoss, SupervisedLoss, TorchObjective, cross_entropy, seeded, supervised,
+    BatchLoss, ModelOutputs, QueuedLoss, SupervisedLoss, TableLoss, TorchObjective, cross_entropy, seeded, supervised,
 };
 pub use orthonormal::Orthonormal;
 pub use parameters::{ModelParameters, Slot};
 pub use resnet::ResNet20;
-pub use sample_queue::{SampleQueue, TableLoss};

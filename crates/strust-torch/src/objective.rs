@@ -2,12 +2,16 @@
 
 mod products;
 mod supervised;
+mod table;
 
 pub use supervised::{SupervisedLoss, supervised};
+pub use table::TableLoss;
 
-use crate::{Component, Error, Flat, ModelParameters, cuda::hold_off_capture};
+use crate::{Component, Error, Flat, ModelParameters, cuda::hold_off_capture, sample_queue::SampleQueue};
 use std::{
+    cell::RefCell,
     fmt,
+    path::Path,
     sync::{
         Mutex, PoisonError, RwLockReadGuard,
         atomic::{AtomicU64, Ordering},
@@ -102,18 +106,29 @@ impl<L: BatchLoss> BatchSource<L> for Sample {
 }
 
 /// The next batch that is queued on the device.
-#[derive(Debug, Clone, Copy)]
-pub struct Queued;
+pub(crate) struct Queued<'a, B> {
+    queue: &'a SampleQueue,
+    taken: RefCell<Option<B>>,
+}
 
-impl<L: QueuedLoss> BatchSource<L> for Queued {
+impl<'a, B> Queued<'a, B> {
+    pub fn new(queue: &'a SampleQueue) -> Self {
+        Self { queue, taken: RefCell::new(None) }
+    }
+    fn with<R>(&self, use_it: impl FnOnce(&B) -> R) -> R {
+        use_it(self.taken.borrow().as_ref().expect("a step prepares its batch first"))
+    }
+}
+
+impl<L: QueuedLoss> BatchSource<L> for Queued<'_, L::Batch> {
     fn prepare(&self, loss: &mut L) {
-        no_grad(|| loss.advance());
+        self.taken.replace(Some(no_grad(|| loss.planned(&self.queue.take()))));
     }
     fn mean(&self, loss: &mut L) -> Tensor {
-        loss.mean_queued()
+        self.with(|batch| loss.mean_on(batch))
     }
     fn outputs<'a>(&self, loss: &'a mut L) -> Option<ModelOutputs<'a>> {
-        loss.outputs_queued()
+        self.with(|batch| loss.outputs_on(batch))
     }
     fn moves_statistics(&self) -> bool {
         true
@@ -127,21 +142,20 @@ impl<L: QueuedLoss> BatchSource<L> for Queued {
 /// A loss whose batches can be queued on the device, so that a step needs nothing from the host.
 /// [`DeviceRun`](crate::DeviceRun) captures such steps.
 ///
-/// Only [`queue`](Self::queue) may copy from the host. [`advance`](Self::advance) and
-/// [`mean_queued`](Self::mean_queued) launch the same operations with the same shapes each time, on memory that stays
-/// in place. They read no number from the device: no random numbers, no `double_value`, no `nonzero`, no boolean mask
-/// as an index, no branch on a value.
+/// Only plans are copied from the host. [`planned`](Self::planned) and [`mean_on`](Self::mean_on) launch the same
+/// operations with the same shapes each time, on memory that stays in place. They read no number from the device: no
+/// random numbers, no `double_value`, no `nonzero`, no boolean mask as an index, no branch on a value.
 pub trait QueuedLoss: BatchLoss {
-    /// Allocates memory for the samples of `steps` steps, each of `batch` terms. It is called once, before the others.
-    fn reserve(&mut self, steps: usize, batch: usize);
-    /// Copies the samples of the next steps to the device and replaces those that were there.
-    fn queue(&mut self, samples: &[Sample]);
-    /// Prepares the batch of the next sample.
-    fn advance(&mut self);
-    /// The mean loss on that batch in training mode, as a tensor of one number.
-    fn mean_queued(&mut self) -> Tensor;
-    /// [`BatchLoss::outputs`] on that batch.
-    fn outputs_queued(&mut self) -> Option<ModelOutputs<'_>> {
+    /// A batch on the device.
+    type Batch;
+    /// The numbers from which the device makes the batch of a sample. Samples of the same size have as many.
+    fn plan(&self, sample: &Sample) -> Vec<i64>;
+    /// The batch of a plan that is on the device.
+    fn planned(&self, plan: &Tensor) -> Self::Batch;
+    /// The mean loss on a batch in training mode, as a tensor of one number.
+    fn mean_on(&mut self, batch: &Self::Batch) -> Tensor;
+    /// [`BatchLoss::outputs`] on a batch.
+    fn outputs_on(&mut self, _batch: &Self::Batch) -> Option<ModelOutputs<'_>> {
         None
     }
 }
@@ -208,6 +222,19 @@ impl<T: Component, L: BatchLoss> TorchObjective<T, L> {
     /// Writes a point into the model.
     pub fn set(&mut self, x: &Flat<T>) {
         self.parameters.set(x);
+    }
+    /// Writes a point and the model's buffers as a safetensors file ([`ModelParameters::save`]).
+    pub fn save(&mut self, path: &Path, x: &Flat<T>) -> Result<(), Error> {
+        self.check_point(x)?;
+        self.elsewhere(|f| {
+            f.set(x);
+            f.parameters.save(path)
+        })
+    }
+    /// Reads such a file into the model and returns the point.
+    pub fn load(&mut self, path: &Path) -> Result<Flat<T>, Error> {
+        self.parameters.load(path)?;
+        Ok(self.point())
     }
     /// The id of a new run, which no other run has.
     pub(crate) fn begin_run(&mut self) -> u64 {

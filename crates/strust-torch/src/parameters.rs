@@ -206,15 +206,10 @@ impl<T: Component> ModelParameters<T> {
             buffer.copy_(&Tensor::from_slice(numbers).reshape(buffer.size()));
         }
     }
-    /// Copies the buffers of another model of the same architecture, from any device.
-    pub(crate) fn copy_buffers(&mut self, other: &Self) {
-        let Buffers { flat, others, .. } = &mut self.buffers;
-        flat.copy_from(&other.buffers.flat);
-        others.iter_mut().zip(&other.buffers.others).for_each(|(own, other)| own.copy_(other));
-    }
     pub(crate) fn snapshot(&self) -> Snapshot<T> {
         Snapshot(self.buffers.flat.clone(), self.buffers.others.iter().map(Tensor::copy).collect())
     }
+    /// Sets the buffers to those of this model, or of another one of the same architecture, from any device.
     pub(crate) fn restore(&mut self, Snapshot(flat, others): &Snapshot<T>) {
         self.buffers.flat.copy_from(flat);
         for (buffer, saved) in self.buffers.others.iter_mut().zip(others) {

@@ -4,9 +4,9 @@ mod common;
 
 use common::{TERMS, bits, problem, store};
 use serde::{Serialize, de::DeserializeOwned};
-use strust::{methods::StrState, prelude::*, samplers::Sampler};
+use strust::{methods::StrState, prelude::*, samplers::Sampler, saved::Load};
 use strust_baselines::{Adam, AdamConfig, LineSearch, LineSearchConfig, Sgd, SgdConfig};
-use strust_torch::{DeviceMethod, DeviceStr, Flat, ModelCheckpoint, OnDevice, SupervisedLoss, TorchObjective};
+use strust_torch::{DeviceMethod, DeviceStr, Flat, ModelCheckpoint, SupervisedLoss, TorchObjective};
 
 type Problem = TorchObjective<f32, SupervisedLoss<'static>>;
 
@@ -29,7 +29,7 @@ fn steps<M: Method<Problem>>(f: &mut Problem, method: &mut M, state: &mut M::Sta
 
 fn resumes<M: Method<Problem>>(name: &str, make: impl Fn() -> M)
 where
-    M::State: OnDevice + Serialize + DeserializeOwned,
+    M::State: Load + Serialize + DeserializeOwned,
 {
     let whole = {
         let store = store::<f32>();
@@ -49,13 +49,14 @@ where
     };
     let store = store::<f32>();
     let mut f = problem::<f32>(&store, 0.3, 0.1);
-    let mut state = f.restore(saved).unwrap();
+    let mut state = f.restore(&saved).unwrap();
     let records = steps(&mut f, &mut make(), &mut state, 12);
     assert!(whole == (records, bits(state.point()), bits(f.parameters().buffers())), "{name}");
 }
 
 #[test]
 fn every_method_resumes_bit_for_bit() {
+    resumes("Auto", Auto::default);
     resumes("STR", || Str::new(StrConfig::default()).unwrap());
     resumes("SGD", || Sgd::new(SgdConfig { learning_rate: 0.1, momentum: 0.9, ..Default::default() }).unwrap());
     resumes("Adam", || Adam::new(AdamConfig::default()).unwrap());
@@ -81,7 +82,7 @@ fn str_on_the_device_resumes_bit_for_bit_and_from_the_librarys_state() {
 
     let other = store::<f32>();
     let mut g = problem::<f32>(&other, 0.3, 0.1);
-    let state = g.restore(saved).unwrap();
+    let state = g.restore(&saved).unwrap();
     let mut resumed = DeviceStr::resume(StrConfig::default(), &mut g, &state, 7).unwrap();
     run(&mut g, &mut resumed, 12);
     assert_eq!(method.records().unwrap()[12..], resumed.records().unwrap());
@@ -96,6 +97,7 @@ fn the_checkpoint_of_another_model_is_refused_with_a_message() {
     let f = problem::<f32>(&one, 0.3, 0.1);
     let w = other.root().var("w", &[2], tch::nn::Init::Const(0.0));
     let mut g = TorchObjective::<f32, _>::new(&other, 1, move |_: &Sample| w.sum(tch::Kind::Float)).unwrap();
-    let error = g.restore(f.checkpoint(StrState::from_parts(f.point(), 1.0, 0, ()))).unwrap_err().to_string();
+    let checkpoint = f.checkpoint(StrState::from_parts(f.point(), 1.0, 0, ()));
+    let error = g.restore(&checkpoint).unwrap_err().to_string();
     assert_eq!(error, "checkpoint: it holds 32 numbers in buffers, but the model has 0: it belongs to another model");
 }

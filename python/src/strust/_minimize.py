@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from strust import _native
 from strust.constraints import Bounds, Constraint, describe
-from strust.problems import Problem
+from strust.problems import Function, Problem, target
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
-Function: TypeAlias = Callable[..., Any]
 Sampler: TypeAlias = Literal["epochs", "with-replacement", "full"]
 
 #: The status of a run that has not converged, by the code of its reason; 5 for all others.
@@ -404,14 +403,10 @@ def minimize(
         "constrained": bool(parts),
         "constraints": parts,
     }
-    data = state.data if state is not None else None
-    if problem is not None:
-        raw = _native.minimize_problem(problem.native, start, data, request)
-    else:
-        gradient = None if jac is True else jac
-        if gradient is not None and not callable(gradient):
-            raise TypeError("jac must be a function, or True if fun returns (value, gradient)")
-        raw = _native.minimize_function(fun, gradient, hessp, terms, float(magnitude), start, data, request)
+    if problem is None and jac is not True and not callable(jac):
+        raise TypeError("jac must be a function, or True if fun returns (value, gradient)")
+    found = target(fun, jac, terms, hessp, magnitude)
+    raw = _native.minimize(found, start, state.data if state is not None else None, request)
     return _result(raw, name, str(start.dtype), settings)
 
 

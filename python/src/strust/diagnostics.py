@@ -8,21 +8,19 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from strust import _native
 from strust.constraints import Constraint, describe
-from strust.problems import Problem
+from strust.problems import Function, Problem, target
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Function: TypeAlias = Callable[..., Any]
 
 __all__ = [
     "Diagnosis",
@@ -47,12 +45,6 @@ class _Table:
 
         series: pd.Series[Any] = pd.Series(self.__dict__)
         return series
-
-
-def _target(fun: Function | Problem, jac: Function | Literal[True], n_terms: int | None) -> Any:
-    if isinstance(fun, Problem):
-        return fun.native
-    return (fun, None if jac is True else jac, n_terms)
 
 
 def _point(x: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -126,16 +118,7 @@ def strong_growth(
     >>> bool(estimate.low <= exact.rho <= estimate.high)
     True
     """
-    raw = _native.measure_strong_growth(_target(fun, jac, n_terms), _point(x), batch, pairs, seed)
-    return StrongGrowth(
-        raw["rho"],
-        raw["low"],
-        raw["high"],
-        raw["gradient_squared"],
-        raw["variance"],
-        int(raw["batch"]),
-        int(raw["terms"]),
-    )
+    return StrongGrowth(**_native.measure_strong_growth(target(fun, jac, n_terms), _point(x), batch, pairs, seed))
 
 
 def curvature(
@@ -154,7 +137,7 @@ def curvature(
     >>> round(curvature(lambda x: (0.5 * scale @ x**2, scale * x), [1.0, 1.0]), 4)
     10.0
     """
-    return _native.measure_curvature(_target(fun, jac, n_terms), _point(x), iterations)
+    return _native.measure_curvature(target(fun, jac, n_terms), _point(x), iterations)
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,7 +186,7 @@ def check_gradient(
     False
     """
     chosen = None if indices is None else [int(i) for i in indices]
-    return SlopeCheck(_native.measure_gradient_slope(_target(fun, jac, n_terms), _point(x), chosen, seed))
+    return SlopeCheck(_native.measure_gradient_slope(target(fun, jac, n_terms), _point(x), chosen, seed))
 
 
 def check_constraint(constraint: Constraint | str, x: npt.ArrayLike, *, seed: int = 0) -> SlopeCheck:
@@ -271,7 +254,7 @@ def kkt(
     (True, True)
     """
     point = _point(x)
-    raw = _native.measure_kkt(_target(fun, jac, n_terms), describe(constraints, None, point), point, 1.0)
+    raw = _native.measure_kkt(target(fun, jac, n_terms), describe(constraints, None, point), point, 1.0)
     return KktReport(**raw)
 
 
@@ -324,12 +307,7 @@ def diagnose(folder: str | os.PathLike[str]) -> list[Diagnosis]:
     found: list[dict[str, Any]] = json.loads(_native.diagnose_folder(os.fspath(folder)))
     return [
         Diagnosis(
-            method=one["method"],
-            problem=one["problem"],
-            seed=one["seed"],
-            verdict=one["verdict"],
-            state=one["state"],
-            why=one["why"],
+            **{name: one[name] for name in ("method", "problem", "seed", "verdict", "state", "why")},
             findings=[finding["text"] for finding in one["findings"]],
             remedy=one["remedy"]["command"] if one.get("remedy") else None,
         )

@@ -10,7 +10,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from strust import _native
 
 Array: TypeAlias = npt.NDArray[np.float64]
+Function: TypeAlias = Callable[..., Any]
 
 __all__ = ["LeastSquares", "Logistic", "Mlp", "Problem", "Softmax", "Subspace", "load_digits"]
 
@@ -61,6 +62,20 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_terms} terms, x of shape {self.start().shape})"
+
+
+def target(
+    fun: Function | Problem,
+    jac: Function | Literal[True],
+    n_terms: int | None,
+    hessp: Function | None = None,
+    magnitude: float = 0.0,
+) -> _native.Problem | dict[str, Any]:
+    """Return a function or a problem as the compiled part takes it."""
+    if isinstance(fun, Problem):
+        return fun.native
+    gradient = None if jac is True else jac
+    return {"fun": fun, "gradient": gradient, "products": hessp, "terms": n_terms, "magnitude": float(magnitude)}
 
 
 def _matrix(name: str, data: npt.ArrayLike) -> Array:

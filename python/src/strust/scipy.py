@@ -72,7 +72,8 @@ def method(name: str, **settings: Any) -> Callable[..., Any]:
         budget = _budget(options)
         x = np.atleast_1d(np.asarray(x0, dtype=np.float64))
         value, gradient = _functions(fun, jac, args)
-        found, box = _constraints(constraints, x), _bounds(bounds, x)
+        found = _constraints(constraints, x)
+        box = Bounds(bounds.lb, bounds.ub) if isinstance(bounds, _optimize.Bounds) else bounds
         second_order = name in _SECOND_ORDER and not found and box is None
         solution = minimize(
             value,
@@ -182,20 +183,6 @@ def _takes_result(callback: Callable[..., Any]) -> bool:
         )
     except (TypeError, ValueError):
         return False
-
-
-def _bounds(given: Any, x: Array) -> Bounds | None:
-    if given is None:
-        return None
-    if isinstance(given, _optimize.Bounds):
-        lower, upper = given.lb, given.ub
-    else:
-        pairs = list(given)
-        if len(pairs) != x.size:
-            raise ValueError(f"there are {len(pairs)} bounds, but x0 has {x.size} components")
-        lower = np.array([-np.inf if low is None else low for low, _ in pairs], dtype=np.float64)
-        upper = np.array([np.inf if high is None else high for _, high in pairs], dtype=np.float64)
-    return Bounds(np.broadcast_to(lower, x.shape), np.broadcast_to(upper, x.shape))
 
 
 def _constraints(given: Any, x: Array) -> list[Constraint | str]:

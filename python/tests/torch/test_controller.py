@@ -1,6 +1,6 @@
 """The numbers of `Auto` after every golden step of the Rust library, by operations of torch and by the kernels' source.
 
-`crates/strust/src/methods/controller/golden_steps.rs` writes the file.
+`crates/strust/src/methods/controller/tests.rs` writes the file.
 """
 
 import ctypes
@@ -32,6 +32,12 @@ def check(step, size, share, accepted, numbers):
 
 def test_the_constants_are_those_of_the_golden_steps():
     assert GOLDEN["constants"] == learned.CONSTANTS
+
+
+def test_the_numbers_of_a_saved_state_keep_their_order():
+    # A state dict has them as one tensor, without names. `balance` was once called `pull`.
+    names = "accepted curvature noise recent_noise least_noise remembered distance size trust balance at_average"
+    assert list(learned.INITIAL) == [*names.split(), "steps", "broken"]
 
 
 @pytest.mark.parametrize("step", STEPS)

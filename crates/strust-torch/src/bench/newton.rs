@@ -1,21 +1,21 @@
 //! The time of a step with products, beside that of its passes alone.
 
-use super::{EpochBarrier, problem, time_epochs};
+use super::{EpochBarrier, synthetic, time_epochs};
 use crate::{
     BatchLoss, DeviceMethod, DeviceNewton, Error, Flat, Launch, TorchObjective,
     cuda::OwnStream,
-    device_method::{DeviceProgress, sealed::DeviceStep},
+    device_method::{sealed::DeviceStep, vector},
+    device_records::DeviceProgress,
     objective::BatchSource,
 };
 use serde::Serialize;
 use std::sync::Barrier;
 use strust::{
-    methods::{State, StrNewtonConfig, StrNewtonState},
+    methods::{StrNewtonConfig, StrNewtonState},
     models::NewtonMemory,
-    objective::{Objective, ProductKind},
+    objective::ProductKind,
     radius::RegionConfig,
     record::StepRecord,
-    vector::Vector,
 };
 use strust_problems::Problem;
 use tch::Device;
@@ -45,29 +45,28 @@ pub struct NewtonSpeed {
 /// ```
 pub fn newton(device: Device, launch: Launch, products: u64, shape: [usize; 3]) -> Result<NewtonSpeed, Error> {
     // Short steps, so that all numbers stay finite.
-    let region = || RegionConfig { initial_radius: 0.1, max_radius: 0.1, ..RegionConfig::with_curvature() };
-    let config = || StrNewtonConfig { products, region: region(), ..Default::default() };
-    let (step_ms, why_eager) = time(device, launch, shape, |f, rows| DeviceNewton::start(config(), f, rows))?;
-    let (passes_ms, _) = time(device, launch, shape, |f, rows| Passes::start(config(), f, rows))?;
+    let region = RegionConfig { initial_radius: 0.1, max_radius: 0.1, ..RegionConfig::with_curvature() };
+    let config = StrNewtonConfig { products, region, ..Default::default() };
+    let (step_ms, why_eager) = time::<DeviceNewton<f32>>(device, config.clone(), launch, shape)?;
+    let (passes_ms, _) = time::<Passes>(device, config, launch, shape)?;
     Ok(NewtonSpeed { step_ms, passes_ms, ratio: step_ms / passes_ms, why_eager })
 }
 
 /// Milliseconds of the median step of a method, and why it was not captured.
 fn time<M: DeviceMethod<f32>>(
     device: Device,
+    config: M::Config,
     launch: Launch,
     shape: [usize; 3],
-    start: impl FnOnce(&TorchObjective<f32, crate::ImageLoss>, usize) -> Result<M, strust::Error>,
 ) -> Result<(f64, Option<String>), Error> {
     let [batch, steps, rounds] = shape;
     let _stream = OwnStream::on(device);
-    let mut problem = problem(batch * steps, device)?;
+    let mut problem = synthetic(batch * steps, device)?;
     let point = problem.start(0);
     let f = problem.objective();
     f.set(&point);
-    let method = start(f, steps)?;
     let mut turns = EpochBarrier { together: &Barrier::new(1), left: rounds };
-    let timed = time_epochs(f, method, launch, shape, &mut turns)?;
+    let timed = time_epochs::<M>(f, config, launch, shape, &mut turns)?;
     let seconds = timed.epochs.iter().map(|(begin, end)| end.duration_since(*begin).as_secs_f64());
     Ok((1e3 * super::median(seconds) / steps as f64, timed.why_eager))
 }
@@ -85,24 +84,15 @@ impl DeviceMethod<f32> for Passes {
     type Config = StrNewtonConfig;
     type State = StrNewtonState<Flat<f32>>;
 
-    fn start<L>(config: StrNewtonConfig, f: &TorchObjective<f32, L>, read_every: usize) -> Result<Self, strust::Error>
-    where
-        L: BatchLoss,
-    {
-        let flat = f.parameters().flat();
-        let read = |k, row: &[f64]| Ok(StepRecord::plain(k, row[0], 0.0, 0.0, 0.0));
-        let progress = DeviceProgress::new(0, read_every, 2, flat.tensor().device(), read);
-        Ok(Self { products: config.products, gradient: flat.zeros_like(), product: flat.zeros_like(), progress })
-    }
-    fn resume<L: BatchLoss>(
+    fn at<L: BatchLoss>(
         config: StrNewtonConfig,
-        f: &mut TorchObjective<f32, L>,
-        state: &StrNewtonState<Flat<f32>>,
+        f: &TorchObjective<f32, L>,
+        _: Option<&Self::State>,
         read_every: usize,
     ) -> Result<Self, strust::Error> {
-        f.check_point(state.point())?;
-        f.set(state.point());
-        Self::start(config, f, read_every)
+        let read = |k, row: &[f64]| Ok(StepRecord::plain(k, row[0], 0.0, 0.0, 0.0));
+        let progress = DeviceProgress::new(0, read_every, 2, f.parameters().device(), read);
+        Ok(Self { products: config.products, gradient: vector(f, None), product: vector(f, None), progress })
     }
     fn state<L: BatchLoss>(&mut self, f: &TorchObjective<f32, L>) -> StrNewtonState<Flat<f32>> {
         StrNewtonState::from_parts(f.point(), 0.1, self.progress.k(), NewtonMemory::default())

@@ -105,7 +105,7 @@ pub struct Learned {
     /// Whether no step was accepted since z was last moved to the average. At the start it is there.
     pub(crate) at_average: bool,
 }
-crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, balance, at_average });
+crate::saved!([] Learned { accepted, curvature, noise, distance, size, trust, balance | pull, at_average });
 
 impl Default for Learned {
     /// At the start nothing is known.
@@ -308,12 +308,12 @@ impl Learned {
     /// A step of [`Auto`](super::Auto) as CUDA source. The macro `REAL` must be `float` or `double`.
     #[must_use]
     pub fn cuda_source() -> String {
-        let constants: String =
-            CONSTANTS.iter().map(|(name, value)| format!("constexpr double {name} = {value:?};\n")).collect();
-        let numbers = Self::NAMES.join(", ");
-        format!("{constants}struct Learned {{\n  double {numbers};\n}};\n{}", include_str!("auto.cu"))
+        let constants: Vec<String> =
+            CONSTANTS.iter().map(|(name, value)| format!("constexpr double {name} = {value:?};")).collect();
+        let (constants, numbers) = (constants.join("\n"), Self::NAMES.join(", "));
+        format!("{constants}\nstruct Learned {{\n  double {numbers};\n}};\n{}", include_str!("auto.cu"))
     }
 }
 
 #[cfg(test)]
-mod golden_steps;
+mod tests;

@@ -79,6 +79,13 @@ impl Saved {
         })
     }
 
+    /// The first of these names under which there is a part, else the first.
+    #[must_use]
+    pub fn name_of_part(&self, names: &[&'static str]) -> &'static str {
+        let Self::Map(parts) = self else { return names[0] };
+        names.iter().find(|name| parts.iter().any(|(key, _)| key == *name)).unwrap_or(&names[0])
+    }
+
     /// Named values, without those that are [`Saved::Nothing`].
     #[must_use]
     pub fn map<const N: usize>(parts: [(&'static str, Saved); N]) -> Self {
@@ -229,7 +236,8 @@ impl<A: Load, B: Load> Load for (A, B) {
 }
 
 /// Implements [`Save`] and [`Load`] for a struct, and with the feature `serde` also its traits. It lists
-/// every field; one whose type is any [`Vector`](crate::vector::Vector) is marked as such.
+/// every field; one whose type is any [`Vector`](crate::vector::Vector) is marked as such. `new | old` also reads a field that
+/// was saved under an older name.
 ///
 /// ```
 /// use strust::{saved::{Load, Save}, vector::Vector};
@@ -247,7 +255,7 @@ macro_rules! saved {
     (@save $field:expr, vector) => { $crate::saved::vector::save($field) };
     (@load) => { $crate::saved::Load::load };
     (@load vector) => { $crate::saved::vector::load };
-    ([$($generics:tt)*] $type:ty { $($field:ident $(: $kind:ident)?),* $(,)? }) => {
+    ([$($generics:tt)*] $type:ty { $($field:ident $(| $old:ident)? $(: $kind:ident)?),* $(,)? }) => {
         impl<$($generics)*> $crate::saved::Save for $type {
             fn save(&self) -> $crate::saved::Saved {
                 $crate::saved::Saved::map([
@@ -257,7 +265,12 @@ macro_rules! saved {
         }
         impl<$($generics)*> $crate::saved::Load for $type {
             fn load(saved: &$crate::saved::Saved) -> Result<Self, $crate::Error> {
-                Ok(Self { $($field: saved.part(stringify!($field), $crate::saved!(@load $($kind)?))?,)* })
+                Ok(Self {
+                    $($field: saved.part(
+                        saved.name_of_part(&[stringify!($field) $(, stringify!($old))?]),
+                        $crate::saved!(@load $($kind)?),
+                    )?,)*
+                })
             }
         }
         $crate::serde_as_saved!([$($generics)*] $type);

@@ -46,18 +46,6 @@ _PIECE = 8192
 class _Model(BaseEstimator):
     """A linear model or a network: what classifiers and regressors share."""
 
-    # Parameters.
-    hidden: Sequence[int]
-    regularization: float
-    fit_intercept: bool
-    standardize: bool
-    nonnegative: bool
-    sum_to_one: bool
-    unit_norm: bool
-    max_epochs: int
-    tol: float
-    validation_fraction: float
-    random_state: Any
     # Of a fitted model.
     coef_: Any
     intercept_: Any

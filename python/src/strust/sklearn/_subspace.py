@@ -89,11 +89,6 @@ class SubspaceFitter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     (150, 2)
     """
 
-    # Parameters.
-    n_components: int
-    max_epochs: int
-    tol: float
-    random_state: Any
     # Of a fitted subspace.
     components_: Doubles
     explained_variance_: Doubles

@@ -129,26 +129,9 @@ class Auto(TrialOptimizer):
         fused: bool | None = None,
     ) -> None:
         if fused is not None:
-            check_flags("Auto", {"fused": fused}, ("fused",))
+            check_flags("Auto", locals(), ("fused",))
         self._fused = fused
-        settings = {
-            "gamma": gamma,
-            "noise": noise,
-            "momentum": momentum,
-            "power": power,
-            "beta2": beta2,
-            "epsilon": epsilon,
-            "weight_decay": weight_decay,
-        }
-        super().__init__(
-            params,
-            settings,
-            maximize=maximize,
-            model=model,
-            process_group=process_group,
-            averaged_gradients=averaged_gradients,
-            grad_in_trial=grad_in_trial,
-        )
+        super().__init__(params, locals())
 
     def _built(self, flat: Flat) -> None:
         start = self._vector["start"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from ._flat import Flat, pointers
-from ._reduce import LOST, ProcessGroup, Reduce
+from ._reduce import LOST, Reduce
 from ._settings import Range, check_flags, check_numbers, check_parameter, check_same_in_groups
 from ._trial import Buffers, Generators, capturing, no_trace
 from ._watch import Watch
@@ -59,30 +59,21 @@ class TrialOptimizer(Optimizer):
     _checked: tuple[object, ...]
     _evaluating = False
 
-    def __init__(
-        self,
-        params: Parameters,
-        settings: dict[str, Any],
-        *,
-        maximize: bool,
-        model: Module | Sequence[Module] | None,
-        process_group: ProcessGroup | Literal["default"] | None,
-        averaged_gradients: bool,
-        grad_in_trial: bool,
-    ) -> None:
+    def __init__(self, params: Parameters, given: Mapping[str, Any]) -> None:
+        """Starts with the arguments of the subclass, by name."""
         name = type(self).__name__
-        flags = {"maximize": maximize, "averaged_gradients": averaged_gradients, "grad_in_trial": grad_in_trial}
-        check_flags(name, flags, tuple(flags))
+        check_flags(name, given, ("maximize", "averaged_gradients", "grad_in_trial"))
+        model = given["model"]
         models: list[Any] = [] if model is None else [model] if isinstance(model, Module) else list(model)
         for one in models:
             if not isinstance(one, Module):
                 raise TypeError(f"{name}: `model` is a {type(one).__name__}; give a torch.nn.Module or several")
-        self._reduce = Reduce(name, process_group, averaged_gradients=averaged_gradients)
+        self._reduce = Reduce(name, given["process_group"], averaged_gradients=given["averaged_gradients"])
         self._buffers = Buffers(models)
-        self._grad_in_trial = grad_in_trial
+        self._grad_in_trial: bool = given["grad_in_trial"]
         self._forget()
         # Schedulers and loggers of other libraries read `lr`.
-        super().__init__(params, {"lr": 1.0, **settings, "maximize": maximize})
+        super().__init__(params, {"lr": 1.0, **{n: given[n] for n in self._ranges}, "maximize": given["maximize"]})
 
     # ---- settings
 
@@ -114,9 +105,8 @@ class TrialOptimizer(Optimizer):
         for group in self.param_groups:
             if group["lr"] != 1.0:
                 raise ValueError(
-                    f"{name}: `lr` is {group['lr']}, but this method has no learning rate; remove the "
-                    "scheduler, or use a "
-                    "constant one. `lr` exists for other libraries that read it, and is always 1"
+                    f"{name}: `lr` is {group['lr']}, but this method has no learning rate; remove the scheduler, or "
+                    "use a constant one. `lr` exists for other libraries that read it, and is always 1"
                 )
             check_numbers(name, group, self._ranges)
             check_flags(name, group, ("maximize",))
@@ -208,9 +198,8 @@ class TrialOptimizer(Optimizer):
         elif not self._pending:
             raise TypeError(
                 f"{type(self).__name__}: step() needs a closure, because it evaluates the loss of the batch twice: "
-                "step(closure), where the closure calls zero_grad and backward and returns the loss. If "
-                "your loop calls "
-                "backward itself, compute the loss with `evaluate` before"
+                "step(closure), where the closure calls zero_grad and backward and returns the loss. If your loop "
+                "calls backward itself, compute the loss with `evaluate` before"
             )
         loss = None if closure is None else self._evaluate(flat, closure, 1.0).detach()
         evaluations, self._pending = self._pending, []
@@ -260,9 +249,8 @@ class TrialOptimizer(Optimizer):
             raise TypeError(f"{name}: the closure returned {_words(value)}; return the loss, a tensor with one number")
         if value.numel() != 1 or value.is_complex() or not value.is_floating_point():
             raise ValueError(
-                f"{name}: the closure returned a tensor of shape {tuple(value.shape)} and type "
-                f"{value.dtype}; return the loss "
-                "of the batch, a tensor with one real number. `loss.mean()` makes one"
+                f"{name}: the closure returned a tensor of shape {tuple(value.shape)} and type {value.dtype}; return "
+                "the loss of the batch, a tensor with one real number. `loss.mean()` makes one"
             )
         if value.device != flat.device:
             raise ValueError(f"{name}: the loss is on {value.device}, but the parameters are on {flat.device}")
@@ -398,18 +386,16 @@ class TrialOptimizer(Optimizer):
         for state in saved.values():
             if set(state) != wanted:
                 raise ValueError(
-                    f"{type(self).__name__}: the saved state has {sorted(state)}, but {sorted(wanted)} was "
-                    "expected; it "
-                    "belongs to another kind of optimizer"
+                    f"{type(self).__name__}: the saved state has {sorted(state)}, but {sorted(wanted)} was expected; "
+                    "it belongs to another kind of optimizer"
                 )
         keys = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
         pairs = [(saved[key], p) for key, p in zip(keys, self._all(), strict=False) if key in saved]
         for state, p in pairs:
             if any(state[name].shape != p.shape for name in wanted - {"numbers"}):
                 raise ValueError(
-                    f"{type(self).__name__}: a saved parameter has the shape {tuple(state['x'].shape)}, "
-                    "but the one here has "
-                    f"{tuple(p.shape)}; the parameters must be the same, in the same order"
+                    f"{type(self).__name__}: a saved parameter has the shape {tuple(state['x'].shape)}, but the one "
+                    f"here has {tuple(p.shape)}; the parameters must be the same, in the same order"
                 )
         super().load_state_dict(state_dict)
         # torch has rounded the state to the types of the parameters.

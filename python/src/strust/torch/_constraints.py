@@ -212,9 +212,8 @@ class Penalty:
             for p in chosen:
                 if id(p) not in index:
                     raise ValueError(
-                        f"STRP: a constraint names a parameter of shape {tuple(p.shape)} that the "
-                        "optimizer does not train; "
-                        "pass it in `params`, and let it require a gradient"
+                        f"STRP: a constraint names a parameter of shape {tuple(p.shape)} that the optimizer does not "
+                        "train; pass it in `params`, and let it require a gradient"
                     )
             one.check(chosen)
             self._bound.append(([index[id(p)] for p in chosen], one))

@@ -26,9 +26,8 @@ class Flat:
         devices = sorted({str(p.device) for p in parameters})
         if len(devices) > 1:
             raise ValueError(
-                f"{owner}: the parameters are on several devices ({', '.join(devices)}); one step has one "
-                "verdict for all of "
-                "them. Move the model to one device, or use data parallelism"
+                f"{owner}: the parameters are on several devices ({', '.join(devices)}); one step has one verdict for "
+                "all of them. Move the model to one device, or use data parallelism"
             )
         self.owner = owner
         self.parameters = list(parameters)
@@ -94,9 +93,8 @@ class Flat:
             sources.append(g)
         if not targets:
             raise RuntimeError(
-                f"{self.owner}: no parameter has a gradient after the closure; call `loss.backward()` in "
-                "it, and pass the "
-                "parameters of the model that it evaluates"
+                f"{self.owner}: no parameter has a gradient after the closure; call `loss.backward()` in it, and pass "
+                "the parameters of the model that it evaluates"
             )
         copy_all(targets, sources)
         if missing:

@@ -38,13 +38,8 @@ class AutoKernels:
         self._module = _module(flat.dtype, flat.device)
         # Each block adds the sums of all blocks, so small models get few of them.
         self._blocks = min(-(-flat.count // (4 * THREADS)), 4 * processors(flat.device))
-        self._flat, self._vector, self._numbers, self._losses, self._start = (
-            flat,
-            vector,
-            numbers,
-            losses,
-            size_of_start,
-        )
+        self._flat, self._vector, self._numbers = flat, vector, numbers
+        self._losses, self._start = losses, size_of_start
 
         def doubles(count: int) -> Tensor:
             return torch.zeros(count, dtype=torch.float64, device=flat.device)
@@ -61,23 +56,15 @@ class AutoKernels:
         self._decay: float | Tensor | None = None
 
     @classmethod
-    def make(
-        cls,
-        wanted: bool | None,
-        flat: Flat,
-        vector: Mapping[str, Tensor],
-        numbers: Tensor,
-        losses: Tensor,
-        size_of_start: Tensor,
-    ) -> AutoKernels | None:
-        """The kernels, or None where torch's operations are used instead."""
+    def make(cls, wanted: bool | None, flat: Flat, *parts: Any) -> AutoKernels | None:
+        """The kernels with the arguments of `__init__`, or None where torch's operations are used instead."""
         possible = flat.device.type == "cuda" and torch.version.cuda is not None and flat.count < 2**31 - 2**20
         if wanted is False or not (possible or wanted):
             return None
         try:
             if not possible:
                 raise RuntimeError("they need a CUDA device and fewer than 2³¹ parameters")
-            return cls(flat, vector, numbers, losses, size_of_start)
+            return cls(flat, *parts)
         except RuntimeError as error:
             if wanted:
                 raise RuntimeError(f"Auto: the kernels of `fused=True` cannot be used: {error}") from error

@@ -89,8 +89,7 @@ class Reduce:
             collective(tensor, **options)
         except RuntimeError as error:
             raise RuntimeError(
-                f"{self._owner}: rank {dist.get_rank()} could not exchange {what} with the other ranks; "
-                "one of them has "
-                "probably ended or raised an error. See its output. The parameters of this rank are those "
-                "before the step"
+                f"{self._owner}: rank {dist.get_rank()} could not exchange {what} with the other ranks; one of them "
+                "has probably ended or raised an error. See its output. The parameters of this rank are those before "
+                "the step"
             ) from error

@@ -158,24 +158,7 @@ class STR(Region):
         averaged_gradients: bool = False,
         grad_in_trial: bool = False,
     ) -> None:
-        settings = {
-            "initial_radius": initial_radius,
-            "max_radius": max_radius,
-            "accept_above": accept_above,
-            "shrink_below": shrink_below,
-            "grow_above": grow_above,
-            "shrink": shrink,
-            "grow": grow,
-        }
-        super().__init__(
-            params,
-            settings,
-            maximize=maximize,
-            model=model,
-            process_group=process_group,
-            averaged_gradients=averaged_gradients,
-            grad_in_trial=grad_in_trial,
-        )
+        super().__init__(params, locals())
 
 
 class STRP(Region):
@@ -241,25 +224,7 @@ class STRP(Region):
         grad_in_trial: bool = False,
     ) -> None:
         self._penalty = Penalty(constraints)
-        settings = {
-            "initial_radius": initial_radius,
-            "max_radius": max_radius,
-            "accept_above": accept_above,
-            "shrink_below": shrink_below,
-            "grow_above": grow_above,
-            "shrink": shrink,
-            "grow": grow,
-            "penalty": penalty,
-        }
-        super().__init__(
-            params,
-            settings,
-            maximize=maximize,
-            model=model,
-            process_group=process_group,
-            averaged_gradients=averaged_gradients,
-            grad_in_trial=grad_in_trial,
-        )
+        super().__init__(params, locals())
 
     def _built(self, flat: Flat) -> None:
         super()._built(flat)

@@ -71,7 +71,6 @@ def check_same_in_groups(owner: str, groups: list[dict[str, Any]], names: tuple[
         values = {group[name] for group in groups}
         if len(values) > 1:
             raise ValueError(
-                f"{owner}: `{name}` differs between parameter groups: {sorted(values)}; only "
-                "`weight_decay` may differ. "
-                "One step has one length and one verdict for all parameters"
+                f"{owner}: `{name}` differs between parameter groups: {sorted(values)}; only `weight_decay` may "
+                "differ. One step has one length and one verdict for all parameters"
             )

@@ -4,9 +4,12 @@
 //! `STRUST_UPDATE=python-golden cargo test -p strust golden` writes the file.
 
 use super::{CONSTANTS, Learned, Noise, SizeRule, TrialNumbers};
-use crate::objective::Evaluation;
+use crate::{
+    objective::Evaluation,
+    saved::{Load, Save, Saved},
+};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
 
 const GAMMA: f64 = 5.0;
 const Q: f64 = 2.0;
@@ -14,7 +17,7 @@ const POWER: f64 = 3.0;
 
 /// What a step measures. In the file a number that is not finite is null.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Measured {
+struct GoldenMeasured {
     distance: f64,
     difference: f64,
     /// The size of a first step.
@@ -32,7 +35,7 @@ struct Measured {
 struct GoldenStep {
     what: String,
     known: [f64; 11],
-    measured: Measured,
+    measured: GoldenMeasured,
     size: f64,
     share: f64,
     accepted: bool,
@@ -47,8 +50,8 @@ struct GoldenSteps {
 }
 
 /// The order of [`Auto`](crate::methods::Auto).
-fn step(what: &str, known: Learned, measured: Measured) -> GoldenStep {
-    let Measured { distance, difference, first, squared_norm, balance, value, rounding, trial, slope, square } =
+fn step(what: &str, known: Learned, measured: GoldenMeasured) -> GoldenStep {
+    let GoldenMeasured { distance, difference, first, squared_norm, balance, value, rounding, trial, slope, square } =
         measured;
     let rule = SizeRule::new(GAMMA, Q);
     let mut learned = known;
@@ -93,7 +96,7 @@ fn steps() -> Vec<GoldenStep> {
         at_average: false,
     };
     // The trial shows the curvature 2(−0.5 + 0.9)/0.3 = 2.7.
-    let measured = Measured {
+    let measured = GoldenMeasured {
         distance: 2.5,
         difference: 0.6,
         first: 0.01,
@@ -105,7 +108,7 @@ fn steps() -> Vec<GoldenStep> {
         slope: -0.9,
         square: 0.3,
     };
-    let rejected = Measured { trial: Some(20.0), ..measured };
+    let rejected = GoldenMeasured { trial: Some(20.0), ..measured };
     let unknown = Learned { curvature: None, ..known };
     let noise = known.noise;
     let long = Learned { size: Some(100.0), ..known };
@@ -114,9 +117,9 @@ fn steps() -> Vec<GoldenStep> {
         noise: Noise { recent, least, remembered, ..noise },
         ..known
     };
-    let calm = Measured { difference: 0.1, ..measured };
+    let calm = GoldenMeasured { difference: 0.1, ..measured };
     let window = |trust, balance| Learned { accepted: 99, trust, balance, ..known };
-    let with_balance = |balance| Measured { balance, ..measured };
+    let with_balance = |balance| GoldenMeasured { balance, ..measured };
     vec![
         step("the first step", Learned::default(), measured),
         step("the first step is rejected", Learned::default(), rejected),
@@ -132,20 +135,20 @@ fn steps() -> Vec<GoldenStep> {
         step(
             "no noise",
             Learned { noise: Noise { remembered: 25.0, ..Noise::default() }, curvature: Some(0.01), ..long },
-            Measured { difference: 0.0, ..measured },
+            GoldenMeasured { difference: 0.0, ..measured },
         ),
-        step("the distance grows", known, Measured { distance: 7.0, ..measured }),
-        step("a smaller curvature", known, Measured { slope: -0.6, ..measured }),
-        step("a negative curvature", known, Measured { slope: -0.4, ..measured }),
-        step("a much larger curvature", known, Measured { slope: -40.0, ..measured }),
-        step("f grows as expected", known, Measured { trial: Some(10.1), slope: -0.5, ..measured }),
-        step("f grows more than expected", known, Measured { trial: Some(11.0), ..measured }),
+        step("the distance grows", known, GoldenMeasured { distance: 7.0, ..measured }),
+        step("a smaller curvature", known, GoldenMeasured { slope: -0.6, ..measured }),
+        step("a negative curvature", known, GoldenMeasured { slope: -0.4, ..measured }),
+        step("a much larger curvature", known, GoldenMeasured { slope: -40.0, ..measured }),
+        step("f grows as expected", known, GoldenMeasured { trial: Some(10.1), slope: -0.5, ..measured }),
+        step("f grows more than expected", known, GoldenMeasured { trial: Some(11.0), ..measured }),
         step("f grows, and the curvature is not known", unknown, rejected),
         step("the first curvature", unknown, measured),
-        step("the first curvature is negative", unknown, Measured { slope: -0.4, ..measured }),
-        step("a difference below rounding", known, Measured { rounding: 1.0, ..measured }),
-        step("a step without length", known, Measured { square: 0.0, trial: Some(10.0), slope: 0.0, ..measured }),
-        step("the trial is not finite", known, Measured { trial: None, ..measured }),
+        step("the first curvature is negative", unknown, GoldenMeasured { slope: -0.4, ..measured }),
+        step("a difference below rounding", known, GoldenMeasured { rounding: 1.0, ..measured }),
+        step("a step without length", known, GoldenMeasured { square: 0.0, trial: Some(10.0), slope: 0.0, ..measured }),
+        step("the trial is not finite", known, GoldenMeasured { trial: None, ..measured }),
         step("the recent noise begins", later(50, 0.4, 0.3, 25.0), calm),
         step("the recent noise stays", later(200, 0.4, 0.3, 150.0), measured),
         step("the recent noise falls", later(200, 0.31, 0.308, 150.0), calm),
@@ -161,8 +164,8 @@ fn steps() -> Vec<GoldenStep> {
         step("a large negative balance", known, with_balance(-50.0)),
         step("z leaves the average", Learned { at_average: true, ..known }, measured),
         step("z stays at the average", Learned { at_average: true, ..known }, rejected),
-        step("the gradient is 0", known, Measured { squared_norm: Some(0.0), ..measured }),
-        step("the gradient is not finite", known, Measured { squared_norm: None, ..measured }),
+        step("the gradient is 0", known, GoldenMeasured { squared_norm: Some(0.0), ..measured }),
+        step("the gradient is not finite", known, GoldenMeasured { squared_norm: None, ..measured }),
     ]
 }
 
@@ -193,4 +196,15 @@ fn plain_numbers_are_the_same_state() {
         assert_eq!(Learned::from_numbers(known).numbers(), known);
         assert_eq!(Learned::from_numbers(learned).numbers(), learned);
     }
+}
+
+#[test]
+fn numbers_that_were_saved_under_an_older_name_are_read() {
+    let known = Learned { balance: -6.5, ..Learned::default() };
+    let Saved::Map(parts) = known.save() else { panic!("named values") };
+    let older = |(name, part): (Cow<'static, str>, Saved)| (if name == "balance" { "pull".into() } else { name }, part);
+    let saved = Saved::Map(parts.into_iter().map(older).collect());
+    assert_eq!(Learned::load(&saved).unwrap(), known);
+    let missing = Learned::load(&Saved::map([("accepted", Saved::Count(1))])).unwrap_err();
+    assert!(missing.to_string().contains("`noise` is missing"), "{missing}");
 }
