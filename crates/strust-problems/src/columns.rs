@@ -8,14 +8,14 @@ use strust::{
 
 /// X, with scratch space for Y = WᵀX of a batch and for its scaled transpose.
 #[derive(Debug, Clone)]
-pub(crate) struct Columns {
+pub(crate) struct DataColumns {
     pub data: Mat<f64>,
     k: usize,
     projected: Mat<f64>,
     factor: Mat<f64>,
 }
 
-impl Columns {
+impl DataColumns {
     pub fn new(data: Mat<f64>, k: usize) -> Self {
         Self { data, k, projected: Mat::zeros(k, 0), factor: Mat::zeros(0, k) }
     }

@@ -83,7 +83,7 @@ impl Problem for ConstrainedLogistic {
     fn optimum(&self) -> Option<f64> {
         let (mut start, mut constraint) = (self.start(0), self.constraint());
         constraint.restore(&mut start).ok()?;
-        minimum(self.loss.clone(), constraint, start)
+        minimum(self.loss.clone(), &constraint, start)
     }
 }
 

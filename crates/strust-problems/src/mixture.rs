@@ -133,7 +133,7 @@ impl Problem for Mixture {
     }
     /// The minimum that [`StrSqp`](strust::methods::StrSqp) finds on the full sum. f is convex.
     fn optimum(&self) -> Option<f64> {
-        minimum(self.clone(), self.constraint(), self.start(0))
+        minimum(self.clone(), &self.constraint(), self.start(0))
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn centered(columns: &Mat<f64>) -> Mat<f64> {
 }
 
 /// f*, by [`StrSqp`] on the full sum; `None` if it does not converge.
-pub(crate) fn minimum<F, C>(mut f: F, constraint: C, start: F::Point) -> Option<f64>
+pub(crate) fn minimum<F, C>(mut f: F, constraint: &C, start: F::Point) -> Option<f64>
 where
     F: Objective<Point: Elementwise>,
     C: Constraint<Point = F::Point> + Clone,

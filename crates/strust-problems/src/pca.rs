@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    columns::Columns,
+    columns::DataColumns,
     numerics::{DATA, START, centered, check_frame, gaussian, out_of_range, random_frame, shape, squarable},
 };
 use faer::{Mat, Side};
@@ -37,7 +37,7 @@ const BASIS: u64 = DATA + 30;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pca {
-    columns: Columns,
+    columns: DataColumns,
 }
 
 impl Pca {
@@ -64,7 +64,7 @@ impl Pca {
     pub fn from_data(columns: &Mat<f64>, k: usize) -> Result<Self, Error> {
         check_frame(OWNER, columns.nrows(), k, columns.ncols())?;
         squarable(OWNER, "data", columns)?;
-        Ok(Self { columns: Columns::new(centered(columns), k) })
+        Ok(Self { columns: DataColumns::new(centered(columns), k) })
     }
 
     /// The constraint WᵀW = I of this problem.

@@ -2,7 +2,7 @@
 
 use crate::{
     Problem,
-    columns::Columns,
+    columns::DataColumns,
     numerics::{DATA, START, check_frame, gaussian, minimum, not_negative, random_frame, shape, squarable},
 };
 use faer::Mat;
@@ -38,7 +38,7 @@ const NOISE: u64 = DATA + 33;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Procrustes {
-    from: Columns,
+    from: DataColumns,
     to: Mat<f64>,
     interpolates: bool,
     /// The root mean square of ‖bⱼ‖. A residual is a difference of numbers of this size.
@@ -67,7 +67,7 @@ impl Procrustes {
         squarable(OWNER, "A", &from)?;
         squarable(OWNER, "B", &to)?;
         let magnitude = (to.norm_squared() / n as f64).sqrt();
-        Ok(Self { from: Columns::new(from, k), to, interpolates: false, magnitude })
+        Ok(Self { from: DataColumns::new(from, k), to, interpolates: false, magnitude })
     }
 
     /// The constraint WᵀW = I of this problem.
@@ -137,7 +137,7 @@ impl Problem for Procrustes {
             return Some((squares - 2.0 * nuclear) / self.terms() as f64);
         }
         self.constraint().restore(&mut products).ok()?;
-        minimum(self.clone(), self.constraint(), products)
+        minimum(self.clone(), &self.constraint(), products)
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
         let mut nearest = &f.from.data * f.to.transpose();
         f.constraint().restore(&mut nearest).unwrap();
         assert!((full_value(&mut f.clone(), &nearest) - f.optimum().unwrap()).abs() < 1e-12);
-        assert!((minimum(f.clone(), f.constraint(), nearest).unwrap() - f.optimum().unwrap()).abs() < 1e-12);
+        assert!((minimum(f.clone(), &f.constraint(), nearest).unwrap() - f.optimum().unwrap()).abs() < 1e-12);
     }
 
     #[test]

@@ -118,13 +118,16 @@ fn count<'a>(
     (verdicts.iter().filter(|holds| **holds).count(), verdicts.len())
 }
 
+/// A statement about a task; `None` if it does not apply.
+type Statement<'a> = dyn Fn(&TaskSummary) -> Option<bool> + 'a;
+
 /// A goal: a statement that must be true of a share of the tasks.
 struct Goal<'a> {
     name: String,
     share: f64,
     /// Whether it is a goal on each half, too.
     halves: bool,
-    statement: Box<dyn Fn(&TaskSummary) -> Option<bool> + 'a>,
+    statement: Box<Statement<'a>>,
 }
 
 impl<'a> Goal<'a> {
