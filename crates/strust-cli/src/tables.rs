@@ -153,7 +153,7 @@ pub fn by_class(
     share: impl Fn(u64, u64) -> String,
 ) -> Vec<Vec<String>> {
     let row = |(c, name): (usize, &String)| {
-        let (right, items) = (confusion[c][c], confusion[c].iter().sum());
+        let (right, items): (u64, u64) = (confusion[c][c], confusion[c].iter().sum());
         let predicted = confusion.iter().map(|row| row[c]).sum();
         vec![name.clone(), items.to_string(), share(right, items), share(right, predicted)]
     };
