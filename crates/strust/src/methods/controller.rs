@@ -308,8 +308,9 @@ impl Learned {
     /// A step of [`Auto`](super::Auto) as CUDA source. The macro `REAL` must be `float` or `double`.
     #[must_use]
     pub fn cuda_source() -> String {
-        let constants: String =
-            CONSTANTS.iter().map(|(name, value)| format!("constexpr double {name} = {value:?};\n")).collect();
+        let line =
+            |text: String, (name, value): &(&str, f64)| text + &format!("constexpr double {name} = {value:?};\n");
+        let constants = CONSTANTS.iter().fold(String::new(), line);
         let numbers = Self::NAMES.join(", ");
         format!("{constants}struct Learned {{\n  double {numbers};\n}};\n{}", include_str!("auto.cu"))
     }
